@@ -4,4 +4,12 @@
 //! environment or network.
 
 pub mod catalogue;
+pub mod check;
+pub mod digest;
 pub mod mapping;
+mod nearest;
+pub mod ontology;
+pub mod parse;
+pub mod problem;
+pub mod ratify;
+pub mod sensitive;

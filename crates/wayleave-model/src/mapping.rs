@@ -1,43 +1,328 @@
 //! The mapping: what of a source may be seen, and as what.
+//!
+//! These are the types of a mapping document after its defaults are filled in. They are plain
+//! values: holding one proves nothing about who agreed to it. [`crate::parse`] reads them,
+//! [`crate::print`] writes them, and only [`crate::ratify`] can say that one is ratified.
 
-use serde::{Deserialize, Serialize};
+mod exact;
+mod spanned;
+mod words;
 
-/// The kind of a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SourceKind {
-    /// A SQLite database file.
-    Sqlite,
-    /// PostgreSQL.
-    Postgres,
-    /// MySQL or MariaDB.
-    Mysql,
-    /// A folder of CSV, JSONL or Parquet files.
-    Files,
-    /// RDF files or a SPARQL endpoint.
-    Rdf,
+use std::fmt;
+
+pub use exact::{ExactNumber, NotANumber};
+pub use spanned::Spanned;
+pub use words::{Action, AggregateOp, Datatype, SourceKind};
+
+/// A whole mapping document.
+///
+/// Streams, fields, relations, connections and capabilities keep the order in which the
+/// document names them: it is the order in which people and agents are shown them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// What the dataset is called and where its records live.
+    pub dataset: Dataset,
+    /// The sources this mapping is read from, one connection each.
+    pub connections: Vec<Connection>,
+    /// The streams.
+    pub streams: Vec<Stream>,
+    /// The writes a grant may include.
+    pub capabilities: Vec<Capability>,
 }
 
-/// The datatype of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Datatype {
-    /// Text.
-    String,
-    /// A whole number, exact at any size.
-    Integer,
-    /// An exact decimal.
-    Decimal,
-    /// A floating-point number.
-    Number,
-    /// True or false.
-    Boolean,
-    /// A calendar date.
-    Date,
-    /// An instant.
-    Datetime,
-    /// Any JSON.
-    Json,
-    /// A reference.
-    Iri,
+impl Mapping {
+    /// The stream of that name.
+    pub fn stream(&self, name: &str) -> Option<&Stream> {
+        self.streams.iter().find(|stream| stream.name == name)
+    }
+
+    /// The connection of that id.
+    pub fn connection(&self, id: &str) -> Option<&Connection> {
+        self.connections
+            .iter()
+            .find(|connection| connection.id == id)
+    }
+
+    /// The capability of that name.
+    pub fn capability(&self, name: &str) -> Option<&Capability> {
+        self.capabilities
+            .iter()
+            .find(|capability| capability.name == name)
+    }
+
+    /// The predicate IRI of one of this mapping's fields.
+    pub fn predicate_iri(&self, field: &Field) -> String {
+        field.predicate_iri(&self.dataset.iri)
+    }
+}
+
+/// `[dataset]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dataset {
+    /// The dataset's name: `connector_key` on the wire.
+    pub name: Spanned<String>,
+    /// A title for people; absent means the name.
+    pub title: Option<Spanned<String>>,
+    /// What the dataset holds, for people and agents.
+    pub description: Option<Spanned<String>>,
+    /// The kind of store it is read from.
+    pub kind: Spanned<SourceKind>,
+    /// The schema its tables are in, where the store has schemas.
+    pub schema: Option<Spanned<String>>,
+    /// The base of predicate IRIs. Default: `urn:wayleave:<name>#`.
+    pub iri: Spanned<String>,
+}
+
+impl Dataset {
+    /// The base of predicate IRIs when the document names none.
+    pub fn default_iri(name: &str) -> String {
+        format!("urn:wayleave:{name}#")
+    }
+
+    /// The title, or the name where there is none.
+    pub fn display_title(&self) -> &str {
+        self.title
+            .as_ref()
+            .map_or(self.name.as_str(), |title| title.as_str())
+    }
+
+    /// The name of the dataset's own work-up tool: `workup_<name>`, with `-` as `_`.
+    ///
+    /// Dataset names hold no `_`, so two names never meet in one tool.
+    pub fn workup_tool(&self) -> String {
+        format!("workup_{}", self.name.replace('-', "_"))
+    }
+}
+
+/// One of `[[connections]]`: this mapping over one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection {
+    /// `connection_id` on the wire.
+    pub id: Spanned<String>,
+    /// A label for people; absent means the id.
+    pub label: Option<Spanned<String>>,
+    /// The name of a source the operator declared.
+    pub source: Spanned<String>,
+}
+
+impl Connection {
+    /// The label, or the id where there is none.
+    pub fn display_label(&self) -> &str {
+        self.label
+            .as_ref()
+            .map_or(self.id.as_str(), |label| label.as_str())
+    }
+}
+
+/// `[streams.<name>]`: records of one shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stream {
+    /// The stream's name.
+    pub name: Spanned<String>,
+    /// `type`: the knowledge-graph class of its records.
+    pub type_name: Spanned<String>,
+    /// The table, view, file set or class it is read from. Default: the stream's name.
+    pub table: Spanned<String>,
+    /// The fields that identify a record, in key order; never empty.
+    pub key: Vec<Spanned<String>>,
+    /// The field that names a record for people.
+    pub title: Option<Spanned<String>>,
+    /// The field that says when a record's event happened.
+    pub event_time: Option<Spanned<String>>,
+    /// The field that grows whenever a record changes.
+    pub updated: Option<Spanned<String>>,
+    /// The field that marks a record as deleted.
+    pub deleted: Option<Spanned<String>>,
+    /// The fields full-text search reads.
+    pub search: Vec<Spanned<String>>,
+    /// Sets of fields no two records share, besides the key.
+    pub unique: Vec<Spanned<Vec<Spanned<String>>>>,
+    /// What the stream holds, for people and agents.
+    pub description: Option<Spanned<String>>,
+    /// The fields; never empty.
+    pub fields: Vec<Field>,
+    /// The relations.
+    pub relations: Vec<Relation>,
+}
+
+impl Stream {
+    /// The field of that name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The field that reads that column.
+    pub fn field_of_column(&self, column: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.column == column)
+    }
+
+    /// The relation of that name.
+    pub fn relation(&self, name: &str) -> Option<&Relation> {
+        self.relations.iter().find(|relation| relation.name == name)
+    }
+
+    /// The key's fields, in key order.
+    pub fn key_fields(&self) -> impl Iterator<Item = &Field> {
+        self.key.iter().filter_map(|name| self.field(name))
+    }
+}
+
+/// `[streams.<stream>.fields.<name>]`: one thing a record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The field's name.
+    pub name: Spanned<String>,
+    /// The column it is read from. Default: the field's name.
+    pub column: Spanned<String>,
+    /// The datatype of its values.
+    pub datatype: Spanned<Datatype>,
+    /// An absolute IRI, or a name put after the dataset's `iri`. Default: the field's name.
+    pub predicate: Spanned<String>,
+    /// What the field says, for people and agents.
+    pub description: Option<Spanned<String>>,
+    /// Whether every record has a value. Default: false.
+    pub required: Spanned<bool>,
+    /// Whether a record may have many values. Default: false.
+    pub many: Spanned<bool>,
+    /// Whether the store fills the value in, so that no write may give it. Default: false.
+    pub generated: Spanned<bool>,
+    /// The closed list of values; empty when any value will do.
+    pub one_of: Spanned<Vec<Spanned<Scalar>>>,
+    /// A regular expression that some part of the text must match.
+    pub pattern: Option<Spanned<String>>,
+    /// The least length of text, in characters.
+    pub min_length: Option<Spanned<u32>>,
+    /// The greatest length of text, in characters.
+    pub max_length: Option<Spanned<u32>>,
+    /// The least value of a number.
+    pub min_value: Option<Spanned<ExactNumber>>,
+    /// The greatest value of a number.
+    pub max_value: Option<Spanned<ExactNumber>>,
+    /// Whether filters may name it. Default: true for scalars.
+    pub filter: Spanned<bool>,
+    /// Whether records may be sorted by it. Default: true for scalars.
+    pub sort: Spanned<bool>,
+    /// What aggregates may do with it, in canonical order. Default: all its datatype allows.
+    pub aggregate: Spanned<Vec<AggregateOp>>,
+}
+
+impl Field {
+    /// A field of that name and datatype with every default.
+    pub fn new(name: Spanned<String>, datatype: Spanned<Datatype>) -> Self {
+        let scalar = Self::scalar(datatype.value, false);
+        Self {
+            column: name.clone(),
+            predicate: name.clone(),
+            description: None,
+            required: name.with(false),
+            many: name.with(false),
+            generated: name.with(false),
+            one_of: name.with(Vec::new()),
+            pattern: None,
+            min_length: None,
+            max_length: None,
+            min_value: None,
+            max_value: None,
+            filter: name.with(scalar),
+            sort: name.with(scalar),
+            aggregate: name.with(Self::default_aggregate(datatype.value, false)),
+            name,
+            datatype,
+        }
+    }
+
+    /// Whether a record holds at most one comparable value.
+    pub fn is_scalar(&self) -> bool {
+        Self::scalar(self.datatype.value, self.many.value)
+    }
+
+    /// Whether values of that shape are single and comparable: the default of `filter` and
+    /// `sort`.
+    pub fn scalar(datatype: Datatype, many: bool) -> bool {
+        !many && datatype != Datatype::Json
+    }
+
+    /// The aggregates a field of that shape offers when the document names none.
+    pub fn default_aggregate(datatype: Datatype, many: bool) -> Vec<AggregateOp> {
+        if many {
+            Vec::new()
+        } else {
+            datatype.aggregates().to_vec()
+        }
+    }
+
+    /// The field's predicate IRI, given the dataset's base.
+    pub fn predicate_iri(&self, base: &str) -> String {
+        if self.predicate.contains(':') {
+            self.predicate.value.clone()
+        } else {
+            format!("{base}{}", self.predicate)
+        }
+    }
+}
+
+/// A value listed in `one_of`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Scalar {
+    /// Text, of `string` and `iri` fields.
+    Text(String),
+    /// A number, of `integer` and `decimal` fields.
+    Number(ExactNumber),
+}
+
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+/// `[streams.<stream>.relations.<name>]`: a named edge to another stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relation {
+    /// The relation's name.
+    pub name: Spanned<String>,
+    /// The stream it leads to.
+    pub to: Spanned<String>,
+    /// What joins the two; never empty.
+    pub on: Vec<Join>,
+    /// `type`: the edge's name in the knowledge graph. Default: the name in capitals.
+    pub type_name: Spanned<String>,
+    /// What the edge means, for people and agents.
+    pub description: Option<Spanned<String>>,
+}
+
+impl Relation {
+    /// The edge's type when the document names none.
+    pub fn default_type(name: &str) -> String {
+        name.to_ascii_uppercase()
+    }
+}
+
+/// One pair of `on`: our column equals their field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Join {
+    /// A column of this stream's table, mapped as a field or not.
+    pub column: Spanned<String>,
+    /// A field of the other stream.
+    pub field: Spanned<String>,
+}
+
+/// `[capabilities.<name>]`: a validated write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capability {
+    /// The capability's name: a tool name.
+    pub name: Spanned<String>,
+    /// The stream it writes to.
+    pub stream: Spanned<String>,
+    /// What it does.
+    pub action: Spanned<Action>,
+    /// The fields a caller may give; empty for `delete`.
+    pub fields: Vec<Spanned<String>>,
+    /// The source writes go through, declared apart from the one that is read.
+    pub source: Spanned<String>,
+    /// What it does, for people and agents.
+    pub description: Option<Spanned<String>>,
 }

@@ -1,0 +1,76 @@
+//! Near misses: the name a person probably meant.
+
+/// The candidate nearest to a name, if one is near enough to be meant.
+pub(crate) fn nearest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let wanted: Vec<char> = name.to_lowercase().chars().collect();
+    // A third of the name may differ, at least one character.
+    let allowed = (wanted.len() / 3).clamp(1, 4);
+    candidates
+        .into_iter()
+        .filter(|candidate| *candidate != name)
+        .filter_map(|candidate| {
+            let other: Vec<char> = candidate.to_lowercase().chars().collect();
+            let distance = distance(&wanted, &other, allowed)?;
+            Some((distance, candidate))
+        })
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many insertions, deletions, substitutions and swaps of neighbours turn one text into
+/// the other; `None` when more than `allowed`.
+pub(crate) fn distance(a: &[char], b: &[char], allowed: usize) -> Option<usize> {
+    if a.len().abs_diff(b.len()) > allowed {
+        return None;
+    }
+    let mut two_back: Vec<usize> = Vec::new();
+    let mut back: Vec<usize> = (0..=b.len()).collect();
+    for (i, &from) in a.iter().enumerate() {
+        let mut row = Vec::with_capacity(b.len() + 1);
+        let mut left = i + 1;
+        row.push(left);
+        for (j, &to) in b.iter().enumerate() {
+            let at =
+                |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX / 2);
+            let replace = at(&back, j) + usize::from(from != to);
+            let mut best = replace.min(at(&back, j + 1) + 1).min(left + 1);
+            let swapped =
+                i > 0 && j > 0 && a.get(i - 1) == Some(&to) && b.get(j - 1) == Some(&from);
+            if swapped {
+                best = best.min(at(&two_back, j - 1) + 1);
+            }
+            row.push(best);
+            left = best;
+        }
+        two_back = std::mem::replace(&mut back, row);
+    }
+    back.last().copied().filter(|&distance| distance <= allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_hand_finds_the_name_that_was_meant() {
+        let names = ["full_name", "status", "updated_at", "id"];
+        for (typed, meant) in [
+            ("ful_name", Some("full_name")),
+            ("statsu", Some("status")),
+            ("Updated_At", Some("updated_at")),
+            ("updatedat", Some("updated_at")),
+            ("di", Some("id")),
+            ("salary", None),
+        ] {
+            assert_eq!(nearest(typed, names), meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn ties_go_to_the_first_in_order_so_answers_do_not_vary() {
+        assert_eq!(nearest("bat", ["rat", "cat"]), Some("cat"));
+    }
+}

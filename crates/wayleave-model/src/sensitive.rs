@@ -1,0 +1,213 @@
+//! What must not be shown: names that look secret, texts that look like credentials.
+//!
+//! The two guesses err to opposite sides on purpose. A name is flagged only on whole words,
+//! because a human reads the flag. A text is withheld on the faintest likeness, because a
+//! password that was printed cannot be taken back.
+
+mod names;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+pub use names::{Reason, looks_secret};
+
+/// What stands in the place of something withheld.
+pub const WITHHELD: &str = "(withheld)";
+
+/// A connection string, in any of the usual spellings.
+const CONNECTION: &[&str] = &[
+    // scheme://user:password@host, scheme://user@host
+    r#"(?i)[a-z][a-z0-9+.-]*://(?:[^\s/@"'<>]*|[^\s@"'<>]*:[^\s"'<>]*)@[^\s"'<>]*"#,
+    // A database's scheme, whatever follows.
+    r#"(?i)\b(?:postgres|postgresql|mysql|mariadb|sqlite|mssql|sqlserver|oracle|mongodb|redis|rediss|amqp|amqps|odbc)(?:\+[a-z0-9_]+)?://[^\s"'<>]*"#,
+    r#"(?i)\bjdbc:[^\s"'<>]+"#,
+    // user:password@tcp(host)/db, user:password@host:5432, user:password@host/db
+    r#"[^\s:/@"'=]+:[^\s@"']+@(?:(?:tcp|unix)\(|[\w.-]+(?::\d+|/\w))[^\s"'<>]*"#,
+];
+/// `password=…` inside a text.
+const ASSIGNED: &str = r"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|pwd)\s*=\s*[^\s;&]+";
+/// `password=…` in a document, where a quoted value may be the name of a column.
+const UNQUOTED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|pwd)=[^\s;&"']+"#;
+/// `password: …`, `token = "…"`: to be blotted out of what others wrote, yet not refused.
+const LABELLED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization)["']?\s*[=:]\s*(?:"[^"]*"|'[^']*'|(?:bearer |basic )?[^\s;,&"'{}\[\]]+)"#;
+
+struct Patterns {
+    /// Marks a decoded text as a connection string.
+    text: Regex,
+    /// Marks a place in a raw document, comments included.
+    document: Regex,
+    /// Marks what is blotted out of anything printed.
+    printed: Regex,
+}
+
+static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+    let any_of = |more: &[&str]| Regex::new(&[CONNECTION, more].concat().join("|")).ok();
+    Some(Patterns {
+        text: any_of(&[ASSIGNED])?,
+        document: any_of(&[UNQUOTED])?,
+        printed: any_of(&[LABELLED, ASSIGNED])?,
+    })
+});
+
+/// Whether a text looks like a connection string, or holds a password.
+pub fn looks_like_dsn(text: &str) -> bool {
+    // Without patterns the guard fails closed.
+    PATTERNS
+        .as_ref()
+        .is_none_or(|patterns| patterns.text.is_match(text))
+}
+
+/// The places in a raw document, comments included, that look like connection strings.
+pub(crate) fn dsn_places(document: &str) -> Vec<Range<usize>> {
+    match PATTERNS.as_ref() {
+        Some(patterns) => patterns
+            .document
+            .find_iter(document)
+            .map(|found| found.range())
+            .collect(),
+        None => std::iter::once(0..document.len()).collect(),
+    }
+}
+
+/// The places in a text that must not be printed.
+fn withheld_places(text: &str) -> Vec<Range<usize>> {
+    let Some(patterns) = PATTERNS.as_ref() else {
+        return std::iter::once(0..text.len()).collect();
+    };
+    patterns
+        .printed
+        .find_iter(text)
+        // What MySQL says of a login: whether there was a password, not which.
+        .filter(|found| !matches!(found.as_str(), "password: YES" | "password: NO"))
+        .map(|found| found.range())
+        .collect()
+}
+
+/// The text without anything that looks like a credential: for printing what others wrote,
+/// such as a driver's error.
+pub fn redact(text: &str) -> Cow<'_, str> {
+    let places = withheld_places(text);
+    if places.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for place in places {
+        out.push_str(text.get(from..place.start).unwrap_or(""));
+        out.push_str(WITHHELD);
+        from = place.end;
+    }
+    out.push_str(text.get(from..).unwrap_or(""));
+    Cow::Owned(out)
+}
+
+/// Like [`redact`], with every byte withheld turned into `*`, so that offsets stay true.
+pub(crate) fn blot(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut from = 0;
+    for place in withheld_places(text) {
+        out.push_str(text.get(from..place.start).unwrap_or(""));
+        let secret = text.get(place.clone()).unwrap_or("");
+        out.extend(
+            secret
+                .bytes()
+                .map(|byte| if byte == b'\n' { '\n' } else { '*' }),
+        );
+        from = place.end;
+    }
+    out.push_str(text.get(from..).unwrap_or(""));
+    out
+}
+
+/// Whether a character is invisible or reorders its neighbours: a human ratifies what they
+/// see, so an agent must not be shown more.
+pub fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_strings_are_known_in_every_spelling() {
+        for text in [
+            "postgres://crm:hunter2@db.example.org/crm",
+            "postgresql://db.example.org/crm?password=hunter2",
+            "POSTGRES+ssl://db/crm",
+            "mysql://root:p@ss/w:rd@127.0.0.1:3306/shop",
+            "https://ghp_abcdef@github.com/x",
+            "jdbc:postgresql://db/crm?user=a",
+            "host=db user=crm password=hunter2",
+            "Server=db;User Id=sa;Pwd = hunter2;",
+            "root:hunter2@tcp(127.0.0.1:3306)/shop",
+            "root:hunter2@db:5432",
+            "see redis://:hunter2@cache for details",
+            "DB_PASSWORD=hunter2",
+        ] {
+            assert!(looks_like_dsn(text), "{text}");
+            assert!(
+                !redact(text).contains("hunter2"),
+                "{text} -> {}",
+                redact(text)
+            );
+            assert!(!blot(text).contains("hunter2"), "{text} -> {}", blot(text));
+        }
+    }
+
+    #[test]
+    fn ordinary_texts_are_not_connection_strings() {
+        for text in [
+            "https://example.org/crm#",
+            "urn:wayleave:crm#",
+            "mailto:joe@example.org",
+            "write to joe@example.org",
+            "https://medium.example/@joe",
+            "^[a-z]+@[a-z]+$",
+            "the password column is left out",
+            "12:30 @ the office",
+            "",
+        ] {
+            assert!(!looks_like_dsn(text), "{text}");
+            assert_eq!(redact(text), text);
+        }
+    }
+
+    #[test]
+    fn redaction_keeps_what_helps_and_drops_what_hurts() {
+        for (text, redacted) in [
+            (
+                "cannot reach postgres://u:p@h/db now",
+                "cannot reach (withheld) now",
+            ),
+            (
+                r#"bad config: {"password": "p w", "port": 1}"#,
+                r#"bad config: {"(withheld), "port": 1}"#,
+            ),
+            ("Authorization: Bearer abc.def", "(withheld)"),
+            (
+                "Access denied for user 'a'@'b' (using password: YES)",
+                "Access denied for user 'a'@'b' (using password: YES)",
+            ),
+        ] {
+            assert_eq!(redact(text), redacted);
+        }
+    }
+
+    #[test]
+    fn blotting_keeps_every_offset() {
+        let text = "a = 1\npassword = \"żółć\"\nb = 2\n";
+        let blotted = blot(text);
+        assert_eq!(blotted.len(), text.len());
+        assert_eq!(blotted.find("b = 2"), text.find("b = 2"));
+        assert!(!blotted.contains('ż'));
+    }
+}

@@ -1,3 +1,185 @@
-//! Benchmarks.
+//! Benchmarks of Wayleave's MCP layer. Absolute figures depend on the machine and on what else
+//! it does; the ratios, taken between two servers loaded in turn in one run, are what is
+//! reported and judged.
 
-fn main() {}
+mod bare;
+mod load;
+mod measure;
+mod process;
+mod report;
+mod stdio;
+mod tools;
+mod wire;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand};
+
+use crate::measure::{Case, Effort, Route};
+use crate::process::Side;
+use crate::report::Report;
+use crate::wire::{Ask, Era};
+
+/// Compares Wayleave's MCP server with a bare rmcp server, in one run.
+#[derive(Debug, Parser)]
+#[command(name = "wayleave-bench")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// An echo tool over HTTP, both protocol eras, and stdio.
+    Echo(Run),
+    /// `tools/list` of a large catalogue.
+    List {
+        /// How many tools the catalogue holds.
+        #[arg(long, default_value_t = 1000)]
+        tools: usize,
+        #[command(flatten)]
+        run: Run,
+    },
+    /// Serves as the bare rmcp server; `echo` and `list` start it themselves.
+    #[command(hide = true)]
+    Bare(Serve),
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+struct Run {
+    /// Rounds of each case.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds that each server is loaded in a round.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+    /// Compare the bare server with a second copy of itself: the ratios then show the noise.
+    #[arg(long)]
+    control: bool,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+struct Serve {
+    #[command(flatten)]
+    transport: Transport,
+    /// Offer this many tools in place of the echo tool.
+    #[arg(long)]
+    tools: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+#[group(required = true, multiple = false)]
+struct Transport {
+    /// Streamable HTTP on a free port, named on stderr.
+    #[arg(long)]
+    http: bool,
+    /// Standard input and output.
+    #[arg(long)]
+    stdio: bool,
+}
+
+impl Serve {
+    fn ask(self) -> Ask {
+        self.tools.map_or(Ask::Echo, |tools| Ask::List { tools })
+    }
+}
+
+fn main() -> Result<ExitCode> {
+    match Cli::parse().command {
+        Command::Echo(run) => compare("echo tool", &echo_cases(), run),
+        Command::List { tools, run } => compare(
+            &format!("`tools/list` of {tools} tools"),
+            &list_cases(tools),
+            run,
+        ),
+        Command::Bare(serve) => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            if serve.transport.stdio {
+                runtime.block_on(bare::stdio(serve.ask()))?;
+            } else {
+                process::exit_with_parent();
+                runtime.block_on(bare::http(serve.ask()))?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn echo_cases() -> Vec<Case> {
+    let routes = [
+        Route::Http { connections: 1 },
+        Route::Http { connections: 32 },
+        Route::Stdio { depth: 1 },
+        Route::Stdio { depth: 16 },
+    ];
+    cases(Ask::Echo, &routes)
+}
+
+fn list_cases(tools: usize) -> Vec<Case> {
+    let routes = [
+        Route::Http { connections: 1 },
+        Route::Http { connections: 32 },
+        Route::Stdio { depth: 1 },
+    ];
+    cases(Ask::List { tools }, &routes)
+}
+
+fn cases(ask: Ask, routes: &[Route]) -> Vec<Case> {
+    let eras = [Era::Legacy, Era::Modern];
+    routes
+        .iter()
+        .flat_map(|&route| eras.map(|era| Case { route, era, ask }))
+        .collect()
+}
+
+/// Runs every case in every round, prints the report, and fails where an aim is missed.
+fn compare(title: &str, cases: &[Case], run: Run) -> Result<ExitCode> {
+    let ours = if run.control { Side::Bare } else { Side::Ours };
+    let effort = Effort {
+        rounds: run.rounds.max(1),
+        load: Duration::try_from_secs_f64(run.seconds).context("`--seconds` is no duration")?,
+        warm_up: Duration::from_millis(300),
+    };
+    let load_before = load_average();
+    let mut results: Vec<_> = cases.iter().map(|&case| (case, Vec::new())).collect();
+    for number in 0..effort.rounds {
+        writeln!(
+            std::io::stderr(),
+            "round {} of {}",
+            number + 1,
+            effort.rounds
+        )?;
+        for (case, rounds) in &mut results {
+            let round = measure::round(case, &effort, number, ours);
+            rounds.push(round.with_context(|| case.title())?);
+        }
+    }
+    let report = Report {
+        title: title.to_owned(),
+        ours: if run.control { "bare again" } else { "ours" },
+        effort,
+        load_before,
+        load_after: load_average(),
+        cases: results,
+    };
+    write!(std::io::stdout(), "{report}")?;
+    Ok(if report.passes() || run.control {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The machine's load over 1, 5 and 15 minutes.
+fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let figures: Vec<_> = text.split_whitespace().take(3).collect();
+    if figures.is_empty() {
+        "unknown".to_owned()
+    } else {
+        figures.join(" ")
+    }
+}

@@ -1,0 +1,216 @@
+//! The report: what each server did, the ratios, and whether they meet the aims. It measures
+//! nothing.
+
+use std::fmt;
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+
+use crate::measure::{Case, Effort, Round, Sample};
+
+/// The least share of the bare server's throughput that ours may have.
+const LEAST_THROUGHPUT: f64 = 0.9;
+
+/// The most CPU time for each request that ours may take, as a multiple of the bare server's.
+const MOST_CPU: f64 = 1.15;
+
+/// Everything one run found.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// What was asked of the servers, in words.
+    pub(crate) title: String,
+    /// What the first of the two servers is called.
+    pub(crate) ours: &'static str,
+    /// How long and how often.
+    pub(crate) effort: Effort,
+    /// The machine's load average when the run began.
+    pub(crate) load_before: String,
+    /// The same when it ended.
+    pub(crate) load_after: String,
+    /// Each case with its rounds, at least one.
+    pub(crate) cases: Vec<(Case, Vec<Round>)>,
+}
+
+impl Report {
+    /// Whether every case meets both aims.
+    pub(crate) fn passes(&self) -> bool {
+        self.cases
+            .iter()
+            .all(|(_, rounds)| Ratios::of(rounds).pass())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Effort { rounds, load, .. } = self.effort;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        writeln!(f, "{}: `{}` against bare rmcp", self.title, self.ours)?;
+        writeln!(
+            f,
+            "{rounds} rounds of {:.1} s a server, {cores} cores, load average {} at the start \
+             and {} at the end",
+            load.as_secs_f64(),
+            self.load_before,
+            self.load_after,
+        )?;
+        if cfg!(debug_assertions) {
+            writeln!(
+                f,
+                "THIS IS A DEV BUILD: run with `--release` before believing a figure"
+            )?;
+        }
+        writeln!(f, "\n{}\n", self.table())?;
+        writeln!(
+            f,
+            "figures are medians over rounds; ratios are ours / bare within a round: median \
+             (least..most)"
+        )?;
+        writeln!(
+            f,
+            "aims: throughput at least {LEAST_THROUGHPUT}, CPU for each request at most \
+             {MOST_CPU}"
+        )
+    }
+}
+
+impl Report {
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header([
+            "case",
+            "server",
+            "req/s",
+            "p50 µs",
+            "p99 µs",
+            "CPU µs/req",
+            "RSS MiB",
+            "throughput ratio",
+            "CPU ratio",
+            "aims",
+        ]);
+        for (case, rounds) in &self.cases {
+            let ratios = Ratios::of(rounds);
+            let mut ours = figures(rounds, |round| round.ours);
+            ours.splice(0..0, [Cell::new(case.title()), Cell::new(self.ours)]);
+            ours.push(right(ratios.throughput.to_string()));
+            ours.push(right(ratios.cpu.to_string()));
+            ours.push(Cell::new(if ratios.pass() { "PASS" } else { "FAIL" }));
+            table.add_row(ours);
+            let mut bare = figures(rounds, |round| round.bare);
+            bare.splice(0..0, [Cell::new(""), Cell::new("bare")]);
+            table.add_row(bare);
+        }
+        table
+    }
+}
+
+fn figures(rounds: &[Round], side: impl Fn(&Round) -> Sample) -> Vec<Cell> {
+    let column = |figure: fn(&Sample) -> f64, digits: usize| {
+        let spread = Spread::of(rounds.iter().map(|round| figure(&side(round))));
+        right(format!("{:.digits$}", spread.median))
+    };
+    vec![
+        column(|sample| sample.throughput, 0),
+        column(|sample| sample.p50, 0),
+        column(|sample| sample.p99, 0),
+        column(|sample| sample.cpu, 1),
+        column(|sample| sample.resident, 1),
+    ]
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// Ours over bare, round by round.
+#[derive(Debug)]
+struct Ratios {
+    throughput: Spread,
+    cpu: Spread,
+}
+
+impl Ratios {
+    fn of(rounds: &[Round]) -> Self {
+        Self {
+            throughput: Spread::of(rounds.iter().map(|r| r.ours.throughput / r.bare.throughput)),
+            cpu: Spread::of(rounds.iter().map(|r| r.ours.cpu / r.bare.cpu)),
+        }
+    }
+
+    fn pass(&self) -> bool {
+        self.throughput.median >= LEAST_THROUGHPUT && self.cpu.median <= MOST_CPU
+    }
+}
+
+/// The middle and the ends of some values.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    least: f64,
+    median: f64,
+    most: f64,
+}
+
+impl Spread {
+    /// Of no values, not a number: such a ratio meets no aim.
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = values.collect();
+        sorted.sort_by(f64::total_cmp);
+        let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);
+        let last = sorted.len().saturating_sub(1);
+        let median = f64::midpoint(at(last / 2), at(last.div_ceil(2)));
+        Self {
+            least: at(0),
+            median,
+            most: at(last),
+        }
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.2} ({:.2}..{:.2})",
+            self.median, self.least, self.most
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(throughput: f64, cpu: f64) -> Round {
+        let bare = Sample {
+            throughput: 1000.0,
+            p50: 1.0,
+            p99: 2.0,
+            cpu: 10.0,
+            resident: 1.0,
+        };
+        let ours = Sample {
+            throughput: 1000.0 * throughput,
+            cpu: 10.0 * cpu,
+            ..bare
+        };
+        Round { ours, bare }
+    }
+
+    #[test]
+    fn the_median_round_decides_and_not_the_worst() {
+        assert!(Ratios::of(&[round(0.5, 3.0), round(0.95, 1.1), round(0.92, 1.0)]).pass());
+    }
+
+    #[test]
+    fn too_little_throughput_or_too_much_cpu_fails() {
+        assert!(!Ratios::of(&[round(0.89, 1.0)]).pass());
+        assert!(!Ratios::of(&[round(1.0, 1.16)]).pass());
+        assert!(!Ratios::of(&[]).pass());
+    }
+
+    #[test]
+    fn the_median_of_an_even_count_lies_between_the_middle_two() {
+        let spread = Spread::of([4.0, 1.0, 3.0, 2.0].into_iter());
+        assert_eq!(spread.to_string(), "2.50 (1.00..4.00)");
+    }
+}

@@ -1,0 +1,152 @@
+//! Files that survive a crash whole or not at all: written under a passing name, synced, then
+//! given their lasting name, then their folder synced.
+//!
+//! A sync that failed is never tried again: the first failure may have thrown the bytes away,
+//! and a second call would report success.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Action, DiskError, LedgerError, OpenError};
+
+/// Begins the name of every file that is not yet published. `gc` removes what a crash left.
+pub(crate) const PASSING: &str = ".tmp-";
+
+/// Set once a sync has failed: from then on this process writes nothing more.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Halt(Arc<AtomicBool>);
+
+impl Halt {
+    /// Refuses once set.
+    pub(crate) fn check(&self) -> Result<(), LedgerError> {
+        if self.0.load(Ordering::SeqCst) {
+            Err(LedgerError::Halted)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Looks at an error on its way out, and sets itself if it was fatal.
+    pub(crate) fn note(&self, error: LedgerError) -> LedgerError {
+        if error.is_fatal() {
+            self.0.store(true, Ordering::SeqCst);
+        }
+        error
+    }
+}
+
+/// A file that is whole and synced, under a passing name. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    passing: PathBuf,
+}
+
+impl Prepared {
+    /// Writes `bytes` to a new file and syncs it.
+    pub(crate) fn write(passing: PathBuf, bytes: &[u8], mode: u32) -> Result<Self, DiskError> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&passing)
+            .map_err(DiskError::wrap(Action::Create, &passing))?;
+        let prepared = Self { passing };
+        file.write_all(bytes)
+            .map_err(DiskError::wrap(Action::Write, &prepared.passing))?;
+        file.sync_all()
+            .map_err(DiskError::wrap(Action::Sync, &prepared.passing))?;
+        Ok(prepared)
+    }
+
+    /// Syncs it again, after something else wrote to it.
+    pub(crate) fn sync(&self) -> Result<(), DiskError> {
+        sync(&self.passing)
+    }
+
+    /// Gives it its lasting name, in place of what had it.
+    pub(crate) fn replace(self, lasting: &Path) -> Result<(), DiskError> {
+        fs::rename(&self.passing, lasting).map_err(DiskError::wrap(Action::Publish, lasting))?;
+        sync_parent(lasting)
+    }
+
+    /// Gives it its lasting name unless something has it; says whether it did.
+    pub(crate) fn publish_new(self, lasting: &Path) -> Result<bool, DiskError> {
+        let published = match fs::hard_link(&self.passing, lasting) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(DiskError::wrap(Action::Publish, lasting)(error)),
+        };
+        drop(self);
+        // Also when another made it: its maker may have crashed before syncing the folder.
+        sync_parent(lasting)?;
+        Ok(published)
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // A leftover is harmless, and `gc` collects it.
+        let _ = fs::remove_file(&self.passing);
+    }
+}
+
+/// Makes a file's bytes, or a folder's names, durable.
+pub(crate) fn sync(path: &Path) -> Result<(), DiskError> {
+    let file = File::open(path).map_err(DiskError::wrap(Action::Read, path))?;
+    file.sync_all().map_err(DiskError::wrap(Action::Sync, path))
+}
+
+fn sync_parent(path: &Path) -> Result<(), DiskError> {
+    path.parent().map_or(Ok(()), sync)
+}
+
+/// Makes a folder that only its owner may enter, or sees that an existing one is such.
+pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => Ok(sync(path).and_then(|()| sync_parent(path))?),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
+            let mode = found.permissions().mode() & 0o7777;
+            if mode & 0o077 == 0 {
+                return Ok(());
+            }
+            Err(OpenError::Exposed {
+                path: path.to_owned(),
+                mode,
+            })
+        }
+        Err(error) => Err(DiskError::wrap(Action::Create, path)(error).into()),
+    }
+}
+
+/// Holds a folder's advisory lock until dropped. Writers share it; only `gc` wants it alone.
+#[derive(Debug)]
+pub(crate) struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Waits for a running `gc`, if any.
+    pub(crate) fn shared(folder: &Path) -> Result<Self, DiskError> {
+        let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
+        file.lock_shared()
+            .map_err(DiskError::wrap(Action::Lock, folder))?;
+        Ok(Self { _file: file })
+    }
+
+    /// Waits for nobody: `None` while anyone writes.
+    pub(crate) fn alone(folder: &Path) -> Result<Option<Self>, DiskError> {
+        let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => {
+                Err(DiskError::wrap(Action::Lock, folder)(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! What can go wrong, by who can mend it. Messages never hold a DSN, a note or a row value.
+
+use std::io;
+use std::path::PathBuf;
+
+use wayleave_model::ratify::VerifyError;
+
+use crate::state::Refusal;
+use crate::verify::Problem;
+
+/// A boxed cause; the database driver's own types stay inside.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// A file or folder could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("could not {action} `{}`: {source}", path.display())]
+pub struct DiskError {
+    /// What was tried.
+    pub action: Action,
+    /// On what.
+    pub path: PathBuf,
+    /// Why not.
+    #[source]
+    pub source: io::Error,
+}
+
+/// What is done to a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Make it.
+    Create,
+    /// Read it, or list it.
+    Read,
+    /// Write its bytes.
+    Write,
+    /// Make it durable. After a failure nobody knows what the disk holds, and a second try
+    /// may report a success that is none.
+    Sync,
+    /// Give it its lasting name.
+    Publish,
+    /// Remove it.
+    Remove,
+    /// Lock it.
+    Lock,
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Publish => "publish",
+            Self::Remove => "remove",
+            Self::Lock => "lock",
+        })
+    }
+}
+
+impl DiskError {
+    pub(crate) fn wrap(action: Action, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self {
+            action,
+            path,
+            source,
+        }
+    }
+
+    /// Whether the disk is full.
+    pub fn is_full(&self) -> bool {
+        matches!(
+            self.source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        )
+    }
+
+    /// Whether the process must stop writing: a sync failed.
+    pub fn is_fatal(&self) -> bool {
+        self.action == Action::Sync
+    }
+}
+
+/// An operation on an open ledger failed. Unless a variant says otherwise, nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// The event may not follow what is recorded. The caller's to handle.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The ledger is not what was written. Nothing is read from it and nothing added to it.
+    #[error("the ledger `{ledger}` was tampered with or damaged: {problem}")]
+    Tampered {
+        /// Which ledger.
+        ledger: String,
+        /// The first thing wrong.
+        problem: Problem,
+    },
+    /// The database itself is damaged.
+    #[error("the ledger `{ledger}` is damaged: {cause}")]
+    Corrupt {
+        /// Which ledger.
+        ledger: String,
+        /// What the database says.
+        #[source]
+        cause: Cause,
+    },
+    /// A newer program changed the ledger's schema while it was open.
+    #[error(
+        "the ledger `{ledger}` was upgraded to schema {found}; this program knows up to {known}"
+    )]
+    Newer {
+        /// Which ledger.
+        ledger: String,
+        /// The schema it has.
+        found: i64,
+        /// The newest this program knows.
+        known: i64,
+    },
+    /// A file or folder could not be read or written.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Others kept the ledger locked for too long.
+    #[error("the ledger `{ledger}` is busy: another process holds its lock")]
+    Busy {
+        /// Which ledger.
+        ledger: String,
+    },
+    /// The commit failed in a way that leaves open whether it will be found after a restart:
+    /// wholly, or not at all.
+    #[error("entry {seq} of `{ledger}` may or may not be recorded: {cause}")]
+    Uncertain {
+        /// Which ledger.
+        ledger: String,
+        /// The entry.
+        seq: u64,
+        /// What the database says.
+        #[source]
+        cause: Cause,
+    },
+    /// The entry *is* recorded, but the file that guards against a cut tail still names an
+    /// earlier one.
+    #[error("entry {seq} is recorded, but the head file was not brought up to date: {source}")]
+    HeadLags {
+        /// The entry.
+        seq: u64,
+        /// Why not.
+        #[source]
+        source: DiskError,
+    },
+    /// An earlier sync failed in this process, which writes no more.
+    #[error("an earlier write could not be made durable; this process writes no more")]
+    Halted,
+    /// Anything else the database says.
+    #[error("the ledger `{ledger}` could not be used: {cause}")]
+    Database {
+        /// Which ledger.
+        ledger: String,
+        /// What the database says.
+        #[source]
+        cause: Cause,
+    },
+}
+
+impl LedgerError {
+    /// Whether the process must stop writing.
+    pub fn is_fatal(&self) -> bool {
+        match self {
+            Self::Uncertain { .. } | Self::Halted => true,
+            Self::Disk(disk) | Self::HeadLags { source: disk, .. } => disk.is_fatal(),
+            _ => false,
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused(Refusal::Superseded { .. }) => {
+                Some("look at the difference again, and ratify what you then see")
+            }
+            Self::Refused(_) => None,
+            Self::Tampered { .. } | Self::Corrupt { .. } => {
+                Some("keep the `.wayleave` folder as evidence, and restore it whole from a backup")
+            }
+            Self::Newer { .. } => Some("use the newer program"),
+            Self::Disk(disk) if disk.is_full() => Some("free some space and run it again"),
+            Self::Busy { .. } => Some("run it again when the other process is done"),
+            Self::Uncertain { .. } | Self::Halted => {
+                Some("check the disk, then run it again: what is already recorded is not repeated")
+            }
+            Self::Disk(disk) if disk.is_fatal() => Some("check the disk, then run it again"),
+            Self::HeadLags { .. } => {
+                Some("nothing is lost; check the disk, then run `wayleave audit --verify`")
+            }
+            Self::Disk(_) | Self::Database { .. } => None,
+        }
+    }
+}
+
+/// A ledger could not be opened. The file found is never overwritten.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The file is not a database at all.
+    #[error("`{}` is not a wayleave ledger: it is not a SQLite database", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is a database of some other program.
+    #[error("`{}` is not a wayleave ledger: it belongs to another program", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The ledger was made by a newer program.
+    #[error("the ledger `{}` has schema {found}; this program knows up to {known}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The schema it has.
+        found: i64,
+        /// The newest this program knows.
+        known: i64,
+    },
+    /// A head file tells of a ledger that is not there.
+    #[error("the ledger `{}` is missing, though it once held entries", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// Other users of the machine may enter the folder.
+    #[error("the folder `{}` is open to other users (mode {mode:o})", path.display())]
+    Exposed {
+        /// The folder.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Anything that can also go wrong later.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+impl From<DiskError> for OpenError {
+    fn from(error: DiskError) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
+impl OpenError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::NotADatabase { .. } | Self::Foreign { .. } => Some(
+                "move the file elsewhere, or restore the `.wayleave` folder from a backup; it was left as found",
+            ),
+            Self::Newer { .. } => Some("use the newer program; the file was left as found"),
+            Self::Missing { .. } => Some("restore the `.wayleave` folder whole from a backup"),
+            Self::Exposed { .. } => Some("close it: `chmod 700 .wayleave`"),
+            Self::Ledger(error) => error.hint(),
+        }
+    }
+}
+
+/// A ratified mapping could not be loaded, frozen or retired.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GovernanceError {
+    /// The ledger said no, or failed.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The frozen copy is not what was ratified.
+    #[error("the frozen mapping `{}` is refused: {source}", path.display())]
+    Altered {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: VerifyError,
+    },
+    /// The frozen copy is gone.
+    #[error("the frozen mapping `{}` of `{dataset}` is missing", path.display())]
+    Missing {
+        /// The dataset.
+        dataset: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The proposal could not be ratified as it is.
+    #[error("the mapping cannot be ratified: {source}")]
+    Unfit {
+        /// Why.
+        #[source]
+        source: VerifyError,
+    },
+}
+
+impl From<DiskError> for GovernanceError {
+    fn from(error: DiskError) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
+impl From<Refusal> for GovernanceError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Ledger(refusal.into())
+    }
+}
+
+impl GovernanceError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Ledger(error) => error.hint(),
+            Self::Altered {
+                source: VerifyError::Problems { .. },
+                ..
+            } => Some("the bytes are whole, but this version reads them differently: ratify again"),
+            Self::Altered { .. } | Self::Missing { .. } => {
+                Some("restore the file from a backup, or remove it and ratify the mapping again")
+            }
+            Self::Unfit { .. } => None,
+        }
+    }
+}

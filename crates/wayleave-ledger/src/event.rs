@@ -1,0 +1,198 @@
+//! What an entry can record.
+//!
+//! Growing: a new kind of entry is a new variant here, a rule in [`crate::state`] and a raised
+//! schema version, so that an older program refuses a ledger it could not read.
+
+use serde::{Deserialize, Serialize};
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::SourceKind;
+
+use crate::canonical;
+use crate::clock::Millis;
+use crate::text::{self, BadText};
+
+/// One act, as recorded for ever. It names no row value, no DSN and no credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "body", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The ledger began. Always the first entry, and never another.
+    LedgerCreated {
+        /// A random name, so that no two ledgers share a chain.
+        ledger: String,
+    },
+    /// A human ratified a mapping.
+    DatasetRatified {
+        /// The dataset's name.
+        dataset: String,
+        /// The digest of the mapping's exact bytes.
+        digest: Digest,
+        /// What was ratified when the human looked; `None` for nothing.
+        replaces: Option<Digest>,
+        /// Who ratified it.
+        who: String,
+        /// Why, in their words.
+        note: String,
+    },
+    /// A human withdrew a dataset.
+    DatasetRetired {
+        /// The dataset's name.
+        dataset: String,
+        /// The digest that was ratified when the human looked.
+        digest: Digest,
+        /// Who retired it.
+        who: String,
+        /// Why, in their words.
+        note: String,
+    },
+    /// A ratified dataset was made live in the deployment.
+    DatasetActivated {
+        /// The dataset's name.
+        dataset: String,
+        /// The digest that was checked and made live.
+        digest: Digest,
+        /// Counts this dataset's activations and deactivations, from 1.
+        revision: u64,
+        /// Who asked for it.
+        who: String,
+    },
+    /// A live dataset was taken out of service.
+    DatasetDeactivated {
+        /// The dataset's name.
+        dataset: String,
+        /// Counts this dataset's activations and deactivations, from 1.
+        revision: u64,
+        /// Who asked for it.
+        who: String,
+    },
+    /// An operator declared a source.
+    SourceAdded {
+        /// The source's name.
+        name: String,
+        /// The kind of store.
+        kind: SourceKind,
+        /// The *name* of the environment variable that holds the DSN. Never the DSN.
+        env: String,
+        /// Who declared it.
+        who: String,
+    },
+    /// An operator withdrew a source.
+    SourceRemoved {
+        /// The source's name.
+        name: String,
+        /// Who withdrew it.
+        who: String,
+    },
+}
+
+/// An entry that was read back: whole, linked and understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place, from 1, without gaps.
+    pub seq: u64,
+    /// When it was made, by its writer's clock.
+    pub at: Millis,
+    /// What it records.
+    pub event: Event,
+    /// The hash that seals it.
+    pub hash: crate::chain::EntryHash,
+}
+
+/// An entry's kind or body that this program cannot read.
+#[derive(Debug, thiserror::Error)]
+#[error("not an event this program knows, in its canonical form")]
+pub(crate) struct Unreadable;
+
+impl Event {
+    /// The kind and the canonical JSON body: what is sealed and kept.
+    pub(crate) fn encode(&self) -> Result<(String, String), Unreadable> {
+        let value = serde_json::to_value(self).map_err(|_| Unreadable)?;
+        let kind = value
+            .get("kind")
+            .and_then(|kind| kind.as_str())
+            .ok_or(Unreadable)?;
+        let body = value.get("body").ok_or(Unreadable)?;
+        Ok((kind.to_owned(), canonical::json(body)))
+    }
+
+    /// The event with that kind and body. Only the canonical form is accepted, so a body with
+    /// an unknown or a missing member is none.
+    pub(crate) fn decode(kind: &str, body: &str) -> Result<Self, Unreadable> {
+        let value: serde_json::Value = serde_json::from_str(body).map_err(|_| Unreadable)?;
+        let tagged = serde_json::json!({ "kind": kind, "body": value });
+        let event: Self = serde_json::from_value(tagged).map_err(|_| Unreadable)?;
+        let (_, again) = event.encode()?;
+        if again == body {
+            Ok(event)
+        } else {
+            Err(Unreadable)
+        }
+    }
+
+    /// Whether names, people and notes are fit to be kept for ever. Asked when an entry is made,
+    /// not when one is read: a stricter rule must not break an older ledger.
+    pub(crate) fn check_text(&self) -> Result<(), BadText> {
+        match self {
+            Self::LedgerCreated { .. } => Ok(()),
+            Self::DatasetRatified {
+                dataset, who, note, ..
+            }
+            | Self::DatasetRetired {
+                dataset, who, note, ..
+            } => {
+                text::dataset(dataset)?;
+                text::who(who)?;
+                text::note(note)
+            }
+            Self::DatasetActivated { dataset, who, .. }
+            | Self::DatasetDeactivated { dataset, who, .. } => {
+                text::dataset(dataset)?;
+                text::who(who)
+            }
+            Self::SourceAdded { name, env, who, .. } => {
+                text::source(name)?;
+                text::env(env)?;
+                text::who(who)
+            }
+            Self::SourceRemoved { name, who } => {
+                text::source(name)?;
+                text::who(who)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn removed() -> Event {
+        Event::SourceRemoved {
+            name: "crm".into(),
+            who: "ana \"the\" dba\n".into(),
+        }
+    }
+
+    #[test]
+    fn an_event_is_kept_as_canonical_json() {
+        let (kind, body) = removed().encode().unwrap();
+        assert_eq!(kind, "source_removed");
+        assert_eq!(body, r#"{"name":"crm","who":"ana \"the\" dba\n"}"#);
+        assert_eq!(Event::decode(&kind, &body).unwrap(), removed());
+    }
+
+    #[test]
+    fn any_other_spelling_of_a_body_is_unreadable() {
+        for body in [
+            r#"{"who":"ana","name":"crm"}"#,
+            r#"{"name": "crm","who":"ana"}"#,
+            r#"{"name":"crm","who":"\u0061na"}"#,
+            r#"{"name":"crm","who":"ana","extra":1}"#,
+            r#"{"name":"crm"}"#,
+            "",
+        ] {
+            assert!(Event::decode("source_removed", body).is_err(), "{body}");
+        }
+        assert!(Event::decode("source_vanished", r#"{"name":"crm","who":"ana"}"#).is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! Frozen mappings: `.wayleave/mappings/<sha256>.toml`, read-only, named by their content.
+//!
+//! A file here proves nothing by itself; only a ledger entry with its digest makes it a dataset.
+//! So a file without an entry is harmless, and there is never an entry without its file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wayleave_model::digest::Digest;
+use wayleave_model::ratify::VerifyError;
+
+use crate::durable::{self, PASSING, Prepared};
+use crate::error::{Action, DiskError, GovernanceError, OpenError};
+
+/// The folder of frozen mappings.
+#[derive(Debug, Clone)]
+pub(crate) struct Frozen {
+    folder: PathBuf,
+}
+
+impl Frozen {
+    /// Opens the folder, and makes it where it is not there.
+    pub(crate) fn open(folder: PathBuf) -> Result<Self, OpenError> {
+        durable::private_folder(&folder)?;
+        Ok(Self { folder })
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the mapping with that digest is kept.
+    pub(crate) fn path(&self, digest: Digest) -> PathBuf {
+        self.folder.join(format!("{}.toml", digest.hex()))
+    }
+
+    /// Keeps these bytes, durably. Keeping them twice is keeping them once.
+    pub(crate) fn put(&self, digest: Digest, bytes: &[u8]) -> Result<(), GovernanceError> {
+        let path = self.path(digest);
+        let passing = self
+            .folder
+            .join(format!("{PASSING}{}", uuid::Uuid::new_v4()));
+        let prepared = Prepared::write(passing, bytes, 0o400)?;
+        if !prepared.publish_new(&path)? {
+            let found = fs::read(&path).map_err(DiskError::wrap(Action::Read, &path))?;
+            check(path.clone(), digest, &found)?;
+            durable::sync(&path)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes kept for that digest, unchecked; `None` when there are none.
+    pub(crate) fn read(&self, digest: Digest) -> Result<Option<Vec<u8>>, DiskError> {
+        let path = self.path(digest);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(DiskError::wrap(Action::Read, &path)(error)),
+        }
+    }
+
+    /// The digest a file's name stands for; `None` for anything else.
+    pub(crate) fn digest_of_name(name: &str) -> Option<Digest> {
+        format!("sha256:{}", name.strip_suffix(".toml")?)
+            .parse()
+            .ok()
+    }
+}
+
+/// Whether bytes found at `path` are the ones its name promises.
+pub(crate) fn check(path: PathBuf, expected: Digest, bytes: &[u8]) -> Result<(), GovernanceError> {
+    let found = Digest::of(bytes);
+    if found == expected {
+        return Ok(());
+    }
+    let source = VerifyError::Digest { expected, found };
+    Err(GovernanceError::Altered { path, source })
+}

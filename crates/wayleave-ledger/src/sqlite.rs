@@ -1,0 +1,167 @@
+//! A ledger in one SQLite file, for one machine and any number of processes on it.
+//!
+//! Write-ahead log, `synchronous = FULL`, immediate transactions and a busy timeout: processes
+//! take turns to write, readers never wait for them. Two connections serve a process, one for
+//! writing and one for reading; their work runs on blocking threads.
+
+mod create;
+mod fault;
+mod rows;
+mod schema;
+mod session;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use crate::chain::Head;
+use crate::clock::{Clock, Millis};
+use crate::durable::{self, Halt};
+use crate::error::{LedgerError, OpenError};
+use crate::event::{Entry, Event};
+use crate::head::{HeadFile, Kept};
+use crate::ledger::Ledger;
+use crate::state::State;
+use crate::verify::VerifyReport;
+use session::Session;
+
+/// The ledger of a project folder, `.wayleave/ledger.db`.
+#[derive(Clone)]
+pub struct SqliteLedger {
+    desks: Arc<Desks>,
+}
+
+struct Desks {
+    reader: Mutex<Session>,
+    writer: Mutex<Session>,
+    halt: Halt,
+    path: std::path::PathBuf,
+    head_file: HeadFile,
+}
+
+impl std::fmt::Debug for SqliteLedger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteLedger")
+            .field("path", &self.desks.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SqliteLedger {
+    /// Opens the ledger in `folder`, and makes both where they are not there.
+    ///
+    /// A ledger in which something is wrong opens: `verify` then says what, and everything else
+    /// refuses. A file that is no ledger does not open, and is left as it is.
+    pub fn open(folder: &Path, clock: &dyn Clock) -> Result<Self, OpenError> {
+        Self::open_with(folder, clock, Halt::default())
+    }
+
+    pub(crate) fn open_with(
+        folder: &Path,
+        clock: &dyn Clock,
+        halt: Halt,
+    ) -> Result<Self, OpenError> {
+        durable::private_folder(folder)?;
+        let path = folder.join("ledger.db");
+        let head_file = HeadFile::in_folder(folder);
+        if !path.exists() {
+            // A head without its ledger is no beginning: something was lost.
+            if head_file.read()? != Kept::Missing {
+                return Err(OpenError::Missing { path });
+            }
+            create::create(&path, clock.now())?;
+        }
+        let reader = Session::open(&path, head_file.clone())?;
+        let mut writer = Session::open(&path, head_file.clone())?;
+        // A head that stays behind is allowed; a disk that cannot sync is not.
+        if let Err(error) = writer.mend_head()
+            && error.is_fatal()
+        {
+            return Err(halt.note(error).into());
+        }
+        let (reader, writer) = (Mutex::new(reader), Mutex::new(writer));
+        Ok(Self {
+            desks: Arc::new(Desks {
+                reader,
+                writer,
+                halt,
+                path,
+                head_file,
+            }),
+        })
+    }
+
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Desks) -> Result<T, LedgerError> + Send + 'static,
+    ) -> Result<T, LedgerError> {
+        let desks = Arc::clone(&self.desks);
+        let done = tokio::task::spawn_blocking(move || work(&desks)).await;
+        done.unwrap_or_else(|cause| {
+            let ledger = self.desks.path.display().to_string();
+            Err(LedgerError::Database {
+                ledger,
+                cause: Box::new(cause),
+            })
+        })
+    }
+}
+
+impl Desks {
+    fn reading<T>(
+        &self,
+        work: impl FnOnce(&mut Session) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        work(&mut *self.reader.lock().map_err(|_| LedgerError::Halted)?)
+    }
+
+    fn writing<T>(
+        &self,
+        work: impl FnOnce(&mut Session) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let mut session = self.writer.lock().map_err(|_| LedgerError::Halted)?;
+        self.halt.check()?;
+        work(&mut session).map_err(|error| self.halt.note(error))
+    }
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn append(&self, at: Millis, event: Event) -> Result<Entry, LedgerError> {
+        self.on_thread(move |desks| desks.writing(|session| session.append(at, &event)))
+            .await
+    }
+
+    async fn state(&self) -> Result<Arc<State>, LedgerError> {
+        self.on_thread(|desks| desks.reading(Session::state)).await
+    }
+
+    async fn epoch(&self) -> Result<u64, LedgerError> {
+        self.on_thread(|desks| desks.reading(|session| session.epoch()))
+            .await
+    }
+
+    async fn entries(&self, after: u64, limit: u32) -> Result<Vec<Entry>, LedgerError> {
+        self.on_thread(move |desks| desks.reading(|session| session.entries(after, limit)))
+            .await
+    }
+
+    async fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
+        // On a connection of its own: a long walk must keep nobody waiting.
+        self.on_thread(move |desks| {
+            let session =
+                Session::open(&desks.path, desks.head_file.clone()).map_err(
+                    |error| match error {
+                        OpenError::Ledger(error) => error,
+                        other => LedgerError::Database {
+                            ledger: desks.path.display().to_string(),
+                            cause: Box::new(other),
+                        },
+                    },
+                )?;
+            session.verify(anchor)
+        })
+        .await
+    }
+}

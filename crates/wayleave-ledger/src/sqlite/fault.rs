@@ -1,0 +1,73 @@
+//! SQLite's errors in the ledger's words.
+
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode};
+
+use crate::error::{Action, DiskError, LedgerError};
+
+/// What a database error means to the ledger at `path`.
+pub(super) fn of(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
+    move |error| {
+        let ledger = path.display().to_string();
+        let disk = |action, kind| {
+            let source = io::Error::new(kind, error.to_string());
+            LedgerError::Disk(DiskError {
+                action,
+                path: path.to_owned(),
+                source,
+            })
+        };
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                LedgerError::Busy { ledger }
+            }
+            Some(ErrorCode::DiskFull) => disk(Action::Write, io::ErrorKind::StorageFull),
+            Some(ErrorCode::SystemIoFailure) if is_sync(&error) => {
+                disk(Action::Sync, io::ErrorKind::Other)
+            }
+            Some(ErrorCode::SystemIoFailure) => disk(Action::Write, io::ErrorKind::Other),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => LedgerError::Corrupt {
+                ledger,
+                cause: Box::new(error),
+            },
+            _ => LedgerError::Database {
+                ledger,
+                cause: Box::new(error),
+            },
+        }
+    }
+}
+
+/// What a failed commit of entry `seq` means. After an I/O error the write-ahead log may hold
+/// the whole transaction, and the next opener would then find it.
+pub(super) fn of_commit(path: &Path, seq: u64) -> impl Fn(Error) -> LedgerError + '_ {
+    move |error| match error.sqlite_error_code() {
+        Some(ErrorCode::SystemIoFailure) => LedgerError::Uncertain {
+            ledger: path.display().to_string(),
+            seq,
+            cause: Box::new(error),
+        },
+        _ => of(path)(error),
+    }
+}
+
+fn is_sync(error: &Error) -> bool {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    matches!(
+        code,
+        Some(rusqlite::ffi::SQLITE_IOERR_FSYNC | rusqlite::ffi::SQLITE_IOERR_DIR_FSYNC)
+    )
+}
+
+/// Whether a value in a row is not of the type or form it was written in.
+pub(super) fn is_unreadable_value(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::FromSqlConversionFailure(..)
+            | Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..)
+    )
+}

@@ -1,0 +1,104 @@
+//! Entries as rows.
+
+use rusqlite::{Connection, Row, params};
+
+use super::fault;
+use crate::chain::{EntryHash, SealedEntry};
+use crate::verify::Problem;
+
+/// What stopped a scan.
+pub(super) enum Stop {
+    Database(rusqlite::Error),
+    Problem(Problem),
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+/// Adds a row. The triggers see that it comes next.
+pub(super) fn insert(conn: &Connection, entry: &SealedEntry) -> rusqlite::Result<()> {
+    conn.prepare_cached(
+        "INSERT INTO entries (seq, at, kind, body, prev_hash, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        signed(entry.seq),
+        entry.at,
+        entry.kind,
+        entry.body,
+        entry.prev.as_bytes(),
+        entry.hash.as_bytes(),
+    ])?;
+    Ok(())
+}
+
+/// Hands over, one at a time and in order, the rows from place `from` on (`None`: all, also any
+/// that no honest writer could have placed), at most `limit`.
+pub(super) fn scan(
+    conn: &Connection,
+    from: Option<u64>,
+    limit: Option<u32>,
+    mut each: impl FnMut(SealedEntry) -> Result<(), Problem>,
+) -> Result<(), Stop> {
+    let mut statement = conn.prepare_cached(
+        "SELECT seq, at, kind, body, prev_hash, hash FROM entries \
+         WHERE seq >= ?1 ORDER BY seq LIMIT ?2",
+    )?;
+    let from = from.map_or(i64::MIN, signed);
+    let mut rows = statement.query(params![from, limit.map_or(-1, i64::from)])?;
+    while let Some(row) = rows.next()? {
+        each(sealed(row)?)?;
+    }
+    Ok(())
+}
+
+/// The last place, 0 in an empty table.
+pub(super) fn last(conn: &Connection) -> rusqlite::Result<u64> {
+    let last: Option<i64> = conn
+        .prepare_cached("SELECT max(seq) FROM entries")?
+        .query_row([], |row| row.get(0))?;
+    Ok(last.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0))
+}
+
+/// The hash kept at a place.
+pub(super) fn hash_at(conn: &Connection, seq: u64) -> rusqlite::Result<Option<EntryHash>> {
+    use rusqlite::OptionalExtension as _;
+    conn.prepare_cached("SELECT hash FROM entries WHERE seq = ?1")?
+        .query_row([signed(seq)], |row| row.get(0).map(EntryHash::from_bytes))
+        .optional()
+}
+
+fn sealed(row: &Row<'_>) -> Result<SealedEntry, Stop> {
+    let place: i64 = row.get(0)?;
+    let seq = u64::try_from(place).unwrap_or(0);
+    let read = || {
+        Ok(SealedEntry {
+            seq,
+            at: row.get(1)?,
+            kind: row.get(2)?,
+            body: row.get(3)?,
+            prev: EntryHash::from_bytes(row.get(4)?),
+            hash: EntryHash::from_bytes(row.get(5)?),
+        })
+    };
+    read().map_err(|error: rusqlite::Error| {
+        if fault::is_unreadable_value(&error) {
+            Stop::Problem(Problem::Unreadable { seq })
+        } else {
+            Stop::Database(error)
+        }
+    })
+}
+
+/// SQLite counts with a sign; a ledger will not reach the difference.
+fn signed(seq: u64) -> i64 {
+    i64::try_from(seq).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,245 @@
+//! One connection and how far it has walked the chain.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::rows::{self, Stop};
+use super::{create, fault, schema};
+use crate::chain::{Head, SealedEntry};
+use crate::clock::Millis;
+use crate::durable::{FolderLock, Prepared};
+use crate::error::{LedgerError, OpenError};
+use crate::event::{Entry, Event};
+use crate::head::{HeadFile, Kept};
+use crate::state::State;
+use crate::verify::{Known, Problem, VerifyReport, Witness};
+use crate::walk::{self, Walk};
+
+pub(super) struct Session {
+    conn: Connection,
+    path: PathBuf,
+    head_file: HeadFile,
+    walk: Walk,
+}
+
+impl Session {
+    pub(super) fn open(path: &Path, head_file: HeadFile) -> Result<Self, OpenError> {
+        let conn = create::open(path)?;
+        Ok(Self {
+            conn,
+            path: path.to_owned(),
+            head_file,
+            walk: Walk::default(),
+        })
+    }
+
+    /// What is true now, borne out by the chain and the head file.
+    pub(super) fn state(&mut self) -> Result<Arc<State>, LedgerError> {
+        let kept = self.head_file.read()?;
+        let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
+            .map_err(fault::of(&self.path))?;
+        catch_up(&tx, &mut self.walk, kept).map_err(|stop| stopped(&self.path, stop))?;
+        Ok(Arc::clone(self.walk.state()))
+    }
+
+    pub(super) fn epoch(&self) -> Result<u64, LedgerError> {
+        rows::last(&self.conn).map_err(fault::of(&self.path))
+    }
+
+    pub(super) fn entries(&mut self, after: u64, limit: u32) -> Result<Vec<Entry>, LedgerError> {
+        // Walks first: what is handed out must be borne out by the chain.
+        self.state()?;
+        let mut entries = Vec::new();
+        let from = Some(after.saturating_add(1));
+        rows::scan(&self.conn, from, Some(limit), |sealed| {
+            entries.push(walk::read(&sealed)?);
+            Ok(())
+        })
+        .map_err(|stop| stopped(&self.path, stop))?;
+        Ok(entries)
+    }
+
+    /// Records an event. Whatever can fail for want of space is done before the commit.
+    pub(super) fn append(&mut self, at: Millis, event: &Event) -> Result<Entry, LedgerError> {
+        let fault = fault::of(&self.path);
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let _lock = FolderLock::shared(folder)?;
+        let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)
+            .map_err(fault)?;
+        let (found, known) = (schema::version(&tx).map_err(fault)?, schema::newest());
+        if found != known {
+            let ledger = self.path.display().to_string();
+            return Err(LedgerError::Newer {
+                ledger,
+                found,
+                known,
+            });
+        }
+        let kept = self.head_file.read()?;
+        catch_up(&tx, &mut self.walk, kept).map_err(|stop| stopped(&self.path, stop))?;
+        event.check_text().map_err(crate::state::Refusal::from)?;
+        self.walk.state().admit(event)?;
+        let (kind, body) = event.encode().map_err(|cause| LedgerError::Database {
+            ledger: self.path.display().to_string(),
+            cause: Box::new(cause),
+        })?;
+        let sealed = SealedEntry::seal(self.walk.head(), at, kind, body);
+        rows::insert(&tx, &sealed).map_err(fault)?;
+        let prepared = self.head_file.prepare(sealed.head())?;
+        tx.commit()
+            .map_err(fault::of_commit(&self.path, sealed.seq))?;
+        let entry = self
+            .walk
+            .step(&sealed)
+            .map_err(|problem| self.tampered(problem))?;
+        self.publish(sealed.head(), prepared)?;
+        Ok(entry)
+    }
+
+    /// Puts a head in place unless the chain has grown past it, so that it never goes back.
+    ///
+    /// The ledger's own write lock orders the publishers. Where it cannot be had, another writer
+    /// is at work and will publish a later head.
+    fn publish(&self, head: Head, prepared: Prepared) -> Result<(), LedgerError> {
+        let behavior = TransactionBehavior::Immediate;
+        let Ok(tx) = Transaction::new_unchecked(&self.conn, behavior) else {
+            return Ok(());
+        };
+        if rows::last(&tx).is_ok_and(|last| last == head.seq) {
+            self.head_file
+                .publish(prepared)
+                .map_err(|source| LedgerError::HeadLags {
+                    seq: head.seq,
+                    source,
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Brings up to date a head file that a crash left behind or kept from being made.
+    /// A ledger with something wrong is left as it is, for `verify` to report.
+    pub(super) fn mend_head(&mut self) -> Result<(), LedgerError> {
+        if self.state().is_err() {
+            return Ok(());
+        }
+        let Some(head) = self.walk.head() else {
+            return Ok(());
+        };
+        let lags = match self.head_file.read()? {
+            Kept::Missing => true,
+            Kept::Head(kept) => kept.seq < head.seq,
+            Kept::Damaged => false,
+        };
+        if lags {
+            let prepared = self.head_file.prepare(head)?;
+            self.publish(head, prepared)?;
+        }
+        Ok(())
+    }
+
+    /// Walks the whole chain afresh.
+    pub(super) fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
+        let kept = self.head_file.read()?;
+        let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
+            .map_err(fault::of(&self.path))?;
+        let mut walk = Walk::default();
+        let problem = match verify(&tx, &mut walk, kept, anchor) {
+            Ok(()) => None,
+            Err(Stop::Problem(problem)) => Some(problem),
+            Err(Stop::Database(error)) => return Err(fault::of(&self.path)(error)),
+        };
+        Ok(VerifyReport {
+            good: walk.seq(),
+            head: walk.head(),
+            problem,
+        })
+    }
+
+    fn tampered(&self, problem: Problem) -> LedgerError {
+        LedgerError::Tampered {
+            ledger: self.path.display().to_string(),
+            problem,
+        }
+    }
+}
+
+fn stopped(path: &Path, stop: Stop) -> LedgerError {
+    match stop {
+        Stop::Database(error) => fault::of(path)(error),
+        Stop::Problem(problem) => LedgerError::Tampered {
+            ledger: path.display().to_string(),
+            problem,
+        },
+    }
+}
+
+/// Walks on from where the walk stands, seeing that the chain still passes through there and
+/// through the kept head.
+fn catch_up(conn: &Connection, walk: &mut Walk, kept: Kept) -> Result<(), Stop> {
+    let seen = walk.head();
+    if let Some(head) = seen {
+        let memory = Known {
+            head,
+            witness: Witness::Memory,
+        };
+        memory.check_end(rows::last(conn)?)?;
+        let hash = rows::hash_at(conn, head.seq)?.unwrap_or(crate::chain::EntryHash::NONE);
+        memory.check_at(Head {
+            seq: head.seq,
+            hash,
+        })?;
+    }
+    rows::scan(
+        conn,
+        seen.map(|head| head.seq.saturating_add(1)),
+        None,
+        |sealed| walk.step(&sealed).map(|_| ()),
+    )?;
+    if walk.seq() == 0 && kept == Kept::Missing {
+        return Err(Problem::Empty.into());
+    }
+    let Some(known) = kept.known(walk.seq())? else {
+        return Ok(());
+    };
+    known.check_end(walk.seq())?;
+    if let Some(hash) = rows::hash_at(conn, known.head.seq)? {
+        known.check_at(Head {
+            seq: known.head.seq,
+            hash,
+        })?;
+    }
+    Ok(())
+}
+
+fn verify(
+    conn: &Connection,
+    walk: &mut Walk,
+    kept: Kept,
+    anchor: Option<Head>,
+) -> Result<(), Stop> {
+    schema::check(conn)??;
+    let kept = kept.known(rows::last(conn)?);
+    let anchor = anchor.map(|head| Known {
+        head,
+        witness: Witness::Anchor,
+    });
+    let known = [kept.as_ref().ok().copied().flatten(), anchor];
+    rows::scan(conn, None, None, |sealed| {
+        walk.step(&sealed)?;
+        known
+            .iter()
+            .flatten()
+            .try_for_each(|known| known.check_at(sealed.head()))
+    })?;
+    known
+        .iter()
+        .flatten()
+        .try_for_each(|known| known.check_end(walk.seq()))?;
+    if walk.seq() == 0 {
+        return Err(Problem::Empty.into());
+    }
+    kept?;
+    Ok(())
+}

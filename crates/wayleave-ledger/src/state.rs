@@ -1,0 +1,345 @@
+//! What is true now: the fold of all entries, and the rules an entry must meet.
+//!
+//! Pure, and the only place that says what may follow what. Every ledger asks [`State::admit`]
+//! inside its write transaction, so two writers cannot both be right; `verify` asks it again of
+//! every entry. Nothing here is stored: the chain is the truth.
+
+use std::collections::BTreeMap;
+
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::SourceKind;
+
+use crate::clock::Millis;
+use crate::event::{Entry, Event};
+
+/// The state after some number of entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    ledger: Option<String>,
+    datasets: BTreeMap<String, Dataset>,
+    sources: BTreeMap<String, Source>,
+}
+
+/// A dataset the ledger knows: ratified now, or retired.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dataset {
+    /// Its present ratification; `None` once retired.
+    pub ratified: Option<RatifiedEntry>,
+    /// Its present activation; `None` while it is not live.
+    pub active: Option<Activation>,
+    /// The last revision used by an activation or a deactivation.
+    pub revision: u64,
+}
+
+/// A ratification as recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RatifiedEntry {
+    /// The entry's place.
+    pub seq: u64,
+    /// When.
+    pub at: Millis,
+    /// The digest of the mapping's exact bytes.
+    pub digest: Digest,
+    /// What it replaced.
+    pub replaces: Option<Digest>,
+    /// Who.
+    pub who: String,
+    /// Why.
+    pub note: String,
+}
+
+/// A dataset that is live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activation {
+    /// The entry's place.
+    pub seq: u64,
+    /// When.
+    pub at: Millis,
+    /// The digest that was checked and made live. Where it is no longer the ratified one, the
+    /// dataset was ratified again since, and the new mapping awaits its own activation.
+    pub digest: Digest,
+    /// The dataset's revision.
+    pub revision: u64,
+    /// Who.
+    pub who: String,
+}
+
+/// A source an operator declared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The entry's place.
+    pub seq: u64,
+    /// When.
+    pub at: Millis,
+    /// The kind of store.
+    pub kind: SourceKind,
+    /// The name of the environment variable that holds the DSN.
+    pub env: String,
+    /// Who declared it.
+    pub who: String,
+}
+
+/// Why an event may not be recorded now. These are a caller's to handle, not faults.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Someone else ratified or retired the dataset since the caller looked.
+    #[error("`{dataset}` changed meanwhile: {}, not {}", ratified(*.current), ratified(*.expected))]
+    Superseded {
+        /// The dataset.
+        dataset: String,
+        /// What the caller took to be ratified.
+        expected: Option<Digest>,
+        /// What is.
+        current: Option<Digest>,
+    },
+    /// These very bytes are ratified already.
+    #[error("`{dataset}` is already ratified as {digest}")]
+    AlreadyRatified {
+        /// The dataset.
+        dataset: String,
+        /// The digest.
+        digest: Digest,
+    },
+    /// The dataset is not ratified: unknown, or retired.
+    #[error("no dataset `{dataset}` is ratified")]
+    NotRatified {
+        /// The dataset.
+        dataset: String,
+    },
+    /// The dataset is not live.
+    #[error("`{dataset}` is not active")]
+    NotActive {
+        /// The dataset.
+        dataset: String,
+    },
+    /// Someone else activated or deactivated the dataset since the caller looked.
+    #[error("`{dataset}` was activated or deactivated meanwhile: revision {current} comes next")]
+    StaleRevision {
+        /// The dataset.
+        dataset: String,
+        /// The revision that comes next.
+        current: u64,
+    },
+    /// A source of that name is declared.
+    #[error("a source `{name}` is already declared")]
+    SourceExists {
+        /// The source.
+        name: String,
+    },
+    /// No source of that name is declared.
+    #[error("no source `{name}` is declared")]
+    UnknownSource {
+        /// The source.
+        name: String,
+    },
+    /// A name or a text is not fit to be kept.
+    #[error(transparent)]
+    BadText(#[from] crate::text::BadText),
+    /// A ledger begins with its creation, once.
+    #[error("a ledger is created once, by its first entry")]
+    Misplaced,
+}
+
+fn ratified(digest: Option<Digest>) -> String {
+    digest.map_or_else(
+        || "nothing is ratified".to_owned(),
+        |digest| format!("{digest} is ratified"),
+    )
+}
+
+impl State {
+    /// The ledger's own random name; `None` before its first entry.
+    pub fn ledger(&self) -> Option<&str> {
+        self.ledger.as_deref()
+    }
+
+    /// The datasets ever ratified, by name.
+    pub fn datasets(&self) -> &BTreeMap<String, Dataset> {
+        &self.datasets
+    }
+
+    /// The declared sources, by name.
+    pub fn sources(&self) -> &BTreeMap<String, Source> {
+        &self.sources
+    }
+
+    /// The present ratification of a dataset.
+    pub fn ratified(&self, dataset: &str) -> Option<&RatifiedEntry> {
+        self.datasets.get(dataset)?.ratified.as_ref()
+    }
+
+    /// The live datasets.
+    pub fn active(&self) -> impl Iterator<Item = (&str, &Activation)> {
+        self.datasets
+            .iter()
+            .filter_map(|(name, it)| Some((name.as_str(), it.active.as_ref()?)))
+    }
+
+    /// The revision that the next activation or deactivation of a dataset must carry.
+    pub fn next_revision(&self, dataset: &str) -> u64 {
+        self.datasets
+            .get(dataset)
+            .map_or(0, |it| it.revision)
+            .saturating_add(1)
+    }
+
+    /// Whether the event may follow.
+    pub fn admit(&self, event: &Event) -> Result<(), Refusal> {
+        if matches!(event, Event::LedgerCreated { .. }) == self.ledger.is_some() {
+            return Err(Refusal::Misplaced);
+        }
+        match event {
+            Event::LedgerCreated { .. } => Ok(()),
+            Event::DatasetRatified {
+                dataset,
+                digest,
+                replaces,
+                ..
+            } => match self.digest(dataset) {
+                Some(current) if current == *digest => Err(Refusal::AlreadyRatified {
+                    dataset: dataset.clone(),
+                    digest: current,
+                }),
+                current => same(dataset, *replaces, current),
+            },
+            Event::DatasetRetired {
+                dataset, digest, ..
+            } => same(dataset, Some(*digest), Some(self.must_digest(dataset)?)),
+            Event::DatasetActivated {
+                dataset,
+                digest,
+                revision,
+                ..
+            } => {
+                same(dataset, Some(*digest), Some(self.must_digest(dataset)?))?;
+                self.next(dataset, *revision)
+            }
+            Event::DatasetDeactivated {
+                dataset, revision, ..
+            } => {
+                if self
+                    .datasets
+                    .get(dataset)
+                    .is_none_or(|it| it.active.is_none())
+                {
+                    return Err(Refusal::NotActive {
+                        dataset: dataset.clone(),
+                    });
+                }
+                self.next(dataset, *revision)
+            }
+            Event::SourceAdded { name, .. } if self.sources.contains_key(name) => {
+                Err(Refusal::SourceExists { name: name.clone() })
+            }
+            Event::SourceRemoved { name, .. } if !self.sources.contains_key(name) => {
+                Err(Refusal::UnknownSource { name: name.clone() })
+            }
+            Event::SourceAdded { .. } | Event::SourceRemoved { .. } => Ok(()),
+        }
+    }
+
+    /// Takes in an entry that was admitted.
+    pub(crate) fn apply(&mut self, entry: &Entry) {
+        let (seq, at) = (entry.seq, entry.at);
+        match entry.event.clone() {
+            Event::LedgerCreated { ledger } => self.ledger = Some(ledger),
+            Event::DatasetRatified {
+                dataset,
+                digest,
+                replaces,
+                who,
+                note,
+            } => {
+                self.datasets.entry(dataset).or_default().ratified = Some(RatifiedEntry {
+                    seq,
+                    at,
+                    digest,
+                    replaces,
+                    who,
+                    note,
+                });
+            }
+            Event::DatasetRetired { dataset, .. } => {
+                let it = self.datasets.entry(dataset).or_default();
+                it.ratified = None;
+                it.active = None;
+            }
+            Event::DatasetActivated {
+                dataset,
+                digest,
+                revision,
+                who,
+            } => {
+                let it = self.datasets.entry(dataset).or_default();
+                it.active = Some(Activation {
+                    seq,
+                    at,
+                    digest,
+                    revision,
+                    who,
+                });
+                it.revision = revision;
+            }
+            Event::DatasetDeactivated {
+                dataset, revision, ..
+            } => {
+                let it = self.datasets.entry(dataset).or_default();
+                it.active = None;
+                it.revision = revision;
+            }
+            Event::SourceAdded {
+                name,
+                kind,
+                env,
+                who,
+            } => {
+                self.sources.insert(
+                    name,
+                    Source {
+                        seq,
+                        at,
+                        kind,
+                        env,
+                        who,
+                    },
+                );
+            }
+            Event::SourceRemoved { name, .. } => {
+                self.sources.remove(&name);
+            }
+        }
+    }
+
+    fn digest(&self, dataset: &str) -> Option<Digest> {
+        self.ratified(dataset).map(|it| it.digest)
+    }
+
+    fn must_digest(&self, dataset: &str) -> Result<Digest, Refusal> {
+        self.digest(dataset).ok_or_else(|| Refusal::NotRatified {
+            dataset: dataset.to_owned(),
+        })
+    }
+
+    fn next(&self, dataset: &str, revision: u64) -> Result<(), Refusal> {
+        let current = self.next_revision(dataset);
+        if revision == current {
+            return Ok(());
+        }
+        Err(Refusal::StaleRevision {
+            dataset: dataset.to_owned(),
+            current,
+        })
+    }
+}
+
+fn same(dataset: &str, expected: Option<Digest>, current: Option<Digest>) -> Result<(), Refusal> {
+    if expected == current {
+        return Ok(());
+    }
+    Err(Refusal::Superseded {
+        dataset: dataset.to_owned(),
+        expected,
+        current,
+    })
+}

@@ -1,0 +1,151 @@
+//! Which names and words may be written into a ledger that never forgets.
+//!
+//! A refusal names the rule, never the text: what was refused may be a pasted secret.
+
+/// A name or a text that may not be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {rule}")]
+pub struct BadText {
+    /// What was given.
+    what: &'static str,
+    /// The rule it broke.
+    rule: &'static str,
+}
+
+const WHO_MAX: usize = 200;
+const NOTE_MAX: usize = 4_000;
+
+/// A dataset's name: `^[a-z][a-z0-9-]{0,31}$`.
+pub(crate) fn dataset(name: &str) -> Result<(), BadText> {
+    let rule = "is 1 to 32 of `a-z`, `0-9` and `-`, and begins with a letter";
+    name_of(name, 32, "-", "a dataset's name", rule)
+}
+
+/// A source's name: `^[a-z][a-z0-9_-]{0,63}$`.
+pub(crate) fn source(name: &str) -> Result<(), BadText> {
+    let rule = "is 1 to 64 of `a-z`, `0-9`, `_` and `-`, and begins with a letter";
+    name_of(name, 64, "_-", "a source's name", rule)
+}
+
+fn name_of(
+    name: &str,
+    most: usize,
+    marks: &str,
+    what: &'static str,
+    rule: &'static str,
+) -> Result<(), BadText> {
+    let body = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || marks.contains(c);
+    let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.len() <= most
+        && name.chars().all(body);
+    ensure(fits, what, rule)
+}
+
+/// The name of an environment variable. A pasted DSN does not fit.
+pub(crate) fn env(name: &str) -> Result<(), BadText> {
+    let fits = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.len() <= 128
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let rule = "is the name of an environment variable (letters, digits and `_`), never a DSN";
+    ensure(fits, "a source's `env`", rule)
+}
+
+/// A person, as they call themselves.
+pub(crate) fn who(name: &str) -> Result<(), BadText> {
+    let what = "who acts";
+    ensure(!name.trim().is_empty(), what, "must be named")?;
+    ensure(
+        name.chars().count() <= WHO_MAX,
+        what,
+        "is named in at most 200 characters",
+    )?;
+    ensure(
+        !name.chars().any(char::is_control),
+        what,
+        "is named in one line of plain text",
+    )?;
+    no_credentials(name, what)
+}
+
+/// A note on why; it may be empty.
+pub(crate) fn note(text: &str) -> Result<(), BadText> {
+    let what = "a note";
+    ensure(
+        text.chars().count() <= NOTE_MAX,
+        what,
+        "has at most 4000 characters",
+    )?;
+    let plain = !text
+        .chars()
+        .any(|c| c.is_control() && c != '\n' && c != '\t');
+    ensure(plain, what, "is plain text")?;
+    no_credentials(text, what)
+}
+
+/// Refuses `scheme://user:password@host`: the ledger could never be rid of it.
+fn no_credentials(text: &str, what: &'static str) -> Result<(), BadText> {
+    let has_password = text.split("://").skip(1).any(|rest| {
+        let authority = rest
+            .split(['/', ' ', '\n', '\t', '?', '#'])
+            .next()
+            .unwrap_or(rest);
+        authority
+            .rsplit_once('@')
+            .is_some_and(|(user, _)| user.contains(':'))
+    });
+    ensure(!has_password, what, "must not hold a DSN with a password")
+}
+
+fn ensure(fits: bool, what: &'static str, rule: &'static str) -> Result<(), BadText> {
+    if fits {
+        Ok(())
+    } else {
+        Err(BadText { what, rule })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DSN: &str = "postgres://ana:hunter2@db.example.org/crm";
+
+    #[test]
+    fn a_pasted_dsn_is_refused_everywhere_and_never_echoed() {
+        for refused in [
+            dataset(DSN),
+            source(DSN),
+            env(DSN),
+            who(DSN),
+            note(DSN),
+            note("moved to mysql://root:hunter2@10.0.0.1 today"),
+        ] {
+            let message = refused.unwrap_err().to_string();
+            assert!(!message.contains("hunter2"), "{message}");
+        }
+    }
+
+    #[test]
+    fn ordinary_words_are_accepted() {
+        dataset("crm-2").unwrap();
+        source("crm_eu-rw").unwrap();
+        env("CRM_EU_DSN").unwrap();
+        who("Ana Núñez <ana@example.org>").unwrap();
+        note("see https://example.org/why?a=b@c\nthen ask ana@example.org: she knows").unwrap();
+        note("").unwrap();
+    }
+
+    #[test]
+    fn names_outside_the_rule_are_refused() {
+        for name in ["", "-a", "1a", "A", "a_b", "a b", "é", &"a".repeat(33)] {
+            assert!(dataset(name).is_err(), "{name}");
+        }
+        for name in ["", "_a", "a.b", &"a".repeat(65)] {
+            assert!(source(name).is_err(), "{name}");
+        }
+        for name in ["", "1A", "A-B", "A=B", "$A"] {
+            assert!(env(name).is_err(), "{name}");
+        }
+        assert!(who("  ").is_err() && who("a\nb").is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! Walking a chain from its first entry: the one judge of whether entries are whole, in order,
+//! understood and lawful. Both reading and `verify` go through it; memory holds one entry and
+//! the present state.
+
+use std::sync::Arc;
+
+use crate::chain::{Head, LinkFault, SealedEntry};
+use crate::event::{Entry, Event};
+use crate::state::State;
+use crate::verify::Problem;
+
+/// A walk and how far it has come.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Walk {
+    head: Option<Head>,
+    state: Arc<State>,
+}
+
+impl Walk {
+    /// The last entry passed.
+    pub(crate) fn head(&self) -> Option<Head> {
+        self.head
+    }
+
+    /// How many entries were passed.
+    pub(crate) fn seq(&self) -> u64 {
+        self.head.map_or(0, |head| head.seq)
+    }
+
+    /// The state after the last entry passed.
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
+    /// Passes the next entry, or says what is wrong with it.
+    pub(crate) fn step(&mut self, sealed: &SealedEntry) -> Result<Entry, Problem> {
+        let seq = sealed.seq;
+        sealed.check_after(self.head).map_err(|fault| match fault {
+            LinkFault::Place { expected } => Problem::Gap {
+                seq: expected,
+                found: seq,
+            },
+            LinkFault::Content => Problem::Altered { seq },
+            LinkFault::Predecessor => Problem::Unlinked { seq },
+        })?;
+        let entry = read(sealed)?;
+        self.state
+            .admit(&entry.event)
+            .map_err(|refusal| Problem::Unlawful {
+                seq,
+                reason: refusal.to_string(),
+            })?;
+        self.head = Some(sealed.head());
+        Arc::make_mut(&mut self.state).apply(&entry);
+        Ok(entry)
+    }
+}
+
+/// The meaning of one sealed entry.
+pub(crate) fn read(sealed: &SealedEntry) -> Result<Entry, Problem> {
+    let event = Event::decode(&sealed.kind, &sealed.body)
+        .map_err(|_| Problem::Unreadable { seq: sealed.seq })?;
+    Ok(Entry {
+        seq: sealed.seq,
+        at: sealed.at,
+        event,
+        hash: sealed.hash,
+    })
+}

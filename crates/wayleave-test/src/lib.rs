@@ -1,0 +1,20 @@
+//! Real stores for tests: private database servers, fixture schemas, golden files.
+//!
+//! Only ever a dev-dependency. A server belongs to one test binary, listens on a port of its own
+//! on 127.0.0.1, keeps everything in one temporary folder, and goes with the process, however
+//! the process ends. What is missing on the machine is an error that names the package to
+//! install, never a skipped test.
+
+pub mod fixture;
+mod golden;
+mod mariadb;
+mod postgres;
+mod server;
+mod sqlite;
+mod tls;
+
+pub use golden::assert_golden;
+pub use mariadb::{MariadbServer, mariadb};
+pub use postgres::{PostgresServer, postgres};
+pub use server::{Database, Endpoint, StartError};
+pub use sqlite::sqlite_file;

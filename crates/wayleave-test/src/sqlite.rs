@@ -1,0 +1,25 @@
+//! SQLite files.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use crate::StartError;
+
+/// A new SQLite file holding what `sql` makes; it goes with the returned folder.
+pub fn sqlite_file(sql: &str) -> Result<(TempDir, PathBuf), StartError> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("fixture.db");
+    let failed = |error: rusqlite::Error| StartError::Statement {
+        database: "fixture.db".to_owned(),
+        reason: error.to_string(),
+    };
+    let connection = rusqlite::Connection::open(&path).map_err(failed)?;
+    connection
+        .execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
+        .map_err(failed)?;
+    connection
+        .execute_batch(&format!("BEGIN; {sql}\n; COMMIT;"))
+        .map_err(failed)?;
+    Ok((folder, path))
+}

@@ -1,0 +1,203 @@
+//! How a store fails, in words that hold no secret.
+//!
+//! Drivers put hosts, users, statements and sometimes passwords into their messages. Nothing of
+//! theirs reaches a [`StoreError`] but a [`Detail`], and a detail is scrubbed when it is made.
+
+use std::fmt;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why a source gave no answer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The DSN cannot be read. The reason quotes nothing of it.
+    #[error("the DSN is not valid: {reason}")]
+    BadDsn {
+        /// What is wrong, in words fixed at compile time.
+        reason: &'static str,
+    },
+    /// No session could be opened.
+    #[error("the source cannot be reached")]
+    Unreachable {
+        /// What the driver said.
+        #[source]
+        detail: Detail,
+    },
+    /// The source has no such database or file.
+    #[error("the source does not exist")]
+    Missing {
+        /// What the driver said.
+        #[source]
+        detail: Detail,
+    },
+    /// The source refused the credentials, or the role may not read.
+    #[error("the source refused access")]
+    Denied {
+        /// What the driver said.
+        #[source]
+        detail: Detail,
+    },
+    /// TLS was asked for and could not be had.
+    #[error("no secure session could be made")]
+    Tls {
+        /// What the TLS library said.
+        #[source]
+        detail: Detail,
+    },
+    /// An answer did not come in time.
+    #[error("the source gave no answer in {} ms while {doing}", limit.as_millis())]
+    Timeout {
+        /// What was being done: `connecting`, `reading columns`, …
+        doing: &'static str,
+        /// The limit that passed.
+        limit: Duration,
+    },
+    /// The file is not a database, or is damaged.
+    #[error("the source is not readable as a database")]
+    NotADatabase {
+        /// What the driver said.
+        #[source]
+        detail: Detail,
+    },
+    /// The store cannot do what was asked.
+    #[error("the source does not support {what}")]
+    Unsupported {
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// The schema is not there, or the role cannot see it.
+    #[error("no schema `{schema}` is visible in the source")]
+    NoSchema {
+        /// The schema asked for.
+        schema: String,
+        /// Those that are visible, sorted.
+        visible: Vec<String>,
+    },
+    /// The store failed on a statement of ours.
+    #[error("the source failed while {doing}")]
+    Failed {
+        /// What was being done.
+        doing: &'static str,
+        /// The store's own code: an SQLSTATE, a result code.
+        code: Option<String>,
+        /// What the driver said.
+        #[source]
+        detail: Detail,
+    },
+}
+
+impl StoreError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::BadDsn { .. } => {
+                "a DSN is `postgres://user:password@host:5432/database`, \
+                 `mysql://user:password@host:3306/database`, `sqlite:///absolute/path.db` or a \
+                 path; percent-encode special characters in a password"
+            }
+            Self::Unreachable { .. } => {
+                "check that the server runs and that host and port are right"
+            }
+            Self::Missing { .. } => {
+                "check the database name or the file's path; a missing file is never created"
+            }
+            Self::Denied { .. } => "check user and password, and that the role may read",
+            Self::Tls { .. } => {
+                "name the server's authority with `sslrootcert=/path/ca.pem`, or choose another `sslmode`"
+            }
+            Self::Timeout { .. } => "check the server's load, or allow more time",
+            Self::NotADatabase { .. } => {
+                "check that the path names a database and not another file"
+            }
+            Self::Unsupported { .. } => "see the reference of this kind of source",
+            Self::NoSchema { .. } => "name one of the visible schemas",
+            Self::Failed { .. } => "the detail is the store's own",
+        }
+    }
+
+    /// Whether the same call may succeed later with nothing changed by the operator.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
+    }
+}
+
+/// A driver's message with every secret of the session replaced.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Detail(String);
+
+impl Detail {
+    /// The longest detail kept, in characters.
+    const LONGEST: usize = 400;
+
+    /// Takes a message, replacing each of `secrets` by `***` and control characters by spaces.
+    pub fn scrubbed<'a>(
+        message: impl fmt::Display,
+        secrets: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let mut text = message.to_string();
+        let mut secrets: Vec<&str> = secrets.into_iter().filter(|it| !it.is_empty()).collect();
+        // The longest first: a secret may hold another.
+        secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
+        for secret in secrets {
+            text = text.replace(secret, "***");
+        }
+        let one_line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+        Self(one_line.take(Self::LONGEST).collect())
+    }
+
+    /// Words of our own, fixed at compile time.
+    pub fn fixed(words: &'static str) -> Self {
+        Self(words.to_owned())
+    }
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for Detail {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detail_holds_no_secret_whole_or_nested() {
+        let detail = Detail::scrubbed(
+            "login bob:hunter2hunter failed\nfor hunter2",
+            ["hunter2", "hunter2hunter", ""],
+        );
+        assert_eq!(detail.to_string(), "login bob:*** failed for ***");
+        assert_eq!(format!("{detail:?}"), "\"login bob:*** failed for ***\"");
+    }
+
+    #[test]
+    fn a_detail_is_bounded() {
+        let detail = Detail::scrubbed("é".repeat(10_000), []);
+        assert_eq!(detail.to_string().chars().count(), Detail::LONGEST);
+    }
+
+    #[test]
+    fn every_error_tells_what_to_do_next() {
+        let error = StoreError::NoSchema {
+            schema: "pubic".into(),
+            visible: vec!["public".into()],
+        };
+        assert_eq!(
+            error.to_string(),
+            "no schema `pubic` is visible in the source"
+        );
+        assert!(!error.hint().is_empty());
+        assert!(!error.is_retryable());
+    }
+}

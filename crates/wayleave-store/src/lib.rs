@@ -1,0 +1,10 @@
+//! The port every store adapter implements.
+//!
+//! An adapter reads a store it did not make and may not change. This crate says what it must
+//! offer and how it fails; it knows no driver, no dialect and no DSN.
+
+mod error;
+mod introspect;
+
+pub use error::{Detail, StoreError};
+pub use introspect::{Introspect, IntrospectOptions, Limits, Progress, Step, silent};

@@ -52,7 +52,7 @@ enum Command {
 struct Run {
     /// Rounds of each case.
     #[arg(long, default_value_t = 5)]
-    rounds: usize,
+    rounds: u32,
     /// Seconds that each server is loaded in a round.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,

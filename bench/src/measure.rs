@@ -59,8 +59,8 @@ impl Case {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// Rounds per case.
-    pub(crate) rounds: usize,
-    /// The time each server is loaded in a round, in two halves.
+    pub(crate) rounds: u32,
+    /// The time each server is loaded in a round, in short turns.
     pub(crate) load: Duration,
     /// The time each server is loaded before that, unmeasured.
     pub(crate) warm_up: Duration,
@@ -90,28 +90,35 @@ pub(crate) struct Round {
     pub(crate) bare: Sample,
 }
 
-/// Runs one round of a case. Halves are taken as first, second, second, first, and the first of
-/// one round is the second of the next: whatever else the machine does meanwhile, whether it
-/// comes or goes, weighs on both alike.
-pub(crate) fn round(case: &Case, effort: &Effort, number: usize, ours: Side) -> Result<Round> {
+/// How often a round turns to each server.
+const TURNS: u32 = 8;
+
+/// Runs one round of a case. The servers take short turns, in an order that gives neither the
+/// better place: whatever else the machine does meanwhile, whether it comes, goes or returns,
+/// weighs on both alike.
+pub(crate) fn round(case: &Case, effort: &Effort, number: u32, ours: Side) -> Result<Round> {
     let mut ours = Contender::start(ours, case).context("our server")?;
     let mut bare = Contender::start(Side::Bare, case).context("the bare server")?;
     ours.warm_up(effort.warm_up)?;
     bare.warm_up(effort.warm_up)?;
-    let (first, second) = if number.is_multiple_of(2) {
-        (&mut ours, &mut bare)
-    } else {
-        (&mut bare, &mut ours)
-    };
-    let half = effort.load / 2;
-    first.measure(half)?;
-    second.measure(half)?;
-    second.measure(half)?;
-    first.measure(half)?;
+    let turn = effort.load / TURNS;
+    for place in 0..2 * TURNS {
+        if ours_is_next(number, place) {
+            ours.measure(turn)?;
+        } else {
+            bare.measure(turn)?;
+        }
+    }
     Ok(Round {
         ours: ours.sample()?,
         bare: bare.sample()?,
     })
+}
+
+/// The Thue-Morse order, A B B A B A A B and so on, begun by the other server in every other
+/// round.
+fn ours_is_next(round: u32, place: u32) -> bool {
+    (place.count_ones() + round).is_multiple_of(2)
 }
 
 /// A server, the load on it, and what they have done so far.
@@ -121,7 +128,7 @@ struct Contender {
     server: Server,
     latencies: Vec<Nanoseconds>,
     elapsed: Duration,
-    cpu: Duration,
+    cpu_before: Duration,
 }
 
 enum Load {
@@ -148,27 +155,28 @@ impl Contender {
                 )
             }
         };
-        let (elapsed, cpu) = (Duration::ZERO, Duration::ZERO);
+        let latencies = Vec::new();
         Ok(Self {
             load,
             server,
-            latencies: Vec::new(),
-            elapsed,
-            cpu,
+            latencies,
+            elapsed: Duration::ZERO,
+            cpu_before: Duration::ZERO,
         })
     }
 
     fn warm_up(&mut self, time: Duration) -> Result<()> {
         self.run(Instant::now() + time)?;
+        // Read once and not at every turn: the clock is coarse, and a server that waits for its
+        // turn uses no time.
+        self.cpu_before = self.server.cpu()?;
         Ok(())
     }
 
     fn measure(&mut self, time: Duration) -> Result<()> {
-        let cpu = self.server.cpu()?;
         let started = Instant::now();
         let latencies = self.run(started + time)?;
         self.elapsed += started.elapsed();
-        self.cpu += self.server.cpu()?.saturating_sub(cpu);
         self.latencies.extend(latencies);
         Ok(())
     }
@@ -182,13 +190,14 @@ impl Contender {
 
     #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
     fn sample(mut self) -> Result<Sample> {
+        let cpu = self.server.cpu()?.saturating_sub(self.cpu_before);
         self.latencies.sort_unstable();
         let requests = self.latencies.len() as f64;
         Ok(Sample {
             throughput: requests / self.elapsed.as_secs_f64(),
             p50: microseconds_at(&self.latencies, 50).context("no request was answered")?,
             p99: microseconds_at(&self.latencies, 99).context("no request was answered")?,
-            cpu: self.cpu.as_secs_f64() * 1e6 / requests,
+            cpu: cpu.as_secs_f64() * 1e6 / requests,
             resident: self.server.resident_kib()? as f64 / 1024.0,
         })
     }
@@ -204,6 +213,17 @@ fn microseconds_at(sorted: &[Nanoseconds], percent: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_server_has_the_same_number_of_turns_and_the_other_begins_the_next_round() {
+        for round in 0..2 {
+            let ours = (0..2 * TURNS)
+                .filter(|&place| ours_is_next(round, place))
+                .count();
+            assert_eq!(ours, TURNS as usize);
+        }
+        assert_ne!(ours_is_next(0, 0), ours_is_next(1, 0));
+    }
 
     #[test]
     fn the_99th_percentile_is_exceeded_by_one_in_a_hundred() {

@@ -180,7 +180,6 @@ impl LedgerError {
             Self::Refused(Refusal::Superseded { .. }) => {
                 Some("look at the difference again, and ratify what you then see")
             }
-            Self::Refused(_) => None,
             Self::Tampered { .. } | Self::Corrupt { .. } => {
                 Some("keep the `.wayleave` folder as evidence, and restore it whole from a backup")
             }
@@ -194,7 +193,7 @@ impl LedgerError {
             Self::HeadLags { .. } => {
                 Some("nothing is lost; check the disk, then run `wayleave audit --verify`")
             }
-            Self::Disk(_) | Self::Database { .. } => None,
+            Self::Refused(_) | Self::Disk(_) | Self::Database { .. } => None,
         }
     }
 }

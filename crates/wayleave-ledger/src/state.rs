@@ -190,7 +190,6 @@ impl State {
             return Err(Refusal::Misplaced);
         }
         match event {
-            Event::LedgerCreated { .. } => Ok(()),
             Event::DatasetRatified {
                 dataset,
                 digest,
@@ -235,7 +234,9 @@ impl State {
             Event::SourceRemoved { name, .. } if !self.sources.contains_key(name) => {
                 Err(Refusal::UnknownSource { name: name.clone() })
             }
-            Event::SourceAdded { .. } | Event::SourceRemoved { .. } => Ok(()),
+            Event::LedgerCreated { .. }
+            | Event::SourceAdded { .. }
+            | Event::SourceRemoved { .. } => Ok(()),
         }
     }
 

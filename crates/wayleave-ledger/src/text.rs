@@ -2,6 +2,8 @@
 //!
 //! A refusal names the rule, never the text: what was refused may be a pasted secret.
 
+use wayleave_model::sensitive::looks_like_dsn;
+
 /// A name or a text that may not be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {rule}")]
@@ -82,18 +84,13 @@ pub(crate) fn note(text: &str) -> Result<(), BadText> {
     no_credentials(text, what)
 }
 
-/// Refuses `scheme://user:password@host`: the ledger could never be rid of it.
+/// The ledger could never be rid of a password.
 fn no_credentials(text: &str, what: &'static str) -> Result<(), BadText> {
-    let has_password = text.split("://").skip(1).any(|rest| {
-        let authority = rest
-            .split(['/', ' ', '\n', '\t', '?', '#'])
-            .next()
-            .unwrap_or(rest);
-        authority
-            .rsplit_once('@')
-            .is_some_and(|(user, _)| user.contains(':'))
-    });
-    ensure(!has_password, what, "must not hold a DSN with a password")
+    ensure(
+        !looks_like_dsn(text),
+        what,
+        "must not hold a DSN or a password",
+    )
 }
 
 fn ensure(fits: bool, what: &'static str, rule: &'static str) -> Result<(), BadText> {

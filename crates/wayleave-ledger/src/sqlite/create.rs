@@ -31,13 +31,13 @@ pub(super) fn create(path: &Path, at: Millis) -> Result<(), OpenError> {
     let passing = folder.join(format!("{PASSING}ledger-{ledger}"));
     // Made here and not by SQLite, which would take its permissions from the umask.
     let prepared = Prepared::write(passing.clone(), b"", 0o600)?;
-    build(&passing, at, Event::LedgerCreated { ledger })?;
+    build(&passing, at, &Event::LedgerCreated { ledger })?;
     prepared.sync()?;
     prepared.publish_new(path)?;
     Ok(())
 }
 
-fn build(path: &Path, at: Millis, event: Event) -> Result<(), LedgerError> {
+fn build(path: &Path, at: Millis, event: &Event) -> Result<(), LedgerError> {
     let fault = fault::of(path);
     let conn = connect(path)?;
     // Without a write-ahead log, so that all is in the one file that will be published.

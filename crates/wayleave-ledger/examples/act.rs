@@ -1,0 +1,77 @@
+//! Acts once on a project, in a process of its own, so that tests can kill it and starve it.
+//!
+//! ```text
+//! act freeze  <project> <mapping file> <digest it replaces, or `none`>
+//! act sources <project> <prefix> <how many>
+//! ```
+
+use std::io::{IoSlice, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use wayleave_ledger::{Freeze, Governance, NewSource, SystemClock};
+use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Draft;
+
+fn main() -> ExitCode {
+    let Err(error) = run() else {
+        return ExitCode::SUCCESS;
+    };
+    // As one vector: the tests let `write` fail, and must still see why the program stopped.
+    let message = format!("error: {error:#}\n");
+    let _ = std::io::stderr().write_vectored(&[IoSlice::new(message.as_bytes())]);
+    ExitCode::FAILURE
+}
+
+fn run() -> anyhow::Result<()> {
+    // One thread for everything that blocks, so that its calls can be counted.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .max_blocking_threads(1)
+        .build()?;
+    let mut words = std::env::args().skip(1);
+    let mut word = |what: &str| words.next().with_context(|| format!("{what} is missing"));
+    let verb = word("the act")?;
+    let project = PathBuf::from(word("the project")?);
+    let (first, second) = (word("an argument")?, word("an argument")?);
+    let governance = Governance::open(&project, Arc::new(SystemClock))?;
+    runtime.block_on(async {
+        match verb.as_str() {
+            "freeze" => freeze(&governance, &first, &second).await,
+            "sources" => sources(&governance, &first, second.parse()?).await,
+            other => anyhow::bail!("`{other}` is no act"),
+        }
+    })
+}
+
+async fn freeze(governance: &Governance, file: &str, replaces: &str) -> anyhow::Result<()> {
+    let proposed = Draft::new(std::fs::read(file)?).propose(None)?;
+    let replaces = match replaces {
+        "none" => None,
+        digest => Some(digest.parse()?),
+    };
+    let (who, note) = ("ana".to_owned(), "because".to_owned());
+    governance
+        .freeze(Freeze {
+            proposed,
+            replaces,
+            who,
+            note,
+        })
+        .await?;
+    Ok(())
+}
+
+async fn sources(governance: &Governance, prefix: &str, count: u32) -> anyhow::Result<()> {
+    for number in 1..=count {
+        let (name, env) = (format!("{prefix}-{number}"), "SOME_DSN".to_owned());
+        let source = NewSource {
+            name,
+            kind: SourceKind::Sqlite,
+            env,
+        };
+        governance.add_source(source, "ana").await?;
+    }
+    Ok(())
+}

@@ -58,16 +58,16 @@ pub fn many_tables(dialect: Dialect, count: usize) -> String {
     } else {
         "text"
     };
-    let mut sql = String::new();
-    for n in 0..count {
+    let table = |n: usize| {
         let previous = n.saturating_sub(1);
-        sql.push_str(&format!(
+        format!(
             "CREATE TABLE \"table {n:03}\" (\"Id\" integer PRIMARY KEY, \"previous id\" integer, \
              code {text} NOT NULL UNIQUE, name {text}, status {text} CHECK (status IN ('a', 'b')), \
              amount decimal(10, 2), password {text}, created_at timestamp NULL, updated_at timestamp NULL, \
              note {text}, FOREIGN KEY (\"previous id\") REFERENCES \"table {previous:03}\" (\"Id\"));\n"
-        ));
-    }
+        )
+    };
+    let sql: String = (0..count).map(table).collect();
     if dialect == Dialect::Mysql {
         sql.replace('"', "`")
     } else {

@@ -141,6 +141,7 @@ impl PostgresServer {
         for setting in [
             "listen_addresses=127.0.0.1".to_owned(),
             "fsync=off".to_owned(),
+            "autovacuum=off".to_owned(),
             "full_page_writes=off".to_owned(),
             "synchronous_commit=off".to_owned(),
             "shared_preload_libraries=pg_stat_statements".to_owned(),

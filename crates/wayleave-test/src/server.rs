@@ -160,7 +160,7 @@ pub(crate) fn run(mut command: Command) -> Result<(), StartError> {
         return Ok(());
     }
     Err(StartError::ProgramFailed {
-        program: format!("{:?}", command.get_program()),
+        program: command.get_program().display().to_string(),
         output: String::from_utf8_lossy(&output.stderr).into_owned(),
     })
 }

@@ -1,0 +1,192 @@
+//! Opening a session that can only read, for a bounded time.
+
+use std::time::Duration;
+
+use mysql_async::prelude::{FromRow, Queryable};
+use mysql_async::{Conn, DriverError, Error, Opts, OptsBuilder, Params, SslOpts};
+use secrecy::ExposeSecret;
+use tokio::time::timeout;
+use wayleave_store::{Limits, StoreError};
+
+use super::error::store_error;
+use crate::dsn::{Place, Server, TlsMode};
+use crate::tls;
+
+/// How much longer than the server we wait, so that its own timeout, which says more, comes first.
+const GRACE: Duration = Duration::from_secs(2);
+
+const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
+/// MariaDB counts in seconds, for every statement.
+const MARIADB_LIMIT: &str = "SET SESSION max_statement_time = ?";
+/// MySQL counts in milliseconds, for reads.
+const MYSQL_LIMIT: &str = "SET SESSION max_execution_time = ?";
+const VERSION: &str = "SELECT VERSION()";
+
+/// Which of the two the server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flavour {
+    Mysql,
+    Mariadb,
+}
+
+/// A read-only session.
+pub(super) struct Session<'a> {
+    connection: Conn,
+    pub(super) flavour: Flavour,
+    server: &'a Server,
+    limits: Limits,
+}
+
+impl<'a> Session<'a> {
+    /// Connects, logs in and gives up the right to write.
+    pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
+        let connecting = async {
+            let failed = |error| store_error(server, limits, "connecting", &error);
+            let mut connection = connect(server, limits).await?;
+            connection.query_drop(READ_ONLY).await.map_err(failed)?;
+            let version: Option<String> = connection.query_first(VERSION).await.map_err(failed)?;
+            let mariadb = version.is_some_and(|it| it.contains("MariaDB"));
+            let flavour = if mariadb {
+                Flavour::Mariadb
+            } else {
+                Flavour::Mysql
+            };
+            // To both, zero would mean for ever.
+            let limit = limits.statement.max(Duration::from_millis(1));
+            let limited = match flavour {
+                Flavour::Mariadb => {
+                    connection
+                        .exec_drop(MARIADB_LIMIT, (limit.as_secs_f64(),))
+                        .await
+                }
+                Flavour::Mysql => {
+                    let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                    connection.exec_drop(MYSQL_LIMIT, (limit,)).await
+                }
+            };
+            limited.map_err(failed)?;
+            Ok(Self {
+                connection,
+                flavour,
+                server,
+                limits,
+            })
+        };
+        timeout(limits.connect, connecting)
+            .await
+            .unwrap_or(Err(StoreError::Timeout {
+                doing: "connecting",
+                limit: limits.connect,
+            }))
+    }
+
+    /// Runs one of our constant statements.
+    pub(super) async fn read<T: FromRow + Send + 'static>(
+        &mut self,
+        doing: &'static str,
+        sql: &'static str,
+        values: impl Into<Params> + Send,
+    ) -> Result<Vec<T>, StoreError> {
+        let reading = self.connection.exec::<T, _, _>(sql, values.into());
+        match timeout(self.limits.statement + GRACE, reading).await {
+            Ok(rows) => rows.map_err(|error| store_error(self.server, self.limits, doing, &error)),
+            Err(_) => Err(StoreError::Timeout {
+                doing,
+                limit: self.limits.statement,
+            }),
+        }
+    }
+
+    /// Says goodbye; its failure takes nothing away from an answer.
+    pub(super) async fn close(self) {
+        let _ = timeout(GRACE, self.connection.disconnect()).await;
+    }
+}
+
+async fn connect(server: &Server, limits: Limits) -> Result<Conn, StoreError> {
+    let failed = |error| store_error(server, limits, "connecting", &error);
+    match Conn::new(options(server, server.tls)?).await {
+        // The driver has no "prefer": it is this.
+        Err(Error::Driver(DriverError::NoClientSslFlagFromServer))
+            if server.tls == TlsMode::Prefer =>
+        {
+            Conn::new(options(server, TlsMode::Disable)?)
+                .await
+                .map_err(failed)
+        }
+        connected => connected.map_err(failed),
+    }
+}
+
+fn options(server: &Server, mode: TlsMode) -> Result<Opts, StoreError> {
+    let builder = OptsBuilder::default()
+        .user(server.user.clone())
+        .pass(server.password.as_ref().map(ExposeSecret::expose_secret))
+        .db_name(server.database.clone())
+        .prefer_socket(false)
+        .ssl_opts(ssl_options(server, mode)?);
+    let builder = match &server.place {
+        Place::Tcp { host, port } => builder.ip_or_hostname(host.clone()).tcp_port(*port),
+        Place::Socket { path, .. } => builder.socket(Some(path.to_string_lossy())),
+    };
+    Ok(builder.into())
+}
+
+fn ssl_options(server: &Server, mode: TlsMode) -> Result<Option<SslOpts>, StoreError> {
+    // The driver asks the process for its cryptography; the first to set it wins, and it is
+    // the only one built in.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let local = matches!(server.place, Place::Socket { .. });
+    Ok(match mode {
+        _ if local => None,
+        TlsMode::Disable => None,
+        TlsMode::Prefer | TlsMode::Require => Some(
+            SslOpts::default()
+                .with_danger_accept_invalid_certs(true)
+                .with_danger_skip_domain_validation(true),
+        ),
+        TlsMode::VerifyFull => {
+            let believed = tls::authorities(server.authority.as_deref())?;
+            let believed = believed.into_iter().map(|it| it.to_vec().into()).collect();
+            Some(
+                SslOpts::default()
+                    .with_disable_built_in_roots(true)
+                    .with_root_certs(believed),
+            )
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use mysql_async::prelude::Queryable;
+    use wayleave_model::mapping::SourceKind;
+
+    use super::*;
+    use crate::dsn::{Dsn, Target};
+
+    #[tokio::test]
+    async fn a_session_cannot_write() {
+        let database = wayleave_test::mariadb().await;
+        let database = database
+            .fresh_database("read_only", "CREATE TABLE t (id int)")
+            .await
+            .unwrap();
+        let dsn = Dsn::parse(SourceKind::Mysql, &database.dsn).unwrap();
+        let Target::Mysql(server) = dsn.into_target() else {
+            panic!("not a server")
+        };
+        let mut session = Session::open(&server, Limits::default()).await.unwrap();
+        for sql in [
+            "INSERT INTO t VALUES (1)",
+            "CREATE TABLE u (id int)",
+            "DROP TABLE t",
+        ] {
+            let Error::Server(said) = session.connection.query_drop(sql).await.unwrap_err() else {
+                panic!("{sql} failed on our side");
+            };
+            assert_eq!(said.code, 1792, "{sql}: {said}");
+        }
+        session.close().await;
+    }
+}

@@ -1,0 +1,246 @@
+//! The catalogue of one MySQL or MariaDB database, in a handful of statements however many
+//! tables it has.
+//!
+//! CHECKs are read on MariaDB only: MySQL prints them in a form of its own, and has ENUM.
+
+use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, TableKind};
+use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
+
+use super::connect::{Flavour, Session};
+use super::types;
+use crate::assemble::Assembly;
+use crate::checks::{closed_list_expression, json_column};
+
+const SCHEMAS: &str = "SELECT SCHEMA_NAME, SCHEMA_NAME = DATABASE() \
+    FROM information_schema.SCHEMATA \
+    WHERE SCHEMA_NAME NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')";
+
+const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, TABLE_ROWS, TABLE_COMMENT \
+    FROM information_schema.TABLES \
+    WHERE TABLE_SCHEMA = ? AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW')";
+
+const COLUMNS: &str = "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IS_NULLABLE, \
+      CHARACTER_MAXIMUM_LENGTH, EXTRA, COLUMN_COMMENT, PRIVILEGES \
+    FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? ORDER BY TABLE_NAME, ORDINAL_POSITION";
+
+const KEYS: &str = "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART \
+    FROM information_schema.STATISTICS \
+    WHERE TABLE_SCHEMA = ? AND NON_UNIQUE = 0 ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX";
+
+const REFERENCES: &str = "SELECT TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, \
+      REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
+    FROM information_schema.KEY_COLUMN_USAGE \
+    WHERE TABLE_SCHEMA = ? AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA \
+    ORDER BY TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION";
+
+const MARIADB_CHECKS: &str = "SELECT TABLE_NAME, CHECK_CLAUSE \
+    FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = ? \
+    ORDER BY TABLE_NAME, CONSTRAINT_NAME";
+
+type ColumnRow = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    Option<u64>,
+    String,
+    String,
+    String,
+);
+
+/// Reads the catalogue of the asked database, or of the session's own.
+pub(super) async fn catalogue(
+    session: &mut Session<'_>,
+    options: &IntrospectOptions,
+    progress: Progress<'_>,
+) -> Result<Catalogue, StoreError> {
+    let schema = schema(session, options, progress).await?;
+    let mut assembly = Assembly::default();
+    tables(session, &schema, &mut assembly, progress).await?;
+    let rows: Vec<ColumnRow> = session.read("reading columns", COLUMNS, (&schema,)).await?;
+    progress(Step::Read {
+        what: "columns",
+        rows: rows.len(),
+    });
+    for row in rows {
+        if let Some((table, column)) = column(row) {
+            assembly.column(&table, column);
+        }
+    }
+    keys(session, &schema, &mut assembly, progress).await?;
+    references(session, &schema, &mut assembly, progress).await?;
+    if session.flavour == Flavour::Mariadb {
+        checks(session, &schema, &mut assembly, progress).await?;
+    }
+    Ok(assembly.finish(SourceKind::Mysql, Some(schema)))
+}
+
+async fn schema(
+    session: &mut Session<'_>,
+    options: &IntrospectOptions,
+    progress: Progress<'_>,
+) -> Result<String, StoreError> {
+    let rows: Vec<(String, Option<bool>)> = session.read("reading schemas", SCHEMAS, ()).await?;
+    progress(Step::Read {
+        what: "schemas",
+        rows: rows.len(),
+    });
+    let own = rows
+        .iter()
+        .find(|(_, current)| *current == Some(true))
+        .map(|(name, _)| name.clone());
+    let mut visible: Vec<String> = rows.into_iter().map(|(name, _)| name).collect();
+    visible.sort();
+    match options.schema.clone().or(own) {
+        Some(schema) if visible.contains(&schema) => Ok(schema),
+        wanted => Err(StoreError::NoSchema {
+            schema: wanted.unwrap_or_default(),
+            visible,
+        }),
+    }
+}
+
+async fn tables(
+    session: &mut Session<'_>,
+    schema: &str,
+    assembly: &mut Assembly,
+    progress: Progress<'_>,
+) -> Result<(), StoreError> {
+    let rows: Vec<(String, String, Option<u64>, Option<String>)> =
+        session.read("reading tables", TABLES, (schema,)).await?;
+    progress(Step::Read {
+        what: "tables",
+        rows: rows.len(),
+    });
+    for (name, kind, estimate, comment) in rows {
+        if kind == "VIEW" {
+            // A view's comment is the word VIEW, or what is wrong with it.
+            match comment {
+                Some(broken) if broken != "VIEW" && !broken.is_empty() => {
+                    progress(Step::LeftOut {
+                        table: name,
+                        reason: broken,
+                    });
+                }
+                _ => assembly.table(name, TableKind::View, None, None),
+            }
+        } else {
+            assembly.table(name, TableKind::Table, estimate, comment);
+        }
+    }
+    Ok(())
+}
+
+/// The column, unless the role may not select it.
+fn column(row: ColumnRow) -> Option<(String, Column)> {
+    let (table, name, native_type, data_type, nullable, length, extra, comment, privileges) = row;
+    let extra = extra.to_ascii_lowercase();
+    if !privileges.split(',').any(|it| it == "select") {
+        return None;
+    }
+    let column = Column {
+        name,
+        datatype: types::datatype(&data_type, &native_type),
+        many: false,
+        nullable: nullable == "YES",
+        one_of: types::labels(&native_type),
+        max_length: types::max_length(&data_type, length),
+        // `DEFAULT_GENERATED` is MySQL's word for a mere default.
+        generated: extra.contains("auto_increment")
+            || extra.contains("virtual generated")
+            || extra.contains("stored generated"),
+        comment: Some(comment).filter(|it| !it.trim().is_empty()),
+        native_type,
+    };
+    Some((table, column))
+}
+
+async fn keys(
+    session: &mut Session<'_>,
+    schema: &str,
+    assembly: &mut Assembly,
+    progress: Progress<'_>,
+) -> Result<(), StoreError> {
+    let rows: Vec<(String, String, Option<String>, Option<u64>)> =
+        session.read("reading keys", KEYS, (schema,)).await?;
+    progress(Step::Read {
+        what: "keys",
+        rows: rows.len(),
+    });
+    for index in rows.chunk_by(|a, b| (&a.0, &a.1) == (&b.0, &b.1)) {
+        let Some((table, name, ..)) = index.first() else {
+            continue;
+        };
+        // Without a column the part is an expression; with a length it is a prefix: neither
+        // makes the columns themselves unique.
+        let columns = index
+            .iter()
+            .map(|(.., column, prefix)| column.clone().filter(|_| prefix.is_none()));
+        if let Some(columns) = columns.collect() {
+            assembly.key(table, name == "PRIMARY", columns);
+        }
+    }
+    Ok(())
+}
+
+async fn references(
+    session: &mut Session<'_>,
+    schema: &str,
+    assembly: &mut Assembly,
+    progress: Progress<'_>,
+) -> Result<(), StoreError> {
+    let rows: Vec<(String, String, String, String, String)> = session
+        .read("reading references", REFERENCES, (schema,))
+        .await?;
+    progress(Step::Read {
+        what: "references",
+        rows: rows.len(),
+    });
+    for key in rows.chunk_by(|a, b| (&a.0, &a.1) == (&b.0, &b.1)) {
+        let Some((table, _, _, to_table, _)) = key.first() else {
+            continue;
+        };
+        let (columns, to_columns) = key
+            .iter()
+            .map(|(.., from, _, to)| (from.clone(), to.clone()))
+            .unzip();
+        assembly.foreign_key(
+            table,
+            ForeignKey {
+                columns,
+                to_table: to_table.clone(),
+                to_columns,
+            },
+        );
+    }
+    Ok(())
+}
+
+async fn checks(
+    session: &mut Session<'_>,
+    schema: &str,
+    assembly: &mut Assembly,
+    progress: Progress<'_>,
+) -> Result<(), StoreError> {
+    let rows: Vec<(String, String)> = session
+        .read("reading checks", MARIADB_CHECKS, (schema,))
+        .await?;
+    progress(Step::Read {
+        what: "checks",
+        rows: rows.len(),
+    });
+    for (table, expression) in rows {
+        if let Some(list) = closed_list_expression(&expression) {
+            assembly.closed_list(&table, list, |a, b| a == b);
+        } else if let Some(json) = json_column(&expression) {
+            let table = assembly.get_mut(&table);
+            let column = table.and_then(|it| it.columns.iter_mut().find(|it| it.name == json));
+            if let Some(column) = column {
+                column.datatype = Datatype::Json;
+            }
+        }
+    }
+    Ok(())
+}

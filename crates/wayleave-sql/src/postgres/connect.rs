@@ -1,0 +1,187 @@
+//! Opening a session that can only read, for a bounded time.
+
+use std::time::Duration;
+
+use secrecy::ExposeSecret;
+use tokio::time::timeout;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::task::AbortOnDropHandle;
+use wayleave_store::{Limits, StoreError};
+
+use super::error::store_error;
+use crate::dsn::{Place, Server, TlsMode};
+use crate::tls;
+
+/// How much longer than the server we wait, so that its own timeout, which says more, comes first.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Bound values, so that a proxy which forbids startup options still takes them.
+const READ_ONLY: &str = "SELECT set_config('default_transaction_read_only', 'on', false), \
+    set_config('statement_timeout', $1, false), \
+    set_config('lock_timeout', $1, false), \
+    set_config('idle_in_transaction_session_timeout', $1, false)";
+
+/// A read-only session. The task that drives it ends with it.
+pub(super) struct Session<'a> {
+    client: Client,
+    driver: AbortOnDropHandle<()>,
+    server: &'a Server,
+    limits: Limits,
+}
+
+impl<'a> Session<'a> {
+    /// Connects, logs in and gives up the right to write.
+    pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
+        let connecting = async {
+            let (client, driver) = connect(server, limits).await?;
+            let session = Self {
+                client,
+                driver,
+                server,
+                limits,
+            };
+            let bound = limits.statement.as_millis().max(1).to_string();
+            session
+                .client
+                .query_one(READ_ONLY, &[&bound])
+                .await
+                .map_err(|error| store_error(server, limits, "opening a session", &error))?;
+            Ok(session)
+        };
+        timeout(limits.connect, connecting)
+            .await
+            .unwrap_or(Err(StoreError::Timeout {
+                doing: "connecting",
+                limit: limits.connect,
+            }))
+    }
+
+    /// Runs one of our constant statements.
+    pub(super) async fn read(
+        &self,
+        doing: &'static str,
+        sql: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        let reading = self.client.query(sql, values);
+        match timeout(self.limits.statement + GRACE, reading).await {
+            Ok(rows) => rows.map_err(|error| self.error(doing, &error)),
+            Err(_) => Err(StoreError::Timeout {
+                doing,
+                limit: self.limits.statement,
+            }),
+        }
+    }
+
+    /// An error of this session.
+    pub(super) fn error(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
+        store_error(self.server, self.limits, doing, error)
+    }
+
+    /// Says goodbye and waits for the driver to end.
+    pub(super) async fn close(self) -> Result<(), StoreError> {
+        drop(self.client);
+        // What remains is the goodbye; its failure takes nothing away from an answer.
+        let _ = timeout(GRACE, self.driver).await;
+        Ok(())
+    }
+}
+
+async fn connect(
+    server: &Server,
+    limits: Limits,
+) -> Result<(Client, AbortOnDropHandle<()>), StoreError> {
+    let config = config(server, limits);
+    let failed = |error: tokio_postgres::Error| store_error(server, limits, "connecting", &error);
+    // The driver's failure shows in whatever waits for an answer.
+    if let Some(secure) = tls::config(server.tls, server.authority.as_deref())? {
+        let secure = MakeRustlsConnect::new(secure);
+        let (client, connection) = config.connect(secure).await.map_err(failed)?;
+        Ok((
+            client,
+            AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) })),
+        ))
+    } else {
+        let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
+        Ok((
+            client,
+            AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) })),
+        ))
+    }
+}
+
+fn config(server: &Server, limits: Limits) -> Config {
+    let mut config = Config::new();
+    match &server.place {
+        Place::Tcp { host, port } => config.host(host).port(*port),
+        Place::Socket { path, port } => config.host_path(path).port(*port),
+    };
+    config.user(server.user.as_deref().unwrap_or("postgres"));
+    if let Some(password) = &server.password {
+        config.password(password.expose_secret());
+    }
+    if let Some(database) = &server.database {
+        config.dbname(database);
+    }
+    config
+        .application_name("wayleave")
+        .connect_timeout(limits.connect)
+        .tcp_user_timeout(limits.statement + GRACE)
+        .ssl_mode(match server.tls {
+            TlsMode::Disable => SslMode::Disable,
+            TlsMode::Prefer => SslMode::Prefer,
+            TlsMode::Require | TlsMode::VerifyFull => SslMode::Require,
+        });
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_postgres::error::SqlState;
+    use wayleave_model::mapping::SourceKind;
+
+    use super::*;
+    use crate::dsn::{Dsn, Target};
+
+    #[tokio::test]
+    async fn a_session_cannot_write_and_says_who_it_is() {
+        let database = wayleave_test::postgres().await;
+        let database = database
+            .fresh_database("read_only", "CREATE TABLE t (id int)")
+            .await
+            .unwrap();
+        let dsn = Dsn::parse(SourceKind::Postgres, &database.dsn).unwrap();
+        let Target::Postgres(server) = dsn.into_target() else {
+            panic!("not a server")
+        };
+        let session = Session::open(&server, Limits::default()).await.unwrap();
+        for sql in [
+            "INSERT INTO t VALUES (1)",
+            "CREATE TABLE u (id int)",
+            "DROP TABLE t",
+        ] {
+            let error = session.client.execute(sql, &[]).await.unwrap_err();
+            assert_eq!(
+                error.code(),
+                Some(&SqlState::READ_ONLY_SQL_TRANSACTION),
+                "{sql}"
+            );
+        }
+        let row = session
+            .client
+            .query_one(
+                "SELECT current_setting('application_name'), current_setting('statement_timeout')",
+                &[],
+            )
+            .await
+            .unwrap();
+        assert_eq!(
+            (row.get::<_, &str>(0), row.get::<_, &str>(1)),
+            ("wayleave", "30s")
+        );
+        session.close().await.unwrap();
+    }
+}

@@ -1,0 +1,79 @@
+//! What PostgreSQL and its driver say, as a [`StoreError`].
+
+use std::error::Error;
+use std::io;
+
+use tokio_postgres::error::SqlState;
+use wayleave_store::{Limits, StoreError};
+
+use crate::dsn::Server;
+use crate::tls;
+
+/// A failure, by SQLSTATE where the server gave one.
+pub(super) fn store_error(
+    server: &Server,
+    limits: Limits,
+    doing: &'static str,
+    error: &tokio_postgres::Error,
+) -> StoreError {
+    let Some(said) = error.as_db_error() else {
+        return session_error(server, doing, error);
+    };
+    let detail = server.detail(said.message());
+    match said.code() {
+        &SqlState::INVALID_PASSWORD
+        | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION
+        | &SqlState::INSUFFICIENT_PRIVILEGE => StoreError::Denied { detail },
+        &SqlState::INVALID_CATALOG_NAME => StoreError::Missing { detail },
+        &SqlState::QUERY_CANCELED
+        | &SqlState::LOCK_NOT_AVAILABLE
+        | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => StoreError::Timeout {
+            doing,
+            limit: limits.statement,
+        },
+        &SqlState::TOO_MANY_CONNECTIONS
+        | &SqlState::CANNOT_CONNECT_NOW
+        | &SqlState::ADMIN_SHUTDOWN
+        | &SqlState::CRASH_SHUTDOWN => StoreError::Unreachable { detail },
+        code => StoreError::Failed {
+            doing,
+            code: Some(code.code().to_owned()),
+            detail,
+        },
+    }
+}
+
+/// A failure below the protocol: the network, TLS, or a server that is no PostgreSQL.
+fn session_error(
+    server: &Server,
+    doing: &'static str,
+    error: &tokio_postgres::Error,
+) -> StoreError {
+    let mut causes = Vec::new();
+    let mut cause: Option<&dyn Error> = Some(error);
+    while let Some(this) = cause {
+        causes.push(this);
+        cause = this.source();
+    }
+    let words: Vec<String> = causes.iter().map(ToString::to_string).collect();
+    let detail = server.detail(words.join(": "));
+    let secure = causes.iter().any(|it| tls::is_failure(*it));
+    // The driver has no public kind for this; these are its own fixed words.
+    if secure || words.first().is_some_and(|it| it.contains("TLS")) {
+        return StoreError::Tls { detail };
+    }
+    if error.is_closed() || causes.iter().any(|it| it.is::<io::Error>()) {
+        return StoreError::Unreachable { detail };
+    }
+    if words
+        .first()
+        .is_some_and(|it| it.contains("authenti") || it.contains("password"))
+    {
+        return StoreError::Denied { detail };
+    }
+    StoreError::Failed {
+        doing,
+        code: None,
+        detail,
+    }
+}

@@ -1,0 +1,302 @@
+//! The catalogue of one PostgreSQL schema, in a handful of statements however many tables it has.
+//!
+//! Partitions are part of their table. Members of extensions are left out: they describe the
+//! extension, not the data.
+
+use tokio_postgres::Row;
+use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, TableKind};
+use wayleave_model::mapping::SourceKind;
+use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
+
+use super::connect::Session;
+use super::types::{Type, Types};
+use crate::assemble::Assembly;
+use crate::checks::closed_lists;
+
+const SCHEMAS: &str = "SELECT nspname::text, COALESCE(nspname = current_schema(), false) \
+    FROM pg_catalog.pg_namespace \
+    WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' \
+      AND has_schema_privilege(oid, 'USAGE')";
+
+// Nothing of the schema's can then stand in for a function or operator named below, and types
+// of the schema are still printed without its name.
+const SEARCH_PATH: &str =
+    "SELECT set_config('search_path', 'pg_catalog, ' || pg_catalog.quote_ident($1), false)";
+
+/// The relations to read, under the name `c`.
+macro_rules! relations {
+    () => {
+        "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1 \
+           AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition"
+    };
+}
+
+const TABLES: &str = concat!(
+    "SELECT c.relname::text, c.relkind::text, \
+       CASE WHEN c.relkind = 'p' THEN (SELECT sum(l.reltuples)::float8 \
+            FROM pg_partition_tree(c.oid) p JOIN pg_class l ON l.oid = p.relid \
+            WHERE p.isleaf AND l.reltuples >= 0) \
+         WHEN c.relkind IN ('r', 'm') THEN c.reltuples::float8 END, \
+       obj_description(c.oid, 'pg_class') \
+     FROM ",
+    relations!(),
+    " WHERE has_any_column_privilege(c.oid, 'SELECT') \
+       AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass \
+            AND d.objid = c.oid AND d.deptype = 'e')"
+);
+
+const COLUMNS: &str = concat!(
+    "SELECT c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), \
+       a.atttypid, a.atttypmod, a.attnotnull, \
+       a.attidentity <> '' OR a.attgenerated <> '' \
+         OR COALESCE(pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%', false), \
+       col_description(c.oid, a.attnum) \
+     FROM ",
+    relations!(),
+    " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
+     LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+     WHERE has_column_privilege(c.oid, a.attnum, 'SELECT') ORDER BY c.oid, a.attnum"
+);
+
+// Every table brings a row type and an array of it, which no column here is resolved through.
+const TYPES: &str = "SELECT t.oid, t.typname::text, t.typtype::text, \
+       CASE WHEN t.typcategory = 'A' THEN t.typelem ELSE 0::oid END, \
+       t.typbasetype, t.typtypmod, t.typnotnull \
+     FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem \
+     WHERE t.typtype <> 'c' AND e.typtype IS DISTINCT FROM 'c'";
+
+const LABELS: &str =
+    "SELECT enumtypid, enumlabel::text FROM pg_enum ORDER BY enumtypid, enumsortorder";
+
+const KEYS: &str = concat!(
+    "SELECT c.relname::text, i.indisprimary, array_agg(a.attname::text ORDER BY k.place) \
+     FROM ",
+    relations!(),
+    " JOIN pg_index i ON i.indrelid = c.oid AND i.indisunique AND i.indisvalid \
+       AND i.indpred IS NULL AND i.indexprs IS NULL \
+     CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, place) \
+     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.attnum \
+     WHERE k.place <= i.indnkeyatts GROUP BY c.relname, i.indexrelid, i.indisprimary"
+);
+
+// A reference to a partitioned table is listed once more for each partition, under a parent.
+const REFERENCES: &str = concat!(
+    "SELECT c.relname::text, t.relname::text, \
+       (SELECT array_agg(a.attname::text ORDER BY p.place) \
+        FROM unnest(k.conkey) WITH ORDINALITY p(attnum, place) \
+        JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = p.attnum), \
+       (SELECT array_agg(a.attname::text ORDER BY p.place) \
+        FROM unnest(k.confkey) WITH ORDINALITY p(attnum, place) \
+        JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = p.attnum) \
+     FROM ",
+    relations!(),
+    " JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'f' AND k.conparentid = 0 \
+     JOIN pg_class t ON t.oid = k.confrelid AND t.relnamespace = c.relnamespace"
+);
+
+const CHECKS: &str = concat!(
+    "SELECT c.relname::text, pg_get_constraintdef(k.oid) FROM ",
+    relations!(),
+    " JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'c' AND k.convalidated \
+     ORDER BY c.oid, k.conname"
+);
+
+/// Reads the catalogue of the asked schema, or of the session's own.
+pub(super) async fn catalogue(
+    session: &Session<'_>,
+    options: &IntrospectOptions,
+    progress: Progress<'_>,
+) -> Result<Catalogue, StoreError> {
+    let reader = Reader { session, progress };
+    let schema = reader.schema(options).await?;
+    let schema = schema.as_str();
+    reader
+        .session
+        .read("choosing the schema", SEARCH_PATH, &[&schema])
+        .await?;
+    let mut assembly = Assembly::default();
+    for row in reader
+        .rows("tables", "reading tables", TABLES, Some(schema))
+        .await?
+    {
+        let (name, kind, estimate, comment) = reader.fields(|| {
+            Ok((
+                row.try_get(0)?,
+                row.try_get::<_, String>(1)?,
+                row.try_get(2)?,
+                row.try_get(3)?,
+            ))
+        })?;
+        assembly.table(name, table_kind(&kind), row_estimate(estimate), comment);
+    }
+    let types = reader.types().await?;
+    for row in reader
+        .rows("columns", "reading columns", COLUMNS, Some(schema))
+        .await?
+    {
+        let (table, column) = reader.fields(|| column(&types, &row))?;
+        assembly.column(&table, column);
+    }
+    for row in reader
+        .rows("keys", "reading keys", KEYS, Some(schema))
+        .await?
+    {
+        let (table, primary, columns) = reader.fields(|| {
+            Ok((
+                row.try_get::<_, String>(0)?,
+                row.try_get(1)?,
+                row.try_get(2)?,
+            ))
+        })?;
+        assembly.key(&table, primary, columns);
+    }
+    for row in reader
+        .rows("references", "reading references", REFERENCES, Some(schema))
+        .await?
+    {
+        let (table, key) = reader.fields(|| {
+            let (columns, to_columns) = (row.try_get(2)?, row.try_get(3)?);
+            let key = ForeignKey {
+                columns,
+                to_table: row.try_get(1)?,
+                to_columns,
+            };
+            Ok((row.try_get::<_, String>(0)?, key))
+        })?;
+        assembly.foreign_key(&table, key);
+    }
+    for row in reader
+        .rows("checks", "reading checks", CHECKS, Some(schema))
+        .await?
+    {
+        let (table, definition) =
+            reader.fields(|| Ok((row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?)))?;
+        for list in closed_lists(&definition) {
+            assembly.closed_list(&table, list, |a, b| a == b);
+        }
+    }
+    Ok(assembly.finish(SourceKind::Postgres, Some(schema.to_owned())))
+}
+
+/// Runs statements and tells of them.
+struct Reader<'a> {
+    session: &'a Session<'a>,
+    progress: Progress<'a>,
+}
+
+impl Reader<'_> {
+    async fn rows(
+        &self,
+        what: &'static str,
+        doing: &'static str,
+        sql: &'static str,
+        schema: Option<&str>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let rows = match &schema {
+            Some(schema) => self.session.read(doing, sql, &[schema]).await?,
+            None => self.session.read(doing, sql, &[]).await?,
+        };
+        (self.progress)(Step::Read {
+            what,
+            rows: rows.len(),
+        });
+        Ok(rows)
+    }
+
+    /// Decodes one row; a mismatch is ours and says so.
+    fn fields<T>(
+        &self,
+        decode: impl FnOnce() -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, StoreError> {
+        decode().map_err(|error| self.session.error("decoding the catalogue", &error))
+    }
+
+    async fn schema(&self, options: &IntrospectOptions) -> Result<String, StoreError> {
+        let mut visible = Vec::new();
+        let mut own = None;
+        for row in self
+            .rows("schemas", "reading schemas", SCHEMAS, None)
+            .await?
+        {
+            let (name, current): (String, bool) =
+                self.fields(|| Ok((row.try_get(0)?, row.try_get(1)?)))?;
+            if current {
+                own = Some(name.clone());
+            }
+            visible.push(name);
+        }
+        let wanted = options.schema.clone().or(own);
+        visible.sort();
+        match wanted {
+            Some(schema) if visible.contains(&schema) => Ok(schema),
+            wanted => {
+                let schema = wanted.unwrap_or_else(|| "public".to_owned());
+                Err(StoreError::NoSchema { schema, visible })
+            }
+        }
+    }
+
+    async fn types(&self) -> Result<Types, StoreError> {
+        let mut types = Types::default();
+        for row in self.rows("types", "reading types", TYPES, None).await? {
+            let (id, of) = self.fields(|| {
+                Ok((
+                    row.try_get(0)?,
+                    Type {
+                        name: row.try_get(1)?,
+                        class: row.try_get(2)?,
+                        element: row.try_get(3)?,
+                        base: row.try_get(4)?,
+                        modifier: row.try_get(5)?,
+                        not_null: row.try_get(6)?,
+                    },
+                ))
+            })?;
+            types.types.insert(id, of);
+        }
+        for row in self
+            .rows("labels", "reading enum labels", LABELS, None)
+            .await?
+        {
+            let (id, label) = self.fields(|| Ok((row.try_get(0)?, row.try_get(1)?)))?;
+            types.labels.entry(id).or_default().push(label);
+        }
+        Ok(types)
+    }
+}
+
+fn column(types: &Types, row: &Row) -> Result<(String, Column), tokio_postgres::Error> {
+    let meaning = types.meaning(row.try_get(3)?, row.try_get(4)?);
+    let not_null: bool = row.try_get(5)?;
+    let comment: Option<String> = row.try_get(7)?;
+    let column = Column {
+        name: row.try_get(1)?,
+        native_type: row.try_get(2)?,
+        datatype: meaning.datatype,
+        many: meaning.many,
+        nullable: !not_null && !meaning.not_null,
+        one_of: meaning.one_of,
+        max_length: meaning.max_length,
+        generated: row.try_get(6)?,
+        comment: comment.filter(|it| !it.trim().is_empty()),
+    };
+    Ok((row.try_get(0)?, column))
+}
+
+fn table_kind(relkind: &str) -> TableKind {
+    match relkind {
+        "v" => TableKind::View,
+        "m" => TableKind::MaterializedView,
+        _ => TableKind::Table,
+    }
+}
+
+/// The planner's estimate; it keeps -1 for "never looked".
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an estimate held as a float; it is not negative here, and past 2^53 it is still one"
+)]
+fn row_estimate(rows: Option<f64>) -> Option<u64> {
+    rows.filter(|rows| *rows >= 0.0).map(|rows| rows as u64)
+}

@@ -1,0 +1,45 @@
+//! PostgreSQL.
+
+mod connect;
+mod error;
+mod introspect;
+mod types;
+
+use async_trait::async_trait;
+use wayleave_model::catalogue::Catalogue;
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
+
+use crate::dsn::Server;
+
+/// A PostgreSQL server and database, connected to anew for each question.
+pub(crate) struct Postgres {
+    server: Server,
+    limits: Limits,
+}
+
+impl Postgres {
+    pub(crate) fn new(server: Server, limits: Limits) -> Self {
+        Self { server, limits }
+    }
+}
+
+#[async_trait]
+impl Introspect for Postgres {
+    async fn ping(&self) -> Result<(), StoreError> {
+        connect::Session::open(&self.server, self.limits)
+            .await?
+            .close()
+            .await
+    }
+
+    async fn introspect(
+        &self,
+        options: &IntrospectOptions,
+        progress: Progress<'_>,
+    ) -> Result<Catalogue, StoreError> {
+        let session = connect::Session::open(&self.server, self.limits).await?;
+        let catalogue = introspect::catalogue(&session, options, progress).await?;
+        session.close().await?;
+        Ok(catalogue)
+    }
+}

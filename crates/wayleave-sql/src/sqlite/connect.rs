@@ -1,0 +1,175 @@
+//! Opening a file so that nothing can change it.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags, Row};
+use wayleave_store::{Detail, Limits, StoreError};
+
+use super::error::store_error;
+use crate::dsn::File;
+
+/// How many steps of SQLite's machine run between two looks at the clock.
+const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+
+/// Held by whoever waits for an answer.
+#[derive(Default)]
+pub(super) struct Wanted(Arc<()>);
+
+impl Wanted {
+    pub(super) fn watch(&self) -> Weak<()> {
+        Arc::downgrade(&self.0)
+    }
+}
+
+/// A read-only session.
+pub(super) struct Session {
+    connection: Connection,
+    statement_limit: Duration,
+    wanted: Weak<()>,
+}
+
+impl Session {
+    /// Opens a file that exists. It is never created, and no sidecar file is written where
+    /// `immutable` is promised.
+    pub(super) fn open(file: &File, limits: Limits, wanted: Weak<()>) -> Result<Self, StoreError> {
+        let exists = std::fs::metadata(&file.path);
+        match exists {
+            Ok(metadata) if metadata.is_file() => {}
+            Ok(_) => return Err(not_a_file()),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                return Err(StoreError::Denied {
+                    detail: Detail::scrubbed(error, []),
+                });
+            }
+            Err(error) => {
+                return Err(StoreError::Missing {
+                    detail: Detail::scrubbed(error, []),
+                });
+            }
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let failed = |error| store_error("opening the file", limits.statement, &error);
+        let connection = if file.immutable {
+            let uri = immutable_uri(file)?;
+            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
+        } else {
+            Connection::open_with_flags(&file.path, flags)
+        }
+        .map_err(failed)?;
+        harden(&connection, limits).map_err(failed)?;
+        Ok(Self {
+            connection,
+            statement_limit: limits.statement,
+            wanted,
+        })
+    }
+
+    /// Reads the file's header, which is where a file that is no database shows.
+    pub(super) fn ping(&mut self) -> Result<(), StoreError> {
+        self.read("reading the header", "PRAGMA schema_version", |_| Ok(()))
+            .map(|_| ())
+    }
+
+    /// Runs one of our constant statements within the time a statement has.
+    pub(super) fn read<T>(
+        &mut self,
+        doing: &'static str,
+        sql: &'static str,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.read_with(doing, sql, [], row)
+    }
+
+    /// The same, with bound values.
+    pub(super) fn read_with<T>(
+        &mut self,
+        doing: &'static str,
+        sql: &'static str,
+        values: impl rusqlite::Params,
+        row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let failed = |error| store_error(doing, self.statement_limit, &error);
+        let deadline = Instant::now().checked_add(self.statement_limit);
+        let wanted = self.wanted.clone();
+        let stop =
+            move || wanted.strong_count() == 0 || deadline.is_some_and(|it| Instant::now() >= it);
+        self.connection
+            .progress_handler(STEPS_BETWEEN_LOOKS, Some(stop))
+            .map_err(failed)?;
+        let mut statement = self.connection.prepare(sql).map_err(failed)?;
+        let rows = statement.query_map(values, row).map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+}
+
+/// Closes what a read-only open leaves: temporary tables, attached files, and what the file
+/// itself could say (a schema is input too).
+fn harden(connection: &Connection, limits: Limits) -> rusqlite::Result<()> {
+    connection.busy_timeout(limits.connect)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+    connection.pragma_update(None, "query_only", true)
+}
+
+fn not_a_file() -> StoreError {
+    StoreError::NotADatabase {
+        detail: Detail::fixed("the path is not a file"),
+    }
+}
+
+/// SQLite's own URI for a path, every byte that could mean something else encoded.
+fn immutable_uri(file: &File) -> Result<String, StoreError> {
+    let absolute = std::path::absolute(&file.path).map_err(|_| not_a_file())?;
+    let mut uri = url::Url::from_file_path(absolute).map_err(|()| not_a_file())?;
+    uri.set_query(Some("immutable=1"));
+    Ok(uri.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_cannot_write_nor_attach() {
+        let (_folder, path) = wayleave_test::sqlite_file("CREATE TABLE t (id INTEGER)").unwrap();
+        for immutable in [false, true] {
+            let wanted = Wanted::default();
+            let file = File {
+                path: path.clone(),
+                immutable,
+            };
+            let session = Session::open(&file, Limits::default(), wanted.watch()).unwrap();
+            for sql in [
+                "INSERT INTO t VALUES (1)",
+                "CREATE TABLE u (id INTEGER)",
+                "CREATE TEMP TABLE u (id INTEGER)",
+                "ATTACH ':memory:' AS other",
+                "PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = ''",
+            ] {
+                assert!(session.connection.execute_batch(sql).is_err(), "{sql}");
+            }
+        }
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_is_stopped() {
+        let (_folder, path) = wayleave_test::sqlite_file("CREATE TABLE t (id INTEGER)").unwrap();
+        let wanted = Wanted::default();
+        let file = File {
+            path,
+            immutable: false,
+        };
+        let mut session = Session::open(&file, Limits::default(), wanted.watch()).unwrap();
+        drop(wanted);
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
+                       SELECT count(*) FROM n";
+        let error = session
+            .read("counting without end", endless, |_| Ok(()))
+            .unwrap_err();
+        assert!(matches!(error, StoreError::Timeout { .. }), "{error:?}");
+    }
+}

@@ -1,0 +1,44 @@
+//! What SQLite says, as a [`StoreError`].
+
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+use wayleave_store::{Detail, StoreError};
+
+/// A failure of one statement. A file has no password, and SQLite does not quote its path.
+pub(super) fn store_error(
+    doing: &'static str,
+    limit: Duration,
+    error: &rusqlite::Error,
+) -> StoreError {
+    let detail = Detail::scrubbed(error, []);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            StoreError::NotADatabase { detail }
+        }
+        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
+            StoreError::Denied { detail }
+        }
+        Some(ErrorCode::OperationInterrupted) => StoreError::Timeout { doing, limit },
+        Some(ErrorCode::CannotOpen | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            // rusqlite puts the path into this one.
+            let detail = Detail::fixed("SQLite cannot open or lock the file");
+            StoreError::Unreachable { detail }
+        }
+        code => StoreError::Failed {
+            doing,
+            code: code.map(|it| format!("{it:?}")),
+            detail,
+        },
+    }
+}
+
+/// The thread that did the work ended without an answer.
+pub(super) fn ended(error: &tokio::task::JoinError) -> StoreError {
+    let detail = Detail::scrubbed(error, []);
+    StoreError::Failed {
+        doing: "waiting for the reading thread",
+        code: None,
+        detail,
+    }
+}

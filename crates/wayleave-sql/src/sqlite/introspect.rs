@@ -1,0 +1,374 @@
+//! The catalogue of a SQLite file, in a handful of statements however many tables it has.
+//!
+//! Virtual tables are left out, since reading one runs its module, and with them the shadow
+//! tables they keep.
+
+use std::collections::HashMap;
+
+use rusqlite::Row;
+use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, TableKind};
+use wayleave_model::mapping::SourceKind;
+use wayleave_store::{Step, StoreError};
+
+use super::connect::Session;
+use super::types;
+use crate::assemble::Assembly;
+use crate::checks::closed_lists;
+
+const TABLES: &str = "SELECT name, type, wr, strict FROM pragma_table_list \
+    WHERE schema = 'main' AND type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+
+const COLUMNS: &str = "SELECT t.name, c.name, c.type, c.\"notnull\", c.pk, c.hidden \
+    FROM pragma_table_list t JOIN pragma_table_xinfo(t.name, 'main') c \
+    WHERE t.schema = 'main' AND t.type = 'table' ORDER BY t.name, c.cid";
+
+const VIEW_COLUMNS: &str = "SELECT t.name, c.name, c.type, c.\"notnull\", c.pk, c.hidden \
+    FROM pragma_table_list t JOIN pragma_table_xinfo(t.name, 'main') c \
+    WHERE t.schema = 'main' AND t.type = 'view' ORDER BY t.name, c.cid";
+
+const COLUMNS_OF_VIEW: &str = "SELECT ?1, c.name, c.type, c.\"notnull\", c.pk, c.hidden \
+    FROM pragma_table_xinfo(?1, 'main') c ORDER BY c.cid";
+
+const UNIQUE: &str = "SELECT t.name, i.name, c.name, c.cid \
+    FROM pragma_table_list t JOIN pragma_index_list(t.name, 'main') i \
+    JOIN pragma_index_xinfo(i.name, 'main') c \
+    WHERE t.schema = 'main' AND t.type = 'table' AND i.\"unique\" AND NOT i.partial \
+      AND i.origin <> 'pk' AND c.\"key\" ORDER BY t.name, i.name, c.seqno";
+
+const REFERENCES: &str = "SELECT t.name, f.id, f.\"table\", f.\"from\", f.\"to\" \
+    FROM pragma_table_list t JOIN pragma_foreign_key_list(t.name, 'main') f \
+    WHERE t.schema = 'main' AND t.type = 'table' ORDER BY t.name, f.id, f.seq";
+
+const CHECKED: &str =
+    "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%'";
+
+const ANALYZED: &str = "SELECT name FROM sqlite_schema WHERE name = 'sqlite_stat1'";
+
+const ESTIMATES: &str = "SELECT tbl, max(CAST(stat AS INTEGER)) FROM sqlite_stat1 GROUP BY tbl";
+
+/// How a table keeps its rows, which decides whether its key may be NULL.
+#[derive(Clone, Copy)]
+struct Shape {
+    view: bool,
+    without_rowid: bool,
+    strict: bool,
+}
+
+/// One row of `pragma_table_xinfo`.
+struct Declared {
+    table: String,
+    name: String,
+    type_name: String,
+    not_null: bool,
+    key_place: i64,
+    hidden: i64,
+}
+
+/// Reads the catalogue. The file may change between two statements; each is of one moment.
+pub(super) fn catalogue(
+    session: &mut Session,
+    step: &mut dyn FnMut(Step),
+) -> Result<Catalogue, StoreError> {
+    let mut assembly = Assembly::default();
+    let estimates = estimates(session, step)?;
+    let shapes = tables(session, &estimates, &mut assembly, step)?;
+    let mut declared = session.read("reading columns", COLUMNS, declared_column)?;
+    step(Step::Read {
+        what: "columns",
+        rows: declared.len(),
+    });
+    declared.extend(view_columns(session, &shapes, step)?);
+    columns(declared, &shapes, &mut assembly);
+    unique(session, &mut assembly, step)?;
+    references(session, &mut assembly, step)?;
+    let checked = session.read("reading checks", CHECKED, |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    step(Step::Read {
+        what: "checks",
+        rows: checked.len(),
+    });
+    for (table, sql) in checked {
+        for list in closed_lists(&sql) {
+            assembly.closed_list(&table, list, str::eq_ignore_ascii_case);
+        }
+    }
+    Ok(assembly.finish(SourceKind::Sqlite, None))
+}
+
+/// What `ANALYZE` left, if it ever ran.
+fn estimates(
+    session: &mut Session,
+    step: &mut dyn FnMut(Step),
+) -> Result<HashMap<String, u64>, StoreError> {
+    if session
+        .read("reading estimates", ANALYZED, |_| Ok(()))?
+        .is_empty()
+    {
+        return Ok(HashMap::new());
+    }
+    let rows = session.read("reading estimates", ESTIMATES, |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))
+    })?;
+    step(Step::Read {
+        what: "estimates",
+        rows: rows.len(),
+    });
+    Ok(rows
+        .into_iter()
+        .filter_map(|(table, rows)| Some((table, rows.try_into().ok()?)))
+        .collect())
+}
+
+fn tables(
+    session: &mut Session,
+    estimates: &HashMap<String, u64>,
+    assembly: &mut Assembly,
+    step: &mut dyn FnMut(Step),
+) -> Result<HashMap<String, Shape>, StoreError> {
+    let rows = session.read("reading tables", TABLES, |row| {
+        let view = row.get::<_, String>(1)? == "view";
+        let shape = Shape {
+            view,
+            without_rowid: row.get(2)?,
+            strict: row.get(3)?,
+        };
+        Ok((row.get::<_, String>(0)?, shape))
+    })?;
+    step(Step::Read {
+        what: "tables",
+        rows: rows.len(),
+    });
+    for (name, shape) in &rows {
+        let kind = if shape.view {
+            TableKind::View
+        } else {
+            TableKind::Table
+        };
+        assembly.table(name.clone(), kind, estimates.get(name).copied(), None);
+    }
+    Ok(rows.into_iter().collect())
+}
+
+/// The views' columns. One view over a table that is gone fails the statement for all, so then
+/// each is asked alone and the broken ones are named.
+fn view_columns(
+    session: &mut Session,
+    shapes: &HashMap<String, Shape>,
+    step: &mut dyn FnMut(Step),
+) -> Result<Vec<Declared>, StoreError> {
+    match session.read("reading views", VIEW_COLUMNS, declared_column) {
+        Ok(rows) => {
+            step(Step::Read {
+                what: "views",
+                rows: rows.len(),
+            });
+            return Ok(rows);
+        }
+        Err(StoreError::Failed { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let mut views: Vec<&String> = shapes
+        .iter()
+        .filter(|(_, shape)| shape.view)
+        .map(|(name, _)| name)
+        .collect();
+    views.sort();
+    let mut columns = Vec::new();
+    for view in views {
+        match session.read_with("reading a view", COLUMNS_OF_VIEW, [view], declared_column) {
+            Ok(rows) => columns.extend(rows),
+            Err(StoreError::Failed { detail, .. }) => {
+                step(Step::LeftOut {
+                    table: view.clone(),
+                    reason: detail.to_string(),
+                });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    step(Step::Read {
+        what: "views",
+        rows: columns.len(),
+    });
+    Ok(columns)
+}
+
+fn declared_column(row: &Row<'_>) -> rusqlite::Result<Declared> {
+    Ok(Declared {
+        table: row.get(0)?,
+        name: row.get(1)?,
+        type_name: row.get(2)?,
+        not_null: row.get(3)?,
+        key_place: row.get(4)?,
+        hidden: row.get(5)?,
+    })
+}
+
+fn columns(declared: Vec<Declared>, shapes: &HashMap<String, Shape>, assembly: &mut Assembly) {
+    let mut keys: HashMap<String, Vec<(i64, String)>> = HashMap::new();
+    for column in &declared {
+        if column.key_place > 0 {
+            let key = keys.entry(column.table.clone()).or_default();
+            key.push((column.key_place, column.name.clone()));
+        }
+    }
+    for column in declared {
+        // 1 is a virtual table's hidden column; 2 and 3 are generated ones.
+        let Some(shape) = shapes.get(&column.table).filter(|_| column.hidden != 1) else {
+            continue;
+        };
+        let in_key = column.key_place > 0;
+        let alone = keys.get(&column.table).is_some_and(|key| key.len() == 1);
+        let rowid = in_key
+            && alone
+            && !shape.without_rowid
+            && column.type_name.eq_ignore_ascii_case("INTEGER");
+        // Elsewhere SQLite lets a primary key hold NULL, for old files' sake.
+        let implied = rowid || (in_key && (shape.without_rowid || shape.strict));
+        assembly.column(
+            &column.table,
+            Column {
+                datatype: types::datatype(&column.type_name),
+                max_length: types::max_length(&column.type_name),
+                name: column.name,
+                native_type: column.type_name,
+                many: false,
+                nullable: !column.not_null && !implied,
+                one_of: Vec::new(),
+                generated: column.hidden >= 2 || rowid,
+                comment: None,
+            },
+        );
+    }
+    for (table, mut key) in keys {
+        key.sort();
+        assembly.key(
+            &table,
+            true,
+            key.into_iter().map(|(_, name)| name).collect(),
+        );
+    }
+}
+
+fn unique(
+    session: &mut Session,
+    assembly: &mut Assembly,
+    step: &mut dyn FnMut(Step),
+) -> Result<(), StoreError> {
+    let rows = session.read("reading unique keys", UNIQUE, |row| {
+        let index: (String, String) = (row.get(0)?, row.get(1)?);
+        Ok((
+            index,
+            row.get::<_, Option<String>>(2)?,
+            row.get::<_, i64>(3)?,
+        ))
+    })?;
+    step(Step::Read {
+        what: "unique keys",
+        rows: rows.len(),
+    });
+    for index in rows.chunk_by(|a, b| a.0 == b.0) {
+        let Some(((table, _), ..)) = index.first() else {
+            continue;
+        };
+        // A negative place is the rowid or an expression: not a key over columns.
+        let columns = index
+            .iter()
+            .map(|(_, name, cid)| name.clone().filter(|_| *cid >= 0));
+        if let Some(columns) = columns.collect() {
+            assembly.key(table, false, columns);
+        }
+    }
+    Ok(())
+}
+
+fn references(
+    session: &mut Session,
+    assembly: &mut Assembly,
+    step: &mut dyn FnMut(Step),
+) -> Result<(), StoreError> {
+    let rows = session.read("reading references", REFERENCES, |row| {
+        let key: (String, i64) = (row.get(0)?, row.get(1)?);
+        let pair: (String, Option<String>) = (row.get(3)?, row.get(4)?);
+        Ok((key, row.get::<_, String>(2)?, pair))
+    })?;
+    step(Step::Read {
+        what: "references",
+        rows: rows.len(),
+    });
+    let names = Names::of(assembly);
+    for key in rows.chunk_by(|a, b| a.0 == b.0) {
+        let Some(((table, _), target, _)) = key.first() else {
+            continue;
+        };
+        let Some(to_table) = names.table(target) else {
+            continue;
+        };
+        let columns = key
+            .iter()
+            .map(|(.., (from, _))| names.column(table, from))
+            .collect();
+        let to: Option<Vec<String>> = key.iter().map(|(.., (_, to))| to.clone()).collect();
+        // Without named columns a reference is to the other table's primary key.
+        let to_columns = match to {
+            Some(to) => to.iter().map(|it| names.column(&to_table, it)).collect(),
+            None => names.primary_key(&to_table),
+        };
+        if let (Some(columns), Some(to_columns)) = (columns, to_columns) {
+            assembly.foreign_key(
+                table,
+                ForeignKey {
+                    columns,
+                    to_table,
+                    to_columns,
+                },
+            );
+        }
+    }
+    Ok(())
+}
+
+/// SQLite finds names without regard to ASCII case; a mapping has them exactly.
+struct Names {
+    tables: HashMap<String, String>,
+    columns: HashMap<(String, String), String>,
+    keys: HashMap<String, Vec<String>>,
+}
+
+impl Names {
+    fn of(assembly: &Assembly) -> Self {
+        let mut names = Self {
+            tables: HashMap::new(),
+            columns: HashMap::new(),
+            keys: HashMap::new(),
+        };
+        for table in assembly.tables() {
+            names
+                .tables
+                .insert(table.name.to_ascii_lowercase(), table.name.clone());
+            names
+                .keys
+                .insert(table.name.clone(), table.primary_key.clone());
+            for column in &table.columns {
+                let place = (table.name.clone(), column.name.to_ascii_lowercase());
+                names.columns.insert(place, column.name.clone());
+            }
+        }
+        names
+    }
+
+    fn table(&self, name: &str) -> Option<String> {
+        self.tables.get(&name.to_ascii_lowercase()).cloned()
+    }
+
+    fn column(&self, table: &str, name: &str) -> Option<String> {
+        self.columns
+            .get(&(table.to_owned(), name.to_ascii_lowercase()))
+            .cloned()
+    }
+
+    fn primary_key(&self, table: &str) -> Option<Vec<String>> {
+        self.keys.get(table).cloned()
+    }
+}

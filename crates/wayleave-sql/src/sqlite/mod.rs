@@ -1,0 +1,73 @@
+//! SQLite files.
+
+mod connect;
+mod error;
+mod introspect;
+mod types;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+use wayleave_model::catalogue::Catalogue;
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
+
+use crate::dsn::File;
+
+/// A SQLite file, opened anew for each question.
+pub(crate) struct Sqlite {
+    file: File,
+    limits: Limits,
+}
+
+impl Sqlite {
+    pub(crate) fn new(file: File, limits: Limits) -> Self {
+        Self { file, limits }
+    }
+
+    /// Runs blocking work on a thread of its own; when nobody waits for it any more, it is
+    /// interrupted and ends.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut connect::Session) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (file, limits) = (self.file.clone(), self.limits);
+        let wanted = connect::Wanted::default();
+        let watched = wanted.watch();
+        let task = tokio::task::spawn_blocking(move || {
+            let mut session = connect::Session::open(&file, limits, watched)?;
+            work(&mut session)
+        });
+        let outcome = task
+            .await
+            .unwrap_or_else(|panicked| Err(error::ended(&panicked)));
+        drop(wanted);
+        outcome
+    }
+}
+
+#[async_trait]
+impl Introspect for Sqlite {
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.blocking(connect::Session::ping).await
+    }
+
+    async fn introspect(
+        &self,
+        options: &IntrospectOptions,
+        progress: Progress<'_>,
+    ) -> Result<Catalogue, StoreError> {
+        if options.schema.is_some() {
+            return Err(StoreError::Unsupported { what: "schemas" });
+        }
+        let (sender, mut receiver) = mpsc::channel(16);
+        let reading = self.blocking(move |session| {
+            // Nobody listening is no reason to stop reading.
+            introspect::catalogue(session, &mut |step| drop(sender.blocking_send(step)))
+        });
+        let telling = async {
+            while let Some(step) = receiver.recv().await {
+                progress(step);
+            }
+        };
+        tokio::join!(reading, telling).0
+    }
+}

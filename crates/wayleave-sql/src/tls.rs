@@ -1,0 +1,121 @@
+//! TLS to servers: which certificates are believed.
+
+use std::error::Error;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use wayleave_store::{Detail, StoreError};
+
+use crate::dsn::TlsMode;
+
+/// The configuration for a mode; `None` where no TLS is wanted.
+pub(crate) fn config(
+    mode: TlsMode,
+    authority: Option<&Path>,
+) -> Result<Option<ClientConfig>, StoreError> {
+    let provider = Arc::new(ring::default_provider());
+    let failed = |error: rustls::Error| StoreError::Tls {
+        detail: Detail::scrubbed(error, []),
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(failed)?;
+    Ok(match mode {
+        TlsMode::Disable => None,
+        TlsMode::Prefer | TlsMode::Require => Some(
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate { provider }))
+                .with_no_client_auth(),
+        ),
+        TlsMode::VerifyFull => {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(authorities(authority)?);
+            Some(builder.with_root_certificates(roots).with_no_client_auth())
+        }
+    })
+}
+
+/// The authorities to believe: those in the named file, or the machine's own.
+pub(crate) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+    let Some(file) = file else {
+        let found = rustls_native_certs::load_native_certs().certs;
+        if found.is_empty() {
+            let detail = Detail::fixed("this machine has no list of trusted authorities");
+            return Err(StoreError::Tls { detail });
+        }
+        return Ok(found);
+    };
+    let unreadable = || StoreError::Tls {
+        detail: Detail::fixed("the file `sslrootcert` names holds no readable PEM certificate"),
+    };
+    let found: Vec<_> = CertificateDer::pem_file_iter(file)
+        .map_err(|_| unreadable())?
+        .collect::<Result<_, _>>()
+        .map_err(|_| unreadable())?;
+    if found.is_empty() {
+        Err(unreadable())
+    } else {
+        Ok(found)
+    }
+}
+
+/// Whether an error is the TLS library's, bare or inside an I/O error.
+pub(crate) fn is_failure(error: &(dyn Error + 'static)) -> bool {
+    let inside = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    error.is::<rustls::Error>()
+        || inside.is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>)
+}
+
+/// Believes any certificate, yet still has the server prove that it holds the key.
+#[derive(Debug)]
+struct AnyCertificate {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

@@ -1,1 +1,55 @@
-//! Dynamic MCP primitives.
+//! Dynamic MCP primitives: tools, resources, resource templates, prompts and completions that
+//! can be added and removed while they are being served.
+//!
+//! A [`Registry`] holds what is served. A [`Batch`] changes it, as one commit and one notice to
+//! every listening client, in both eras of the protocol at once. A [`Server`] puts a registry
+//! behind stdio and Streamable HTTP. What a caller sees is a function of its authorization
+//! alone: every primitive has a [`Visibility`].
+//!
+//! This crate knows nothing of data, files or configuration, and is of use on its own. See the
+//! [README](https://github.com/wayleave/wayleave/tree/main/crates/wayleave-mcp) and `examples/`.
+
+mod caller;
+mod completion;
+mod content;
+mod context;
+mod convert;
+mod door;
+mod error;
+pub mod http;
+mod input;
+mod listeners;
+mod lists;
+mod logging;
+mod methods;
+mod outlet;
+mod prompt;
+mod quick;
+mod registry;
+mod resolve;
+mod resource;
+mod schema;
+mod server;
+mod shelf;
+mod stdio;
+mod tool;
+mod uri_template;
+mod visibility;
+mod wire_error;
+
+pub use caller::Caller;
+pub use completion::{Completing, Completion, CompletionRef};
+pub use content::{Content, ResourceBody, ResourceContents};
+pub use context::{Context, Era};
+pub use error::RpcError;
+pub use input::{Answers, InputRequest, InputRequired};
+pub use logging::LogLevel;
+pub use prompt::{Prompt, PromptCall, PromptMessage, PromptReply, Role};
+pub use registry::{Batch, Commit, Registry};
+pub use resource::{Read, ReadReply, Resource, ResourceTemplate};
+pub use schema::{SchemaError, Violation};
+pub use server::{Identity, Server};
+pub use stdio::StdioError;
+pub use tool::{Behaviour, Call, Tool, ToolReply, ToolResult};
+pub use uri_template::TemplateError;
+pub use visibility::{Decision, Visibility};

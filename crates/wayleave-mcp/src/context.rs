@@ -1,0 +1,170 @@
+//! What every handler is given besides its own arguments: the caller, the client, and the ways
+//! to talk back while the request runs.
+
+use std::sync::Arc;
+
+use rmcp::{
+    model::{ClientResult, ProgressNotificationParam, ServerRequest},
+    service::{RequestContext, RoleServer, ServiceError},
+};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Caller, RpcError,
+    logging::{self, LogLevel},
+};
+
+/// Which family of protocol revisions a request came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// 2024-11-05 to 2025-11-25: a session begun with `initialize`.
+    Session,
+    /// 2026-07-28 and later: every request stands alone.
+    Stateless,
+}
+
+/// The surroundings of one request.
+#[derive(Debug, Clone)]
+pub struct Context {
+    caller: Arc<Caller>,
+    request: Arc<RequestContext<RoleServer>>,
+    log_level: Option<LogLevel>,
+}
+
+impl Context {
+    pub(crate) fn new(
+        caller: Arc<Caller>,
+        request: RequestContext<RoleServer>,
+        session_log_level: Option<LogLevel>,
+    ) -> Self {
+        let log_level = match era_of(&request) {
+            Era::Session => session_log_level,
+            // A stateless request is sent log messages only when it asked for them itself.
+            Era::Stateless => request.meta.log_level().map(LogLevel::from_wire),
+        };
+        Self {
+            caller,
+            request: Arc::new(request),
+            log_level,
+        }
+    }
+
+    /// Who asks.
+    pub fn caller(&self) -> &Arc<Caller> {
+        &self.caller
+    }
+
+    /// The protocol era of this request.
+    pub fn era(&self) -> Era {
+        era_of(&self.request)
+    }
+
+    /// Cancelled when the client gives the request up.
+    pub fn cancelled(&self) -> CancellationToken {
+        self.request.ct.clone()
+    }
+
+    /// The request's `_meta`.
+    pub fn meta(&self) -> Map<String, Value> {
+        match serde_json::to_value(&self.request.meta) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        }
+    }
+
+    /// What the client declared it can do, as JSON; an empty object when it said nothing.
+    pub fn client_capabilities(&self) -> Value {
+        self.request
+            .client_capabilities()
+            .and_then(|capabilities| serde_json::to_value(capabilities).ok())
+            .unwrap_or_else(|| json!({}))
+    }
+
+    /// The client's own name and version, as it tells them.
+    pub fn client_name(&self) -> Option<(String, String)> {
+        self.request
+            .client_info()
+            .map(|info| (info.name.clone(), info.version.clone()))
+    }
+
+    /// A header of the HTTP request this came in; `None` on stdio.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.request
+            .extensions
+            .get::<http::request::Parts>()?
+            .headers
+            .get(name)?
+            .to_str()
+            .ok()
+    }
+
+    /// Reports progress, when the client asked for it. Never fails the request.
+    pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let Some(token) = self.request.meta.get_progress_token() else {
+            return;
+        };
+        let mut params = ProgressNotificationParam::new(token, progress);
+        if let Some(total) = total {
+            params = params.with_total(total);
+        }
+        if let Some(message) = message {
+            params = params.with_message(message.to_owned());
+        }
+        if let Err(error) = self.request.peer.notify_progress(params).await {
+            tracing::debug!(%error, "progress not delivered");
+        }
+    }
+
+    /// Sends a log message to the client, when it asked for this level. Never fails the request.
+    pub async fn log(&self, level: LogLevel, logger: &str, data: Value) {
+        if self.log_level.is_none_or(|wanted| level < wanted) {
+            return;
+        }
+        logging::send(&self.request.peer, level, logger, data).await;
+    }
+
+    /// Sends the client a request and waits for its answer. Only sessions can: a stateless
+    /// request returns [`InputRequired`](crate::InputRequired) instead.
+    pub async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
+        if self.era() == Era::Stateless {
+            return Err(RpcError::new(
+                RpcError::INVALID_REQUEST,
+                "a stateless request cannot ask the client; return the input it requires",
+            ));
+        }
+        let request: ServerRequest =
+            serde_json::from_value(json!({ "method": method, "params": params })).map_err(
+                |error| RpcError::internal(&format!("request to the client is malformed: {error}")),
+            )?;
+        let answer =
+            self.request
+                .peer
+                .send_request(request)
+                .await
+                .map_err(|error| match error {
+                    ServiceError::McpError(error) => RpcError {
+                        code: error.code.0,
+                        message: error.message,
+                        data: error.data,
+                    },
+                    other => RpcError::new(
+                        RpcError::INTERNAL,
+                        format!("the client did not answer: {other}"),
+                    ),
+                })?;
+        client_result(&answer)
+    }
+}
+
+fn client_result(answer: &ClientResult) -> Result<Value, RpcError> {
+    serde_json::to_value(answer)
+        .map_err(|error| RpcError::internal(&format!("client answer is not JSON: {error}")))
+}
+
+pub(crate) fn era_of(request: &RequestContext<RoleServer>) -> Era {
+    match request.protocol_version() {
+        Some(version) if !version.has_initialize() => Era::Stateless,
+        _ => Era::Session,
+    }
+}

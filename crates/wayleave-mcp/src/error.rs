@@ -1,0 +1,85 @@
+//! The JSON-RPC error a request is answered with.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+/// A JSON-RPC error: the request was not carried out.
+///
+/// A tool that ran and failed answers with [`ToolResult::error`](crate::ToolResult::error)
+/// instead, so that the model sees it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct RpcError {
+    /// The JSON-RPC code.
+    pub code: i32,
+    /// One line, lower-case, without a secret.
+    pub message: Cow<'static, str>,
+    /// The same facts for programs.
+    pub data: Option<Value>,
+}
+
+impl RpcError {
+    /// Arguments or names are wrong.
+    pub const INVALID_PARAMS: i32 = -32602;
+    /// The server failed; `data.trace_id` finds it in the log.
+    pub const INTERNAL: i32 = -32603;
+    /// The body is not JSON.
+    pub const PARSE: i32 = -32700;
+    /// The JSON is not a request this server takes.
+    pub const INVALID_REQUEST: i32 = -32600;
+    /// No such method.
+    pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// No such resource, for protocol revisions before 2026-07-28 (later ones: `-32602`).
+    pub const RESOURCE_NOT_FOUND: i32 = -32002;
+
+    /// An error with any code.
+    pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// Adds structured data.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// `-32602`.
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Self::INVALID_PARAMS, message)
+    }
+
+    /// The resource does not exist, or not for this caller.
+    pub fn resource_not_found(uri: &str) -> Self {
+        Self::new(
+            Self::RESOURCE_NOT_FOUND,
+            format!("unknown resource `{}`", excerpt(uri)),
+        )
+        .with_data(json!({ "uri": excerpt(uri) }))
+    }
+
+    pub(crate) fn unknown(kind: &str, name: &str) -> Self {
+        Self::invalid_params(format!("unknown {kind} `{}`", excerpt(name)))
+    }
+
+    /// `-32603` with a fresh trace id, which is also logged with `cause`.
+    pub(crate) fn internal(cause: &str) -> Self {
+        let trace_id = uuid::Uuid::new_v4().simple().to_string();
+        tracing::error!(%trace_id, cause, "internal error");
+        Self::new(Self::INTERNAL, "internal error").with_data(json!({ "trace_id": trace_id }))
+    }
+}
+
+/// A caller's own text, short enough to repeat to it.
+pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
+    const LIMIT: usize = 120;
+    match text.char_indices().nth(LIMIT) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+    }
+}

@@ -1,0 +1,197 @@
+//! Connections: accepting, bounding, and ending them.
+
+use std::{
+    convert::Infallible,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use hyper::service::service_fn;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::{Instant, sleep, timeout, timeout_at},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Limits, Options, gate::Gate, stall::StallGuard};
+use crate::Server;
+
+/// A peer whose machine vanished is given up after this long without an acknowledgment.
+const VANISHED: Duration = Duration::from_secs(20);
+/// The largest headers taken.
+const HEADER_BYTES: usize = 64 * 1024;
+/// Listening streams are given this long to send their last message.
+const FAREWELL: Duration = Duration::from_millis(300);
+/// The end of the time for stopping, kept for closing connections.
+const CLOSING: Duration = Duration::from_secs(1);
+
+pub(crate) async fn serve(
+    server: Server,
+    listener: TcpListener,
+    options: Options,
+    stop: CancellationToken,
+) {
+    let limits = options.limits.clone();
+    let gate = Arc::new(Gate::new(&server, options));
+    let door = Doorway {
+        gate: gate.clone(),
+        builder: builder(&limits),
+        room: Arc::new(Semaphore::new(limits.connections)),
+        connections: TaskTracker::new(),
+        closing: CancellationToken::new(),
+        limits: limits.clone(),
+    };
+    let reaper = {
+        let (gate, stop) = (gate.clone(), stop.clone());
+        door.connections.spawn(async move { gate.reap(stop).await })
+    };
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => door.admit(stream),
+                Err(error) => pause_after(&error).await,
+            },
+        }
+    }
+    drop(listener);
+    door.close(Instant::now() + limits.stop_time).await;
+    reaper.abort();
+}
+
+/// A failed accept is the peer's fault, or we are out of file descriptors and must let some go.
+async fn pause_after(error: &io::Error) {
+    let peers_fault = matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    );
+    if !peers_fault {
+        tracing::warn!(%error, "cannot accept connections for a moment");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_time)
+        .max_buf_size(HEADER_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(VANISHED)
+        .keep_alive_timeout(VANISHED)
+        .max_concurrent_streams(256)
+        .max_pending_accept_reset_streams(32)
+        .max_header_list_size(u32::try_from(HEADER_BYTES).unwrap_or(u32::MAX));
+    builder
+}
+
+struct Doorway {
+    gate: Arc<Gate>,
+    builder: Builder<TokioExecutor>,
+    room: Arc<Semaphore>,
+    connections: TaskTracker,
+    closing: CancellationToken,
+    limits: Limits,
+}
+
+impl Doorway {
+    fn admit(&self, stream: TcpStream) {
+        let Ok(permit) = self.room.clone().try_acquire_owned() else {
+            tracing::warn!(
+                limit = self.limits.connections,
+                "connection turned away: too many"
+            );
+            return;
+        };
+        if let Err(error) = prepare(&stream) {
+            tracing::debug!(%error, "socket options not set");
+        }
+        let stream = TokioIo::new(StallGuard::new(stream, self.limits.stall_time));
+        let gate = self.gate.clone();
+        let began = Arc::new(AtomicBool::new(false));
+        let first_request = began.clone();
+        let service = service_fn(move |request| {
+            first_request.store(true, Ordering::Relaxed);
+            let gate = gate.clone();
+            async move { Ok::<_, Infallible>(gate.handle(request).await) }
+        });
+        let builder = self.builder.clone();
+        let closing = self.closing.clone();
+        let patience = self.limits.header_time;
+        self.connections.spawn(async move {
+            let _permit = permit;
+            let connection = builder.serve_connection(stream, service);
+            let mut connection = std::pin::pin!(connection);
+            // Until the first request the protocol itself is unknown, and no other timer runs.
+            let mut first = std::pin::pin!(sleep(patience));
+            let (mut waiting, mut closed) = (true, false);
+            loop {
+                tokio::select! {
+                    ended = connection.as_mut() => {
+                        if let Err(error) = ended {
+                            tracing::debug!(%error, "connection ended");
+                        }
+                        return;
+                    }
+                    () = first.as_mut(), if waiting => {
+                        waiting = false;
+                        if !began.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
+                    () = closing.cancelled(), if !closed => {
+                        closed = true;
+                        connection.as_mut().graceful_shutdown();
+                    }
+                }
+            }
+        });
+    }
+
+    /// First the listening streams end and the calls finish, then everything else.
+    async fn close(self, deadline: Instant) {
+        let gate = &self.gate;
+        gate.keeper.draining.cancel();
+        gate.streams.close();
+        gate.calls.close();
+        let _ = timeout(FAREWELL, gate.streams.wait()).await;
+        let _ = timeout_at(deadline - CLOSING, gate.calls.wait()).await;
+        gate.cut.cancel();
+        gate.close_all().await;
+        gate.keeper.speakers.close();
+        self.closing.cancel();
+        self.connections.close();
+        let _ = timeout_at(deadline, gate.keeper.speakers.wait()).await;
+        if timeout_at(deadline, self.connections.wait()).await.is_err() {
+            tracing::warn!(
+                open = self.connections.len(),
+                "connections left open while stopping"
+            );
+        }
+    }
+}
+
+/// Small messages leave at once, and a peer that vanished is noticed.
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = socket2::SockRef::from(stream);
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(VANISHED))?;
+    socket.set_keepalive(true)
+}

@@ -1,0 +1,44 @@
+//! Who a request is from.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use http::{StatusCode, request::Parts};
+
+use crate::{Caller, RpcError};
+
+/// Establishes who a request is from, before anything else looks at it.
+///
+/// It is asked for every request on every verb, also within a session: a session id is no
+/// credential.
+pub trait Authenticate: Send + Sync + 'static {
+    /// The caller, or why there is none.
+    fn authenticate<'r>(
+        &'r self,
+        request: &'r Parts,
+    ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>>;
+}
+
+/// A request that is refused before it is looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rejection {
+    /// 401 or 403, as a rule.
+    pub status: StatusCode,
+    /// The `WWW-Authenticate` header.
+    pub challenge: Option<String>,
+    /// The body.
+    pub error: RpcError,
+}
+
+/// Lets everyone in as [`Caller::anonymous`].
+#[derive(Debug, Clone, Copy)]
+pub struct Anonymous;
+
+impl Authenticate for Anonymous {
+    fn authenticate<'r>(
+        &'r self,
+        _request: &'r Parts,
+    ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        Box::pin(std::future::ready(Ok(Arc::new(Caller::anonymous()))))
+    }
+}

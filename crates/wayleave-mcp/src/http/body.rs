@@ -1,0 +1,61 @@
+//! A response body that knows when it is over.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+use super::reply::Body;
+
+pin_project_lite::pin_project! {
+    /// A body, and what is to be let go of when it has been sent or dropped.
+    pub(crate) struct Served {
+        #[pin]
+        inner: Body,
+        held: Option<Box<dyn Send + Sync>>,
+    }
+}
+
+impl From<Body> for Served {
+    fn from(inner: Body) -> Self {
+        Self { inner, held: None }
+    }
+}
+
+impl Served {
+    pub(crate) fn holding(inner: Body, held: impl Send + Sync + 'static) -> Self {
+        Self {
+            inner,
+            held: Some(Box::new(held)),
+        }
+    }
+}
+
+impl HttpBody for Served {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.project();
+        let polled = this.inner.poll_frame(cx);
+        if matches!(polled, Poll::Ready(None)) {
+            *this.held = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

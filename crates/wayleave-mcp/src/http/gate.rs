@@ -1,0 +1,367 @@
+//! What every HTTP request passes before and after the SDK sees it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use rmcp::transport::streamable_http_server::{
+    SessionManager as _, StreamableHttpServerConfig, StreamableHttpService,
+    session::local::LocalSessionManager,
+};
+use serde_json::Value;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Duration, interval, timeout},
+};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
+
+use super::{
+    Options,
+    body::Served,
+    reply::{self, Body, Refused},
+    sessions::{Busy, Sessions},
+};
+use crate::{
+    Caller, Era, Server,
+    door::Door,
+    quick,
+    server::{Keeper, Shared},
+    wire_error,
+};
+
+tokio::task_local! {
+    /// Who the request being handed over is from; the SDK makes a door without saying for whom.
+    static CALLER: Arc<Caller>;
+}
+
+const SESSION_ID: &str = "mcp-session-id";
+const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+/// The revisions a session may speak.
+const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// Our own reaper ends idle sessions; the SDK's timer also ends those that only listen.
+const SDK_PATIENCE: Duration = Duration::from_hours(365 * 24);
+
+pub(crate) struct Gate {
+    shared: Arc<Shared>,
+    options: Options,
+    service: StreamableHttpService<Door, LocalSessionManager>,
+    manager: Arc<LocalSessionManager>,
+    sessions: Sessions,
+    stream_room: Arc<Semaphore>,
+    pub(crate) keeper: Keeper,
+    /// Requests that end by themselves.
+    pub(crate) calls: TaskTracker,
+    /// Streams that end when somebody says so.
+    pub(crate) streams: TaskTracker,
+    /// Cuts every stream still open.
+    pub(crate) cut: CancellationToken,
+}
+
+/// What a response keeps alive until it has been sent.
+#[expect(dead_code, reason = "held for their drop alone")]
+struct Held {
+    counted: TaskTrackerToken,
+    session: Option<Busy>,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Gate {
+    pub(crate) fn new(server: &Server, options: Options) -> Self {
+        let keeper = Keeper::default();
+        let cut = CancellationToken::new();
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(SDK_PATIENCE);
+        let manager = Arc::new(manager);
+        let config = StreamableHttpServerConfig::default()
+            .with_json_response(true)
+            // Checked here, on every route.
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_max_request_body_bytes(options.limits.body_bytes)
+            .with_cancellation_token(cut.clone());
+        let factory = {
+            let (server, keeper) = (server.clone(), keeper.clone());
+            move || {
+                let caller = CALLER
+                    .try_with(Clone::clone)
+                    .map_err(|_| std::io::Error::other("no caller for this request"))?;
+                Ok(server.door(caller, &keeper))
+            }
+        };
+        Self {
+            shared: server.0.clone(),
+            service: StreamableHttpService::new(factory, manager.clone(), config),
+            manager,
+            sessions: Sessions::default(),
+            stream_room: Arc::new(Semaphore::new(options.limits.streams)),
+            options,
+            keeper,
+            calls: TaskTracker::new(),
+            streams: TaskTracker::new(),
+            cut,
+        }
+    }
+
+    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Served> {
+        let (mut parts, body) = request.into_parts();
+        if let Some(why) = self.options.guests.refuse(&parts.uri, &parts.headers) {
+            return reply::refuse(StatusCode::FORBIDDEN, why);
+        }
+        if parts.uri.path() != self.options.path {
+            return reply::refuse(StatusCode::NOT_FOUND, "nothing is served at this path");
+        }
+        if self.keeper.draining.is_cancelled() {
+            return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
+        }
+        let caller = match self.options.authenticate.authenticate(&parts).await {
+            Ok(caller) => caller,
+            Err(rejection) => return reply::reject(&rejection),
+        };
+        parts.extensions.insert(caller.clone());
+        match parts.method {
+            Method::POST => self.post(parts, body, caller).await,
+            Method::GET => self.get(parts, caller).await,
+            Method::DELETE => self.delete(parts, caller).await,
+            _ => {
+                let mut response =
+                    reply::refuse(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE");
+                let allow = header::HeaderValue::from_static("POST, GET, DELETE");
+                response.headers_mut().insert(header::ALLOW, allow);
+                response
+            }
+        }
+    }
+
+    async fn post(&self, parts: Parts, body: Incoming, caller: Arc<Caller>) -> Response<Served> {
+        let era = era(&parts.headers);
+        let session = match self.enter(&parts.headers, era, &caller) {
+            Ok(session) => session,
+            Err(refused) => return refused.into(),
+        };
+        let listening = text(&parts.headers, METHOD) == Some("subscriptions/listen");
+        let held = match self.hold(session, era == Era::Stateless && listening) {
+            Ok(held) => held,
+            Err(refused) => return refused.into(),
+        };
+        let json = text(&parts.headers, header::CONTENT_TYPE.as_str())
+            .is_some_and(|kind| kind.starts_with("application/json"));
+        let message = match self.receive(&parts.headers, body).await {
+            Ok(message) => message,
+            Err(refused) => return refused.into(),
+        };
+        if json
+            && quick::looks_like_list(&message)
+            && self.plain(&parts.headers, era).await
+            && let Some(answer) = quick::tools_list(&self.shared, &caller, &message, era)
+        {
+            return reply::json(StatusCode::OK, answer);
+        }
+        let begins = text(&parts.headers, SESSION_ID).is_none();
+        let request = Request::from_parts(parts, Full::new(message.clone()));
+        let subject = caller.clone();
+        let response = CALLER.scope(caller, self.service.handle(request)).await;
+        if json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            let (error, id) = wire_error::diagnose(&message);
+            return reply::error(StatusCode::BAD_REQUEST, &error, &id);
+        }
+        let mut held = held;
+        if begins && let Some(id) = text(response.headers(), SESSION_ID) {
+            held.session = Some(self.sessions.begin(id, subject.subject()));
+        }
+        finish(response, held).await
+    }
+
+    async fn get(&self, parts: Parts, caller: Arc<Caller>) -> Response<Served> {
+        self.without_body(parts, caller, true).await
+    }
+
+    async fn delete(&self, parts: Parts, caller: Arc<Caller>) -> Response<Served> {
+        let id = text(&parts.headers, SESSION_ID).map(str::to_owned);
+        let mut response = self.without_body(parts, caller, false).await;
+        if let (StatusCode::ACCEPTED, Some(id)) = (response.status(), id) {
+            self.sessions.end(&id);
+            // It is done, not merely accepted; clients warn about the latter.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        response
+    }
+
+    async fn without_body(
+        &self,
+        parts: Parts,
+        caller: Arc<Caller>,
+        stream: bool,
+    ) -> Response<Served> {
+        let session = match self.enter(&parts.headers, era(&parts.headers), &caller) {
+            Ok(session) => session,
+            Err(refused) => return refused.into(),
+        };
+        let held = match self.hold(session, stream) {
+            Ok(held) => held,
+            Err(refused) => return refused.into(),
+        };
+        let request = Request::from_parts(parts, Full::new(Bytes::new()));
+        let response = CALLER.scope(caller, self.service.handle(request)).await;
+        finish(response, held).await
+    }
+
+    /// The session the request belongs to, if it names one; somebody else's does not exist.
+    fn enter(
+        &self,
+        headers: &HeaderMap,
+        era: Era,
+        caller: &Caller,
+    ) -> Result<Option<Busy>, Refused> {
+        if era == Era::Stateless {
+            return Ok(None);
+        }
+        let Some(id) = text(headers, SESSION_ID) else {
+            if self.sessions.count() >= self.options.limits.sessions {
+                return Err(Refused(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "too many sessions".into(),
+                ));
+            }
+            return Ok(None);
+        };
+        match self.sessions.enter(id, caller.subject()) {
+            Some(busy) => Ok(Some(busy)),
+            None => Err(Refused(StatusCode::NOT_FOUND, "unknown session".into())),
+        }
+    }
+
+    fn hold(&self, session: Option<Busy>, stream: bool) -> Result<Held, Refused> {
+        if !stream {
+            return Ok(Held {
+                counted: self.calls.token(),
+                session,
+                room: None,
+            });
+        }
+        match self.stream_room.clone().try_acquire_owned() {
+            Ok(room) => Ok(Held {
+                counted: self.streams.token(),
+                session,
+                room: Some(room),
+            }),
+            Err(_) => Err(Refused(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many open streams".into(),
+            )),
+        }
+    }
+
+    /// The whole body, if it is neither too large nor too slow.
+    async fn receive(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refused> {
+        let most = self.options.limits.body_bytes;
+        let too_large = || {
+            Refused(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("body larger than {most} bytes").into(),
+            )
+        };
+        let declared: Option<usize> =
+            text(headers, header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
+        if declared.is_some_and(|length| length > most) {
+            return Err(too_large());
+        }
+        match timeout(
+            self.options.limits.body_time,
+            Limited::new(body, most).collect(),
+        )
+        .await
+        {
+            Ok(Ok(collected)) => Ok(collected.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+            Ok(Err(_)) => Err(Refused(StatusCode::BAD_REQUEST, "body cut short".into())),
+            Err(_) => Err(Refused(
+                StatusCode::REQUEST_TIMEOUT,
+                "body took too long".into(),
+            )),
+        }
+    }
+
+    /// Whether nothing about the headers needs the full path's judgement.
+    async fn plain(&self, headers: &HeaderMap, era: Era) -> bool {
+        let accepts = text(headers, header::ACCEPT.as_str()).is_some_and(|accept| {
+            accept.contains("application/json") && accept.contains("text/event-stream")
+        });
+        let version = text(headers, PROTOCOL_VERSION);
+        accepts
+            && match era {
+                Era::Stateless => text(headers, METHOD) == Some("tools/list"),
+                Era::Session => {
+                    version.is_none_or(|version| SESSION_VERSIONS.contains(&version))
+                        && !headers.contains_key(METHOD)
+                        && match text(headers, SESSION_ID) {
+                            Some(id) => self.manager.has_session(&id.into()).await.unwrap_or(false),
+                            None => false,
+                        }
+                }
+            }
+    }
+
+    /// Forgets idle sessions until stopped.
+    pub(crate) async fn reap(&self, stop: CancellationToken) {
+        let idle = self.options.limits.session_idle;
+        let period = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(30));
+        let mut ticks = interval(period);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            self.close(self.sessions.reap(idle)).await;
+        }
+    }
+
+    pub(crate) async fn close_all(&self) {
+        self.close(self.sessions.clear()).await;
+    }
+
+    async fn close(&self, sessions: Vec<Arc<str>>) {
+        for id in sessions {
+            if let Err(error) = self.manager.close_session(&id).await {
+                tracing::debug!(%error, "session not closed");
+            }
+        }
+    }
+}
+
+/// The response as it leaves: held things attached, plain-text refusals made JSON.
+async fn finish(response: Response<Body>, held: Held) -> Response<Served> {
+    let failed = response.status().is_client_error() || response.status().is_server_error();
+    let typed = text(response.headers(), header::CONTENT_TYPE.as_str())
+        .is_some_and(|kind| kind.starts_with("application/json"));
+    if failed && !typed {
+        let (parts, body) = response.into_parts();
+        let said = match body.collect().await {
+            Ok(collected) => String::from_utf8_lossy(&collected.to_bytes()).into_owned(),
+            Err(never) => match never {},
+        };
+        let error = crate::RpcError::new(crate::RpcError::INVALID_REQUEST, said);
+        let mut refused = reply::error(parts.status, &error, &Value::Null);
+        if let Some(allow) = parts.headers.get(header::ALLOW) {
+            refused.headers_mut().insert(header::ALLOW, allow.clone());
+        }
+        return refused;
+    }
+    response.map(|body| Served::holding(body, held))
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn era(headers: &HeaderMap) -> Era {
+    match text(headers, PROTOCOL_VERSION) {
+        Some(quick::STATELESS) => Era::Stateless,
+        _ => Era::Session,
+    }
+}

@@ -1,0 +1,134 @@
+//! Streamable HTTP: both eras of the protocol on one endpoint, over our own accept loop.
+//!
+//! ```no_run
+//! use tokio_util::sync::CancellationToken;
+//! use wayleave_mcp::{Identity, Registry, Server, http::{HttpServer, Options}};
+//!
+//! # async fn example() -> std::io::Result<()> {
+//! let server = Server::new(Registry::new(), Identity::new("example", "1.0.0"));
+//! let http = HttpServer::bind(&server, "127.0.0.1:0", Options::default()).await?;
+//! println!("listening on http://{}/mcp", http.local_addr());
+//! let stop = CancellationToken::new();
+//! http.serve(stop).await; // until `stop` is cancelled
+//! # Ok(())
+//! # }
+//! ```
+
+mod accept;
+mod authenticate;
+mod body;
+mod gate;
+mod origin;
+mod reply;
+mod sessions;
+mod stall;
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::net::{TcpListener, ToSocketAddrs};
+use tokio_util::sync::CancellationToken;
+
+pub use authenticate::{Anonymous, Authenticate, Rejection};
+pub use origin::Guests;
+
+use crate::Server;
+
+/// How a server listens.
+#[derive(Clone)]
+pub struct Options {
+    /// The endpoint's path.
+    pub path: String,
+    /// Which hosts and origins are let in.
+    pub guests: Guests,
+    /// Who a request is from.
+    pub authenticate: Arc<dyn Authenticate>,
+    /// What is refused for being too much.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            path: "/mcp".to_owned(),
+            guests: Guests::loopback(),
+            authenticate: Arc::new(Anonymous),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What is refused for being too much, too many or too slow.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// The largest request body, in bytes.
+    pub body_bytes: usize,
+    /// Open connections.
+    pub connections: usize,
+    /// Sessions of clients of the older revisions.
+    pub sessions: usize,
+    /// Streams held open by listening clients.
+    pub streams: usize,
+    /// How long a client may take to send a request's headers, and to begin its first request.
+    pub header_time: Duration,
+    /// How long a client may take to send a body.
+    pub body_time: Duration,
+    /// How long a client may stop reading what it is sent before its connection is closed.
+    pub stall_time: Duration,
+    /// How long a session may be idle, with no stream open, before it is forgotten.
+    pub session_idle: Duration,
+    /// How long stopping may take.
+    pub stop_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 4 * 1024 * 1024,
+            connections: 10_000,
+            sessions: 4_096,
+            streams: 4_096,
+            header_time: Duration::from_secs(10),
+            body_time: Duration::from_secs(30),
+            stall_time: Duration::from_secs(30),
+            session_idle: Duration::from_mins(30),
+            stop_time: Duration::from_secs(9),
+        }
+    }
+}
+
+/// A bound listener, about to serve.
+pub struct HttpServer {
+    server: Server,
+    listener: TcpListener,
+    address: SocketAddr,
+    options: Options,
+}
+
+impl HttpServer {
+    /// Binds; requests wait until [`serve`](Self::serve).
+    pub async fn bind(
+        server: &Server,
+        address: impl ToSocketAddrs,
+        options: Options,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self {
+            server: server.clone(),
+            listener,
+            address,
+            options,
+        })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is cancelled, then lets streams end and calls finish, within
+    /// [`Limits::stop_time`].
+    pub async fn serve(self, stop: CancellationToken) {
+        accept::serve(self.server, self.listener, self.options, stop).await;
+    }
+}

@@ -1,0 +1,120 @@
+//! Sessions of clients of the older revisions: whose they are, and when they are forgotten.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+struct Session {
+    subject: Arc<str>,
+    last_used: Instant,
+    /// Requests and streams under way; a session with any is in use however long it is silent.
+    busy: Arc<AtomicUsize>,
+}
+
+/// All sessions of one listener.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<HashMap<Arc<str>, Session>>);
+
+/// Keeps a session in use.
+pub(crate) struct Busy(Arc<AtomicUsize>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Sessions {
+    fn locked(&self) -> MutexGuard<'_, HashMap<Arc<str>, Session>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.locked().len()
+    }
+
+    /// Binds a new session to the subject that began it.
+    pub(crate) fn begin(&self, id: &str, subject: &str) -> Busy {
+        let busy = Arc::new(AtomicUsize::new(1));
+        let session = Session {
+            subject: subject.into(),
+            last_used: Instant::now(),
+            busy: busy.clone(),
+        };
+        self.locked().insert(id.into(), session);
+        Busy(busy)
+    }
+
+    /// Uses a session, if it is this subject's.
+    pub(crate) fn enter(&self, id: &str, subject: &str) -> Option<Busy> {
+        let mut sessions = self.locked();
+        let session = sessions
+            .get_mut(id)
+            .filter(|session| &*session.subject == subject)?;
+        session.last_used = Instant::now();
+        session.busy.fetch_add(1, Ordering::AcqRel);
+        Some(Busy(session.busy.clone()))
+    }
+
+    /// Forgets and returns all of them.
+    pub(crate) fn clear(&self) -> Vec<Arc<str>> {
+        self.locked().drain().map(|(id, _)| id).collect()
+    }
+
+    pub(crate) fn end(&self, id: &str) {
+        self.locked().remove(id);
+    }
+
+    /// Forgets and returns the sessions nobody has used for `idle`.
+    pub(crate) fn reap(&self, idle: Duration) -> Vec<Arc<str>> {
+        let mut sessions = self.locked();
+        let mut reaped = Vec::new();
+        sessions.retain(|id, session| {
+            let busy = session.busy.load(Ordering::Acquire) > 0;
+            if busy {
+                session.last_used = Instant::now();
+            }
+            let keep = busy || session.last_used.elapsed() < idle;
+            if !keep {
+                reaped.push(id.clone());
+            }
+            keep
+        });
+        reaped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_used_only_by_the_subject_that_began_it() {
+        let sessions = Sessions::default();
+        drop(sessions.begin("s1", "alice"));
+        assert!(sessions.enter("s1", "alice").is_some());
+        assert!(sessions.enter("s1", "mallory").is_none());
+        assert!(sessions.enter("s2", "alice").is_none());
+        sessions.end("s1");
+        assert!(sessions.enter("s1", "alice").is_none());
+    }
+
+    #[test]
+    fn only_idle_sessions_are_forgotten() {
+        let sessions = Sessions::default();
+        let busy = sessions.begin("busy", "alice");
+        drop(sessions.begin("idle", "alice"));
+        assert_eq!(
+            sessions.reap(Duration::from_secs(60)),
+            Vec::<Arc<str>>::new()
+        );
+        assert_eq!(sessions.reap(Duration::ZERO), vec![Arc::from("idle")]);
+        drop(busy);
+        assert_eq!(sessions.reap(Duration::ZERO), vec![Arc::from("busy")]);
+    }
+}

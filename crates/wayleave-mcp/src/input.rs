@@ -1,0 +1,62 @@
+//! Asking the client for something before a stateless request can complete.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// A request the client is to carry out and answer when it retries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputRequest {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: String,
+    /// The method's parameters.
+    pub params: Value,
+}
+
+/// "Retry with these answered": the reply of a stateless request that needs more.
+///
+/// The client echoes `state` as it got it, or as it likes: seal it, bind it to the caller and
+/// the request, and let it expire.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct InputRequired {
+    /// What is needed, by a key of the server's choosing.
+    pub requests: BTreeMap<String, InputRequest>,
+    /// What the server wants back with the answers.
+    pub state: Option<String>,
+}
+
+impl InputRequired {
+    /// Nothing asked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a request.
+    #[must_use]
+    pub fn ask(mut self, key: &str, method: &str, params: Value) -> Self {
+        self.requests.insert(
+            key.to_owned(),
+            InputRequest {
+                method: method.to_owned(),
+                params,
+            },
+        );
+        self
+    }
+
+    /// Sets the state to be echoed.
+    #[must_use]
+    pub fn with_state(mut self, state: impl Into<String>) -> Self {
+        self.state = Some(state.into());
+        self
+    }
+}
+
+/// What a retried request brings: the answers by key, and the echoed state.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Answers {
+    /// The client's results, by the keys that were asked.
+    pub responses: BTreeMap<String, Value>,
+    /// The state, exactly as the client sent it. It is not to be trusted.
+    pub state: Option<String>,
+}

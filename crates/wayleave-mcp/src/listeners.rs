@@ -1,0 +1,312 @@
+//! Who hears of changes, and how: level-triggered, bounded, each listener for itself.
+//!
+//! A change never queues anything. It moves one revision number and wakes whoever sleeps; each
+//! listener then compares what its caller sees now with what it saw when it last spoke. So a
+//! burst becomes one notice, a slow listener holds up nobody, and the last change is never lost.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Caller, Registry, RpcError, outlet::Outlet, registry::Snapshot, resolve};
+
+/// A listener that has just spoken stays silent this long, so that a burst is a few notices.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// The most URIs one listener may subscribe to.
+pub(crate) const MOST_SUBSCRIPTIONS: usize = 1024;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// All listeners of one registry.
+pub(crate) struct Listeners {
+    revision: watch::Sender<u64>,
+    all: Mutex<HashMap<u64, Arc<Progress>>>,
+    by_uri: Mutex<HashMap<Arc<str>, Vec<Arc<Inbox>>>>,
+    next_id: AtomicU64,
+    moved: Notify,
+}
+
+impl Default for Listeners {
+    fn default() -> Self {
+        Self {
+            revision: watch::Sender::new(0),
+            all: Mutex::default(),
+            by_uri: Mutex::default(),
+            next_id: AtomicU64::new(0),
+            moved: Notify::new(),
+        }
+    }
+}
+
+impl Listeners {
+    pub(crate) fn wake(&self, revision: u64) {
+        self.revision.send_replace(revision);
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        locked(&self.all).len()
+    }
+
+    pub(crate) fn updated(&self, uri: &str) {
+        let by_uri = locked(&self.by_uri);
+        if let Some((uri, inboxes)) = by_uri.get_key_value(uri) {
+            for inbox in inboxes {
+                inbox.put(uri);
+            }
+        }
+    }
+
+    pub(crate) async fn settled(&self, revision: u64, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let mut waiting: Vec<Arc<Progress>> = locked(&self.all).values().cloned().collect();
+        loop {
+            // Registered before looking, so that a listener moving in between is not missed.
+            let moved = self.moved.notified();
+            waiting.retain(|one| one.behind(revision));
+            if waiting.is_empty() {
+                return;
+            }
+            for one in &waiting {
+                one.hurry.notify_one();
+            }
+            if timeout_at(deadline, moved).await.is_err() {
+                for one in waiting {
+                    one.left_behind.store(true, Ordering::Relaxed);
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// How far one listener has come.
+#[derive(Default)]
+struct Progress {
+    sent: AtomicU64,
+    left_behind: AtomicBool,
+    gone: AtomicBool,
+    hurry: Notify,
+}
+
+impl Progress {
+    fn behind(&self, revision: u64) -> bool {
+        self.sent.load(Ordering::Acquire) < revision
+            && !self.left_behind.load(Ordering::Relaxed)
+            && !self.gone.load(Ordering::Relaxed)
+    }
+}
+
+/// The URIs a listener is subscribed to, and those of them that changed since it last spoke.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    state: Mutex<InboxState>,
+    arrived: Notify,
+}
+
+#[derive(Default)]
+struct InboxState {
+    subscribed: BTreeSet<Arc<str>>,
+    dirty: BTreeSet<Arc<str>>,
+}
+
+impl Inbox {
+    fn put(&self, uri: &Arc<str>) {
+        let mut state = locked(&self.state);
+        if state.subscribed.contains(uri) {
+            state.dirty.insert(uri.clone());
+            self.arrived.notify_one();
+        }
+    }
+
+    fn take(&self) -> BTreeSet<Arc<str>> {
+        std::mem::take(&mut locked(&self.state).dirty)
+    }
+}
+
+/// Subscribes `inbox` to `uri`. Doing so twice is doing so once.
+pub(crate) fn subscribe(
+    listeners: &Listeners,
+    inbox: &Arc<Inbox>,
+    uri: &str,
+) -> Result<(), RpcError> {
+    let uri: Arc<str> = uri.into();
+    let mut by_uri = locked(&listeners.by_uri);
+    let mut state = locked(&inbox.state);
+    if state.subscribed.len() >= MOST_SUBSCRIPTIONS && !state.subscribed.contains(&uri) {
+        return Err(RpcError::invalid_params(format!(
+            "at most {MOST_SUBSCRIPTIONS} subscriptions per client"
+        )));
+    }
+    if state.subscribed.insert(uri.clone()) {
+        by_uri.entry(uri).or_default().push(inbox.clone());
+    }
+    Ok(())
+}
+
+/// Ends a subscription, if there is one.
+pub(crate) fn unsubscribe(listeners: &Listeners, inbox: &Arc<Inbox>, uri: &str) {
+    let mut by_uri = locked(&listeners.by_uri);
+    let mut state = locked(&inbox.state);
+    if state.subscribed.remove(uri) {
+        state.dirty.remove(uri);
+        forget(&mut by_uri, inbox, uri);
+    }
+}
+
+fn forget(by_uri: &mut HashMap<Arc<str>, Vec<Arc<Inbox>>>, inbox: &Arc<Inbox>, uri: &str) {
+    if let Some(inboxes) = by_uri.get_mut(uri) {
+        inboxes.retain(|other| !Arc::ptr_eq(other, inbox));
+        if inboxes.is_empty() {
+            by_uri.remove(uri);
+        }
+    }
+}
+
+/// What a caller sees of the lists, reduced to numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sight {
+    revision: u64,
+    tools: u64,
+    resources: (u64, u64),
+    prompts: u64,
+}
+
+impl Sight {
+    pub(crate) fn of(snapshot: &Snapshot, caller: &Caller) -> Self {
+        Self {
+            revision: snapshot.revision,
+            tools: snapshot.tools.fingerprint(caller),
+            resources: (
+                snapshot.resources.fingerprint(caller),
+                snapshot.templates.fingerprint(caller),
+            ),
+            prompts: snapshot.prompts.fingerprint(caller),
+        }
+    }
+}
+
+/// What a listener tells its client.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) tools: bool,
+    pub(crate) resources: bool,
+    pub(crate) prompts: bool,
+    pub(crate) updated: BTreeSet<Arc<str>>,
+}
+
+impl Notice {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One client listening, from the moment whose state it has been shown.
+pub(crate) struct Listener {
+    registry: Registry,
+    caller: Arc<Caller>,
+    seen: Sight,
+    inbox: Arc<Inbox>,
+    id: u64,
+    progress: Arc<Progress>,
+}
+
+impl Listener {
+    pub(crate) fn new(
+        registry: Registry,
+        caller: Arc<Caller>,
+        seen: Sight,
+        inbox: Arc<Inbox>,
+    ) -> Self {
+        let listeners = registry.listeners();
+        let id = listeners.next_id.fetch_add(1, Ordering::Relaxed);
+        let progress = Arc::new(Progress::default());
+        progress.sent.store(seen.revision, Ordering::Release);
+        locked(&listeners.all).insert(id, progress.clone());
+        Self {
+            registry,
+            caller,
+            seen,
+            inbox,
+            id,
+            progress,
+        }
+    }
+
+    /// Speaks to `outlet` until it or the client goes away, or `ended` says so.
+    pub(crate) async fn run(mut self, outlet: Outlet, ended: CancellationToken) {
+        let listeners = self.registry.listeners().clone();
+        let mut revision = listeners.revision.subscribe();
+        // What changed between the state shown and now is told at once.
+        revision.mark_changed();
+        loop {
+            tokio::select! {
+                () = ended.cancelled() => return,
+                () = self.inbox.arrived.notified() => {}
+                changed = revision.changed() => if changed.is_err() { return },
+            }
+            revision.borrow_and_update();
+            let (notice, now) = self.notice();
+            let spoke = !notice.is_empty();
+            if spoke {
+                tokio::select! {
+                    () = ended.cancelled() => return,
+                    sent = outlet.send(notice) => if sent.is_err() { return },
+                }
+            }
+            self.seen = now;
+            self.progress.sent.store(now.revision, Ordering::Release);
+            self.progress.left_behind.store(false, Ordering::Relaxed);
+            listeners.moved.notify_waiters();
+            if spoke {
+                tokio::select! {
+                    () = ended.cancelled() => return,
+                    () = sleep(QUIET) => {}
+                    () = self.progress.hurry.notified() => {}
+                }
+            }
+        }
+    }
+
+    fn notice(&self) -> (Notice, Sight) {
+        let snapshot = self.registry.snapshot();
+        let now = Sight::of(&snapshot, &self.caller);
+        let mut updated = self.inbox.take();
+        // What the caller may no longer see, it does not hear of either.
+        updated.retain(|uri| resolve::subscribable(&snapshot, uri, &self.caller).is_ok());
+        let notice = Notice {
+            tools: now.tools != self.seen.tools,
+            resources: now.resources != self.seen.resources,
+            prompts: now.prompts != self.seen.prompts,
+            updated,
+        };
+        (notice, now)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let listeners = self.registry.listeners();
+        locked(&listeners.all).remove(&self.id);
+        self.progress.gone.store(true, Ordering::Relaxed);
+        let mut by_uri = locked(&listeners.by_uri);
+        for uri in std::mem::take(&mut locked(&self.inbox.state).subscribed) {
+            forget(&mut by_uri, &self.inbox, &uri);
+        }
+        drop(by_uri);
+        listeners.moved.notify_waiters();
+    }
+}

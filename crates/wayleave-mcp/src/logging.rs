@@ -1,0 +1,75 @@
+//! Log messages to the client.
+//!
+//! The newest revision deprecates them; clients of the older ones know nothing else.
+#![expect(
+    deprecated,
+    reason = "the SDK marks the whole feature deprecated, and older clients need it"
+)]
+
+use rmcp::{
+    model::{LoggingLevel, LoggingMessageNotificationParam, SetLevelRequestParams},
+    service::{Peer, RoleServer},
+};
+use serde_json::Value;
+
+pub(crate) type LevelParams = SetLevelRequestParams;
+
+/// How much a log message matters, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// For developers.
+    Debug,
+    /// Ordinary.
+    Info,
+    /// Ordinary but worth a look.
+    Notice,
+    /// Something may be wrong.
+    Warning,
+    /// Something is wrong.
+    Error,
+    /// A part has failed.
+    Critical,
+    /// Act now.
+    Alert,
+    /// Unusable.
+    Emergency,
+}
+
+impl LogLevel {
+    const ALL: [(Self, LoggingLevel); 8] = [
+        (Self::Debug, LoggingLevel::Debug),
+        (Self::Info, LoggingLevel::Info),
+        (Self::Notice, LoggingLevel::Notice),
+        (Self::Warning, LoggingLevel::Warning),
+        (Self::Error, LoggingLevel::Error),
+        (Self::Critical, LoggingLevel::Critical),
+        (Self::Alert, LoggingLevel::Alert),
+        (Self::Emergency, LoggingLevel::Emergency),
+    ];
+
+    pub(crate) fn wire(self) -> LoggingLevel {
+        Self::ALL
+            .iter()
+            .find(|(ours, _)| *ours == self)
+            .map_or(LoggingLevel::Info, |(_, wire)| *wire)
+    }
+
+    pub(crate) fn from_wire(wire: LoggingLevel) -> Self {
+        Self::ALL
+            .iter()
+            .find(|(_, theirs)| *theirs == wire)
+            .map_or(Self::Info, |(ours, _)| *ours)
+    }
+}
+
+pub(crate) fn requested(params: &LevelParams) -> LogLevel {
+    LogLevel::from_wire(params.level)
+}
+
+pub(crate) async fn send(peer: &Peer<RoleServer>, level: LogLevel, logger: &str, data: Value) {
+    let params =
+        LoggingMessageNotificationParam::new(level.wire(), data).with_logger(logger.to_owned());
+    if let Err(error) = peer.notify_logging_message(params).await {
+        tracing::debug!(%error, "log message not delivered");
+    }
+}

@@ -1,0 +1,72 @@
+//! Where a listener's notices go: a session's own channel, or one `subscriptions/listen` stream.
+
+use rmcp::{
+    model::ResourceUpdatedNotificationParam,
+    service::{Peer, RoleServer, SubscriptionSendError, SubscriptionSink},
+};
+
+use crate::listeners::Notice;
+
+/// The client can no longer be told anything.
+pub(crate) struct Closed;
+
+pub(crate) enum Outlet {
+    Session(Peer<RoleServer>),
+    Stream(SubscriptionSink),
+}
+
+impl Outlet {
+    pub(crate) async fn send(&self, notice: Notice) -> Result<(), Closed> {
+        match self {
+            Self::Session(peer) => to_session(peer, notice).await,
+            Self::Stream(sink) => to_stream(sink, notice).await,
+        }
+    }
+}
+
+async fn to_session(peer: &Peer<RoleServer>, notice: Notice) -> Result<(), Closed> {
+    if notice.tools {
+        peer.notify_tool_list_changed().await.map_err(|_| Closed)?;
+    }
+    if notice.resources {
+        peer.notify_resource_list_changed()
+            .await
+            .map_err(|_| Closed)?;
+    }
+    if notice.prompts {
+        peer.notify_prompt_list_changed()
+            .await
+            .map_err(|_| Closed)?;
+    }
+    for uri in notice.updated {
+        let params = ResourceUpdatedNotificationParam::new(uri.to_string());
+        peer.notify_resource_updated(params)
+            .await
+            .map_err(|_| Closed)?;
+    }
+    Ok(())
+}
+
+async fn to_stream(sink: &SubscriptionSink, notice: Notice) -> Result<(), Closed> {
+    if notice.tools {
+        wanted(&sink.notify_tool_list_changed().await)?;
+    }
+    if notice.resources {
+        wanted(&sink.notify_resource_list_changed().await)?;
+    }
+    if notice.prompts {
+        wanted(&sink.notify_prompt_list_changed().await)?;
+    }
+    for uri in notice.updated {
+        wanted(&sink.notify_resource_updated(uri.to_string()).await)?;
+    }
+    Ok(())
+}
+
+/// A stream that did not ask for a kind of notice is not broken by it.
+fn wanted(sent: &Result<(), SubscriptionSendError>) -> Result<(), Closed> {
+    match sent {
+        Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => Ok(()),
+        Err(_) => Err(Closed),
+    }
+}

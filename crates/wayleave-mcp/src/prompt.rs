@@ -1,0 +1,185 @@
+//! Prompts: named messages a person may start from.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use futures::future::BoxFuture;
+
+use crate::{Answers, Content, Context, InputRequired, RpcError, Visibility};
+
+/// One use of a prompt.
+#[derive(Debug, Clone)]
+pub struct PromptCall {
+    /// The arguments; those declared required are there.
+    pub arguments: BTreeMap<String, String>,
+    /// What a retry brings, when the prompt asked for input before.
+    pub answers: Answers,
+    /// The request's surroundings.
+    pub context: Context,
+}
+
+impl PromptCall {
+    /// An argument; empty when absent.
+    pub fn text(&self, name: &str) -> &str {
+        self.arguments
+            .get(name)
+            .map(String::as_str)
+            .unwrap_or_default()
+    }
+}
+
+/// Who says a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromptMessage {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: Content,
+}
+
+impl PromptMessage {
+    /// The person says `text`.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self {
+            role: Role::User,
+            content: Content::text(text),
+        }
+    }
+}
+
+/// How a prompt ends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PromptReply {
+    /// The messages.
+    Done(Vec<PromptMessage>),
+    /// It needs something from the client first.
+    NeedsInput(InputRequired),
+}
+
+impl From<Vec<PromptMessage>> for PromptReply {
+    fn from(messages: Vec<PromptMessage>) -> Self {
+        Self::Done(messages)
+    }
+}
+
+impl From<PromptMessage> for PromptReply {
+    fn from(message: PromptMessage) -> Self {
+        Self::Done(vec![message])
+    }
+}
+
+impl From<InputRequired> for PromptReply {
+    fn from(required: InputRequired) -> Self {
+        Self::NeedsInput(required)
+    }
+}
+
+pub(crate) type PromptHandler =
+    Arc<dyn Fn(PromptCall) -> BoxFuture<'static, Result<PromptReply, RpcError>> + Send + Sync>;
+
+/// A prompt.
+#[derive(Clone)]
+pub struct Prompt {
+    pub(crate) listing: Arc<rmcp::model::Prompt>,
+    pub(crate) handler: PromptHandler,
+    pub(crate) visibility: Visibility,
+}
+
+impl Prompt {
+    /// A prompt without arguments; [`argument`](Self::argument) adds them.
+    pub fn new<F, Fut, R>(name: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(PromptCall) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+        R: Into<PromptReply>,
+    {
+        Self {
+            listing: Arc::new(rmcp::model::Prompt::new(name, None::<String>, None)),
+            handler: Arc::new(move |call| {
+                let reply = handler(call);
+                Box::pin(async move { reply.await.map(Into::into) })
+            }),
+            visibility: Visibility::everyone(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.listing.name
+    }
+
+    /// Sets the description.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.listing).description = Some(description.into());
+        self
+    }
+
+    /// Sets the title people read.
+    #[must_use]
+    pub fn titled(mut self, title: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.listing).title = Some(title.into());
+        self
+    }
+
+    /// Adds an optional argument.
+    #[must_use]
+    pub fn argument(self, name: &str, description: &str) -> Self {
+        self.with_argument(name, description, false)
+    }
+
+    /// Adds an argument without which the handler is not called.
+    #[must_use]
+    pub fn required(self, name: &str, description: &str) -> Self {
+        self.with_argument(name, description, true)
+    }
+
+    /// Restricts who may see and use it.
+    #[must_use]
+    pub fn visible(mut self, visibility: Visibility) -> Self {
+        self.visibility = visibility;
+        self
+    }
+
+    fn with_argument(mut self, name: &str, description: &str, required: bool) -> Self {
+        let argument = rmcp::model::PromptArgument::new(name)
+            .with_description(description)
+            .with_required(required);
+        Arc::make_mut(&mut self.listing)
+            .arguments
+            .get_or_insert_default()
+            .push(argument);
+        self
+    }
+
+    pub(crate) fn missing<'p>(&'p self, arguments: &BTreeMap<String, String>) -> Option<&'p str> {
+        self.listing
+            .arguments
+            .iter()
+            .flatten()
+            .find(|argument| {
+                argument.required == Some(true) && !arguments.contains_key(&argument.name)
+            })
+            .map(|argument| argument.name.as_str())
+    }
+
+    pub(crate) fn lists_like(&self, other: &Self) -> bool {
+        self.visibility.same(&other.visibility) && self.listing == other.listing
+    }
+}
+
+impl fmt::Debug for Prompt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompt")
+            .field("name", &self.listing.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,103 @@
+//! Answering `tools/list` from bytes that are already there.
+//!
+//! Every session of every client begins with this request, and with many tools its serialization
+//! is by far the dearest thing a server does. A caller whose view is shared gets the view's bytes
+//! with its own request id. Whatever is unusual about the request, even in the least, is left
+//! to the full path, which also knows how to refuse it.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Caller, Era, server::Shared};
+
+/// A list request is short; a long one is something else.
+const LONGEST: usize = 4096;
+
+#[derive(Deserialize)]
+struct Request<'m> {
+    jsonrpc: &'m str,
+    #[serde(borrow)]
+    id: &'m RawValue,
+    method: &'m str,
+    #[serde(borrow, default)]
+    params: Option<Params<'m>>,
+}
+
+#[derive(Deserialize)]
+struct Params<'m> {
+    cursor: Option<serde::de::IgnoredAny>,
+    #[serde(borrow, rename = "_meta", default)]
+    meta: Option<Meta<'m>>,
+}
+
+#[derive(Deserialize)]
+struct Meta<'m> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<&'m str>,
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: Option<&'m RawValue>,
+}
+
+/// The only stateless revision there is to answer for.
+pub(crate) const STATELESS: &str = "2026-07-28";
+
+/// Whether `message` might be a list request, at the price of a short search.
+pub(crate) fn looks_like_list(message: &[u8]) -> bool {
+    message.len() <= LONGEST && memchr::memmem::find(message, b"\"tools/list\"").is_some()
+}
+
+/// The answer to `message`, if it is a plain first-page `tools/list` of `era`.
+pub(crate) fn tools_list(
+    shared: &Shared,
+    caller: &Caller,
+    message: &[u8],
+    era: Era,
+) -> Option<Vec<u8>> {
+    let request: Request<'_> = serde_json::from_slice(message).ok()?;
+    let plain_id = matches!(
+        request.id.get().as_bytes().first(),
+        Some(b'"' | b'-' | b'0'..=b'9')
+    );
+    let params = request.params.as_ref();
+    let meta = params.and_then(|params| params.meta.as_ref());
+    let plain = plain_id
+        && request.jsonrpc == "2.0"
+        && request.method == "tools/list"
+        && params.is_none_or(|params| params.cursor.is_none());
+    let of_era = match era {
+        Era::Session => meta.is_none_or(|meta| meta.version.is_none()),
+        Era::Stateless => meta.is_some_and(|meta| {
+            meta.version == Some(STATELESS)
+                && meta
+                    .capabilities
+                    .is_some_and(|json| json.get().starts_with('{'))
+        }),
+    };
+    if !plain || !of_era {
+        return None;
+    }
+    let tools = shared
+        .registry
+        .snapshot()
+        .tools
+        .cached_json(caller, shared.page_size)?;
+    Some(answer(shared, request.id.get(), &tools, era))
+}
+
+fn answer(shared: &Shared, id: &str, tools: &[u8], era: Era) -> Vec<u8> {
+    let mut out = Vec::with_capacity(tools.len() + shared.signature_json.len() + id.len() + 160);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(id.as_bytes());
+    out.extend_from_slice(br#","result":{"#);
+    if era == Era::Stateless {
+        out.extend_from_slice(
+            br#""resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":"#,
+        );
+        out.extend_from_slice(shared.signature_json.as_bytes());
+        out.push(b',');
+    }
+    out.extend_from_slice(br#""tools":"#);
+    out.extend_from_slice(tools);
+    out.extend_from_slice(b"}}");
+    out
+}

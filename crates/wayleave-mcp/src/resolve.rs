@@ -1,0 +1,106 @@
+//! Finding what a name or URI means to one caller.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    Caller, Decision, Prompt, RpcError, Tool,
+    registry::Snapshot,
+    resource::{ReadHandler, SubscribeRule},
+    shelf::{Primitive, Shelf},
+};
+
+/// The primitive of that name, if the caller may use it.
+fn named<'s, T: Primitive>(
+    shelf: &'s Shelf<T>,
+    kind: &str,
+    name: &str,
+    caller: &Caller,
+) -> Result<&'s Arc<T>, RpcError> {
+    let item = shelf
+        .get(name)
+        .ok_or_else(|| RpcError::unknown(kind, name))?;
+    match item.visibility().decide(caller) {
+        Decision::Allow => Ok(item),
+        // Missing and hidden are one answer.
+        Decision::Hide => Err(RpcError::unknown(kind, name)),
+        Decision::Deny(error) => Err(error),
+    }
+}
+
+pub(crate) fn tool<'s>(
+    snapshot: &'s Snapshot,
+    name: &str,
+    caller: &Caller,
+) -> Result<&'s Arc<Tool>, RpcError> {
+    named(&snapshot.tools, "tool", name, caller)
+}
+
+pub(crate) fn prompt<'s>(
+    snapshot: &'s Snapshot,
+    name: &str,
+    caller: &Caller,
+) -> Result<&'s Arc<Prompt>, RpcError> {
+    named(&snapshot.prompts, "prompt", name, caller)
+}
+
+/// One way to read a URI.
+pub(crate) struct Reading {
+    pub(crate) handler: ReadHandler,
+    pub(crate) variables: BTreeMap<String, String>,
+    subscribe: Option<SubscribeRule>,
+}
+
+/// Every way `caller` has of reading `uri`: the fixed resource first, then templates in list
+/// order.
+pub(crate) fn readings(
+    snapshot: &Snapshot,
+    uri: &str,
+    caller: &Caller,
+) -> Result<Vec<Reading>, RpcError> {
+    let mut found = Vec::new();
+    if let Some(resource) = snapshot.resources.get(uri) {
+        match resource.visibility.decide(caller) {
+            Decision::Allow => found.push(Reading {
+                handler: resource.handler.clone(),
+                variables: BTreeMap::new(),
+                subscribe: resource.subscribe.clone(),
+            }),
+            Decision::Hide => {}
+            Decision::Deny(error) => return Err(error),
+        }
+    }
+    for template in snapshot.templates.iter() {
+        if let Some(variables) = template.template.matches(uri) {
+            match template.visibility.decide(caller) {
+                Decision::Allow => found.push(Reading {
+                    handler: template.handler.clone(),
+                    variables,
+                    subscribe: template.subscribe.clone(),
+                }),
+                Decision::Hide => {}
+                Decision::Deny(error) => return Err(error),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether `caller` may subscribe to `uri`, and if not, why.
+pub(crate) fn subscribable(
+    snapshot: &Snapshot,
+    uri: &str,
+    caller: &Caller,
+) -> Result<(), RpcError> {
+    let readings = readings(snapshot, uri, caller)?;
+    if readings.is_empty() {
+        return Err(RpcError::resource_not_found(uri));
+    }
+    let mut refusal = None;
+    for rule in readings.into_iter().filter_map(|reading| reading.subscribe) {
+        match rule(uri, caller) {
+            Ok(()) => return Ok(()),
+            Err(error) => refusal = refusal.or(Some(error)),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| RpcError::invalid_params("this resource is not subscribable")))
+}

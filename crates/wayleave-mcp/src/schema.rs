@@ -1,0 +1,135 @@
+//! Input schemas: compiled once at registration, applied before a handler runs.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::{ToolResult, error::excerpt};
+
+/// A tool that cannot be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// The name breaks the protocol's rule for tool names.
+    #[error("tool name `{name}` is not 1 to 128 of A-Z, a-z, 0-9, `_`, `-`, `.`")]
+    Name {
+        /// The name as given, shortened.
+        name: String,
+    },
+    /// The schema's root does not describe an object.
+    #[error("input schema of `{tool}` must be an object with `type: \"object\"`")]
+    NotAnObject {
+        /// The tool.
+        tool: String,
+    },
+    /// The schema is not valid JSON Schema, or refers to a document elsewhere.
+    #[error("input schema of `{tool}` does not compile: {reason}")]
+    Invalid {
+        /// The tool.
+        tool: String,
+        /// What the compiler said.
+        reason: String,
+    },
+}
+
+/// One way in which arguments break a tool's schema.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Violation {
+    /// The argument, as a JSON pointer; empty for the arguments as a whole.
+    pub path: String,
+    /// The schema keyword that failed.
+    pub keyword: String,
+    /// What is wrong, in words, without the value.
+    pub message: String,
+}
+
+/// A compiled input schema.
+pub(crate) struct InputSchema {
+    document: Arc<Map<String, Value>>,
+    validator: jsonschema::Validator,
+}
+
+impl InputSchema {
+    pub(crate) fn compile(tool: &str, document: Value) -> Result<Self, SchemaError> {
+        let valid_name = (1..=128).contains(&tool.len())
+            && tool
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
+        if !valid_name {
+            return Err(SchemaError::Name {
+                name: excerpt(tool).into_owned(),
+            });
+        }
+        // No retriever is compiled in: a `$ref` to another document fails here, it is never fetched.
+        let validator =
+            jsonschema::validator_for(&document).map_err(|error| SchemaError::Invalid {
+                tool: tool.to_owned(),
+                reason: error.to_string(),
+            })?;
+        match document {
+            Value::Object(map) if map.get("type") == Some(&json!("object")) => Ok(Self {
+                document: Arc::new(map),
+                validator,
+            }),
+            _ => Err(SchemaError::NotAnObject {
+                tool: tool.to_owned(),
+            }),
+        }
+    }
+
+    pub(crate) fn document(&self) -> &Arc<Map<String, Value>> {
+        &self.document
+    }
+
+    /// Gives the arguments back when they are valid, else every way in which they are not.
+    pub(crate) fn check(
+        &self,
+        arguments: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Vec<Violation>> {
+        /// Enough to mend a call; a hostile one could break thousands of rules.
+        const MOST: usize = 16;
+        let arguments = Value::Object(arguments);
+        if !self.validator.is_valid(&arguments) {
+            return Err(self
+                .validator
+                .iter_errors(&arguments)
+                .take(MOST)
+                .map(|error| violation(&error))
+                .collect());
+        }
+        match arguments {
+            Value::Object(map) => Ok(map),
+            _ => Ok(Map::new()),
+        }
+    }
+}
+
+fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
+    let path = error.instance_path().as_str().to_owned();
+    let keyword = error.kind().keyword().to_owned();
+    // Masked: the value is the caller's, may be huge, and is of no use to it.
+    Violation {
+        path,
+        keyword,
+        message: error.masked_with("the value").to_string(),
+    }
+}
+
+/// The default refusal: a tool result the model can read and mend.
+pub(crate) fn refuse(violations: &[Violation]) -> ToolResult {
+    let first = violations.first();
+    let message = first.map_or_else(
+        || "invalid arguments".to_owned(),
+        |violation| match violation.path.as_str() {
+            "" => violation.message.clone(),
+            path => format!("`{}`: {}", path.trim_start_matches('/'), violation.message),
+        },
+    );
+    let error = json!({
+        "code": "invalid_request",
+        "message": message,
+        "violations": violations,
+        "retryable": false,
+    });
+    ToolResult::error(error.to_string()).with_structured(json!({ "error": error }))
+}

@@ -1,0 +1,126 @@
+//! A server: a registry and how it introduces itself. Transports serve it.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    Implementation, MetaObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
+    ServerConfig, ToolsCapability,
+};
+use serde_json::{Map, json};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{Caller, Registry, door::Door};
+
+/// How a server introduces itself.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// Its name, for programs.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its name, for people.
+    pub title: Option<String>,
+    /// Guidance that spans tools. Hosts may keep only the first 512 characters.
+    pub instructions: Option<String>,
+    /// Whether handlers send log messages to clients.
+    pub logging: bool,
+}
+
+impl Identity {
+    /// A name and a version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            version: version.into(),
+            title: None,
+            instructions: None,
+            logging: false,
+        }
+    }
+}
+
+/// What all doors of one server share.
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) config: ServerConfig,
+    /// `_meta` of results in the stateless era: who answered.
+    pub(crate) signature: MetaObject,
+    /// The same, already JSON.
+    pub(crate) signature_json: String,
+    pub(crate) logging: bool,
+    pub(crate) page_size: usize,
+}
+
+/// What outlives the doors of one transport and ends them.
+#[derive(Clone, Default)]
+pub(crate) struct Keeper {
+    /// Cancelled first when stopping: listeners end, calls go on.
+    pub(crate) draining: CancellationToken,
+    /// Owns every task that speaks to a session.
+    pub(crate) speakers: TaskTracker,
+}
+
+/// A registry, ready to be served over any number of transports at once.
+///
+/// ```
+/// use wayleave_mcp::{Identity, Registry, Server};
+///
+/// let registry = Registry::new();
+/// let server = Server::new(registry.clone(), Identity::new("example", "1.0.0"));
+/// // server.serve_stdio(...) or wayleave_mcp::http::serve(...)
+/// # let _ = server;
+/// ```
+#[derive(Clone)]
+pub struct Server(pub(crate) Arc<Shared>);
+
+impl Server {
+    /// A server of `registry`. `listChanged` is declared for every list, even an empty one.
+    pub fn new(registry: Registry, identity: Identity) -> Self {
+        let mut implementation = Implementation::new(identity.name, identity.version);
+        implementation.title = identity.title;
+        let signature = MetaObject(Map::from_iter([(
+            "io.modelcontextprotocol/serverInfo".to_owned(),
+            json!({ "name": implementation.name, "version": implementation.version }),
+        )]));
+        let mut config =
+            ServerConfig::new(capabilities(identity.logging)).with_server_info(implementation);
+        config.instructions = identity.instructions;
+        Self(Arc::new(Shared {
+            registry,
+            config,
+            signature_json: serde_json::to_string(&signature).unwrap_or_default(),
+            signature,
+            logging: identity.logging,
+            page_size: Self::PAGE_SIZE,
+        }))
+    }
+
+    /// Entries in one page of a list. Many hosts read only the first page.
+    pub const PAGE_SIZE: usize = 1000;
+
+    /// The registry being served.
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    pub(crate) fn door(&self, caller: Arc<Caller>, keeper: &Keeper) -> Door {
+        Door::new(self.0.clone(), caller, keeper)
+    }
+}
+
+fn capabilities(logging: bool) -> ServerCapabilities {
+    let mut capabilities = ServerCapabilities::default();
+    let mut tools = ToolsCapability::default();
+    tools.list_changed = Some(true);
+    let mut prompts = PromptsCapability::default();
+    prompts.list_changed = Some(true);
+    let mut resources = ResourcesCapability::default();
+    resources.list_changed = Some(true);
+    resources.subscribe = Some(true);
+    capabilities.tools = Some(tools);
+    capabilities.prompts = Some(prompts);
+    capabilities.resources = Some(resources);
+    capabilities.completions = Some(Map::new());
+    capabilities.logging = logging.then(Map::new);
+    capabilities
+}

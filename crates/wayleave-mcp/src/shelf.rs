@@ -1,0 +1,226 @@
+//! One kind of primitive at one moment: ordered, immutable, cheap to copy.
+//!
+//! A shelf also remembers what each view of it looks like, so that a thousand callers with one
+//! view cost one filter and one serialization.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use imbl::OrdMap;
+use serde::Serialize;
+
+use crate::{Caller, Prompt, Resource, ResourceTemplate, Tool, Visibility};
+
+/// What a shelf needs to know of the things on it.
+pub(crate) trait Primitive: Clone {
+    /// The entry a client's list has for it.
+    type Listing: Clone + Serialize;
+    fn key(&self) -> &str;
+    fn listing(&self) -> &Arc<Self::Listing>;
+    fn visibility(&self) -> &Visibility;
+    fn lists_like(&self, other: &Self) -> bool;
+}
+
+macro_rules! primitive {
+    ($type:ident, $key:ident) => {
+        impl Primitive for $type {
+            type Listing = rmcp::model::$type;
+            fn key(&self) -> &str {
+                self.$key()
+            }
+            fn listing(&self) -> &Arc<Self::Listing> {
+                &self.listing
+            }
+            fn visibility(&self) -> &Visibility {
+                &self.visibility
+            }
+            fn lists_like(&self, other: &Self) -> bool {
+                $type::lists_like(self, other)
+            }
+        }
+    };
+}
+
+primitive!(Tool, name);
+primitive!(Resource, uri);
+primitive!(ResourceTemplate, uri_template);
+primitive!(Prompt, name);
+
+/// What putting or removing something did to the lists clients see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Effect {
+    /// Nothing at all.
+    None,
+    /// Another handler behind the same entry.
+    Quiet,
+    /// The list changed.
+    Listed,
+}
+
+#[derive(Clone)]
+struct Entry<T> {
+    item: Arc<T>,
+    /// The revision at which the entry last changed.
+    stamp: u64,
+}
+
+#[derive(Clone)]
+pub(crate) struct Shelf<T> {
+    entries: OrdMap<Arc<str>, Entry<T>>,
+    views: Arc<Views>,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self {
+            entries: OrdMap::new(),
+            views: Arc::default(),
+        }
+    }
+}
+
+/// What one view has been found to look like.
+#[derive(Clone)]
+struct View {
+    fingerprint: u64,
+    json: Option<Bytes>,
+}
+
+#[derive(Default)]
+struct Views(Mutex<HashMap<Arc<str>, View>>);
+
+impl Views {
+    /// Views are named by embedders; should they name one per caller, memory stays bounded.
+    const MOST: usize = 256;
+
+    fn get(&self, name: &str) -> Option<View> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned()
+    }
+
+    fn put(&self, name: &str, view: View) {
+        let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if views.len() >= Self::MOST {
+            views.clear();
+        }
+        views.insert(name.into(), view);
+    }
+}
+
+impl<T: Primitive> Shelf<T> {
+    pub(crate) fn put(&mut self, item: T, revision: u64) -> Effect {
+        let before = self.entries.get(item.key());
+        let (effect, stamp) = match before {
+            Some(entry) if entry.item.lists_like(&item) => (Effect::Quiet, entry.stamp),
+            _ => (Effect::Listed, revision),
+        };
+        self.entries.insert(
+            item.key().into(),
+            Entry {
+                item: Arc::new(item),
+                stamp,
+            },
+        );
+        self.after(effect)
+    }
+
+    pub(crate) fn remove(&mut self, key: &str) -> Effect {
+        let effect = if self.entries.remove(key).is_some() {
+            Effect::Listed
+        } else {
+            Effect::None
+        };
+        self.after(effect)
+    }
+
+    fn after(&mut self, effect: Effect) -> Effect {
+        if effect == Effect::Listed {
+            self.views = Arc::default();
+        }
+        effect
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Arc<T>> {
+        self.entries.get(key).map(|entry| &entry.item)
+    }
+
+    /// Everything, in list order, whoever may see it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.entries.values().map(|entry| &entry.item)
+    }
+
+    /// What `caller` may see after the key `after`, in list order.
+    pub(crate) fn visible<'s>(
+        &'s self,
+        caller: &'s Caller,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = &'s Arc<T>> {
+        use std::ops::Bound;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries
+            .range::<(Bound<&str>, Bound<&str>), str>((from, Bound::Unbounded))
+            .map(|(_, entry)| &entry.item)
+            .filter(|item| item.visibility().allows(caller))
+    }
+
+    /// A number that changes when the list `caller` sees does.
+    pub(crate) fn fingerprint(&self, caller: &Caller) -> u64 {
+        if let Some(view) = caller.view().and_then(|name| self.views.get(name)) {
+            return view.fingerprint;
+        }
+        let mut hasher = DefaultHasher::new();
+        for (key, entry) in &self.entries {
+            if entry.item.visibility().allows(caller) {
+                (key, entry.stamp).hash(&mut hasher);
+            }
+        }
+        let fingerprint = hasher.finish();
+        if let Some(name) = caller.view() {
+            self.views.put(
+                name,
+                View {
+                    fingerprint,
+                    json: None,
+                },
+            );
+        }
+        fingerprint
+    }
+
+    /// The whole list `caller` sees as a JSON array, serialized once per view; `None` when the
+    /// caller has no view to share or sees more than `most` entries.
+    pub(crate) fn cached_json(&self, caller: &Caller, most: usize) -> Option<Bytes> {
+        let name = caller.view()?;
+        if let Some(View {
+            json: Some(json), ..
+        }) = self.views.get(name)
+        {
+            return Some(json);
+        }
+        let listings: Vec<&T::Listing> = self
+            .visible(caller, None)
+            .take(most.saturating_add(1))
+            .map(|item| item.listing().as_ref())
+            .collect();
+        if listings.len() > most {
+            return None;
+        }
+        let json = Bytes::from(serde_json::to_vec(&listings).ok()?);
+        let fingerprint = self.fingerprint(caller);
+        self.views.put(
+            name,
+            View {
+                fingerprint,
+                json: Some(json.clone()),
+            },
+        );
+        Some(json)
+    }
+}

@@ -1,0 +1,310 @@
+//! Serving one client over standard input and output.
+//!
+//! Nothing but JSON-RPC goes to standard output, no port is bound, and when the client goes away
+//! the server is done at once.
+
+use std::{io, sync::Arc, time::Duration};
+
+use rmcp::{
+    RoleServer, ServiceExt as _,
+    model::JsonRpcMessage,
+    service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
+    sync::Mutex,
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Caller, Era, RpcError, Server, quick,
+    server::{Keeper, Shared},
+    wire_error,
+};
+
+/// The longest line taken.
+const LONGEST: usize = 16 * 1024 * 1024;
+/// Lines that may be waiting to be written beside the conversation. Beyond it, lists take the
+/// full path and nonsense goes unanswered.
+const MOST_ASIDES: usize = 64;
+/// How long calls still running may go on after the client closed our input.
+const LAST_CALLS: Duration = Duration::from_secs(1);
+
+/// Serving over stdio failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// The first message did not begin a conversation.
+    #[error("the client did not begin with a request: {reason}")]
+    Handshake {
+        /// What came instead.
+        reason: String,
+    },
+    /// The serving task died.
+    #[error("the serving task failed: {reason}")]
+    Task {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Server {
+    /// Serves the client on the other end of standard input and output until it goes away or
+    /// `stop` is cancelled.
+    pub async fn serve_stdio(
+        &self,
+        caller: Caller,
+        stop: CancellationToken,
+    ) -> Result<(), StdioError> {
+        let (read, write) = rmcp::transport::io::stdio_pipes();
+        self.serve_pipe(caller, read, write, stop).await
+    }
+
+    /// Serves one client over any pair of byte streams, a JSON-RPC message a line.
+    pub async fn serve_pipe(
+        &self,
+        caller: Caller,
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+        stop: CancellationToken,
+    ) -> Result<(), StdioError> {
+        let caller = Arc::new(caller);
+        let door = self.door(caller.clone(), &Keeper::default());
+        let gone = door.closer();
+        let lines = Lines::new(self.0.clone(), caller, read, write, gone.clone());
+        let serving = async {
+            let running = match door.serve(lines).await {
+                Ok(running) => running,
+                // It came, said nothing, and left: that is its right.
+                Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+                Err(error) => {
+                    return Err(StdioError::Handshake {
+                        reason: error.to_string(),
+                    });
+                }
+            };
+            running
+                .waiting()
+                .await
+                .map(|_| ())
+                .map_err(|error| StdioError::Task {
+                    reason: error.to_string(),
+                })
+        };
+        tokio::select! {
+            served = serving => served,
+            () = async { gone.cancelled().await; tokio::time::sleep(LAST_CALLS).await } => Ok(()),
+            () = async { stop.cancelled().await; gone.cancel(); std::future::pending().await } => Ok(()),
+        }
+    }
+}
+
+/// JSON-RPC messages, one a line.
+struct Lines<R, W> {
+    shared: Arc<Shared>,
+    caller: Arc<Caller>,
+    read: BufReader<R>,
+    /// Kept across calls: `receive` may be dropped in the middle of a line.
+    line: Vec<u8>,
+    discarding: bool,
+    write: Arc<Mutex<W>>,
+    asides: JoinSet<()>,
+    /// The era of the conversation, once a request has settled it.
+    era: Option<Era>,
+    gone: CancellationToken,
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+impl<R, W> Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    fn new(
+        shared: Arc<Shared>,
+        caller: Arc<Caller>,
+        read: R,
+        write: W,
+        gone: CancellationToken,
+    ) -> Self {
+        Self {
+            shared,
+            caller,
+            read: BufReader::with_capacity(64 * 1024, read),
+            line: Vec::new(),
+            discarding: false,
+            write: Arc::new(Mutex::new(write)),
+            asides: JoinSet::new(),
+            era: None,
+            gone,
+        }
+    }
+
+    /// Reads up to the end of a line. Dropped half-way, it goes on where it was.
+    async fn next_line(&mut self) -> io::Result<Line> {
+        loop {
+            let available = self.read.fill_buf().await?;
+            if available.is_empty() {
+                return Ok(Line::End);
+            }
+            let (chunk, ended) = match memchr::memchr(b'\n', available) {
+                Some(at) => (available.get(..at).unwrap_or_default(), true),
+                None => (available, false),
+            };
+            let consumed = chunk.len() + usize::from(ended);
+            let too_long = !self.discarding && self.line.len() + chunk.len() > LONGEST;
+            if too_long {
+                self.line = Vec::new();
+            } else if !self.discarding {
+                self.line.extend_from_slice(chunk);
+            }
+            self.read.consume(consumed);
+            let was_discarding = self.discarding;
+            self.discarding = (was_discarding || too_long) && !ended;
+            if too_long {
+                return Ok(Line::TooLong);
+            }
+            if ended && !was_discarding {
+                return Ok(Line::Whole);
+            }
+        }
+    }
+
+    /// Writes a line beside the conversation, in its own task: a reader dropped half-way must
+    /// not leave half a line behind.
+    fn aside(&mut self, mut line: Vec<u8>) {
+        let write = self.write.clone();
+        self.asides.spawn(async move {
+            line.push(b'\n');
+            if let Err(error) = put(&write, &line).await {
+                tracing::debug!(%error, "line not written");
+            }
+        });
+    }
+
+    fn has_room(&mut self) -> bool {
+        while self.asides.try_join_next().is_some() {}
+        self.asides.len() < MOST_ASIDES
+    }
+
+    fn refuse(&mut self, error: &RpcError, id: &Value) {
+        if !self.has_room() {
+            return;
+        }
+        self.aside(wire_error::response(error, id).to_string().into_bytes());
+    }
+
+    /// The message on the line, when it is one for the SDK.
+    fn message(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let line = std::mem::take(&mut self.line);
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        if let Some(era) = self.era
+            && quick::looks_like_list(&line)
+            && self.has_room()
+            && let Some(answer) = quick::tools_list(&self.shared, &self.caller, &line, era)
+        {
+            self.aside(answer);
+            self.reuse(line);
+            return None;
+        }
+        let Ok(message) = serde_json::from_slice(&line) else {
+            let (error, id) = wire_error::diagnose(&line);
+            self.refuse(&error, &id);
+            return None;
+        };
+        self.reuse(line);
+        match &message {
+            // The SDK ends the conversation over a notification that comes first.
+            JsonRpcMessage::Notification(_) if self.era.is_none() => return None,
+            JsonRpcMessage::Request(request) if self.era.is_none() => {
+                self.era = era_of_first(&request.request);
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    fn reuse(&mut self, mut line: Vec<u8>) {
+        line.clear();
+        self.line = line;
+    }
+}
+
+/// The era a first request settles; probes settle none.
+fn era_of_first(request: &rmcp::model::ClientRequest) -> Option<Era> {
+    use rmcp::model::{ClientRequest, GetMeta as _};
+    match request {
+        ClientRequest::InitializeRequest(_) => Some(Era::Session),
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => None,
+        request => {
+            let version = request.get_meta().protocol_version()?;
+            (!version.has_initialize()).then_some(Era::Stateless)
+        }
+    }
+}
+
+async fn put<W: AsyncWrite + Unpin>(write: &Mutex<W>, line: &[u8]) -> io::Result<()> {
+    let mut write = write.lock().await;
+    write.write_all(line).await?;
+    write.flush().await
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let write = self.write.clone();
+        async move {
+            let mut line = serde_json::to_vec(&item)?;
+            line.push(b'\n');
+            put(&write, &line).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            match self.next_line().await {
+                Ok(Line::Whole) => {
+                    if let Some(message) = self.message() {
+                        return Some(message);
+                    }
+                }
+                Ok(Line::TooLong) => {
+                    let error = RpcError::new(
+                        RpcError::INVALID_REQUEST,
+                        format!("message longer than {LONGEST} bytes"),
+                    );
+                    self.refuse(&error, &Value::Null);
+                }
+                Ok(Line::End) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "standard input failed");
+                    break;
+                }
+            }
+        }
+        self.gone.cancel();
+        None
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        while self.asides.join_next().await.is_some() {}
+        self.write.lock().await.shutdown().await
+    }
+}

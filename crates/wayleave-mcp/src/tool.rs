@@ -1,0 +1,269 @@
+//! Tools: what they look like to a client, and what runs when one is called.
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::{
+    Answers, Content, Context, InputRequired, RpcError, Visibility,
+    schema::{InputSchema, SchemaError, Violation},
+};
+
+/// Hints for hosts about what calling a tool may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Behaviour {
+    /// Changes nothing.
+    pub read_only: Option<bool>,
+    /// May destroy something.
+    pub destructive: Option<bool>,
+    /// Calling again with the same arguments changes nothing more.
+    pub idempotent: Option<bool>,
+    /// Reaches beyond a closed set of things.
+    pub open_world: Option<bool>,
+}
+
+impl Behaviour {
+    /// Reads a closed world: safe to call, and to call again.
+    pub const READ: Self = Self {
+        read_only: Some(true),
+        destructive: Some(false),
+        idempotent: Some(true),
+        open_world: Some(false),
+    };
+}
+
+/// One call of a tool, its arguments already valid under the tool's schema.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// What a retry brings, when the tool asked for input before.
+    pub answers: Answers,
+    /// The request's surroundings.
+    pub context: Context,
+}
+
+impl Call {
+    /// A text argument; empty when absent.
+    pub fn text(&self, name: &str) -> &str {
+        self.arguments
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+}
+
+/// What a tool returned.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolResult {
+    /// What the model sees.
+    pub content: Vec<Content>,
+    /// The same, for programs.
+    pub structured: Option<Value>,
+    /// Whether the tool ran and failed.
+    pub is_error: bool,
+    /// Metadata, under reverse-DNS keys.
+    pub meta: Option<Map<String, Value>>,
+}
+
+impl ToolResult {
+    /// One block of text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![Content::text(text)],
+            ..Self::default()
+        }
+    }
+
+    /// Several blocks.
+    pub fn blocks(content: Vec<Content>) -> Self {
+        Self {
+            content,
+            ..Self::default()
+        }
+    }
+
+    /// A failure the model is to read.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            is_error: true,
+            ..Self::text(text)
+        }
+    }
+
+    /// Adds structured content.
+    #[must_use]
+    pub fn with_structured(mut self, value: Value) -> Self {
+        self.structured = Some(value);
+        self
+    }
+
+    /// Adds metadata.
+    #[must_use]
+    pub fn with_meta(mut self, meta: Map<String, Value>) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+}
+
+/// How a call ends.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolReply {
+    /// It ran.
+    Done(ToolResult),
+    /// It needs something from the client first.
+    NeedsInput(InputRequired),
+}
+
+impl From<ToolResult> for ToolReply {
+    fn from(result: ToolResult) -> Self {
+        Self::Done(result)
+    }
+}
+
+impl From<InputRequired> for ToolReply {
+    fn from(required: InputRequired) -> Self {
+        Self::NeedsInput(required)
+    }
+}
+
+pub(crate) type ToolHandler =
+    Arc<dyn Fn(Call) -> BoxFuture<'static, Result<ToolReply, RpcError>> + Send + Sync>;
+pub(crate) type Refusal = Arc<dyn Fn(&[Violation]) -> Result<ToolResult, RpcError> + Send + Sync>;
+
+/// A tool: its description for clients, its schema, its handler, and who may see it.
+///
+/// ```
+/// use serde_json::json;
+/// use wayleave_mcp::{Behaviour, Tool, ToolResult};
+///
+/// let greet = Tool::new(
+///     "greet",
+///     json!({
+///         "type": "object",
+///         "properties": { "name": { "type": "string" } },
+///         "required": ["name"],
+///         "additionalProperties": false
+///     }),
+///     |call| async move { Ok(ToolResult::text(format!("hello, {}", call.text("name")))) },
+/// )?
+/// .describe("Greets someone.")
+/// .behaving(Behaviour::READ);
+/// assert_eq!(greet.name(), "greet");
+/// # Ok::<(), wayleave_mcp::SchemaError>(())
+/// ```
+#[derive(Clone)]
+pub struct Tool {
+    pub(crate) listing: Arc<rmcp::model::Tool>,
+    pub(crate) input: Arc<InputSchema>,
+    pub(crate) handler: ToolHandler,
+    pub(crate) refusal: Option<Refusal>,
+    pub(crate) visibility: Visibility,
+}
+
+impl Tool {
+    /// A tool whose arguments must satisfy `input_schema`, compiled here, once.
+    pub fn new<F, Fut, R>(
+        name: impl Into<Cow<'static, str>>,
+        input_schema: Value,
+        handler: F,
+    ) -> Result<Self, SchemaError>
+    where
+        F: Fn(Call) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+        R: Into<ToolReply>,
+    {
+        let name = name.into();
+        let input = Arc::new(InputSchema::compile(&name, input_schema)?);
+        let listing = rmcp::model::Tool::new_with_raw(name, None, input.document().clone());
+        Ok(Self {
+            listing: Arc::new(listing),
+            input,
+            handler: Arc::new(move |call| {
+                let reply = handler(call);
+                Box::pin(async move { reply.await.map(Into::into) })
+            }),
+            refusal: None,
+            visibility: Visibility::everyone(),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.listing.name
+    }
+
+    /// Sets the description models read.
+    #[must_use]
+    pub fn describe(mut self, description: impl Into<Cow<'static, str>>) -> Self {
+        Arc::make_mut(&mut self.listing).description = Some(description.into());
+        self
+    }
+
+    /// Sets the title people read.
+    #[must_use]
+    pub fn titled(mut self, title: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.listing).title = Some(title.into());
+        self
+    }
+
+    /// Sets the hints about what it does.
+    #[must_use]
+    pub fn behaving(mut self, behaviour: Behaviour) -> Self {
+        Arc::make_mut(&mut self.listing).annotations =
+            Some(rmcp::model::ToolAnnotations::from_raw(
+                None,
+                behaviour.read_only,
+                behaviour.destructive,
+                behaviour.idempotent,
+                behaviour.open_world,
+            ));
+        self
+    }
+
+    /// Declares the shape of its structured content.
+    #[must_use]
+    pub fn returning(mut self, output_schema: Map<String, Value>) -> Self {
+        Arc::make_mut(&mut self.listing).output_schema = Some(Arc::new(output_schema));
+        self
+    }
+
+    /// Sets `_meta`, under reverse-DNS keys.
+    #[must_use]
+    pub fn with_meta(mut self, meta: Map<String, Value>) -> Self {
+        Arc::make_mut(&mut self.listing).meta = Some(rmcp::model::MetaObject(meta));
+        self
+    }
+
+    /// Restricts who may see and call it.
+    #[must_use]
+    pub fn visible(mut self, visibility: Visibility) -> Self {
+        self.visibility = visibility;
+        self
+    }
+
+    /// Chooses how invalid arguments are refused. The handler never sees them either way.
+    #[must_use]
+    pub fn refusing(
+        mut self,
+        refusal: impl Fn(&[Violation]) -> Result<ToolResult, RpcError> + Send + Sync + 'static,
+    ) -> Self {
+        self.refusal = Some(Arc::new(refusal));
+        self
+    }
+
+    /// Whether a client's list would not change if `other` took this one's place.
+    pub(crate) fn lists_like(&self, other: &Self) -> bool {
+        self.visibility.same(&other.visibility)
+            && (Arc::ptr_eq(&self.listing, &other.listing) || self.listing == other.listing)
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool")
+            .field("name", &self.listing.name)
+            .finish_non_exhaustive()
+    }
+}

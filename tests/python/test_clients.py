@@ -75,8 +75,8 @@ class HttpServer:
         raise RuntimeError(f"the server ended with {self.process.wait()} before it listened")
 
     def stop(self) -> int:
-        """Asks the server to end, as a supervisor would, and returns its exit code."""
-        self.process.send_signal(signal.SIGTERM)
+        """Asks the server to end, as a person at its terminal would, and returns its exit code."""
+        self.process.send_signal(signal.SIGINT)
         try:
             return self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:
@@ -239,7 +239,14 @@ class Rules:
             result = await client.read_resource("plugin://demo/about")
             (content,) = result.contents
             self.assertEqual(str(content.uri), "plugin://demo/about")
-            self.assertIn("demo", content.text)
+            self.assertTrue(content.text)
+
+    async def test_a_resource_of_an_added_template_can_be_read(self) -> None:
+        async with self.client_with_plugin() as (client, _):
+            result = await client.read_resource("plugin://demo/gate")
+            (content,) = result.contents
+            self.assertEqual(str(content.uri), "plugin://demo/gate")
+            self.assertIn("gate", content.text)
 
     async def test_a_removed_resource_can_not_be_read(self) -> None:
         async with self.client_with_plugin() as (client, notices):
@@ -289,7 +296,7 @@ class OverHttp:
         self.http = HttpServer()
 
     def tearDown(self) -> None:
-        self.assertEqual(self.http.stop(), 0, "the exit code after SIGTERM")
+        self.assertEqual(self.http.stop(), 0, "the exit code after Ctrl-C")
 
     def server(self) -> str:
         return self.http.url

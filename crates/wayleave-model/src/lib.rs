@@ -5,11 +5,15 @@
 
 pub mod catalogue;
 pub mod check;
+mod definitions;
 pub mod digest;
 pub mod mapping;
+pub mod names;
 mod nearest;
 pub mod ontology;
 pub mod parse;
+pub mod print;
 pub mod problem;
 pub mod ratify;
+pub mod schema;
 pub mod sensitive;

@@ -1,8 +1,109 @@
-//! Reading a mapping.
-use crate::mapping::Mapping;
-use crate::problem::{Problem, ProblemCode};
+//! Reading a mapping: bytes → text → TOML → shapes → values → rules.
+//!
+//! Every step reports all it finds and hands on what it could read, so one look shows every
+//! problem. What a broken part would have said is never guessed at: entries that could not be
+//! read are remembered as broken, and rules about them stay silent.
 
-/// Reads a mapping.
-pub fn parse(_bytes: &[u8]) -> Result<Mapping, Vec<Problem>> {
-    Err(vec![Problem::new(ProblemCode::Syntax, "not readable yet")])
+mod document;
+mod read;
+mod rules;
+mod shape;
+mod value;
+
+pub(crate) use read::Entry;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::definitions::{self, Section};
+use crate::mapping::Mapping;
+use crate::problem::{self, Problem, ProblemCode};
+
+/// The most problems one document is answered with.
+const MOST_PROBLEMS: usize = 500;
+
+/// Reads a mapping from the bytes of a document, or says everything that is wrong with it.
+pub fn parse(bytes: &[u8]) -> Result<Mapping, Vec<Problem>> {
+    parse_with(bytes, |_| Vec::new())
+}
+
+/// Like [`parse`], with more rules about the mapping as far as it could be read.
+pub(crate) fn parse_with(
+    bytes: &[u8],
+    more: impl FnOnce(&Mapping) -> Vec<Problem>,
+) -> Result<Mapping, Vec<Problem>> {
+    let (source, document) = document::read(bytes)?;
+    let mut problems = document.problems;
+    let table = document.table.get_ref();
+    let broken_text = !problems.is_empty();
+    problems.extend(document::secrets(source));
+    problems.extend(document::hidden(source));
+    let found = shape::walk(&definitions::DOCUMENT, table, source);
+    if broken_text {
+        // Half a document lacks keys, and says odd things around the break, for no reason of
+        // its own.
+        let lines: Vec<_> = problems.iter().filter_map(|p| line_of(source, p)).collect();
+        problems.extend(found.into_iter().filter(|problem| {
+            problem.code != ProblemCode::MissingKey
+                && line_of(source, problem).is_none_or(|line| !lines.contains(&line))
+        }));
+        return Err(finish(problems, source));
+    }
+    problems.extend(found);
+    let (mapping, broken) = read::mapping(table);
+    problems.extend(rules::check(&mapping, &broken));
+    problems.extend(more(&mapping));
+    if problems.is_empty() {
+        Ok(mapping)
+    } else {
+        Err(finish(problems, source))
+    }
+}
+
+/// Holds another kind of document to its section: the same steps, up to the shapes.
+pub(crate) fn shapes<'a>(
+    bytes: &'a [u8],
+    section: &'static Section,
+) -> Result<(&'a str, toml::Spanned<toml::de::DeTable<'a>>), Vec<Problem>> {
+    let (source, document) = document::read(bytes)?;
+    let mut problems = document.problems;
+    problems.extend(document::secrets(source));
+    problems.extend(document::hidden(source));
+    if problems.is_empty() {
+        problems.extend(shape::walk(section, document.table.get_ref(), source));
+    }
+    if problems.is_empty() {
+        Ok((source, document.table))
+    } else {
+        Err(finish(problems, source))
+    }
+}
+
+/// Entries that exist and could not be read.
+#[derive(Debug, Default)]
+struct Broken {
+    streams: BTreeSet<String>,
+    fields: BTreeSet<(String, String)>,
+    relations: BTreeSet<(String, String)>,
+}
+
+/// The start of the line a problem stands on.
+fn line_of(source: &str, problem: &Problem) -> Option<usize> {
+    let Range { start, .. } = problem.span.clone()?;
+    let before = source.get(..start.min(source.len()))?;
+    Some(before.rfind('\n').map_or(0, |at| at + 1))
+}
+
+/// Locates problems and keeps an answer to a hostile document short.
+pub(crate) fn finish(mut problems: Vec<Problem>, source: &str) -> Vec<Problem> {
+    problem::locate(&mut problems, source);
+    let more = problems.len().saturating_sub(MOST_PROBLEMS);
+    if more > 0 {
+        problems.truncate(MOST_PROBLEMS);
+        problems.push(Problem::new(
+            ProblemCode::TooMany,
+            format!("{more} more problems are not shown"),
+        ));
+    }
+    problems
 }

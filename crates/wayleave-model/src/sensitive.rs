@@ -125,12 +125,32 @@ pub(crate) fn blot(text: &str) -> String {
 /// Whether a character is invisible or reorders its neighbours: a human ratifies what they
 /// see, so an agent must not be shown more.
 pub fn is_hidden(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}')
+    is_joiner(c)
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0d}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a character is invisible and yet part of how some scripts and emoji are written.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+}
+
+/// The first hidden character of a text and where it stands. A joiner right after a visible
+/// character beyond ASCII is spelling, and is let through.
+pub fn first_hidden(text: &str) -> Option<(usize, char)> {
+    let mut joinable = false;
+    for (at, c) in text.char_indices() {
+        if is_hidden(c) && !(is_joiner(c) && joinable) {
+            return Some((at, c));
+        }
+        // An emoji's variation selector may be joined in turn.
+        joinable = !c.is_ascii() && (!is_joiner(c) || c == '\u{fe0f}');
+    }
+    None
 }
 
 #[cfg(test)]
@@ -209,5 +229,29 @@ mod tests {
         assert_eq!(blotted.len(), text.len());
         assert_eq!(blotted.find("b = 2"), text.find("b = 2"));
         assert!(!blotted.contains('ż'));
+    }
+
+    #[test]
+    fn what_a_reader_cannot_see_is_found_and_spelling_is_not() {
+        for text in [
+            "a\u{202e}b",
+            "\u{feff}a",
+            "a\u{200d}b",
+            "é\u{200d}\u{200d}",
+            "\u{e0041}",
+            "a\u{200b}",
+        ] {
+            assert!(first_hidden(text).is_some(), "{text:?}");
+        }
+        for text in [
+            "plain",
+            "naïve",
+            "می\u{200c}خواهم",
+            "👩\u{200d}💻",
+            "⚠\u{fe0f}",
+            "🏳\u{fe0f}\u{200d}🌈",
+        ] {
+            assert_eq!(first_hidden(text), None, "{text:?}");
+        }
     }
 }

@@ -90,6 +90,7 @@ codes! {
     RelationDatatype => "relation_datatype": "A relation joins values that can never be equal.",
     MissingRequired => "missing_required": "A create leaves out a field that every record must have.",
     UnwritableField => "unwritable_field": "A capability writes a field that nobody may write.",
+    SharedSource => "shared_source": "A capability writes through a source that is also read from.",
     // The ontology.
     UndeclaredType => "undeclared_type": "A stream's type is not in the ontology.",
     UndeclaredRelation => "undeclared_relation": "A relation's type is not in the ontology.",

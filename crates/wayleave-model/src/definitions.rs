@@ -1,0 +1,153 @@
+//! The one table of what a mapping may say.
+//!
+//! The parser takes its known keys and their shapes from here, and so do the JSON Schema and
+//! the reference: what is not in this table does not exist in any of them.
+
+mod sections;
+
+pub(crate) use sections::{DOCUMENT, SECTIONS};
+
+use crate::names::NameKind;
+
+/// The most bytes a document may have.
+pub(crate) const MAX_BYTES: usize = 1024 * 1024;
+/// The most characters of a description.
+pub(crate) const MAX_DESCRIPTION: usize = 4000;
+/// The most characters of a title or label.
+pub(crate) const MAX_TITLE: usize = 200;
+/// The most characters of a table's or column's name.
+pub(crate) const MAX_IDENTIFIER: usize = 255;
+/// The most characters of a pattern.
+pub(crate) const MAX_PATTERN: usize = 1000;
+/// The most bytes a compiled pattern may take.
+pub(crate) const MAX_PATTERN_SIZE: usize = 256 * 1024;
+/// The most characters of an IRI.
+pub(crate) const MAX_IRI: usize = 1000;
+/// The most digits of a number.
+pub(crate) const MAX_NUMBER: usize = 400;
+
+/// A table of the document.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// How its header is written.
+    pub(crate) header: &'static str,
+    /// What it is for, in Markdown.
+    pub(crate) about: &'static str,
+    /// Its keys, in canonical order.
+    pub(crate) keys: &'static [Key],
+}
+
+impl Section {
+    /// The key of that name.
+    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+/// One key of a table.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// How it is written.
+    pub(crate) name: &'static str,
+    /// What its value looks like.
+    pub(crate) shape: Shape,
+    /// Whether it must be there, and what its absence means.
+    pub(crate) absent: Absent,
+    /// What it says, in Markdown.
+    pub(crate) about: &'static str,
+}
+
+/// What it means that a key is not there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Absent {
+    /// The document is not complete.
+    Refused,
+    /// Nothing.
+    Nothing,
+    /// The same as this, in Markdown.
+    Means(&'static str),
+}
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Shape {
+    /// A name.
+    Name(NameKind),
+    /// One line of text of at most so many characters.
+    Line(usize),
+    /// Text of several lines.
+    Prose,
+    /// The name of a table or column, as the store has it.
+    Identifier,
+    /// An IRI that names can be put after.
+    IriBase,
+    /// An IRI, or a name to be put after the base.
+    Predicate,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A list of these words.
+    Words(&'static [&'static str]),
+    /// A list of field names.
+    Fields {
+        /// Whether it may be empty.
+        empty: bool,
+    },
+    /// A list of lists of field names.
+    FieldSets,
+    /// True or false.
+    Flag,
+    /// A whole number from zero.
+    Count,
+    /// A number, as TOML number or as exact text.
+    Number,
+    /// A list of texts or numbers.
+    Scalars,
+    /// A regular expression.
+    Pattern,
+    /// Our columns and their fields.
+    Joins,
+    /// A table.
+    Table(&'static Section),
+    /// A list of tables.
+    Tables(&'static Section),
+    /// Tables under names of their own.
+    Named(NameKind, &'static Section),
+}
+
+impl Shape {
+    /// What is expected, in words.
+    pub(crate) const fn expected(self) -> &'static str {
+        match self {
+            Self::Name(_)
+            | Self::Line(_)
+            | Self::Prose
+            | Self::Identifier
+            | Self::IriBase
+            | Self::Predicate
+            | Self::Word(_)
+            | Self::Pattern => "a string",
+            Self::Words(_) | Self::Fields { .. } => "a list of strings",
+            Self::FieldSets => "a list of lists of strings",
+            Self::Flag => "`true` or `false`",
+            Self::Count => "a whole number",
+            Self::Number => "a number",
+            Self::Scalars => "a list of strings or numbers",
+            Self::Joins => "a table such as `{ our_column = \"their_field\" }`",
+            Self::Table(_) => "a table",
+            Self::Tables(_) => "a list of tables",
+            Self::Named(..) => "tables under names of their own",
+        }
+    }
+
+    /// The most entries a value of this shape may have.
+    pub(crate) const fn most(self) -> usize {
+        match self {
+            Self::Named(NameKind::Stream | NameKind::Field, _) => 2000,
+            Self::Named(..) => 500,
+            Self::Tables(_) => 200,
+            Self::Scalars => 1000,
+            Self::Joins | Self::FieldSets => 16,
+            _ => 64,
+        }
+    }
+}

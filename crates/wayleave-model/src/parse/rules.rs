@@ -1,0 +1,169 @@
+//! What the entries of a mapping must be to one another.
+
+mod capability;
+mod field;
+mod relation;
+mod stream;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::Broken;
+use crate::mapping::{Field, Mapping, Spanned, Stream};
+use crate::names::NameKind;
+use crate::nearest::nearest;
+use crate::problem::{Problem, ProblemCode, shown};
+
+/// Every rule over the whole mapping.
+pub(super) fn check(mapping: &Mapping, broken: &Broken) -> Vec<Problem> {
+    let mut rules = Rules {
+        mapping,
+        broken,
+        problems: Vec::new(),
+    };
+    rules.dataset();
+    rules.connections();
+    for stream in &mapping.streams {
+        rules.stream(stream);
+        for field in &stream.fields {
+            rules.field(stream, field);
+        }
+        for relation in &stream.relations {
+            rules.relation(stream, relation);
+        }
+    }
+    for capability in &mapping.capabilities {
+        rules.capability(capability);
+    }
+    rules.problems
+}
+
+struct Rules<'m> {
+    mapping: &'m Mapping,
+    broken: &'m Broken,
+    problems: Vec<Problem>,
+}
+
+/// What a name turned out to refer to.
+enum Referred<T> {
+    /// It is there.
+    Found(T),
+    /// It is there and could not be read, or the name itself was refused.
+    Unclear,
+    /// It is not there.
+    Missing,
+}
+
+impl<'m> Rules<'m> {
+    fn report(&mut self, path: &str, span: &Range<usize>, problem: Problem) {
+        self.problems.push(problem.path(path).at(span.clone()));
+    }
+
+    fn dataset(&mut self) {
+        let dataset = &self.mapping.dataset;
+        if let Some(schema) = &dataset.schema
+            && !dataset.kind.has_schemas()
+        {
+            let message = format!("a `{}` store has no schemas", dataset.kind);
+            let problem = Problem::new(ProblemCode::NeedlessKey, message).hint("remove `schema`");
+            self.report("dataset.schema", &schema.span, problem);
+        }
+    }
+
+    fn connections(&mut self) {
+        let mapping = self.mapping;
+        for repeated in repeated(mapping.connections.iter().map(|connection| &connection.id)) {
+            let message = format!("two connections are called {}", shown(repeated));
+            let problem = Problem::new(ProblemCode::DuplicateName, message)
+                .hint("give each connection an id of its own");
+            self.report("connections", &repeated.span, problem);
+        }
+    }
+
+    fn stream_called(&self, name: &str) -> Referred<&'m Stream> {
+        match self.mapping.stream(name) {
+            Some(stream) => Referred::Found(stream),
+            None if self.broken.streams.contains(name) => Referred::Unclear,
+            None if !NameKind::Stream.accepts(name) => Referred::Unclear,
+            None => Referred::Missing,
+        }
+    }
+
+    fn field_called(&self, stream: &'m Stream, name: &str) -> Referred<&'m Field> {
+        let broken = || (stream.name.value.clone(), name.to_owned());
+        match stream.field(name) {
+            Some(field) => Referred::Found(field),
+            None if self.broken.fields.contains(&broken()) => Referred::Unclear,
+            None if !NameKind::Field.accepts(name) => Referred::Unclear,
+            None => Referred::Missing,
+        }
+    }
+
+    /// The stream a name refers to, reporting when there is none.
+    fn find_stream(&mut self, name: &Spanned<String>, path: &str) -> Option<&'m Stream> {
+        match self.stream_called(name) {
+            Referred::Found(stream) => Some(stream),
+            Referred::Unclear => None,
+            Referred::Missing => {
+                let streams = self
+                    .mapping
+                    .streams
+                    .iter()
+                    .map(|stream| stream.name.as_str());
+                let hint = near(name, streams)
+                    .unwrap_or_else(|| "map that stream, or remove this".to_owned());
+                let message = format!("stream {} is not mapped", shown(name));
+                let problem = Problem::new(ProblemCode::UnknownStream, message).hint(hint);
+                self.report(path, &name.span, problem);
+                None
+            }
+        }
+    }
+
+    /// The field a name refers to, reporting when there is none.
+    fn find_field(
+        &mut self,
+        stream: &'m Stream,
+        name: &Spanned<String>,
+        path: &str,
+    ) -> Option<&'m Field> {
+        match self.field_called(stream, name) {
+            Referred::Found(field) => Some(field),
+            Referred::Unclear => None,
+            Referred::Missing => {
+                let by_column = stream.field_of_column(name);
+                let hint = match by_column {
+                    Some(field) => Some(format!(
+                        "`{name}` is a column; its field is called `{}`",
+                        field.name
+                    )),
+                    None => near(name, stream.fields.iter().map(|field| field.name.as_str())),
+                };
+                let message = format!("stream `{}` has no field {}", stream.name, shown(name));
+                let mut problem = Problem::new(ProblemCode::UnknownField, message);
+                problem.hint = hint;
+                self.report(path, &name.span, problem);
+                None
+            }
+        }
+    }
+}
+
+/// A hint at the name that was meant.
+fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    nearest(name, names).map(|meant| format!("did you mean `{meant}`?"))
+}
+
+/// The second and later of equal values.
+fn repeated<'a>(values: impl Iterator<Item = &'a Spanned<String>>) -> Vec<&'a Spanned<String>> {
+    repeated_by(values, |value| value.value.clone())
+}
+
+/// The second and later of values that come out equal under `as_key`.
+fn repeated_by<'a>(
+    values: impl Iterator<Item = &'a Spanned<String>>,
+    as_key: impl Fn(&Spanned<String>) -> String,
+) -> Vec<&'a Spanned<String>> {
+    let mut seen = BTreeSet::new();
+    values.filter(|value| !seen.insert(as_key(value))).collect()
+}

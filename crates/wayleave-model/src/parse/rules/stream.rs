@@ -1,0 +1,154 @@
+//! Rules of a stream: names, columns, and the parts its fields play.
+
+use super::{Rules, repeated, repeated_by};
+use crate::mapping::{Datatype, Field, SourceKind, Spanned, Stream};
+use crate::problem::{Problem, ProblemCode, shown};
+
+/// A part a field may play in its stream.
+struct Part {
+    key: &'static str,
+    fits: fn(&Field) -> bool,
+    needs: &'static str,
+}
+
+const KEY: Part = Part {
+    key: "key",
+    fits: |field| field.datatype.can_be_key() && !field.many.value,
+    needs: "a key field holds one value, of any datatype but `number` and `json`",
+};
+const TITLE: Part = Part {
+    key: "title",
+    fits: Field::is_scalar,
+    needs: "a title holds one value, of any datatype but `json`",
+};
+const EVENT_TIME: Part = Part {
+    key: "event_time",
+    fits: |field| {
+        matches!(field.datatype.value, Datatype::Date | Datatype::Datetime) && !field.many.value
+    },
+    needs: "`event_time` is one `date` or `datetime`",
+};
+const UPDATED: Part = Part {
+    key: "updated",
+    fits: |field| {
+        matches!(field.datatype.value, Datatype::Datetime | Datatype::Integer) && !field.many.value
+    },
+    needs: "`updated` is one `datetime` or `integer`",
+};
+const DELETED: Part = Part {
+    key: "deleted",
+    fits: |field| {
+        matches!(
+            field.datatype.value,
+            Datatype::Date | Datatype::Datetime | Datatype::Boolean
+        ) && !field.many.value
+    },
+    needs: "`deleted` is one `date`, `datetime` or `boolean`",
+};
+const SEARCH: Part = Part {
+    key: "search",
+    fits: |field| field.datatype.value == Datatype::String,
+    needs: "search reads `string` fields",
+};
+const UNIQUE: Part = Part {
+    key: "unique",
+    fits: |field| field.datatype.can_be_key() && !field.many.value,
+    needs: "a field of `unique` holds one value, of any datatype but `number` and `json`",
+};
+
+impl<'m> Rules<'m> {
+    pub(super) fn stream(&mut self, stream: &'m Stream) {
+        let path = format!("streams.{}", stream.name);
+        self.table(stream, &path);
+        self.distinct(stream, &path);
+        for (part, name) in [
+            (&TITLE, &stream.title),
+            (&EVENT_TIME, &stream.event_time),
+            (&UPDATED, &stream.updated),
+            (&DELETED, &stream.deleted),
+        ] {
+            if let Some(name) = name {
+                self.part(stream, &path, part, name);
+            }
+        }
+        for name in &stream.key {
+            self.part(stream, &path, &KEY, name);
+        }
+        for name in &stream.search {
+            self.part(stream, &path, &SEARCH, name);
+        }
+        for name in stream.unique.iter().flat_map(|set| &set.value) {
+            self.part(stream, &path, &UNIQUE, name);
+        }
+    }
+
+    fn part(&mut self, stream: &'m Stream, path: &str, part: &Part, name: &'m Spanned<String>) {
+        let path = format!("{path}.{}", part.key);
+        let Some(field) = self.find_field(stream, name, &path) else {
+            return;
+        };
+        if !(part.fits)(field) {
+            let many = if field.many.value { "many " } else { "" };
+            let message = format!(
+                "`{name}` ({many}{}) cannot be in `{}`",
+                field.datatype, part.key
+            );
+            let problem = Problem::new(ProblemCode::UnfitField, message).hint(part.needs);
+            self.report(&path, &name.span, problem);
+        }
+    }
+
+    /// A file set stays inside its source's folder.
+    fn table(&mut self, stream: &'m Stream, path: &str) {
+        let table = &stream.table;
+        let outside = table.starts_with('/')
+            || table.contains(['\\', ':'])
+            || table.split('/').any(|part| part == "..");
+        if self.mapping.dataset.kind.value == SourceKind::Files && outside {
+            let message = format!("{} leads out of the source's folder", shown(table));
+            let problem = Problem::new(ProblemCode::InvalidText, message)
+                .hint("write a path inside the folder, with `/`, such as `people/*.csv`");
+            self.report(&format!("{path}.table"), &table.span, problem);
+        }
+    }
+
+    fn distinct(&mut self, stream: &'m Stream, path: &str) {
+        let names = stream
+            .fields
+            .iter()
+            .map(|field| &field.name)
+            .chain(stream.relations.iter().map(|relation| &relation.name));
+        // A person and a model both misread names that differ only in case.
+        for name in repeated_by(names, |name| name.to_ascii_lowercase()) {
+            let message = format!(
+                "stream `{}` has another field or relation called {}",
+                stream.name,
+                shown(name)
+            );
+            let problem = Problem::new(ProblemCode::DuplicateName, message)
+                .hint("names of fields and relations differ in more than case");
+            self.report(path, &name.span, problem);
+        }
+        for column in repeated(stream.fields.iter().map(|field| &field.column)) {
+            let message = format!("two fields read column {}", shown(column));
+            let problem =
+                Problem::new(ProblemCode::DuplicateValue, message).hint("keep one of them");
+            self.report(path, &column.span, problem);
+        }
+        let base = &self.mapping.dataset.iri;
+        let iri = |predicate: &Spanned<String>| {
+            if predicate.contains(':') {
+                predicate.value.clone()
+            } else {
+                format!("{base}{predicate}")
+            }
+        };
+        let predicates = repeated_by(stream.fields.iter().map(|field| &field.predicate), iri);
+        for predicate in predicates {
+            let message = format!("two fields share predicate {}", shown(predicate));
+            let problem = Problem::new(ProblemCode::DuplicateValue, message)
+                .hint("a record says each predicate once; give each field its own");
+            self.report(path, &predicate.span, problem);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Holding a document to its definitions: keys, shapes, names and texts.
+//!
+//! This step knows single entries only; what entries say about one another is for the rules.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use toml::de::{DeArray, DeTable, DeValue};
+
+use super::value;
+use crate::definitions::{Absent, Section, Shape};
+use crate::names::NameKind;
+use crate::nearest::nearest;
+use crate::problem::{Problem, ProblemCode, shown};
+
+/// Everything in the table that the section does not define.
+pub(super) fn walk(section: &'static Section, table: &DeTable<'_>, source: &str) -> Vec<Problem> {
+    let mut walk = Walk {
+        source,
+        path: Vec::new(),
+        problems: Vec::new(),
+    };
+    // What the whole document lacks is pointed at where the document begins.
+    let start = source.chars().next().map_or(0, char::len_utf8);
+    walk.table(section, table, &(0..start));
+    walk.problems
+}
+
+/// A table's entries in the order of the document.
+pub(super) fn in_order<'t, 'a>(
+    table: &'t DeTable<'a>,
+) -> Vec<(&'t str, Range<usize>, &'t toml::Spanned<DeValue<'a>>)> {
+    let mut entries: Vec<_> = table
+        .iter()
+        .map(|(key, value)| (key.get_ref().as_ref(), key.span(), value))
+        .collect();
+    entries.sort_by_key(|(_, span, _)| span.start);
+    entries
+}
+
+pub(super) struct Walk<'s> {
+    pub(super) source: &'s str,
+    path: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl Walk<'_> {
+    /// Records a problem of the entry the walk stands at.
+    pub(super) fn report(&mut self, problem: Problem) {
+        self.problems.push(problem.path(self.path.join(".")));
+    }
+
+    fn within(&mut self, segment: String, step: impl FnOnce(&mut Self)) {
+        self.path.push(segment);
+        step(self);
+        self.path.pop();
+    }
+
+    fn table(&mut self, section: &'static Section, table: &DeTable<'_>, owner: &Range<usize>) {
+        for (name, at, value) in in_order(table) {
+            match section.key(name) {
+                Some(key) => {
+                    self.within(name.to_owned(), |walk| {
+                        walk.value(key.shape, name, &at, value);
+                    });
+                }
+                None => self.within(segment(name), |walk| walk.unknown(section, name, at)),
+            }
+        }
+        for key in section.keys {
+            if matches!(key.absent, Absent::Refused) && !table.contains_key(key.name) {
+                let of = if self.path.is_empty() {
+                    String::new()
+                } else {
+                    format!(" from `{}`", self.path.join("."))
+                };
+                let problem = Problem::new(
+                    ProblemCode::MissingKey,
+                    format!("`{}` is missing{of}", key.name),
+                )
+                .hint(format!(
+                    "`{}` is {}: {}",
+                    key.name,
+                    key.shape.expected(),
+                    first_sentence(key.about)
+                ))
+                .at(owner.clone());
+                self.report(problem);
+            }
+        }
+    }
+
+    fn unknown(&mut self, section: &'static Section, name: &str, at: Range<usize>) {
+        let known = section.keys.iter().map(|key| key.name);
+        let hint = if let Some(meant) = nearest(name, known.clone()) {
+            format!("did you mean `{meant}`?")
+        } else {
+            let known: Vec<_> = known.map(|name| format!("`{name}`")).collect();
+            format!("the keys here are {}", known.join(", "))
+        };
+        let place = if section.header.is_empty() {
+            "the document".to_owned()
+        } else {
+            format!("`{}`", section.header)
+        };
+        let message = format!("{} means nothing in {place}", shown(name));
+        self.report(
+            Problem::new(ProblemCode::UnknownKey, message)
+                .hint(hint)
+                .at(at),
+        );
+    }
+
+    fn value(
+        &mut self,
+        shape: Shape,
+        name: &str,
+        at: &Range<usize>,
+        value: &toml::Spanned<DeValue<'_>>,
+    ) {
+        match (shape, value.get_ref()) {
+            (Shape::Table(section), DeValue::Table(table)) => self.table(section, table, at),
+            (Shape::Tables(section), DeValue::Array(list)) => {
+                self.tables(section, shape, name, at, list);
+            }
+            (Shape::Named(kind, section), DeValue::Table(table)) => {
+                self.named(kind, section, shape, at, table);
+            }
+            (Shape::Joins, DeValue::Table(table)) => self.joins(shape, at, table),
+            (
+                Shape::Words(_) | Shape::Fields { .. } | Shape::FieldSets | Shape::Scalars,
+                DeValue::Array(list),
+            ) => self.list(shape, name, &value.span(), list),
+            _ => value::single(self, shape, name, value),
+        }
+    }
+
+    fn count(&mut self, shape: Shape, found: usize, at: &Range<usize>) {
+        let most = shape.most();
+        if found > most {
+            let message = format!("there are {found} entries here, and {most} at most are allowed");
+            self.report(Problem::new(ProblemCode::TooMany, message).at(at.clone()));
+        }
+    }
+
+    fn nothing_in(&mut self, name: &str, at: &Range<usize>) {
+        let message = format!("`{name}` has no entry, and needs one");
+        self.report(Problem::new(ProblemCode::EmptyList, message).at(at.clone()));
+    }
+
+    fn tables(
+        &mut self,
+        section: &'static Section,
+        shape: Shape,
+        name: &str,
+        at: &Range<usize>,
+        list: &DeArray<'_>,
+    ) {
+        self.count(shape, list.len(), at);
+        if list.is_empty() {
+            self.nothing_in(name, at);
+        }
+        // Each entry is its own in the path: `connections[0]` beside `connections`.
+        let base = self.path.pop().unwrap_or_default();
+        for (index, entry) in list.iter().enumerate().take(shape.most()) {
+            let span = entry.span();
+            self.within(format!("{base}[{index}]"), |walk| match entry.get_ref() {
+                DeValue::Table(table) => walk.table(section, table, &span),
+                _ => value::wrong_type(walk, name, "a table", entry),
+            });
+        }
+        self.path.push(base);
+    }
+
+    fn named(
+        &mut self,
+        kind: NameKind,
+        section: &'static Section,
+        shape: Shape,
+        at: &Range<usize>,
+        table: &DeTable<'_>,
+    ) {
+        self.count(shape, table.len(), at);
+        if table.is_empty() && matches!(kind, NameKind::Stream | NameKind::Field) {
+            let name = self.path.last().cloned().unwrap_or_default();
+            self.nothing_in(&name, at);
+        }
+        for (name, at, entry) in in_order(table).into_iter().take(shape.most()) {
+            self.within(segment(name), |walk| {
+                value::name(walk, kind, name, &at);
+                match entry.get_ref() {
+                    DeValue::Table(table) => walk.table(section, table, &at),
+                    _ => value::wrong_type(walk, name, "a table", entry),
+                }
+            });
+        }
+    }
+
+    fn joins(&mut self, shape: Shape, at: &Range<usize>, table: &DeTable<'_>) {
+        self.count(shape, table.len(), at);
+        if table.is_empty() {
+            self.nothing_in("on", at);
+        }
+        for (column, at, field) in in_order(table) {
+            value::identifier(self, column, &at);
+            match field.get_ref() {
+                DeValue::String(name) => value::name(self, NameKind::Field, name, &field.span()),
+                _ => value::wrong_type(self, "on", Shape::Joins.expected(), field),
+            }
+        }
+    }
+
+    fn list(&mut self, shape: Shape, name: &str, at: &Range<usize>, list: &DeArray<'_>) {
+        self.count(shape, list.len(), at);
+        let needs_one = matches!(shape, Shape::Fields { empty: false } | Shape::Scalars);
+        if list.is_empty() && needs_one {
+            self.nothing_in(name, at);
+        }
+        let mut seen = BTreeSet::new();
+        for entry in list.iter().take(shape.most()) {
+            match (shape, entry.get_ref()) {
+                (Shape::Words(words), DeValue::String(word)) => {
+                    value::word(self, words, word, &entry.span());
+                }
+                (Shape::Fields { .. }, DeValue::String(field)) => {
+                    value::name(self, NameKind::Field, field, &entry.span());
+                }
+                (Shape::FieldSets, DeValue::Array(fields)) => {
+                    self.list(Shape::Fields { empty: false }, name, &entry.span(), fields);
+                }
+                (Shape::Scalars, _) => value::scalar(self, shape, name, entry),
+                _ => value::wrong_type(self, name, shape.expected(), entry),
+            }
+            if value::spelling(entry.get_ref()).is_some_and(|text| !seen.insert(text)) {
+                let message = format!("`{name}` lists one value twice");
+                let problem = Problem::new(ProblemCode::DuplicateValue, message).at(entry.span());
+                self.report(problem);
+            }
+        }
+    }
+}
+
+/// A name as part of a path.
+fn segment(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.len() <= 64 && name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", shown(name).trim_matches('`'))
+    }
+}
+
+fn first_sentence(text: &str) -> String {
+    let sentence = text
+        .split_once(". ")
+        .map_or(text, |(first, _)| first)
+        .trim_end_matches('.');
+    let mut chars = sentence.chars();
+    // `A title` → `a title`, yet `IRI …` stays.
+    match (chars.next(), chars.clone().next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => {
+            format!("{}{}", first.to_lowercase(), chars.as_str())
+        }
+        _ => sentence.to_owned(),
+    }
+}

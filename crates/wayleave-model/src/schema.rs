@@ -1,0 +1,107 @@
+//! The mapping's JSON Schema and its reference, both made from the definitions the parser uses.
+
+mod reference;
+
+use serde_json::{Map, Value, json};
+
+pub use reference::{EXAMPLE, mapping_reference_markdown};
+
+use crate::definitions::{
+    Absent, DOCUMENT, MAX_DESCRIPTION, MAX_IDENTIFIER, MAX_IRI, MAX_PATTERN, Section, Shape,
+};
+use crate::names::NameKind;
+
+/// The JSON Schema of a mapping document, for editors. It holds single entries to their shapes;
+/// what entries must be to one another, only `check` knows.
+pub fn mapping_json_schema() -> Value {
+    let mut schema = section(&DOCUMENT);
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert(
+            "$schema".into(),
+            json!("https://json-schema.org/draft/2020-12/schema"),
+        );
+        schema.insert("title".into(), json!("Wayleave mapping"));
+    }
+    schema
+}
+
+fn section(section: &Section) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for key in section.keys {
+        let mut schema = shape(key.shape);
+        if let Some(schema) = schema.as_object_mut() {
+            let absent = match key.absent {
+                Absent::Means(means) => format!(" Default: {means}."),
+                Absent::Refused | Absent::Nothing => String::new(),
+            };
+            schema.insert(
+                "description".into(),
+                json!(format!("{}{absent}", key.about)),
+            );
+        }
+        properties.insert(key.name.to_owned(), schema);
+        if matches!(key.absent, Absent::Refused) {
+            required.push(json!(key.name));
+        }
+    }
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn shape(shape: Shape) -> Value {
+    let most = shape.most();
+    match shape {
+        Shape::Name(kind) => name(kind),
+        Shape::Line(most) => json!({"type": "string", "minLength": 1, "maxLength": most}),
+        Shape::Prose => json!({"type": "string", "minLength": 1, "maxLength": MAX_DESCRIPTION}),
+        Shape::Identifier => json!({"type": "string", "minLength": 1, "maxLength": MAX_IDENTIFIER}),
+        Shape::IriBase => {
+            json!({"type": "string", "format": "iri", "pattern": "[#/:=_]$", "maxLength": MAX_IRI})
+        }
+        Shape::Predicate => json!({"type": "string", "minLength": 1, "maxLength": MAX_IRI}),
+        Shape::Word(words) => json!({"type": "string", "enum": words}),
+        Shape::Words(words) => json!({
+            "type": "array", "uniqueItems": true, "items": {"type": "string", "enum": words},
+        }),
+        Shape::Fields { empty } => json!({
+            "type": "array", "minItems": usize::from(!empty), "maxItems": most,
+            "uniqueItems": true, "items": name(NameKind::Field),
+        }),
+        Shape::FieldSets => json!({
+            "type": "array", "maxItems": most, "uniqueItems": true,
+            "items": {
+                "type": "array", "minItems": 1, "uniqueItems": true,
+                "items": name(NameKind::Field),
+            },
+        }),
+        Shape::Flag => json!({"type": "boolean"}),
+        Shape::Count => json!({"type": "integer", "minimum": 0, "maximum": u32::MAX}),
+        Shape::Number => json!({"type": ["number", "string"]}),
+        Shape::Scalars => json!({
+            "type": "array", "minItems": 1, "maxItems": most, "uniqueItems": true,
+            "items": {"type": ["string", "number"]},
+        }),
+        Shape::Pattern => json!({"type": "string", "format": "regex", "maxLength": MAX_PATTERN}),
+        Shape::Joins => json!({
+            "type": "object", "minProperties": 1, "maxProperties": most,
+            "additionalProperties": name(NameKind::Field),
+        }),
+        Shape::Table(table) => section(table),
+        Shape::Tables(table) => json!({
+            "type": "array", "minItems": 1, "maxItems": most, "items": section(table),
+        }),
+        Shape::Named(kind, table) => json!({
+            "type": "object", "maxProperties": most, "propertyNames": name(kind),
+            "additionalProperties": section(table),
+        }),
+    }
+}
+
+fn name(kind: NameKind) -> Value {
+    json!({"type": "string", "pattern": kind.pattern()})
+}

@@ -111,7 +111,8 @@ pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
             let mode = found.permissions().mode() & 0o7777;
-            if mode & 0o077 == 0 {
+            let others = mode & 0o077;
+            if others == 0 {
                 return Ok(());
             }
             Err(OpenError::Exposed {

@@ -1,4 +1,5 @@
-//! What can go wrong, by who can mend it. Messages never hold a DSN, a note or a row value.
+//! What can go wrong, by who can mend it. Messages never hold a DSN, a note or a row value, and
+//! leave the cause to `source()`: print the whole chain.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// A file or folder could not be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("could not {action} `{}`: {source}", path.display())]
+#[error("could not {action} `{}`", path.display())]
 pub struct DiskError {
     /// What was tried.
     pub action: Action,
@@ -99,7 +100,7 @@ pub enum LedgerError {
         problem: Problem,
     },
     /// The database itself is damaged.
-    #[error("the ledger `{ledger}` is damaged: {cause}")]
+    #[error("the ledger `{ledger}` is damaged")]
     Corrupt {
         /// Which ledger.
         ledger: String,
@@ -130,7 +131,7 @@ pub enum LedgerError {
     },
     /// The commit failed in a way that leaves open whether it will be found after a restart:
     /// wholly, or not at all.
-    #[error("entry {seq} of `{ledger}` may or may not be recorded: {cause}")]
+    #[error("entry {seq} of `{ledger}` may or may not be recorded")]
     Uncertain {
         /// Which ledger.
         ledger: String,
@@ -142,7 +143,7 @@ pub enum LedgerError {
     },
     /// The entry *is* recorded, but the file that guards against a cut tail still names an
     /// earlier one.
-    #[error("entry {seq} is recorded, but the head file was not brought up to date: {source}")]
+    #[error("entry {seq} is recorded, but the head file was not brought up to date")]
     HeadLags {
         /// The entry.
         seq: u64,
@@ -154,7 +155,7 @@ pub enum LedgerError {
     #[error("an earlier write could not be made durable; this process writes no more")]
     Halted,
     /// Anything else the database says.
-    #[error("the ledger `{ledger}` could not be used: {cause}")]
+    #[error("the ledger `{ledger}` could not be used")]
     Database {
         /// Which ledger.
         ledger: String,
@@ -272,7 +273,7 @@ pub enum GovernanceError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The frozen copy is not what was ratified.
-    #[error("the frozen mapping `{}` is refused: {source}", path.display())]
+    #[error("the frozen mapping `{}` is refused", path.display())]
     Altered {
         /// The file.
         path: PathBuf,
@@ -289,7 +290,7 @@ pub enum GovernanceError {
         path: PathBuf,
     },
     /// The proposal could not be ratified as it is.
-    #[error("the mapping cannot be ratified: {source}")]
+    #[error("the mapping cannot be ratified")]
     Unfit {
         /// Why.
         #[source]

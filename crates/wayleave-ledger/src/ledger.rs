@@ -18,7 +18,8 @@ use crate::verify::VerifyReport;
 /// - `append` is atomic and durable when it returns, and serialised with every other writer of
 ///   any process: it asks [`State::admit`] of the state that its entry will follow.
 /// - Nothing is ever changed or removed.
-/// - `state` and `entries` never return what the chain does not bear out.
+/// - `state` never tells what the chain from its first entry does not bear out; `entries` are
+///   whole and follow one another. Only `verify` reads again what was passed before.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
     /// Records an event, or says why it may not follow what is recorded.

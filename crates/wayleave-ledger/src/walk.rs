@@ -9,27 +9,16 @@ use crate::event::{Entry, Event};
 use crate::state::State;
 use crate::verify::Problem;
 
-/// A walk and how far it has come.
+/// Follows the links alone: whole, in order and understood.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Walk {
+pub(crate) struct Links {
     head: Option<Head>,
-    state: Arc<State>,
 }
 
-impl Walk {
-    /// The last entry passed.
-    pub(crate) fn head(&self) -> Option<Head> {
-        self.head
-    }
-
-    /// How many entries were passed.
-    pub(crate) fn seq(&self) -> u64 {
-        self.head.map_or(0, |head| head.seq)
-    }
-
-    /// The state after the last entry passed.
-    pub(crate) fn state(&self) -> &Arc<State> {
-        &self.state
+impl Links {
+    /// Goes on after that entry.
+    pub(crate) fn after(head: Option<Head>) -> Self {
+        Self { head }
     }
 
     /// Passes the next entry, or says what is wrong with it.
@@ -43,27 +32,56 @@ impl Walk {
             LinkFault::Content => Problem::Altered { seq },
             LinkFault::Predecessor => Problem::Unlinked { seq },
         })?;
-        let entry = read(sealed)?;
+        let event =
+            Event::decode(&sealed.kind, &sealed.body).map_err(|_| Problem::Unreadable { seq })?;
+        self.head = Some(sealed.head());
+        Ok(Entry {
+            seq,
+            at: sealed.at,
+            event,
+            hash: sealed.hash,
+        })
+    }
+}
+
+/// Follows the links from the first entry on, and the law with them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Walk {
+    links: Links,
+    state: Arc<State>,
+}
+
+impl Walk {
+    /// The last entry passed.
+    pub(crate) fn head(&self) -> Option<Head> {
+        self.links.head
+    }
+
+    /// How many entries were passed.
+    pub(crate) fn seq(&self) -> u64 {
+        self.links.head.map_or(0, |head| head.seq)
+    }
+
+    /// The state after the last entry passed.
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
+    /// Passes the next entry, or says what is wrong with it and stays where it is.
+    pub(crate) fn step(&mut self, sealed: &SealedEntry) -> Result<Entry, Problem> {
+        let mut links = self.links.clone();
+        let entry = links.step(sealed)?;
         self.state
             .admit(&entry.event)
             .map_err(|refusal| Problem::Unlawful {
-                seq,
+                seq: entry.seq,
                 reason: refusal.to_string(),
             })?;
-        self.head = Some(sealed.head());
+        self.links = links;
         Arc::make_mut(&mut self.state).apply(&entry);
         Ok(entry)
     }
 }
 
-/// The meaning of one sealed entry.
-pub(crate) fn read(sealed: &SealedEntry) -> Result<Entry, Problem> {
-    let event = Event::decode(&sealed.kind, &sealed.body)
-        .map_err(|_| Problem::Unreadable { seq: sealed.seq })?;
-    Ok(Entry {
-        seq: sealed.seq,
-        at: sealed.at,
-        event,
-        hash: sealed.hash,
-    })
-}
+#[cfg(test)]
+mod tests;

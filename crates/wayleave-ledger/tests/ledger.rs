@@ -154,9 +154,9 @@ async fn a_revision_counts_every_activation_and_deactivation() {
             .collect::<Vec<_>>(),
         [("crm", 3)]
     );
-    let stale = ledger.append(NOW, activated("one", 3)).await.unwrap_err();
+    let late = ledger.append(NOW, activated("one", 3)).await.unwrap_err();
     assert!(matches!(
-        stale,
+        late,
         LedgerError::Refused(Refusal::StaleRevision { current: 4, .. })
     ));
 }
@@ -255,7 +255,7 @@ async fn a_ledger_of_a_newer_program_is_refused_and_left_as_it_is() {
     let (dir, open) = ledger_of(2).await;
     let folder = dir.path().join(".wayleave");
     tamper(&folder, |conn| {
-        conn.pragma_update(None, "user_version", 99).unwrap()
+        conn.pragma_update(None, "user_version", 99).unwrap();
     });
     let error = open.append(NOW, source("s")).await.unwrap_err();
     assert!(

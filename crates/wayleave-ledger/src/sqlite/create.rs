@@ -11,8 +11,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::{fault, rows, schema};
-use crate::chain::SealedEntry;
+use super::{fault, rows, schema, session};
 use crate::clock::Millis;
 use crate::durable::{FolderLock, PASSING, Prepared};
 use crate::error::{Action, DiskError, LedgerError, OpenError};
@@ -42,11 +41,7 @@ fn build(path: &Path, at: Millis, event: &Event) -> Result<(), LedgerError> {
     let conn = connect(path)?;
     // Without a write-ahead log, so that all is in the one file that will be published.
     schema::migrate(&conn).map_err(fault)?;
-    let (kind, body) = event.encode().map_err(|cause| LedgerError::Database {
-        ledger: path.display().to_string(),
-        cause: Box::new(cause),
-    })?;
-    rows::insert(&conn, &SealedEntry::seal(None, at, kind, body)).map_err(fault)?;
+    rows::insert(&conn, &session::seal(None, at, event, path)?).map_err(fault)?;
     write_ahead(&conn).map_err(fault)?;
     conn.close().map_err(|(_, error)| fault(error))?;
     for suffix in ["-wal", "-journal"] {

@@ -13,9 +13,9 @@ use crate::durable::{FolderLock, Prepared};
 use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
 use crate::head::{HeadFile, Kept};
-use crate::state::State;
+use crate::state::{Refusal, State};
 use crate::verify::{Known, Problem, VerifyReport, Witness};
-use crate::walk::{self, Walk};
+use crate::walk::{Links, Walk};
 
 pub(super) struct Session {
     conn: Connection,
@@ -48,13 +48,16 @@ impl Session {
         rows::last(&self.conn).map_err(fault::of(&self.path))
     }
 
+    /// Entries that are whole and follow one another. Those that this session passed earlier
+    /// are read again here, so they are checked again.
     pub(super) fn entries(&mut self, after: u64, limit: u32) -> Result<Vec<Entry>, LedgerError> {
-        // Walks first: what is handed out must be borne out by the chain.
         self.state()?;
+        let before = rows::hash_at(&self.conn, after).map_err(fault::of(&self.path))?;
+        let mut links = Links::after(before.map(|hash| Head { seq: after, hash }));
         let mut entries = Vec::new();
         let from = Some(after.saturating_add(1));
         rows::scan(&self.conn, from, Some(limit), |sealed| {
-            entries.push(walk::read(&sealed)?);
+            entries.push(links.step(&sealed)?);
             Ok(())
         })
         .map_err(|stop| stopped(&self.path, stop))?;
@@ -63,37 +66,28 @@ impl Session {
 
     /// Records an event. Whatever can fail for want of space is done before the commit.
     pub(super) fn append(&mut self, at: Millis, event: &Event) -> Result<Entry, LedgerError> {
-        let fault = fault::of(&self.path);
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let _lock = FolderLock::shared(folder)?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)
-            .map_err(fault)?;
-        let (found, known) = (schema::version(&tx).map_err(fault)?, schema::newest());
-        if found != known {
-            let ledger = self.path.display().to_string();
-            return Err(LedgerError::Newer {
-                ledger,
-                found,
-                known,
-            });
-        }
+            .map_err(fault::of(&self.path))?;
         let kept = self.head_file.read()?;
+        check_version(&tx, &self.path)?;
         catch_up(&tx, &mut self.walk, kept).map_err(|stop| stopped(&self.path, stop))?;
-        event.check_text().map_err(crate::state::Refusal::from)?;
+        event.check_text().map_err(Refusal::from)?;
         self.walk.state().admit(event)?;
-        let (kind, body) = event.encode().map_err(|cause| LedgerError::Database {
-            ledger: self.path.display().to_string(),
-            cause: Box::new(cause),
-        })?;
-        let sealed = SealedEntry::seal(self.walk.head(), at, kind, body);
-        rows::insert(&tx, &sealed).map_err(fault)?;
+        if let (Kept::Missing, Some(head)) = (kept, self.walk.head()) {
+            // Only a ledger's first entry may stand without a head file: see `Kept::known`.
+            self.head_file.publish(self.head_file.prepare(head)?)?;
+        }
+        let sealed = seal(self.walk.head(), at, event, &self.path)?;
+        rows::insert(&tx, &sealed).map_err(fault::of(&self.path))?;
         let prepared = self.head_file.prepare(sealed.head())?;
         tx.commit()
             .map_err(fault::of_commit(&self.path, sealed.seq))?;
         let entry = self
             .walk
             .step(&sealed)
-            .map_err(|problem| self.tampered(problem))?;
+            .map_err(|problem| stopped(&self.path, problem.into()))?;
         self.publish(sealed.head(), prepared)?;
         Ok(entry)
     }
@@ -156,13 +150,36 @@ impl Session {
             problem,
         })
     }
+}
 
-    fn tampered(&self, problem: Problem) -> LedgerError {
-        LedgerError::Tampered {
-            ledger: self.path.display().to_string(),
-            problem,
-        }
+/// Refuses to write by rules that a newer program has replaced.
+fn check_version(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
+    let (found, known) = (
+        schema::version(conn).map_err(fault::of(path))?,
+        schema::newest(),
+    );
+    if found == known {
+        return Ok(());
     }
+    Err(LedgerError::Newer {
+        ledger: path.display().to_string(),
+        found,
+        known,
+    })
+}
+
+/// Seals an event after `head`.
+pub(super) fn seal(
+    head: Option<Head>,
+    at: Millis,
+    event: &Event,
+    path: &Path,
+) -> Result<SealedEntry, LedgerError> {
+    let (kind, body) = event.encode().map_err(|cause| LedgerError::Database {
+        ledger: path.display().to_string(),
+        cause: Box::new(cause),
+    })?;
+    Ok(SealedEntry::seal(head, at, kind, body))
 }
 
 fn stopped(path: &Path, stop: Stop) -> LedgerError {

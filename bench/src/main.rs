@@ -5,6 +5,7 @@
 mod bare;
 mod load;
 mod measure;
+mod ours;
 mod process;
 mod report;
 mod stdio;
@@ -46,6 +47,9 @@ enum Command {
     /// Serves as the bare rmcp server; `echo` and `list` start it themselves.
     #[command(hide = true)]
     Bare(Serve),
+    /// Serves as our server; `echo` and `list` start it themselves.
+    #[command(hide = true)]
+    Ours(Serve),
 }
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -85,6 +89,22 @@ impl Serve {
     fn ask(self) -> Ask {
         self.tools.map_or(Ask::Echo, |tools| Ask::List { tools })
     }
+
+    /// Both servers run on the same kind of runtime, so that it is not what is compared.
+    fn run(
+        self,
+        http: impl AsyncFn(Ask) -> Result<()>,
+        stdio: impl AsyncFn(Ask) -> Result<()>,
+    ) -> Result<ExitCode> {
+        let runtime = tokio::runtime::Runtime::new()?;
+        if self.transport.stdio {
+            runtime.block_on(stdio(self.ask()))?;
+        } else {
+            process::exit_with_parent();
+            runtime.block_on(http(self.ask()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn main() -> Result<ExitCode> {
@@ -95,16 +115,8 @@ fn main() -> Result<ExitCode> {
             &list_cases(tools),
             run,
         ),
-        Command::Bare(serve) => {
-            let runtime = tokio::runtime::Runtime::new()?;
-            if serve.transport.stdio {
-                runtime.block_on(bare::stdio(serve.ask()))?;
-            } else {
-                process::exit_with_parent();
-                runtime.block_on(bare::http(serve.ask()))?;
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Bare(serve) => serve.run(bare::http, bare::stdio),
+        Command::Ours(serve) => serve.run(ours::http, ours::stdio),
     }
 }
 

@@ -97,7 +97,7 @@ impl StdioLoad {
         let incoming = std::mem::take(&mut self.incoming);
         let mut rest = incoming.as_slice();
         let now = Instant::now();
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+        while let Some(end) = memchr::memchr(b'\n', rest) {
             let (line, after) = rest.split_at(end + 1);
             rest = after;
             let id = self.checker.check(line.trim_ascii_end())?;

@@ -6,7 +6,9 @@
 pub mod catalogue;
 pub mod check;
 mod definitions;
+pub mod diff;
 pub mod digest;
+pub mod drift;
 pub mod mapping;
 pub mod names;
 mod nearest;

@@ -1,0 +1,100 @@
+//! What changes between two mappings, in words a human can weigh.
+//!
+//! Every entry of a mapping is compared: the structs are taken apart exhaustively, so a field
+//! added to them does not compile until it is compared here too.
+
+mod capability;
+mod dataset;
+mod field;
+mod kind;
+mod lists;
+mod relation;
+mod stream;
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+pub use kind::{ChangeKind, Risk};
+
+use crate::mapping::Mapping;
+use crate::sensitive;
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What kind of change it is.
+    pub kind: ChangeKind,
+    /// The entry that changes, such as `streams.people.fields.status`.
+    pub path: String,
+    /// The change in words: "adds field `salary` (decimal) to `people`".
+    pub words: String,
+    /// What a human should weigh before agreeing.
+    pub risks: Vec<Risk>,
+}
+
+/// The changes from an old mapping, or from nothing, to a new one. Empty exactly when the two
+/// say the same.
+pub fn diff(old: Option<&Mapping>, new: &Mapping) -> Vec<Change> {
+    let mut changes = Changes::default();
+    match old {
+        Some(old) => dataset::changed(&mut changes, old, new),
+        None => dataset::added(&mut changes, new),
+    }
+    changes.list
+}
+
+/// Changes as text: one line each, the risks indented below.
+pub fn render(changes: &[Change]) -> String {
+    let mut text = String::new();
+    for change in changes {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}", change.words);
+        for risk in &change.risks {
+            let _ = writeln!(text, "    ! {risk}");
+        }
+    }
+    text
+}
+
+/// The changes found so far.
+#[derive(Default)]
+struct Changes {
+    list: Vec<Change>,
+}
+
+impl Changes {
+    fn push(&mut self, kind: ChangeKind, path: &str, words: String, risks: Vec<Risk>) {
+        self.list.push(Change {
+            kind,
+            path: path.to_owned(),
+            words,
+            risks,
+        });
+    }
+}
+
+/// The risks that hold.
+fn risks<const N: usize>(candidates: [Option<Risk>; N]) -> Vec<Risk> {
+    candidates.into_iter().flatten().collect()
+}
+
+/// A text a human must see in full: quoted, on one line.
+fn quoted(text: &str) -> String {
+    let flat = text
+        .replace('\\', "\\\\")
+        .replace('\n', "\\n")
+        .replace('\t', "\\t")
+        .replace('\r', "\\r");
+    format!("\"{}\"", sensitive::redact(&flat))
+}
+
+/// Names in backticks, with commas; `nothing` where there are none.
+fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() {
+        "nothing".to_owned()
+    } else {
+        names.join(", ")
+    }
+}

@@ -1,0 +1,92 @@
+//! Changes of a capability.
+
+use super::dataset::described;
+use super::{ChangeKind, Changes, Risk, named, risks};
+use crate::mapping::{Action, Capability, Spanned};
+
+/// A capability that is new.
+pub(super) fn added(changes: &mut Changes, new: &Capability) {
+    let path = format!("capabilities.{}", new.name);
+    let giving = match new.action.value {
+        Action::Delete => String::new(),
+        Action::Create | Action::Update => format!(", giving {}", names(&new.fields)),
+    };
+    let words = format!(
+        "adds capability `{}`: {} records of `{}`{giving}, through source `{}`",
+        new.name, new.action, new.stream, new.source
+    );
+    let secret = Risk::secret(new.fields.iter().map(|field| field.as_str()));
+    changes.push(
+        ChangeKind::CapabilityAdded,
+        &path,
+        words,
+        risks([Some(Risk::Write), secret]),
+    );
+    let what = format!("capability `{}`", new.name);
+    described(changes, &path, &what, None, new.description.as_ref());
+}
+
+/// Everything of a capability that differs.
+pub(super) fn changed(changes: &mut Changes, old: &Capability, new: &Capability) {
+    let Capability {
+        name,
+        stream,
+        action,
+        fields,
+        source,
+        description,
+    } = new;
+    let path = format!("capabilities.{name}");
+    let what = format!("capability `{name}`");
+    let mut push = |key: &str, words: String, risks: Vec<Risk>| {
+        changes.push(
+            ChangeKind::CapabilityChanged,
+            &format!("{path}.{key}"),
+            words,
+            risks,
+        );
+    };
+    if *stream != old.stream {
+        let words = format!("lets {what} write `{stream}` instead of `{}`", old.stream);
+        push("stream", words, vec![Risk::Write]);
+    }
+    if *action != old.action {
+        let words = format!(
+            "lets {what} {action} records instead of {} them",
+            old.action
+        );
+        push("action", words, vec![Risk::Write]);
+    }
+    if *fields != old.fields {
+        let words = format!(
+            "lets {what} give {} instead of {}",
+            names(fields),
+            names(&old.fields)
+        );
+        let more = fields.iter().any(|field| !old.fields.contains(field));
+        let secret = Risk::secret(fields.iter().map(|field| field.as_str()));
+        push(
+            "fields",
+            words,
+            risks([more.then_some(Risk::Write), secret]),
+        );
+    }
+    if *source != old.source {
+        let words = format!(
+            "lets {what} write through source `{source}` instead of `{}`",
+            old.source
+        );
+        push("source", words, vec![Risk::Source]);
+    }
+    described(
+        changes,
+        &path,
+        &what,
+        old.description.as_ref(),
+        description.as_ref(),
+    );
+}
+
+fn names(list: &[Spanned<String>]) -> String {
+    named(list.iter().map(|name| name.as_str()))
+}

@@ -1,0 +1,295 @@
+//! Changes of a field.
+
+use std::fmt::Display;
+
+use super::dataset::{described, reordered};
+use super::{ChangeKind, Changes, Risk, named, quoted, risks};
+use crate::mapping::{AggregateOp, Datatype, Field, Scalar, Spanned, Stream};
+
+/// A field that is new.
+pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Field) {
+    let path = format!("streams.{}.fields.{}", stream.name, new.name);
+    let from = if new.column == new.name {
+        String::new()
+    } else {
+        format!(", read from column `{}`", new.column)
+    };
+    let words = format!(
+        "adds field `{}` ({}) to `{}`{from}",
+        new.name,
+        kind_of(new),
+        stream.name
+    );
+    let secret = Risk::secret([new.name.as_str(), new.column.as_str()]);
+    changes.push(ChangeKind::FieldAdded, &path, words, risks([secret]));
+    let what = format!("`{}` of `{}`", new.name, stream.name);
+    described(changes, &path, &what, None, new.description.as_ref());
+}
+
+fn kind_of(field: &Field) -> String {
+    let many = if field.many.value { "many " } else { "" };
+    format!("{many}{}", field.datatype)
+}
+
+/// What is being compared.
+struct Place<'c> {
+    changes: &'c mut Changes,
+    path: String,
+    /// The field in words: `` `status` of `people` ``.
+    what: String,
+}
+
+impl Place<'_> {
+    fn push(&mut self, kind: ChangeKind, key: &str, words: String, risks: Vec<Risk>) {
+        self.changes
+            .push(kind, &format!("{}.{key}", self.path), words, risks);
+    }
+}
+
+/// Everything of a field that differs.
+pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: &Field) {
+    let Field {
+        name,
+        column,
+        datatype,
+        predicate,
+        description,
+        required,
+        many: _,
+        generated,
+        one_of,
+        pattern,
+        min_length,
+        max_length,
+        min_value,
+        max_value,
+        filter,
+        sort,
+        aggregate,
+    } = new;
+    let mut place = Place {
+        path: format!("streams.{}.fields.{name}", stream.name),
+        what: format!("`{name}` of `{}`", stream.name),
+        changes,
+    };
+    place.column(&old.column, column);
+    place.datatype(old, new);
+    place.predicate(&old.predicate, predicate);
+    let (path, what) = (place.path.clone(), place.what.clone());
+    described(
+        place.changes,
+        &path,
+        &what,
+        old.description.as_ref(),
+        description.as_ref(),
+    );
+    place.required(old, required.value);
+    place.generated(old, generated.value);
+    place.values(&old.one_of, one_of, datatype.value);
+    place.pattern(old.pattern.as_ref(), pattern.as_ref());
+    place.bound(
+        "min_length",
+        old.min_length.as_ref(),
+        min_length.as_ref(),
+        Side::Least,
+    );
+    place.bound(
+        "max_length",
+        old.max_length.as_ref(),
+        max_length.as_ref(),
+        Side::Greatest,
+    );
+    place.bound(
+        "min_value",
+        old.min_value.as_ref(),
+        min_value.as_ref(),
+        Side::Least,
+    );
+    place.bound(
+        "max_value",
+        old.max_value.as_ref(),
+        max_value.as_ref(),
+        Side::Greatest,
+    );
+    place.used("filter", "filters name", old.filter.value, filter.value);
+    place.used("sort", "sorting use", old.sort.value, sort.value);
+    place.aggregates(&old.aggregate, aggregate);
+}
+
+/// Which end of a range a bound is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Least,
+    Greatest,
+}
+
+impl Place<'_> {
+    fn column(&mut self, old: &Spanned<String>, new: &Spanned<String>) {
+        if old != new {
+            let words = format!("reads {} from column `{new}` instead of `{old}`", self.what);
+            let risks = risks([Some(Risk::Source), Risk::secret([new.as_str()])]);
+            self.push(ChangeKind::ColumnChanged, "column", words, risks);
+        }
+    }
+
+    fn datatype(&mut self, old: &Field, new: &Field) {
+        let (before, now) = (kind_of(old), kind_of(new));
+        if before != now {
+            let words = format!("changes {} from {before} to {now}", self.what);
+            self.push(ChangeKind::DatatypeChanged, "datatype", words, Vec::new());
+        }
+    }
+
+    fn predicate(&mut self, old: &Spanned<String>, new: &Spanned<String>) {
+        if old != new {
+            let words = format!(
+                "gives {} the predicate `{new}` instead of `{old}`",
+                self.what
+            );
+            self.push(ChangeKind::PredicateChanged, "predicate", words, Vec::new());
+        }
+    }
+
+    fn required(&mut self, old: &Field, now: bool) {
+        if now == old.required.value {
+            return;
+        }
+        let (words, risks) = if now {
+            (format!("requires {}", self.what), Vec::new())
+        } else {
+            (
+                format!("no longer requires {}", self.what),
+                vec![Risk::LostConstraint],
+            )
+        };
+        self.push(ChangeKind::RequiredChanged, "required", words, risks);
+    }
+
+    fn generated(&mut self, old: &Field, now: bool) {
+        if now == old.generated.value {
+            return;
+        }
+        let (words, risks) = if now {
+            (format!("leaves {} to the store", self.what), Vec::new())
+        } else {
+            (format!("lets writes give {}", self.what), vec![Risk::Write])
+        };
+        self.push(ChangeKind::GeneratedChanged, "generated", words, risks);
+    }
+
+    fn values(&mut self, old: &[Spanned<Scalar>], new: &[Spanned<Scalar>], datatype: Datatype) {
+        let listed = |values: &[&Spanned<Scalar>]| {
+            let texts: Vec<_> = values.iter().map(ToString::to_string).collect();
+            named(texts.iter().map(String::as_str))
+        };
+        let all: Vec<_> = new.iter().collect();
+        let gained: Vec<_> = new.iter().filter(|value| !old.contains(value)).collect();
+        let dropped: Vec<_> = old.iter().filter(|value| !new.contains(value)).collect();
+        let what = self.what.clone();
+        match (old.is_empty(), new.is_empty()) {
+            (true, true) => {}
+            (true, false) => {
+                let words = format!("narrows {what} to {}", listed(&all));
+                self.push(ChangeKind::ValuesNarrowed, "one_of", words, Vec::new());
+            }
+            (false, true) => {
+                let any = if datatype.is_text() {
+                    "text"
+                } else {
+                    datatype.as_str()
+                };
+                let words = format!("widens {what} to any {any}");
+                let risks = vec![Risk::LostConstraint];
+                self.push(ChangeKind::ValuesWidened, "one_of", words, risks);
+            }
+            (false, false) => {
+                if !gained.is_empty() {
+                    let words = format!("widens {what} by {}", listed(&gained));
+                    let risks = vec![Risk::LostConstraint];
+                    self.push(ChangeKind::ValuesWidened, "one_of", words, risks);
+                }
+                if !dropped.is_empty() {
+                    let words = format!("narrows {what}: no longer {}", listed(&dropped));
+                    self.push(ChangeKind::ValuesNarrowed, "one_of", words, Vec::new());
+                }
+                let moved = gained.is_empty() && dropped.is_empty() && old != new;
+                let path = format!("{}.one_of", self.path);
+                reordered(self.changes, moved, &path, &format!("the values of {what}"));
+            }
+        }
+    }
+
+    fn pattern(&mut self, old: Option<&Spanned<String>>, new: Option<&Spanned<String>>) {
+        let what = &self.what;
+        let (words, risks) = match (old, new) {
+            (None, Some(new)) => (
+                format!("holds {what} to pattern {}", quoted(new)),
+                Vec::new(),
+            ),
+            (Some(_), None) => (
+                format!("lifts the pattern of {what}"),
+                vec![Risk::LostConstraint],
+            ),
+            (Some(old), Some(new)) if old != new => {
+                let words = format!(
+                    "holds {what} to pattern {} instead of {}",
+                    quoted(new),
+                    quoted(old)
+                );
+                (words, vec![Risk::LostConstraint])
+            }
+            _ => return,
+        };
+        self.push(ChangeKind::PatternChanged, "pattern", words, risks);
+    }
+
+    fn bound<T: Ord + Display>(
+        &mut self,
+        key: &str,
+        old: Option<&Spanned<T>>,
+        new: Option<&Spanned<T>>,
+        side: Side,
+    ) {
+        let what = &self.what;
+        let lost = vec![Risk::LostConstraint];
+        let (words, risks) = match (old, new) {
+            (None, Some(new)) => (format!("sets `{key}` of {what} to {new}"), Vec::new()),
+            (Some(old), None) => (format!("lifts `{key}` of {what}, which was {old}"), lost),
+            (Some(old), Some(new)) if old != new => {
+                let raised = new.value > old.value;
+                let verb = if raised { "raises" } else { "lowers" };
+                let looser = raised == (side == Side::Greatest);
+                let words = format!("{verb} `{key}` of {what} from {old} to {new}");
+                (words, if looser { lost } else { Vec::new() })
+            }
+            _ => return,
+        };
+        self.push(ChangeKind::BoundChanged, key, words, risks);
+    }
+
+    fn used(&mut self, key: &str, doing: &str, old: bool, new: bool) {
+        if old != new {
+            let no_longer = if new { "" } else { "no longer " };
+            let words = format!("{no_longer}lets {doing} {}", self.what);
+            self.push(ChangeKind::UseChanged, key, words, Vec::new());
+        }
+    }
+
+    fn aggregates(&mut self, old: &[AggregateOp], new: &[AggregateOp]) {
+        for (from, to, no_longer) in [(old, new, ""), (new, old, "no longer ")] {
+            let differ = to
+                .iter()
+                .filter(|op| !from.contains(op))
+                .map(|op| op.as_str());
+            let differ: Vec<_> = differ.collect();
+            if !differ.is_empty() {
+                let words = format!(
+                    "{no_longer}lets {} be aggregated by {}",
+                    self.what,
+                    named(differ)
+                );
+                self.push(ChangeKind::UseChanged, "aggregate", words, Vec::new());
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Pairing up the named entries of two lists.
+
+/// Two lists of named entries, paired by name.
+pub(super) struct Paired<'a, T> {
+    /// Entries only the new list has.
+    pub(super) added: Vec<&'a T>,
+    /// Entries only the old list has.
+    pub(super) removed: Vec<&'a T>,
+    /// Entries both have, old and new.
+    pub(super) kept: Vec<(&'a T, &'a T)>,
+    /// Whether the kept entries stand in another order.
+    pub(super) reordered: bool,
+}
+
+/// Pairs entries by name; names are unique within a list.
+pub(super) fn pair<'a, T>(old: &'a [T], new: &'a [T], name: fn(&T) -> &str) -> Paired<'a, T> {
+    let place = |list: &'a [T], wanted: &str| list.iter().position(|entry| name(entry) == wanted);
+    let mut kept = Vec::new();
+    let mut added = Vec::new();
+    let mut places = Vec::new();
+    for entry in new {
+        match place(old, name(entry)).and_then(|at| Some((at, old.get(at)?))) {
+            Some((at, before)) => {
+                kept.push((before, entry));
+                places.push(at);
+            }
+            None => added.push(entry),
+        }
+    }
+    Paired {
+        added,
+        removed: old
+            .iter()
+            .filter(|entry| place(new, name(entry)).is_none())
+            .collect(),
+        kept,
+        reordered: !places.is_sorted(),
+    }
+}

@@ -1,0 +1,321 @@
+//! Drift: a mapping compared with the catalogue of its live source.
+//!
+//! Every difference is a problem that names stream, table and column and points at the entry of
+//! the mapping it concerns. Nothing is guessed: a column that looks renamed is reported, never
+//! followed. This module sees catalogues only, never rows and never a store.
+
+mod fits;
+mod renamed;
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+pub use fits::fits;
+
+use crate::catalogue::{Catalogue, Column, Table, TableKind};
+use crate::mapping::{Field, Mapping, Scalar, SourceKind, Spanned, Stream};
+use crate::nearest::nearest;
+use crate::problem::{Problem, ProblemCode, shown};
+
+/// Everything in which the source no longer is what the mapping says. The problems carry spans
+/// of the mapping's document; [`crate::problem::locate`] gives them lines.
+pub fn drift(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
+    if let Some(problem) = other_store(mapping, catalogue) {
+        return vec![problem];
+    }
+    let mut problems = Vec::new();
+    for stream in &mapping.streams {
+        match catalogue.table(&stream.table) {
+            Some(table) => {
+                let mut drift = StreamDrift {
+                    kind: catalogue.kind,
+                    stream,
+                    table,
+                    problems,
+                };
+                drift.check();
+                problems = drift.problems;
+            }
+            None => problems.push(missing_table(mapping, stream, catalogue)),
+        }
+    }
+    problems
+}
+
+/// A source that is another store altogether: nothing further is comparable.
+fn other_store(mapping: &Mapping, catalogue: &Catalogue) -> Option<Problem> {
+    let dataset = &mapping.dataset;
+    if dataset.kind.value != catalogue.kind {
+        let message = format!(
+            "the source is a `{}` store, and not `{}`",
+            catalogue.kind, dataset.kind
+        );
+        return Some(
+            Problem::new(ProblemCode::KindMismatch, message)
+                .path("dataset.kind")
+                .at(dataset.kind.span.clone()),
+        );
+    }
+    let (Some(wanted), Some(found)) = (&dataset.schema, &catalogue.schema) else {
+        return None;
+    };
+    if wanted.value == *found {
+        return None;
+    }
+    let message = format!(
+        "the source was read in schema {}, and not {}",
+        shown(found),
+        shown(wanted)
+    );
+    Some(
+        Problem::new(ProblemCode::SchemaMismatch, message)
+            .path("dataset.schema")
+            .at(wanted.span.clone()),
+    )
+}
+
+fn missing_table(mapping: &Mapping, stream: &Stream, catalogue: &Catalogue) -> Problem {
+    let message = format!(
+        "the source has no table {}, which stream `{}` reads",
+        shown(&stream.table),
+        stream.name
+    );
+    let mut problem = Problem::new(ProblemCode::MissingTable, message)
+        .path(format!("streams.{}.table", stream.name))
+        .at(stream.table.span.clone());
+    let names = catalogue.tables.iter().map(|table| table.name.as_str());
+    let free = |table: &&Table| {
+        !mapping
+            .streams
+            .iter()
+            .any(|other| other.table == *table.name)
+    };
+    let holds_all = |table: &&Table| {
+        stream
+            .fields
+            .iter()
+            .all(|field| table.column(&field.column).is_some())
+    };
+    problem.hint = match catalogue.tables.iter().filter(free).find(holds_all) {
+        Some(table) => Some(format!("table {} has all its columns", shown(&table.name))),
+        None => nearest(&stream.table, names).map(|near| format!("did you mean {}?", shown(near))),
+    };
+    problem
+}
+
+struct StreamDrift<'a> {
+    kind: SourceKind,
+    stream: &'a Stream,
+    table: &'a Table,
+    problems: Vec<Problem>,
+}
+
+impl<'a> StreamDrift<'a> {
+    fn check(&mut self) {
+        for field in &self.stream.fields {
+            match self.table.column(&field.column) {
+                Some(column) => self.column(field, column),
+                None => self.missing_field(field),
+            }
+        }
+        for relation in &self.stream.relations {
+            for join in &relation.on {
+                let reported = self.stream.field_of_column(&join.column).is_some();
+                if !reported && self.table.column(&join.column).is_none() {
+                    let reader = format!("relation `{}.{}`", self.stream.name, relation.name);
+                    let path = format!(
+                        "streams.{}.relations.{}.on",
+                        self.stream.name, relation.name
+                    );
+                    self.missing(&join.column, &reader, path);
+                }
+            }
+        }
+        self.uniqueness();
+    }
+
+    fn report(&mut self, path: String, span: &Range<usize>, problem: Problem) {
+        self.problems.push(problem.path(path).at(span.clone()));
+    }
+
+    fn field_path(&self, field: &Field) -> String {
+        format!("streams.{}.fields.{}", self.stream.name, field.name)
+    }
+
+    fn missing_field(&mut self, field: &Field) {
+        let Some(now) = renamed::successor(self.kind, self.stream, field, self.table) else {
+            let reader = format!("field `{}.{}`", self.stream.name, field.name);
+            self.missing(&field.column, &reader, self.field_path(field));
+            return;
+        };
+        let message = format!(
+            "table {} has no column {} any more, and {} looks like it",
+            shown(&self.table.name),
+            shown(&field.column),
+            shown(&now.name),
+        );
+        let problem = Problem::new(ProblemCode::RenamedColumn, message).hint(format!(
+            "if it was renamed, write `column = {}` in `{}`",
+            crate::print::text(&now.name),
+            self.field_path(field),
+        ));
+        self.report(self.field_path(field), &field.column.span, problem);
+    }
+
+    fn missing(&mut self, column: &Spanned<String>, reader: &str, path: String) {
+        let message = format!(
+            "table {} has no column {}, which {reader} reads",
+            shown(&self.table.name),
+            shown(column)
+        );
+        let mut problem = Problem::new(ProblemCode::MissingColumn, message);
+        problem.hint = nearest(
+            column,
+            self.table.columns.iter().map(|column| column.name.as_str()),
+        )
+        .map(|near| format!("did you mean {}?", shown(near)));
+        self.report(path, &column.span, problem);
+    }
+
+    fn column(&mut self, field: &Field, column: &Column) {
+        let path = self.field_path(field);
+        let place = format!(
+            "column {} of table {}",
+            shown(&column.name),
+            shown(&self.table.name)
+        );
+        let reads = fits(self.kind, column.datatype, field.datatype.value);
+        if !reads || column.many != field.many.value {
+            let many = if field.many.value { "many " } else { "" };
+            let now = if column.many {
+                "holds many values of"
+            } else {
+                "is"
+            };
+            let message = format!(
+                "{place} {now} {}, which cannot be read as {many}`{}`",
+                shown(&column.native_type),
+                field.datatype
+            );
+            let mut problem = Problem::new(ProblemCode::RetypedColumn, message);
+            if reads {
+                problem.hint = Some(format!("write `many = {}`", column.many));
+            } else {
+                problem.hint = Some(format!("write `datatype = \"{}\"`", column.datatype));
+            }
+            self.report(path, &field.datatype.span, problem);
+            return;
+        }
+        self.nullable(field, column, &place);
+        self.values(field, column, &place);
+    }
+
+    fn nullable(&mut self, field: &Field, column: &Column, place: &str) {
+        // Stores say of a view's columns that they may be NULL whatever they hold.
+        if self.table.kind != TableKind::Table || !column.nullable {
+            return;
+        }
+        let in_key =
+            self.stream.key.contains(&field.name) && !self.table.primary_key.contains(&column.name);
+        let (span, why) = if field.required.value {
+            (&field.required.span, "is required")
+        } else if in_key {
+            (&field.name.span, "is in the key")
+        } else {
+            return;
+        };
+        let message = format!(
+            "{place} may be NULL, and field `{}.{}` {why}",
+            self.stream.name, field.name
+        );
+        let problem = Problem::new(ProblemCode::NullableColumn, message);
+        self.report(self.field_path(field), span, problem);
+    }
+
+    fn values(&mut self, field: &Field, column: &Column, place: &str) {
+        if field.one_of.is_empty() || column.one_of.is_empty() {
+            return;
+        }
+        let ours: Vec<String> = field.one_of.iter().map(|value| value_text(value)).collect();
+        let missing = |from: &[String], of: &[String]| -> Vec<String> {
+            from.iter()
+                .filter(|value| !of.contains(value))
+                .map(|value| shown(value))
+                .collect()
+        };
+        let removed = missing(&ours, &column.one_of);
+        let added = missing(&column.one_of, &ours);
+        let path = format!("{}.one_of", self.field_path(field));
+        if !removed.is_empty() {
+            let message = format!("{place} no longer allows {}", removed.join(", "));
+            let problem =
+                Problem::new(ProblemCode::ValuesRemoved, message).hint("remove it from `one_of`");
+            self.report(path.clone(), &field.one_of.span, problem);
+        }
+        if !added.is_empty() {
+            let message = format!("{place} also allows {}", added.join(", "));
+            let problem =
+                Problem::new(ProblemCode::ValuesAdded, message).hint("add it to `one_of`");
+            self.report(path, &field.one_of.span, problem);
+        }
+    }
+
+    /// The key and each set of `unique`, where the store can promise such a thing.
+    fn uniqueness(&mut self) {
+        let promises = matches!(
+            self.kind,
+            SourceKind::Sqlite | SourceKind::Postgres | SourceKind::Mysql
+        ) && self.table.kind == TableKind::Table;
+        if !promises {
+            return;
+        }
+        let key = std::iter::once(("key", self.stream.key.as_slice()));
+        let sets = self
+            .stream
+            .unique
+            .iter()
+            .map(|set| ("unique", set.value.as_slice()));
+        for (name, fields) in key.chain(sets) {
+            let Some(columns) = self.columns_of(fields) else {
+                continue;
+            };
+            let kept = std::iter::once(&self.table.primary_key)
+                .chain(&self.table.unique)
+                .any(|set| {
+                    !set.is_empty() && set.iter().all(|column| columns.contains(column.as_str()))
+                });
+            let (false, Some(first), Some(last)) = (kept, fields.first(), fields.last()) else {
+                continue;
+            };
+            let columns: Vec<_> = columns.iter().map(|column| shown(column)).collect();
+            let message = format!(
+                "nothing in table {} keeps {} unique, and `{name}` of stream `{}` says it is",
+                shown(&self.table.name),
+                columns.join(", "),
+                self.stream.name
+            );
+            let problem = Problem::new(ProblemCode::KeyNotUnique, message);
+            let span = first.span.start..last.span.end.max(first.span.end);
+            self.report(
+                format!("streams.{}.{name}", self.stream.name),
+                &span,
+                problem,
+            );
+        }
+    }
+
+    /// The columns of some fields; none when one of them is gone, which is its own problem.
+    fn columns_of(&self, fields: &[Spanned<String>]) -> Option<BTreeSet<&'a str>> {
+        fields
+            .iter()
+            .map(|name| {
+                let column = self.stream.field(name)?.column.as_str();
+                self.table.column(column).map(|column| column.name.as_str())
+            })
+            .collect()
+    }
+}
+
+fn value_text(value: &Scalar) -> String {
+    value.to_string()
+}

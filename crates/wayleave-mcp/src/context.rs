@@ -81,6 +81,16 @@ impl Context {
             .unwrap_or_else(|| json!({}))
     }
 
+    /// Refuses the request with `-32021` unless the client declared `capability`: `elicitation`,
+    /// `sampling` or `roots`. To be called before asking for it.
+    pub fn require(&self, capability: &str) -> Result<(), RpcError> {
+        if self.client_capabilities().get(capability).is_some() {
+            Ok(())
+        } else {
+            Err(RpcError::missing_capability(capability))
+        }
+    }
+
     /// The client's own name and version, as it tells them.
     pub fn client_name(&self) -> Option<(String, String)> {
         self.request

@@ -32,6 +32,8 @@ impl RpcError {
     pub const METHOD_NOT_FOUND: i32 = -32601;
     /// No such resource, for protocol revisions before 2026-07-28 (later ones: `-32602`).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
+    /// The client did not declare a capability the request needs.
+    pub const MISSING_CAPABILITY: i32 = -32021;
 
     /// An error with any code.
     pub fn new(code: i32, message: impl Into<Cow<'static, str>>) -> Self {
@@ -61,6 +63,15 @@ impl RpcError {
             format!("unknown resource `{}`", excerpt(uri)),
         )
         .with_data(json!({ "uri": excerpt(uri) }))
+    }
+
+    /// The client did not declare `capability`, for instance `sampling`.
+    pub fn missing_capability(capability: &str) -> Self {
+        Self::new(
+            Self::MISSING_CAPABILITY,
+            format!("the client does not declare `{capability}`"),
+        )
+        .with_data(json!({ "requiredCapabilities": { capability: {} } }))
     }
 
     pub(crate) fn unknown(kind: &str, name: &str) -> Self {

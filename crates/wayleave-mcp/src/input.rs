@@ -15,8 +15,8 @@ pub struct InputRequest {
 
 /// "Retry with these answered": the reply of a stateless request that needs more.
 ///
-/// The client echoes `state` as it got it, or as it likes: seal it, bind it to the caller and
-/// the request, and let it expire.
+/// The client echoes `state` as it got it, or as it likes: a [`StateSeal`](crate::StateSeal)
+/// binds it to the caller and the request, and lets it expire.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InputRequired {
     /// What is needed, by a key of the server's choosing.

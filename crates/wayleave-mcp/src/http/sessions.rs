@@ -110,7 +110,7 @@ mod tests {
         let busy = sessions.begin("busy", "alice");
         drop(sessions.begin("idle", "alice"));
         assert_eq!(
-            sessions.reap(Duration::from_secs(60)),
+            sessions.reap(Duration::from_mins(1)),
             Vec::<Arc<str>>::new()
         );
         assert_eq!(sessions.reap(Duration::ZERO), vec![Arc::from("idle")]);

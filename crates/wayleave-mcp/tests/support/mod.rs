@@ -1,0 +1,68 @@
+//! Clients that speak the wire themselves, so that tests see exactly what is on it.
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    missing_docs,
+    reason = "shared by several test binaries, none of which uses all of it"
+)]
+
+pub mod http;
+pub mod pipe;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wayleave_mcp::{Identity, Registry, Server, Tool, ToolResult};
+
+/// Long enough that only a lost event reaches it.
+pub const LOST: Duration = Duration::from_secs(10);
+/// Long enough for a notice that should not come to come.
+pub const SILENCE: Duration = Duration::from_millis(400);
+
+pub const STATELESS: &str = "2026-07-28";
+pub const SESSION: &str = "2025-11-25";
+
+pub fn server() -> (Registry, Server) {
+    let registry = Registry::new();
+    let server = Server::new(registry.clone(), Identity::new("test", "1.0.0"));
+    (registry, server)
+}
+
+/// A tool that says `says`.
+pub fn tool(name: &str, says: &'static str) -> Tool {
+    Tool::new(
+        name.to_owned(),
+        json!({ "type": "object" }),
+        move |_| async move { Ok(ToolResult::text(says)) },
+    )
+    .unwrap()
+}
+
+/// `_meta` of a stateless request.
+pub fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "0" },
+    })
+}
+
+/// The names in a list result.
+pub fn names(result: &Value, list: &str, key: &str) -> Vec<String> {
+    result[list]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it[key].as_str().unwrap().to_owned())
+        .collect()
+}
+
+pub fn text(result: &Value) -> &str {
+    result["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no text in {result}"))
+}

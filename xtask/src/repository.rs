@@ -51,6 +51,21 @@ impl Repository {
         Ok(Self { root, files })
     }
 
+    /// A folder with these empty files, for tests of the finders.
+    #[cfg(test)]
+    pub(crate) fn with_files(root: &Path, files: &[&str]) -> Self {
+        for file in files {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let files = files.iter().map(ToString::to_string).collect();
+        Self {
+            root: root.to_path_buf(),
+            files,
+        }
+    }
+
     /// The folder that holds the workspace manifest.
     pub(crate) fn root(&self) -> &Path {
         &self.root

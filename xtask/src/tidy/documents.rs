@@ -242,4 +242,62 @@ mod tests {
         assert!(changelog(Some("# Changelog\n\n## 0.1.0\n")).is_some());
         assert!(changelog(None).is_some());
     }
+
+    /// The paths of a document at `docs/guide/a.md` that are missing from a small repository.
+    fn missing(text: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            "Cargo.toml",
+            "crates/a/src/reload.rs",
+            "docs/guide/b.md",
+            "scripts/test",
+        ];
+        let repository = Repository::with_files(folder.path(), &files);
+        let found = Reader::new()
+            .unwrap()
+            .missing_paths("docs/guide/a.md", text, &repository);
+        found
+            .iter()
+            .map(|finding| finding.message().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn paths_that_exist_are_well_from_the_root_or_the_documents_folder() {
+        let text = "[b](b.md) [up](../../Cargo.toml) `scripts/test` `crates/a` `crates/*` \
+                    `reload.rs` `docs/guide/*.md`";
+        assert_eq!(missing(text), Vec::<String>::new());
+    }
+
+    #[test]
+    fn paths_that_do_not_exist_are_found() {
+        assert_eq!(
+            missing("[c](c.md) `scripts/tset` `crates/b/src/lib.rs` `gone.rs` `gone/*.md`"),
+            [
+                "`c.md` does not exist",
+                "`scripts/tset` does not exist",
+                "`crates/b/src/lib.rs` does not exist",
+                "`gone.rs` does not exist",
+                "`gone/*.md` does not exist",
+            ]
+        );
+    }
+
+    #[test]
+    fn methods_and_media_types_are_no_paths() {
+        assert_eq!(
+            missing("`tools/list` `application/json` `and/or`"),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn the_changelog_may_name_what_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let repository = Repository::with_files(folder.path(), &["CHANGELOG.md"]);
+        let found = Reader::new()
+            .unwrap()
+            .missing_paths(HISTORY, "`src/gone.rs`", &repository);
+        assert!(found.is_empty());
+    }
 }

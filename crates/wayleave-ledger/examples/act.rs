@@ -7,8 +7,10 @@
 
 use std::io::{IoSlice, Write as _};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use anyhow::Context as _;
 use wayleave_ledger::{Freeze, Governance, NewSource, SystemClock};
@@ -26,23 +28,28 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
-    // One thread for everything that blocks, so that its calls can be counted.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .max_blocking_threads(1)
-        .build()?;
     let mut words = std::env::args().skip(1);
     let mut word = |what: &str| words.next().with_context(|| format!("{what} is missing"));
     let verb = word("the act")?;
     let project = PathBuf::from(word("the project")?);
     let (first, second) = (word("an argument")?, word("an argument")?);
     let governance = Governance::open(&project, Arc::new(SystemClock))?;
-    runtime.block_on(async {
+    on_this_thread(async {
         match verb.as_str() {
             "freeze" => freeze(&governance, &first, &second).await,
             "sources" => sources(&governance, &first, second.parse()?).await,
             other => anyhow::bail!("`{other}` is no act"),
         }
     })
+}
+
+/// Without a runtime all work is done on the calling thread, so nothing is ever waited for. One
+/// thread makes all the system calls, and tests can count them.
+fn on_this_thread<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => anyhow::bail!("the work waits for another thread"),
+    }
 }
 
 async fn freeze(governance: &Governance, file: &str, replaces: &str) -> anyhow::Result<()> {

@@ -13,6 +13,7 @@ use crate::error::{Action, DiskError, GovernanceError, LedgerError};
 use crate::event::Event;
 use crate::frozen::{self, Frozen};
 use crate::governance::Governance;
+use crate::offload;
 use crate::verify::VerifyReport;
 
 /// How many entries are held at once.
@@ -46,7 +47,7 @@ impl Governance {
             });
         }
         let (named, frozen) = (self.ratified_ever().await?, self.frozen.clone());
-        let checked = tokio::task::spawn_blocking(move || {
+        let checked = offload::blocking(move || {
             let check = |(digest, dataset)| check(&frozen, dataset, digest).err();
             named.into_iter().filter_map(check).collect()
         });
@@ -62,7 +63,7 @@ impl Governance {
         };
         let alone = FolderLock::alone(&self.folder)?.ok_or_else(busy)?;
         let (named, this) = (self.ratified_ever().await?, self.clone());
-        let removal = tokio::task::spawn_blocking(move || {
+        let removal = offload::blocking(move || {
             let _alone = alone;
             let passing = |name: &str| name.starts_with(PASSING);
             let orphan = |name: &str| {

@@ -17,6 +17,7 @@ use crate::error::{GovernanceError, LedgerError, OpenError};
 use crate::event::{Entry, Event};
 use crate::frozen::Frozen;
 use crate::ledger::Ledger;
+use crate::offload;
 use crate::sqlite::SqliteLedger;
 use crate::state::{RatifiedEntry, Refusal};
 
@@ -128,7 +129,7 @@ impl Governance {
             .map_err(|source| GovernanceError::Unfit { source })?;
         // Spawned, so that a caller who goes away cannot part the file from its entry.
         let this = self.clone();
-        tokio::spawn(async move { this.record(at, ratified, event).await })
+        offload::to_the_end(async move { this.record(at, ratified, event).await })
             .await
             .map_err(|cause| self.failed(cause))?
     }
@@ -141,7 +142,7 @@ impl Governance {
     ) -> Result<Ratified<Mapping>, GovernanceError> {
         self.halt.check()?;
         let this = self.clone();
-        let kept = tokio::task::spawn_blocking(move || {
+        let kept = offload::blocking(move || {
             // Held until the entry is recorded: `gc` must not take the file for an orphan.
             let lock = FolderLock::shared(&this.folder)?;
             this.frozen.put(ratified.digest(), ratified.bytes())?;
@@ -167,7 +168,7 @@ impl Governance {
             })?;
         let act = ratification(dataset, entry);
         let frozen = self.frozen.clone();
-        let read = tokio::task::spawn_blocking(move || {
+        let read = offload::blocking(move || {
             let path = frozen.path(act.digest);
             match frozen.read(act.digest)? {
                 Some(bytes) => ratify::verify(&bytes, &act)

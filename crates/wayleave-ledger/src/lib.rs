@@ -22,6 +22,7 @@ mod frozen;
 mod governance;
 mod head;
 mod ledger;
+mod offload;
 mod sqlite;
 mod state;
 mod text;

@@ -22,6 +22,7 @@ use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
 use crate::head::{HeadFile, Kept};
 use crate::ledger::Ledger;
+use crate::offload;
 use crate::state::State;
 use crate::verify::VerifyReport;
 use session::Session;
@@ -97,7 +98,7 @@ impl SqliteLedger {
         work: impl FnOnce(&Desks) -> Result<T, LedgerError> + Send + 'static,
     ) -> Result<T, LedgerError> {
         let desks = Arc::clone(&self.desks);
-        let done = tokio::task::spawn_blocking(move || work(&desks)).await;
+        let done = offload::blocking(move || work(&desks)).await;
         done.unwrap_or_else(|cause| {
             let ledger = self.desks.path.display().to_string();
             Err(LedgerError::Database {

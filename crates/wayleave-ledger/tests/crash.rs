@@ -1,8 +1,9 @@
 //! Killing and starving a freeze at every one of its system calls.
 //!
-//! Each point is one system call, by name and by how often a thread has made it. A run of the
-//! suite takes every seventh point of the kills and every third of the faults;
-//! `WAYLEAVE_FULL=1` takes all.
+//! Each point is one system call, by its name and its number among the calls of that name; the
+//! program has one thread, so these are all its calls. A run of the suite takes every seventh
+//! point of the kills and every third of the faults; `WAYLEAVE_FULL=1` takes all, and
+//! `WAYLEAVE_SHOW=1` with `--nocapture` prints what the program said at each fault.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,7 +15,7 @@
 
 mod project;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -98,34 +99,30 @@ impl Case {
             .unwrap_or_else(|error| panic!("`{}`: {error}; install the package `strace`", under[0]))
     }
 
-    /// The system calls of an undisturbed freeze, each with how often one thread makes it.
+    /// The system calls of an undisturbed freeze, each with how often it is made.
     fn calls(&self) -> BTreeMap<String, u32> {
         let project = self.project();
         let log = self.dir.path().join("log");
         let under = ["strace", "-f", "-qq", "-o", log.to_str().unwrap()];
         let output = self.freeze(project.path(), &under);
         assert!(output.status.success(), "{output:?}");
-        let mut counts: BTreeMap<(String, String), u32> = BTreeMap::new();
+        let mut calls: BTreeMap<String, u32> = BTreeMap::new();
+        let mut threads = BTreeSet::new();
         for line in fs::read_to_string(&log).unwrap().lines() {
             let Some((thread, call)) = line.split_once(' ') else {
                 continue;
             };
+            threads.insert(thread.to_owned());
             let Some((name, _)) = call.trim_start().split_once('(') else {
                 continue;
             };
             if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                *counts
-                    .entry((name.to_owned(), thread.to_owned()))
-                    .or_default() += 1;
+                *calls.entry(name.to_owned()).or_default() += 1;
             }
         }
-        counts
-            .into_iter()
-            .fold(BTreeMap::new(), |mut calls, ((name, _), count)| {
-                let most: &mut u32 = calls.entry(name).or_default();
-                *most = count.max(*most);
-                calls
-            })
+        // strace counts by thread: with a second one, its first calls would never be reached.
+        assert_eq!(threads.len(), 1, "the program must have one thread");
+        calls
     }
 
     /// Old or new and nothing else, whole, agreed upon by ledger and files; and a second try
@@ -262,10 +259,9 @@ async fn kill_everywhere(case: &Case) {
         points.len(),
         calls.values().sum::<u32>()
     );
-    assert!(
-        killed as usize * 10 >= points.len() * 9,
-        "too few kills: {killed}"
-    );
+    // Nothing comes after `exit_group`, and what came before `execve` was not yet the program.
+    let spared = points.len() - usize::try_from(killed).unwrap();
+    assert!(spared <= 2, "{spared} points were not reached");
 }
 
 #[tokio::test]

@@ -1,10 +1,10 @@
 //! What every handler is given besides its own arguments: the caller, the client, and the ways
 //! to talk back while the request runs.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rmcp::{
-    model::{ClientResult, ProgressNotificationParam, ServerRequest},
+    model::{ClientResult, ProgressNotificationParam, ProtocolVersion, ServerRequest},
     service::{RequestContext, RoleServer, ServiceError},
 };
 use serde_json::{Map, Value, json};
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Caller, RpcError,
+    http::exchange::Line,
     logging::{self, LogLevel},
 };
 
@@ -132,6 +133,21 @@ impl Context {
             return;
         }
         logging::send(&self.request.peer, level, logger, data).await;
+    }
+
+    /// Ends the stream this request's answer was to come on, and waits for the client to come
+    /// back for it, which it is told to do after `retry`. The call goes on: a long one need not
+    /// hold a connection open, for a proxy to cut.
+    ///
+    /// Only sessions over HTTP have such a stream, and only clients of 2025-11-25 are sure to
+    /// come back; for any other this returns at once.
+    pub async fn hang_up(&self, retry: Duration) {
+        let polls = self.request.protocol_version() == Some(ProtocolVersion::V_2025_11_25);
+        if let Some(line) = self.request.extensions.get::<Line>()
+            && polls
+        {
+            line.hang_up(retry).await;
+        }
     }
 
     /// Sends the client a request and waits for its answer. Only sessions can: a stateless

@@ -23,6 +23,7 @@ use tokio_util::{
 use super::{
     Options,
     body::Served,
+    exchange::Exchange,
     reply::{self, Body, Refused},
     sessions::{Busy, Sessions},
 };
@@ -50,8 +51,8 @@ const SDK_PATIENCE: Duration = Duration::from_hours(365 * 24);
 pub(crate) struct Gate {
     shared: Arc<Shared>,
     options: Options,
-    service: StreamableHttpService<Door, LocalSessionManager>,
-    manager: Arc<LocalSessionManager>,
+    service: StreamableHttpService<Door, Exchange>,
+    manager: Arc<Exchange>,
     sessions: Sessions,
     stream_room: Arc<Semaphore>,
     pub(crate) keeper: Keeper,
@@ -77,7 +78,7 @@ impl Gate {
         let cut = CancellationToken::new();
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(SDK_PATIENCE);
-        let manager = Arc::new(manager);
+        let manager = Arc::new(Exchange::new(manager));
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             // Checked here, on every route.

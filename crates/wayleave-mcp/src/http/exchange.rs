@@ -1,0 +1,184 @@
+//! The streams of sessions, kept by the SDK, with one thing added: a handler can hang up on its
+//! client and wait until that client calls again.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::{Stream, stream};
+use rmcp::{
+    model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage},
+    transport::streamable_http_server::{
+        RestoreOutcome, SessionId, SessionManager,
+        session::{
+            EventStore, ServerSseMessage,
+            local::{LocalSessionHandle, LocalSessionManager, LocalSessionManagerError},
+        },
+    },
+};
+use tokio::sync::Notify;
+
+/// A stream within one session, numbered by the SDK.
+type StreamNumber = u64;
+
+/// Clients that were hung up on and have not called again.
+#[derive(Default)]
+struct Away(Mutex<HashMap<(SessionId, StreamNumber), Arc<Notify>>>);
+
+impl Away {
+    fn locked(&self) -> MutexGuard<'_, HashMap<(SessionId, StreamNumber), Arc<Notify>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All sessions of one listener.
+pub(crate) struct Exchange {
+    sessions: LocalSessionManager,
+    away: Arc<Away>,
+}
+
+impl Exchange {
+    pub(crate) fn new(sessions: LocalSessionManager) -> Self {
+        Self {
+            sessions,
+            away: Arc::default(),
+        }
+    }
+}
+
+/// The stream the answer to one request goes out on.
+#[derive(Clone)]
+pub(crate) struct Line {
+    session: LocalSessionHandle,
+    number: StreamNumber,
+    away: Arc<Away>,
+}
+
+impl Line {
+    /// Ends the stream, telling the client to call again after `retry`, and waits until it does.
+    pub(crate) async fn hang_up(&self, retry: Duration) {
+        let expected = Expected::on(self);
+        match self
+            .session
+            .close_sse_stream(self.number, Some(retry))
+            .await
+        {
+            Ok(()) => expected.back.notified().await,
+            Err(error) => tracing::debug!(%error, "stream not closed"),
+        }
+    }
+}
+
+/// A client expected to call again; no longer, when dropped.
+struct Expected<'l> {
+    line: &'l Line,
+    back: Arc<Notify>,
+}
+
+impl<'l> Expected<'l> {
+    fn on(line: &'l Line) -> Self {
+        let key = (line.session.id().clone(), line.number);
+        let back = line.away.locked().entry(key).or_default().clone();
+        Self { line, back }
+    }
+}
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        let key = (self.line.session.id().clone(), self.line.number);
+        self.line.away.locked().remove(&key);
+    }
+}
+
+/// The stream an event id of the SDK belongs to; none for the session's common one.
+fn stream_of(event_id: &str) -> Option<StreamNumber> {
+    event_id.split_once('/')?.1.parse().ok()
+}
+
+impl SessionManager for Exchange {
+    type Error = LocalSessionManagerError;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        self.sessions.create_session().await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.sessions.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.sessions.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.sessions.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let session = self.sessions.sessions.read().await.get(id).cloned();
+        let session =
+            session.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))?;
+        let mut receiver = session.establish_request_wise_channel().await?;
+        let number = receiver.http_request_id;
+        if let (JsonRpcMessage::Request(request), Some(number)) = (&mut message, number) {
+            request.request.extensions_mut().insert(Line {
+                session: session.clone(),
+                number,
+                away: self.away.clone(),
+            });
+        }
+        session.push_message(message, number).await?;
+        Ok(stream::poll_fn(move |cx| receiver.inner.poll_recv(cx)))
+    }
+
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<(), Self::Error> {
+        self.sessions.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.sessions.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let number = stream_of(&last_event_id);
+        let resumed = self.sessions.resume(id, last_event_id).await?;
+        let back = number.and_then(|number| self.away.locked().remove(&(id.clone(), number)));
+        if let Some(back) = back {
+            back.notify_one();
+        }
+        Ok(resumed)
+    }
+
+    async fn restore_session(
+        &self,
+        id: SessionId,
+    ) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
+        self.sessions.restore_session(id).await
+    }
+
+    fn event_store(&self) -> Option<Arc<dyn EventStore>> {
+        self.sessions.event_store()
+    }
+}

@@ -3,12 +3,13 @@
 //! Every session of every client begins with this request, and with many tools its serialization
 //! is by far the dearest thing a server does. A caller whose view is shared gets the view's bytes
 //! with its own request id. Whatever is unusual about the request, even in the least, is left
-//! to the full path, which also knows how to refuse it.
+//! to the full path, which also knows how to refuse it; all but one thing: the SDK takes a cursor
+//! that is not text for no cursor at all, and a client would be given the first page for ever.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Caller, Era, server::Shared};
+use crate::{Caller, Era, RpcError, error::excerpt, server::Shared, wire_error};
 
 /// A list request is short; a long one is something else.
 const LONGEST: usize = 4096;
@@ -25,7 +26,8 @@ struct Request<'m> {
 
 #[derive(Deserialize)]
 struct Params<'m> {
-    cursor: Option<serde::de::IgnoredAny>,
+    #[serde(borrow)]
+    cursor: Option<&'m RawValue>,
     #[serde(borrow, rename = "_meta", default)]
     meta: Option<Meta<'m>>,
 }
@@ -43,11 +45,12 @@ pub(crate) const STATELESS: &str = "2026-07-28";
 
 /// Whether `message` might be a list request, at the price of a short search.
 pub(crate) fn looks_like_list(message: &[u8]) -> bool {
-    message.len() <= LONGEST && memchr::memmem::find(message, b"\"tools/list\"").is_some()
+    message.len() <= LONGEST && memchr::memmem::find(message, b"/list\"").is_some()
 }
 
-/// The answer to `message`, if it is a plain first-page `tools/list` of `era`.
-pub(crate) fn tools_list(
+/// The answer to `message`, if it is a plain first-page `tools/list` of `era`, or a list with a
+/// cursor that is none.
+pub(crate) fn answer(
     shared: &Shared,
     caller: &Caller,
     message: &[u8],
@@ -60,10 +63,7 @@ pub(crate) fn tools_list(
     );
     let params = request.params.as_ref();
     let meta = params.and_then(|params| params.meta.as_ref());
-    let plain = plain_id
-        && request.jsonrpc == "2.0"
-        && request.method == "tools/list"
-        && params.is_none_or(|params| params.cursor.is_none());
+    let plain = plain_id && request.jsonrpc == "2.0" && request.method.ends_with("/list");
     let of_era = match era {
         Era::Session => meta.is_none_or(|meta| meta.version.is_none()),
         Era::Stateless => meta.is_some_and(|meta| {
@@ -76,15 +76,30 @@ pub(crate) fn tools_list(
     if !plain || !of_era {
         return None;
     }
+    match params.and_then(|params| params.cursor).map(RawValue::get) {
+        Some(cursor) if cursor.starts_with('"') => return None,
+        Some(cursor) if cursor != "null" => return Some(refuse_cursor(&request)),
+        _ if request.method != "tools/list" => return None,
+        _ => {}
+    }
     let tools = shared
         .registry
         .snapshot()
         .tools
         .cached_json(caller, shared.page_size)?;
-    Some(answer(shared, request.id.get(), &tools, era))
+    Some(page(shared, request.id.get(), &tools, era))
 }
 
-fn answer(shared: &Shared, id: &str, tools: &[u8], era: Era) -> Vec<u8> {
+fn refuse_cursor(request: &Request<'_>) -> Vec<u8> {
+    let error = RpcError::invalid_params(format!(
+        "invalid parameters of `{}`: `cursor` must be text",
+        excerpt(request.method)
+    ));
+    let id = serde_json::from_str(request.id.get()).unwrap_or_default();
+    wire_error::response(&error, &id).to_string().into_bytes()
+}
+
+fn page(shared: &Shared, id: &str, tools: &[u8], era: Era) -> Vec<u8> {
     let mut out = Vec::with_capacity(tools.len() + shared.signature_json.len() + id.len() + 160);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id.as_bytes());

@@ -9,15 +9,12 @@
 
 mod support;
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use support::{
     names,
     pipe::{Era, Pipe},
-    server, text, tool,
+    puppet, server, text, tool,
 };
-use tokio::sync::Notify;
 use wayleave_mcp::{
     Batch, Caller, Completion, CompletionRef, Prompt, PromptMessage, Registry, Resource,
     ResourceContents, ResourceTemplate, RpcError, Server, Tool, ToolResult, Visibility,
@@ -104,26 +101,14 @@ async fn s03_a_removed_tool_is_gone_and_calling_it_is_refused_by_name() {
 #[tokio::test]
 async fn s04_a_call_whose_tool_is_removed_completes() {
     let (registry, server) = server();
-    let (running, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let slow = {
-        let (running, go_on) = (running.clone(), go_on.clone());
-        Tool::new("slow", json!({ "type": "object" }), move |_| {
-            let (running, go_on) = (running.clone(), go_on.clone());
-            async move {
-                running.notify_one();
-                go_on.notified().await;
-                Ok(ToolResult::text("finished"))
-            }
-        })
-        .unwrap()
-    };
-    registry.add_tool(slow.clone());
+    let slow = puppet("slow");
+    registry.add_tool(slow.tool.clone());
     for mut client in both(&server).await {
-        registry.add_tool(slow.clone());
+        registry.add_tool(slow.tool.clone());
         let id = client.send("tools/call", json!({ "name": "slow" })).await;
-        running.notified().await;
+        slow.running.notified().await;
         registry.remove_tool("slow");
-        go_on.notify_one();
+        slow.go_on.notify_one();
         assert_eq!(text(&client.answer(id).await["result"]), "finished");
         assert_eq!(
             client.call("slow", json!({})).await.unwrap_err()["code"],
@@ -589,9 +574,7 @@ async fn arguments_are_validated_before_the_handler_runs() {
 async fn a_panicking_handler_is_answered_with_a_trace_id_and_the_server_goes_on() {
     let (registry, server) = server();
     let broken = Tool::new("broken", json!({ "type": "object" }), |call| async move {
-        if call.arguments.is_empty() {
-            panic!("a secret in a panic")
-        }
+        assert!(!call.arguments.is_empty(), "a secret in a panic");
         Ok(ToolResult::text("fine"))
     })
     .unwrap();
@@ -611,37 +594,21 @@ async fn a_panicking_handler_is_answered_with_a_trace_id_and_the_server_goes_on(
 #[tokio::test]
 async fn a_client_that_cancels_has_its_handler_dropped() {
     let (registry, server) = server();
-    let (running, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    struct OnDrop(Arc<Notify>);
-    impl Drop for OnDrop {
-        fn drop(&mut self) {
-            self.0.notify_one();
-        }
-    }
-    let endless = {
-        let (running, dropped) = (running.clone(), dropped.clone());
-        Tool::new("endless", json!({ "type": "object" }), move |_| {
-            let guard = OnDrop(dropped.clone());
-            let running = running.clone();
-            async move {
-                let _guard = guard;
-                running.notify_one();
-                std::future::pending::<()>().await;
-                Ok(ToolResult::text("never"))
-            }
-        })
-        .unwrap()
-    };
-    registry.add_tool(endless);
+    let endless = puppet("endless");
+    registry.add_tool(endless.tool);
     let mut client = Pipe::listening(&server, Era::Session).await;
     let id = client
         .send("tools/call", json!({ "name": "endless" }))
         .await;
-    running.notified().await;
+    endless.running.notified().await;
     client
-        .say(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }))
+        .say(json!({
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": { "requestId": id }
+        }))
         .await;
-    tokio::time::timeout(support::LOST, dropped.notified())
+    tokio::time::timeout(support::LOST, endless.ended.notified())
         .await
         .unwrap();
 }

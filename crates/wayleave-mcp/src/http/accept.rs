@@ -18,7 +18,7 @@ use hyper_util::{
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -29,8 +29,6 @@ use crate::Server;
 const VANISHED: Duration = Duration::from_secs(20);
 /// The largest headers taken.
 const HEADER_BYTES: usize = 64 * 1024;
-/// Listening streams are given this long to send their last message.
-const FAREWELL: Duration = Duration::from_millis(300);
 /// The end of the time for stopping, kept for closing connections.
 const CLOSING: Duration = Duration::from_secs(1);
 
@@ -168,10 +166,8 @@ impl Doorway {
     async fn close(self, deadline: Instant) {
         let gate = &self.gate;
         gate.keeper.draining.cancel();
-        gate.streams.close();
-        gate.calls.close();
-        let _ = timeout(FAREWELL, gate.streams.wait()).await;
-        let _ = timeout_at(deadline - CLOSING, gate.calls.wait()).await;
+        gate.ending.close();
+        let _ = timeout_at(deadline - CLOSING, gate.ending.wait()).await;
         gate.cut.cancel();
         gate.close_all().await;
         gate.keeper.speakers.close();

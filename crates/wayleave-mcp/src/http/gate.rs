@@ -56,10 +56,8 @@ pub(crate) struct Gate {
     sessions: Sessions,
     stream_room: Arc<Semaphore>,
     pub(crate) keeper: Keeper,
-    /// Requests that end by themselves.
-    pub(crate) calls: TaskTracker,
-    /// Streams that end when somebody says so.
-    pub(crate) streams: TaskTracker,
+    /// What ends by itself once draining: calls, and listening streams with a last message.
+    pub(crate) ending: TaskTracker,
     /// Cuts every stream still open.
     pub(crate) cut: CancellationToken,
 }
@@ -67,9 +65,20 @@ pub(crate) struct Gate {
 /// What a response keeps alive until it has been sent.
 #[expect(dead_code, reason = "held for their drop alone")]
 struct Held {
-    counted: TaskTrackerToken,
+    ending: Option<TaskTrackerToken>,
     session: Option<Busy>,
     room: Option<OwnedSemaphorePermit>,
+}
+
+/// How long a response goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lasts {
+    /// Until the answer is given.
+    ShortWhile,
+    /// Until told that the server is stopping; then it says its last word.
+    UntilDraining,
+    /// Until somebody cuts it.
+    UntilCut,
 }
 
 impl Gate {
@@ -103,8 +112,7 @@ impl Gate {
             stream_room: Arc::new(Semaphore::new(options.limits.streams)),
             options,
             keeper,
-            calls: TaskTracker::new(),
-            streams: TaskTracker::new(),
+            ending: TaskTracker::new(),
             cut,
         }
     }
@@ -125,43 +133,45 @@ impl Gate {
             Err(rejection) => return reply::reject(&rejection),
         };
         parts.extensions.insert(caller.clone());
-        match parts.method {
+        let served = match parts.method {
             Method::POST => self.post(parts, body, caller).await,
-            Method::GET => self.get(parts, caller).await,
+            Method::GET => self.without_body(parts, caller, Lasts::UntilCut).await,
             Method::DELETE => self.delete(parts, caller).await,
             _ => {
                 let mut response =
                     reply::refuse(StatusCode::METHOD_NOT_ALLOWED, "use POST, GET or DELETE");
                 let allow = header::HeaderValue::from_static("POST, GET, DELETE");
                 response.headers_mut().insert(header::ALLOW, allow);
-                response
+                Ok(response)
             }
-        }
+        };
+        served.unwrap_or_else(Response::from)
     }
 
-    async fn post(&self, parts: Parts, body: Incoming, caller: Arc<Caller>) -> Response<Served> {
+    async fn post(
+        &self,
+        parts: Parts,
+        body: Incoming,
+        caller: Arc<Caller>,
+    ) -> Result<Response<Served>, Refused> {
         let era = era(&parts.headers);
-        let session = match self.enter(&parts.headers, era, &caller) {
-            Ok(session) => session,
-            Err(refused) => return refused.into(),
-        };
+        let session = self.enter(&parts.headers, era, &caller)?;
         let listening = text(&parts.headers, METHOD) == Some("subscriptions/listen");
-        let held = match self.hold(session, era == Era::Stateless && listening) {
-            Ok(held) => held,
-            Err(refused) => return refused.into(),
+        let lasts = if era == Era::Stateless && listening {
+            Lasts::UntilDraining
+        } else {
+            Lasts::ShortWhile
         };
+        let mut held = self.hold(session, lasts)?;
         let json = text(&parts.headers, header::CONTENT_TYPE.as_str())
             .is_some_and(|kind| kind.starts_with("application/json"));
-        let message = match self.receive(&parts.headers, body).await {
-            Ok(message) => message,
-            Err(refused) => return refused.into(),
-        };
+        let message = self.receive(&parts.headers, body).await?;
         if json
             && quick::looks_like_list(&message)
             && self.plain(&parts.headers, era).await
-            && let Some(answer) = quick::tools_list(&self.shared, &caller, &message, era)
+            && let Some(answer) = quick::answer(&self.shared, &caller, &message, era)
         {
-            return reply::json(StatusCode::OK, answer);
+            return Ok(reply::json(StatusCode::OK, answer));
         }
         let begins = text(&parts.headers, SESSION_ID).is_none();
         let request = Request::from_parts(parts, Full::new(message.clone()));
@@ -169,47 +179,36 @@ impl Gate {
         let response = CALLER.scope(caller, self.service.handle(request)).await;
         if json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let (error, id) = wire_error::diagnose(&message);
-            return reply::error(StatusCode::BAD_REQUEST, &error, &id);
+            return Ok(reply::error(StatusCode::BAD_REQUEST, &error, &id));
         }
-        let mut held = held;
         if begins && let Some(id) = text(response.headers(), SESSION_ID) {
             held.session = Some(self.sessions.begin(id, subject.subject()));
         }
-        finish(response, held).await
+        Ok(finish(response, held).await)
     }
 
-    async fn get(&self, parts: Parts, caller: Arc<Caller>) -> Response<Served> {
-        self.without_body(parts, caller, true).await
-    }
-
-    async fn delete(&self, parts: Parts, caller: Arc<Caller>) -> Response<Served> {
+    async fn delete(&self, parts: Parts, caller: Arc<Caller>) -> Result<Response<Served>, Refused> {
         let id = text(&parts.headers, SESSION_ID).map(str::to_owned);
-        let mut response = self.without_body(parts, caller, false).await;
+        let mut response = self.without_body(parts, caller, Lasts::ShortWhile).await?;
         if let (StatusCode::ACCEPTED, Some(id)) = (response.status(), id) {
             self.sessions.end(&id);
             // It is done, not merely accepted; clients warn about the latter.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
-        response
+        Ok(response)
     }
 
     async fn without_body(
         &self,
         parts: Parts,
         caller: Arc<Caller>,
-        stream: bool,
-    ) -> Response<Served> {
-        let session = match self.enter(&parts.headers, era(&parts.headers), &caller) {
-            Ok(session) => session,
-            Err(refused) => return refused.into(),
-        };
-        let held = match self.hold(session, stream) {
-            Ok(held) => held,
-            Err(refused) => return refused.into(),
-        };
+        lasts: Lasts,
+    ) -> Result<Response<Served>, Refused> {
+        let session = self.enter(&parts.headers, era(&parts.headers), &caller)?;
+        let held = self.hold(session, lasts)?;
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
         let response = CALLER.scope(caller, self.service.handle(request)).await;
-        finish(response, held).await
+        Ok(finish(response, held).await)
     }
 
     /// The session the request belongs to, if it names one; somebody else's does not exist.
@@ -237,25 +236,24 @@ impl Gate {
         }
     }
 
-    fn hold(&self, session: Option<Busy>, stream: bool) -> Result<Held, Refused> {
-        if !stream {
-            return Ok(Held {
-                counted: self.calls.token(),
-                session,
-                room: None,
-            });
-        }
-        match self.stream_room.clone().try_acquire_owned() {
-            Ok(room) => Ok(Held {
-                counted: self.streams.token(),
-                session,
-                room: Some(room),
-            }),
-            Err(_) => Err(Refused(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many open streams".into(),
-            )),
-        }
+    fn hold(&self, session: Option<Busy>, lasts: Lasts) -> Result<Held, Refused> {
+        let room = match lasts {
+            Lasts::ShortWhile => None,
+            Lasts::UntilDraining | Lasts::UntilCut => {
+                Some(self.stream_room.clone().try_acquire_owned().map_err(|_| {
+                    Refused(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "too many open streams".into(),
+                    )
+                })?)
+            }
+        };
+        let ending = (lasts != Lasts::UntilCut).then(|| self.ending.token());
+        Ok(Held {
+            ending,
+            session,
+            room,
+        })
     }
 
     /// The whole body, if it is neither too large nor too slow.
@@ -296,7 +294,9 @@ impl Gate {
         let version = text(headers, PROTOCOL_VERSION);
         accepts
             && match era {
-                Era::Stateless => text(headers, METHOD) == Some("tools/list"),
+                Era::Stateless => {
+                    text(headers, METHOD).is_some_and(|method| method.ends_with("/list"))
+                }
                 Era::Session => {
                     version.is_none_or(|version| SESSION_VERSIONS.contains(&version))
                         && !headers.contains_key(METHOD)

@@ -89,3 +89,28 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StallGuard<S> {
         self.judge(cx, polled)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_nobody_takes_fails_and_a_slow_reader_does_not() {
+        let (ours, mut theirs) = duplex(16);
+        let mut guarded = StallGuard::new(ours, Duration::from_millis(100));
+        let reading = tokio::spawn(async move {
+            let mut slow = [0; 8];
+            for _ in 0..8 {
+                tokio::time::sleep(Duration::from_millis(40)).await;
+                theirs.read_exact(&mut slow).await.unwrap();
+            }
+            theirs
+        });
+        guarded.write_all(&[0; 64]).await.unwrap();
+        let _deaf = reading.await.unwrap();
+        let stuck = guarded.write_all(&[0; 64]).await.unwrap_err();
+        assert_eq!(stuck.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -13,9 +13,10 @@
 pub mod http;
 pub mod pipe;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use wayleave_mcp::{Identity, Registry, Server, Tool, ToolResult};
 
 /// Long enough that only a lost event reaches it.
@@ -65,4 +66,45 @@ pub fn text(result: &Value) -> &str {
     result["content"][0]["text"]
         .as_str()
         .unwrap_or_else(|| panic!("no text in {result}"))
+}
+
+struct OnDrop(Arc<Notify>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// A tool under a test's control.
+pub struct Puppet {
+    pub tool: Tool,
+    /// Notified when a call is running.
+    pub running: Arc<Notify>,
+    /// Lets a running call finish.
+    pub go_on: Arc<Notify>,
+    /// Notified when a call has ended, in whatever way.
+    pub ended: Arc<Notify>,
+}
+
+/// A tool whose calls run until they are let go on, and then say `finished`.
+pub fn puppet(name: &str) -> Puppet {
+    let [running, go_on, ended] = std::array::from_fn(|_| Arc::new(Notify::new()));
+    let strings = [running.clone(), go_on.clone(), ended.clone()];
+    let tool = Tool::new(name.to_owned(), json!({ "type": "object" }), move |_| {
+        let [running, go_on, ended] = strings.clone();
+        async move {
+            let _ended = OnDrop(ended);
+            running.notify_one();
+            go_on.notified().await;
+            Ok(ToolResult::text("finished"))
+        }
+    })
+    .unwrap();
+    Puppet {
+        tool,
+        running,
+        go_on,
+        ended,
+    }
 }

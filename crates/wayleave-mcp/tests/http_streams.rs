@@ -1,0 +1,279 @@
+//! Many clients of both eras at once: everyone is told, nobody waits for another, and stopping
+//! is orderly.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod support;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::future::BoxFuture;
+
+use http::Method;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+use support::{
+    LOST,
+    http::{Events, Listening},
+    puppet, server, text, tool,
+};
+use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
+use wayleave_mcp::{
+    Caller, Tool, ToolResult,
+    http::{Authenticate, Options, Rejection},
+};
+
+const CHANGED: &str = "notifications/tools/list_changed";
+
+fn open_files(wanted: u64) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+}
+
+async fn listeners(listening: &Listening, of_each: usize) -> Vec<Events> {
+    let client = listening.client();
+    let mut streams = Vec::new();
+    for _ in 0..of_each {
+        let session = client.begin().await;
+        streams.push(client.session_stream(&session).await);
+        streams.push(client.listen().await);
+    }
+    streams
+}
+
+/// Reads until the change is heard; session streams begin with a priming event, which is empty.
+async fn hears(stream: &mut Events) {
+    assert_eq!(stream.next().await.unwrap()["method"], CHANGED);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_listeners_of_each_era_are_all_notified_once() {
+    open_files(10_000);
+    let (registry, server) = server();
+    let listening = Listening::start(&server, Options::default()).await;
+    let mut streams = listeners(&listening, 1000).await;
+    assert_eq!(registry.listening(), 2000);
+    let started = Instant::now();
+    registry.add_tool(tool("new", ""));
+    for stream in &mut streams {
+        hears(stream).await;
+    }
+    println!("2,000 listeners told in {:?}", started.elapsed());
+    for stream in streams.iter_mut().take(4) {
+        stream.is_silent().await;
+    }
+
+    // With all of them open, stopping is orderly and quick.
+    let stopping = Instant::now();
+    listening.stop.cancel();
+    timeout(Duration::from_secs(10), listening.done)
+        .await
+        .expect("took more than 10 s")
+        .unwrap();
+    println!(
+        "stopped with 2,000 open streams in {:?}",
+        stopping.elapsed()
+    );
+    let mut farewells = 0;
+    for stream in &mut streams {
+        if let Some(last) = stream.next().await {
+            assert!(last["result"].is_object(), "{last}");
+            farewells += 1;
+        }
+    }
+    assert_eq!(farewells, 1000, "every listen stream ends with its result");
+    assert_eq!(registry.listening(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stops_reading_delays_no_other() {
+    let (registry, server) = server();
+    let listening = Listening::start(&server, Options::default()).await;
+    let client = listening.client();
+
+    // A call whose answer is far larger than any socket buffer, never read.
+    let huge = Tool::new("huge", json!({ "type": "object" }), |_| async {
+        Ok(ToolResult::text("x".repeat(16 * 1024 * 1024)))
+    });
+    registry.add_tool(huge.unwrap());
+    let mut deaf = TcpStream::connect(listening.address).await.unwrap();
+    let request = client.stateless("tools/call", json!({ "name": "huge" }));
+    deaf.write_all(&raw(&request).await).await.unwrap();
+
+    let mut streams = listeners(&listening, 10).await;
+    for n in 0..3 {
+        registry.add_tool(tool(&format!("new{n}"), ""));
+        for stream in &mut streams {
+            hears(stream).await;
+        }
+        assert_eq!(client.ask("tools/list", json!({})).await.status, 200);
+    }
+    // A session whose stream is never read: notices pile up nowhere, and its owner alone waits.
+    let session = client.begin().await;
+    let unread = client.open(client.get(&session)).await;
+    for n in 0..50 {
+        registry.commit(wayleave_mcp::Batch::new().add_tool(tool(&format!("more{n}"), "")));
+        registry
+            .settled(registry.revision(), Duration::from_millis(50))
+            .await;
+    }
+    for stream in &mut streams {
+        hears(stream).await;
+    }
+    drop((deaf, unread));
+}
+
+/// The bytes of a request, for a connection that will not behave.
+async fn raw(request: &http::Request<Full<bytes::Bytes>>) -> Vec<u8> {
+    let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+    for (name, value) in request.headers() {
+        bytes.extend(format!("{name}: {}\r\n", value.to_str().unwrap()).into_bytes());
+    }
+    let body = request.body().clone().collect().await.unwrap().to_bytes();
+    bytes.extend(format!("content-length: {}\r\n\r\n", body.len()).into_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+#[tokio::test]
+async fn calls_in_flight_finish_while_stopping_and_listeners_end_first() {
+    let (registry, server) = server();
+    let listening = Listening::start(&server, Options::default()).await;
+    let client = listening.client();
+    let slow = puppet("slow");
+    registry.add_tool(slow.tool);
+    let session = client.begin().await;
+    let mut stream = client.listen().await;
+    let calls = [
+        client.stateless("tools/call", json!({ "name": "slow" })),
+        client.in_session(&session, "tools/call", &json!({ "name": "slow" })),
+    ]
+    .map(|request| {
+        let client = client.clone();
+        tokio::spawn(async move { client.send(request).await })
+    });
+    slow.running.notified().await;
+    slow.running.notified().await;
+    listening.stop.cancel();
+    let last = stream.next().await.unwrap();
+    assert!(last["result"].is_object(), "{last}");
+    slow.go_on.notify_waiters();
+    for call in calls {
+        assert_eq!(text(&call.await.unwrap().result()), "finished");
+    }
+    timeout(Duration::from_secs(10), listening.done)
+        .await
+        .unwrap()
+        .unwrap();
+    let again = TcpStream::connect(listening.address).await;
+    assert!(again.is_err(), "no longer listening");
+}
+
+#[tokio::test]
+async fn a_stateless_client_that_hangs_up_has_its_handler_dropped() {
+    let (registry, server) = server();
+    let listening = Listening::start(&server, Options::default()).await;
+    let endless = puppet("endless");
+    registry.add_tool(endless.tool);
+    let client = listening.client();
+    let request = client.stateless("tools/call", json!({ "name": "endless" }));
+    let mut stream = TcpStream::connect(listening.address).await.unwrap();
+    stream.write_all(&raw(&request).await).await.unwrap();
+    endless.running.notified().await;
+    drop(stream);
+    timeout(LOST, endless.ended.notified())
+        .await
+        .expect("still running");
+}
+
+/// Gives callers no view to share, so that they are served the long way.
+struct Viewless;
+
+impl Authenticate for Viewless {
+    fn authenticate<'r>(
+        &'r self,
+        _: &'r http::request::Parts,
+    ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        Box::pin(std::future::ready(Ok(Arc::new(Caller::new("x")))))
+    }
+}
+
+#[tokio::test]
+async fn the_cached_list_says_what_the_full_path_says() {
+    let (registry, server) = server();
+    registry.add_tool(
+        tool("b", "")
+            .describe("quotes \" and \u{1F980}")
+            .titled("B"),
+    );
+    registry.add_tool(tool("a", "").behaving(wayleave_mcp::Behaviour::READ));
+    let viewless = Options {
+        authenticate: Arc::new(Viewless),
+        ..Options::default()
+    };
+    let cached = Listening::start(&server, Options::default()).await.client();
+    let full = Listening::start(&server, viewless).await.client();
+    for _ in 0..2 {
+        let ours = cached.ask("tools/list", json!({})).await.json();
+        let theirs = full.ask("tools/list", json!({})).await.json();
+        assert_eq!(ours, theirs);
+        let (one, other) = (cached.begin().await, full.begin().await);
+        let ours = cached
+            .send(cached.in_session(&one, "tools/list", &json!({})))
+            .await
+            .json();
+        let theirs = full
+            .send(full.in_session(&other, "tools/list", &json!({})))
+            .await
+            .json();
+        assert_eq!(ours, theirs);
+        registry.add_tool(tool("c", ""));
+    }
+    let strange_id = json!({ "jsonrpc": "2.0", "id": "\u{e9}\"", "method": "tools/list",
+                             "params": { "_meta": support::meta() } });
+    let request = cached
+        .request(Method::POST)
+        .header("mcp-protocol-version", support::STATELESS)
+        .header("mcp-method", "tools/list")
+        .body(Full::new(strange_id.to_string().into()));
+    assert_eq!(cached.send(request.unwrap()).await.json()["id"], "\u{e9}\"");
+}
+
+#[tokio::test]
+async fn http_2_is_served_on_the_same_port() {
+    let (registry, server) = server();
+    registry.add_tool(tool("ok", ""));
+    let listening = Listening::start(&server, Options::default()).await;
+    let stream = TcpStream::connect(listening.address).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(
+        hyper_util::rt::TokioExecutor::new(),
+        hyper_util::rt::TokioIo::new(stream),
+    )
+    .await
+    .unwrap();
+    tokio::spawn(connection);
+    let mut request = listening.client().stateless("tools/list", json!({}));
+    *request.uri_mut() = format!("http://{}/mcp", listening.address).parse().unwrap();
+    request.headers_mut().remove("host");
+    let body = sender
+        .send_request(request)
+        .await
+        .unwrap()
+        .into_body()
+        .collect()
+        .await
+        .unwrap();
+    let reply: Value = serde_json::from_slice(&body.to_bytes()).unwrap();
+    assert_eq!(reply["result"]["tools"][0]["name"], "ok");
+}

@@ -25,7 +25,7 @@ pub(crate) fn refuse(method: &str, params: Option<&Value>, era: Era) -> RpcError
         ("tools/list" | "prompts/list" | "resources/list" | "resources/templates/list", _) => {
             parse_error::<PaginatedRequestParams>(params)
         }
-        ("initialize", _) => parse_error::<InitializeRequestParams>(params),
+        ("initialize", Era::Session) => parse_error::<InitializeRequestParams>(params),
         ("resources/subscribe", Era::Session) => parse_error::<SubscribeRequestParams>(params),
         ("resources/unsubscribe", Era::Session) => parse_error::<UnsubscribeRequestParams>(params),
         ("logging/setLevel", Era::Session) => parse_error::<LevelParams>(params),

@@ -49,12 +49,13 @@ pub(crate) fn looks_like_list(message: &[u8]) -> bool {
 }
 
 /// The answer to `message`, if it is a plain first-page `tools/list` of `era`, or a list with a
-/// cursor that is none.
+/// cursor that is none. `named` is the method its headers name, where there are headers.
 pub(crate) fn answer(
     shared: &Shared,
     caller: &Caller,
     message: &[u8],
     era: Era,
+    named: Option<&str>,
 ) -> Option<Vec<u8>> {
     let request: Request<'_> = serde_json::from_slice(message).ok()?;
     let plain_id = matches!(
@@ -63,7 +64,10 @@ pub(crate) fn answer(
     );
     let params = request.params.as_ref();
     let meta = params.and_then(|params| params.meta.as_ref());
-    let plain = plain_id && request.jsonrpc == "2.0" && request.method.ends_with("/list");
+    let plain = plain_id
+        && request.jsonrpc == "2.0"
+        && request.method.ends_with("/list")
+        && named.is_none_or(|named| named == request.method);
     let of_era = match era {
         Era::Session => meta.is_none_or(|meta| meta.version.is_none()),
         Era::Stateless => meta.is_some_and(|meta| {

@@ -210,7 +210,7 @@ where
         if let Some(era) = self.era
             && quick::looks_like_list(&line)
             && self.has_room()
-            && let Some(answer) = quick::answer(&self.shared, &self.caller, &line, era)
+            && let Some(answer) = quick::answer(&self.shared, &self.caller, &line, era, None)
         {
             self.aside(answer);
             self.reuse(line);

@@ -169,7 +169,8 @@ impl Gate {
         if json
             && quick::looks_like_list(&message)
             && self.plain(&parts.headers, era).await
-            && let Some(answer) = quick::answer(&self.shared, &caller, &message, era)
+            && let named = text(&parts.headers, METHOD)
+            && let Some(answer) = quick::answer(&self.shared, &caller, &message, era, named)
         {
             return Ok(reply::json(StatusCode::OK, answer));
         }
@@ -294,9 +295,7 @@ impl Gate {
         let version = text(headers, PROTOCOL_VERSION);
         accepts
             && match era {
-                Era::Stateless => {
-                    text(headers, METHOD).is_some_and(|method| method.ends_with("/list"))
-                }
+                Era::Stateless => text(headers, METHOD).is_some(),
                 Era::Session => {
                     version.is_none_or(|version| SESSION_VERSIONS.contains(&version))
                         && !headers.contains_key(METHOD)

@@ -16,6 +16,7 @@ pub mod ontology;
 pub mod parse;
 pub mod print;
 pub mod problem;
+pub mod propose;
 pub mod ratify;
 pub mod schema;
 pub mod sensitive;

@@ -1,0 +1,173 @@
+//! Proposing a mapping: a catalogue in, a draft for a human out.
+//!
+//! Pure and deterministic: the same catalogue gives the same bytes. A draft serves nothing; it
+//! is text that a person edits and ratifies. What a person should weigh carries a comment
+//! saying why it was guessed. Words found in the store appear only inside comments, where they
+//! cannot become part of the document.
+
+mod choose;
+mod comment;
+mod draft;
+mod guess;
+mod merge;
+mod naming;
+mod relate;
+mod render;
+mod seen;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde::Serialize;
+
+pub use merge::{Change, Merge, MergeError, repropose};
+
+use crate::catalogue::Catalogue;
+use crate::definitions::MAX_BYTES;
+use crate::sensitive;
+
+/// What a draft is to be called, and what it is read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposeOptions {
+    /// The dataset's name.
+    pub dataset: String,
+    /// Its title for people.
+    pub title: Option<String>,
+    /// The id of its connection.
+    pub connection: String,
+    /// The connection's label for people.
+    pub label: Option<String>,
+    /// The declared source the connection reads.
+    pub source: String,
+}
+
+impl ProposeOptions {
+    /// A dataset named after its one source: source `crm_eu` gives dataset `crm-eu`.
+    pub fn for_source(source: &str) -> Self {
+        Self {
+            dataset: naming::dataset(source),
+            title: None,
+            connection: source.to_owned(),
+            label: None,
+            source: source.to_owned(),
+        }
+    }
+}
+
+/// A proposed mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// The draft, as TOML.
+    pub text: String,
+    /// What of the source is not in it, and why.
+    pub left_out: Vec<LeftOut>,
+    /// What the human should know of the draft as a whole.
+    pub notes: Vec<Note>,
+}
+
+/// A table, or a column of one, that a draft leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// The table, exactly as the store has it.
+    pub table: String,
+    /// The column; `None` where the whole table is left out.
+    pub column: Option<String>,
+    /// Why.
+    pub reason: Why,
+}
+
+/// Why something is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The column's name says its values are secret.
+    Secret(sensitive::Reason),
+    /// The column holds bytes, and no datatype does.
+    Bytes,
+    /// The column is an index the store made for itself.
+    SearchIndex,
+    /// A mapping cannot hold the name: it is too long, or has characters nobody can see.
+    Unnameable,
+    /// Nothing tells one record of the table from another.
+    NoKey,
+    /// A column of the table's key is left out.
+    KeyLeftOut {
+        /// That column.
+        column: String,
+    },
+    /// No column of the table is left.
+    NoFields,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Secret(reason) => reason.fmt(f),
+            Self::Bytes => f.write_str("holds bytes, and no datatype does"),
+            Self::SearchIndex => f.write_str("is an index the store keeps for itself"),
+            Self::Unnameable => f.write_str("has a name that a mapping cannot hold"),
+            Self::NoKey => f.write_str("has no primary key and no unique columns without NULL"),
+            Self::KeyLeftOut { column } => {
+                write!(
+                    f,
+                    "is identified by {}, which is left out",
+                    comment::name(column)
+                )
+            }
+            Self::NoFields => f.write_str("has no column that can be served"),
+        }
+    }
+}
+
+/// Something to know of a draft as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Note {
+    /// Not one table can be served as it stands, so the draft does not check yet.
+    NoStreams,
+    /// The draft is larger than a mapping may be.
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The most a mapping may have.
+        most: usize,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoStreams => f.write_str(
+                "no table has a key that can be served; choose one in a block that is commented out",
+            ),
+            Self::TooLarge { bytes, most } => write!(
+                f,
+                "the draft has {bytes} bytes and a mapping may have {most}; remove streams, or split it"
+            ),
+        }
+    }
+}
+
+/// Writes a draft over a catalogue.
+pub fn propose(catalogue: &Catalogue, options: &ProposeOptions) -> Proposal {
+    let draft = choose::draft(catalogue, &naming::Given::default());
+    let text = render::document(&draft, catalogue, options);
+    let mut notes = Vec::new();
+    if !draft.streams.iter().any(draft::Stream::is_served) {
+        notes.push(Note::NoStreams);
+    }
+    notes.extend(size_note(&text));
+    Proposal {
+        text,
+        left_out: draft.left_out,
+        notes,
+    }
+}
+
+fn size_note(text: &str) -> Option<Note> {
+    (text.len() > MAX_BYTES).then_some(Note::TooLarge {
+        bytes: text.len(),
+        most: MAX_BYTES,
+    })
+}

@@ -1,0 +1,292 @@
+//! Choosing what of each table a draft shows: key, fields, the parts they play.
+
+use super::comment;
+use super::draft::{Draft, Entry, Field, Stream};
+use super::guess::{self, Candidate};
+use super::naming::{self, Given};
+use super::relate;
+use super::{LeftOut, Why};
+use crate::catalogue::{Catalogue, Column, Table, TableKind};
+use crate::definitions::MAX_IDENTIFIER;
+use crate::mapping::SourceKind;
+use crate::sensitive;
+
+/// The most sets of `unique`.
+const MOST_UNIQUE: usize = 16;
+/// The most values of `one_of`.
+const MOST_VALUES: usize = 1000;
+
+/// The draft of a catalogue, with the names already given.
+pub(super) fn draft(catalogue: &Catalogue, given: &Given) -> Draft {
+    let names = naming::streams(&catalogue.tables, given);
+    let types = naming::types(&catalogue.tables);
+    let mut draft = Draft {
+        streams: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for ((table, name), type_name) in catalogue.tables.iter().zip(names).zip(types) {
+        if !is_writable(&table.name) {
+            draft.left_out.push(table_left_out(table, Why::Unnameable));
+            continue;
+        }
+        let stream = stream(catalogue.kind, table, name, type_name, given);
+        for entry in &stream.fields {
+            if let Entry::LeftOut { column, why } = entry {
+                let column = Some(column.clone());
+                let table = table.name.clone();
+                draft.left_out.push(LeftOut {
+                    table,
+                    column,
+                    reason: why.clone(),
+                });
+            }
+        }
+        if let Some(why) = &stream.unserved {
+            draft.left_out.push(table_left_out(table, why.clone()));
+        }
+        draft.streams.push(stream);
+    }
+    relate::relate(&mut draft, catalogue, given);
+    draft
+}
+
+fn table_left_out(table: &Table, reason: Why) -> LeftOut {
+    LeftOut {
+        table: table.name.clone(),
+        column: None,
+        reason,
+    }
+}
+
+fn stream(
+    kind: SourceKind,
+    table: &Table,
+    name: String,
+    type_name: String,
+    given: &Given,
+) -> Stream {
+    let names = naming::fields(table, given);
+    let fields: Vec<Entry> = table
+        .columns
+        .iter()
+        .zip(names)
+        .map(|(column, name)| entry(kind, column, name))
+        .collect();
+    let mut stream = Stream {
+        name,
+        type_name,
+        table: table.name.clone(),
+        unserved: None,
+        key: Vec::new(),
+        key_note: None,
+        title: None,
+        event_time: None,
+        updated: None,
+        deleted: None,
+        search: Vec::new(),
+        unique: Vec::new(),
+        fields,
+        relations: Vec::new(),
+        unrelated: Vec::new(),
+        remark: table.comment.clone(),
+    };
+    choose_key(&mut stream, table);
+    choose_parts(&mut stream, table);
+    stream.unique = table
+        .unique
+        .iter()
+        .filter_map(|columns| key_fields(&stream, columns))
+        .filter(|set| *set != stream.key)
+        .take(MOST_UNIQUE)
+        .collect();
+    stream
+}
+
+fn entry(kind: SourceKind, column: &Column, name: String) -> Entry {
+    let left_out = |why| Entry::LeftOut {
+        column: column.name.clone(),
+        why,
+    };
+    if !is_writable(&column.name) {
+        return left_out(Why::Unnameable);
+    }
+    if let Some(reason) = sensitive::looks_secret(&column.name) {
+        return left_out(Why::Secret(reason));
+    }
+    if let Some(why) = unserved_type(kind, &column.native_type) {
+        return left_out(why);
+    }
+    let one_of = listed(column);
+    Entry::Field(Field {
+        name,
+        column: column.name.clone(),
+        datatype: column.datatype,
+        required: !column.nullable,
+        many: column.many,
+        generated: column.generated,
+        // A closed list says more than a length.
+        max_length: column
+            .max_length
+            .filter(|_| one_of.is_empty() && column.datatype.is_text()),
+        one_of,
+        remark: column.comment.clone(),
+    })
+}
+
+/// The closed list, where a mapping can hold every value of it.
+fn listed(column: &Column) -> Vec<String> {
+    let fit = |value: &String| {
+        !value.chars().any(char::is_control)
+            && sensitive::first_hidden(value).is_none()
+            && !sensitive::looks_like_dsn(value)
+    };
+    let all = &column.one_of;
+    let whole = column.datatype.is_text() && all.len() <= MOST_VALUES && all.iter().all(fit);
+    if whole { all.clone() } else { Vec::new() }
+}
+
+/// Why a column of that type cannot be served, if so.
+fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> {
+    let native = native_type.to_ascii_lowercase();
+    let name = native.split(['(', ' ', '[']).next().unwrap_or_default();
+    let shapes = [
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "geometrycollection",
+    ];
+    match name {
+        "tsvector" => Some(Why::SearchIndex),
+        "bytea" | "binary" | "varbinary" => Some(Why::Bytes),
+        _ if name.ends_with("blob") => Some(Why::Bytes),
+        _ if kind == SourceKind::Mysql && shapes.iter().any(|it| name.ends_with(it)) => {
+            Some(Why::Bytes)
+        }
+        _ => None,
+    }
+}
+
+/// The fields of some columns, where all of them can be part of a key.
+fn key_fields(stream: &Stream, columns: &[String]) -> Option<Vec<String>> {
+    columns
+        .iter()
+        .map(|column| stream.field_of(column))
+        .map(|field| field.filter(|it| it.datatype.can_be_key() && !it.many))
+        .map(|field| field.map(|it| it.name.clone()))
+        .collect()
+}
+
+/// The primary key, else the first unique columns that are never NULL.
+fn choose_key(stream: &mut Stream, table: &Table) {
+    if !stream.fields.iter().any(|it| matches!(it, Entry::Field(_))) {
+        stream.unserved = Some(Why::NoFields);
+        return;
+    }
+    let never_null = |columns: &&Vec<String>| {
+        columns
+            .iter()
+            .all(|it| table.column(it).is_some_and(|it| !it.nullable))
+    };
+    if let Some(key) = key_fields(stream, &table.primary_key).filter(|it| !it.is_empty()) {
+        let nullable = table
+            .primary_key
+            .iter()
+            .filter(|it| !never_null(&&vec![(*it).clone()]));
+        let nullable: Vec<&str> = nullable.map(String::as_str).collect();
+        if !nullable.is_empty() {
+            let names = comment::names(nullable);
+            stream.key_note = Some(format!(
+                "the store lets {names} be NULL, and such a record cannot be served"
+            ));
+        }
+        stream.key = key;
+        return;
+    }
+    let mut unique = table.unique.iter().filter(never_null);
+    if let Some(key) = unique.find_map(|it| key_fields(stream, it)) {
+        stream.key = key;
+        stream.key_note =
+            Some("there is no primary key: these are unique and never NULL".to_owned());
+        return;
+    }
+    let missing = table
+        .primary_key
+        .iter()
+        .find(|it| stream.field_of(it).is_none());
+    stream.unserved = Some(match missing {
+        Some(column) => Why::KeyLeftOut {
+            column: column.clone(),
+        },
+        None => Why::NoKey,
+    });
+    stream.key = likely_key(stream, table);
+}
+
+/// What a person would call the key of a table that declares none, such as a view.
+fn likely_key(stream: &Stream, table: &Table) -> Vec<String> {
+    let mut words = naming::words(&table.name);
+    if let Some(last) = words.last_mut() {
+        *last = naming::singular(last);
+    }
+    words.push("id".to_owned());
+    let own = words.join("_");
+    let fields = || {
+        table
+            .columns
+            .iter()
+            .filter_map(|it| stream.field_of(&it.name))
+    };
+    let named = |name: &str| fields().find(|it| naming::snake(&it.column) == name);
+    let ending = || fields().find(|it| naming::snake(&it.column).ends_with("_id"));
+    let found = named("id").or_else(|| named(&own)).or_else(ending);
+    found
+        .filter(|it| it.datatype.can_be_key() && !it.many)
+        .map(|it| it.name.clone())
+        .into_iter()
+        .collect()
+}
+
+fn choose_parts(stream: &mut Stream, table: &Table) {
+    let refers = |name: &String| {
+        table
+            .foreign_keys
+            .iter()
+            .any(|key| key.columns.contains(name))
+    };
+    let candidates: Vec<Candidate<'_>> = table
+        .columns
+        .iter()
+        .filter_map(|column| {
+            let field = stream.field_of(&column.name)?;
+            Some(Candidate {
+                column,
+                field: &field.name,
+                refers: refers(&column.name),
+                in_key: stream.key.contains(&field.name),
+            })
+        })
+        .collect();
+    let title = guess::title(table, &candidates);
+    let event_time = guess::event_time(&candidates);
+    let updated = guess::updated(&candidates);
+    // A view over living rows has no dead ones to mark.
+    let deleted = (table.kind == TableKind::Table)
+        .then(|| guess::deleted(&candidates))
+        .flatten();
+    let search = guess::search(&candidates);
+    stream.title = title;
+    stream.event_time = event_time;
+    stream.updated = updated;
+    stream.deleted = deleted;
+    stream.search = search;
+}
+
+/// Whether a mapping can hold the name of a table or column.
+pub(super) fn is_writable(name: &str) -> bool {
+    !name.trim().is_empty()
+        && name.chars().count() <= MAX_IDENTIFIER
+        && !name.chars().any(char::is_control)
+        && sensitive::first_hidden(name).is_none()
+        && !sensitive::looks_like_dsn(name)
+}

@@ -1,0 +1,42 @@
+//! Words of the store inside our comments.
+//!
+//! A comment ends at the end of its line, so a name or remark with a line break in it could
+//! write the next line of the document. Nothing reaches a comment but through here.
+
+use crate::sensitive;
+
+/// The most characters of a store's remark that are shown.
+const LONGEST: usize = 200;
+
+/// Words of the store on one line, with nothing hidden and nothing that looks like a login.
+pub(super) fn words(text: &str) -> String {
+    let plain = |c: char| {
+        if c.is_control() || sensitive::is_hidden(c) {
+            ' '
+        } else {
+            c
+        }
+    };
+    let one_line: String = text.chars().map(plain).collect();
+    let one_line = one_line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = sensitive::redact(&one_line);
+    let mut short: String = shown.chars().take(LONGEST).collect();
+    if short.len() < shown.len() {
+        short.push('…');
+    }
+    if sensitive::dsn_places(&short).is_empty() {
+        short
+    } else {
+        sensitive::WITHHELD.to_owned()
+    }
+}
+
+/// A name of the store, in backticks.
+pub(super) fn name(name: &str) -> String {
+    format!("`{}`", words(name).replace('`', "'"))
+}
+
+/// Several names of the store.
+pub(super) fn names<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
+    all.into_iter().map(name).collect::<Vec<_>>().join(", ")
+}

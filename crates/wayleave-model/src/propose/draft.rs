@@ -1,0 +1,90 @@
+//! A draft before it is text.
+
+use super::{LeftOut, Why};
+use crate::mapping::Datatype;
+
+/// Everything a draft says of a catalogue.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    /// One for each table that can be named, in the catalogue's order.
+    pub(super) streams: Vec<Stream>,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// A table as a stream.
+#[derive(Debug, Clone)]
+pub(super) struct Stream {
+    pub(super) name: String,
+    pub(super) type_name: String,
+    pub(super) table: String,
+    /// Why it can only be shown commented out, if so.
+    pub(super) unserved: Option<Why>,
+    pub(super) key: Vec<String>,
+    /// What to weigh about the key.
+    pub(super) key_note: Option<String>,
+    pub(super) title: Option<String>,
+    pub(super) event_time: Option<Guess>,
+    pub(super) updated: Option<Guess>,
+    pub(super) deleted: Option<Guess>,
+    pub(super) search: Vec<String>,
+    pub(super) unique: Vec<Vec<String>>,
+    pub(super) fields: Vec<Entry>,
+    pub(super) relations: Vec<Relation>,
+    /// Foreign keys that cannot be relations: their columns, and why.
+    pub(super) unrelated: Vec<(Vec<String>, String)>,
+    /// The store's own words about the table.
+    pub(super) remark: Option<String>,
+}
+
+impl Stream {
+    /// Whether the draft would serve it once ratified.
+    pub(super) fn is_served(&self) -> bool {
+        self.unserved.is_none()
+    }
+
+    /// The field that reads a column.
+    pub(super) fn field_of(&self, column: &str) -> Option<&Field> {
+        self.fields.iter().find_map(|entry| match entry {
+            Entry::Field(field) if field.column == column => Some(field),
+            _ => None,
+        })
+    }
+}
+
+/// A field chosen by its name, and what to weigh about it.
+#[derive(Debug, Clone)]
+pub(super) struct Guess {
+    pub(super) field: String,
+    pub(super) note: &'static str,
+}
+
+/// A column: served, or left out in its place.
+#[derive(Debug, Clone)]
+pub(super) enum Entry {
+    Field(Field),
+    LeftOut { column: String, why: Why },
+}
+
+/// A column as a field.
+#[derive(Debug, Clone)]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) column: String,
+    pub(super) datatype: Datatype,
+    pub(super) required: bool,
+    pub(super) many: bool,
+    pub(super) generated: bool,
+    pub(super) one_of: Vec<String>,
+    pub(super) max_length: Option<u32>,
+    /// The store's own words about the column.
+    pub(super) remark: Option<String>,
+}
+
+/// A foreign key as a relation.
+#[derive(Debug, Clone)]
+pub(super) struct Relation {
+    pub(super) name: String,
+    pub(super) to: String,
+    /// Our columns and their fields.
+    pub(super) on: Vec<(String, String)>,
+}

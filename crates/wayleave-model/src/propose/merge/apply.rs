@@ -1,0 +1,153 @@
+//! Bringing the streams of a document up to date.
+
+use toml_edit::{Decor, DocumentMut, InlineTable, Item, Key, Table, Value};
+
+use super::mark::{self, CHANGED, GONE, NEW};
+use super::{Change, News, comment, text};
+use crate::propose::draft::Stream;
+use crate::propose::{render, seen};
+
+/// Marks what is gone or changed and adds what is new, in every stream there is.
+pub(super) fn to_streams(document: &mut DocumentMut, news: &News<'_>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let Some(Item::Table(streams)) = document.get_mut("streams") else {
+        return changes;
+    };
+    let read =
+        |(stream, item): (&str, &Item)| (stream.to_owned(), text(item, "table", stream).to_owned());
+    let all: Vec<(String, String)> = streams.iter().map(read).collect();
+    for (stream, table) in all {
+        if news.catalogue.table(&table).is_none() {
+            let words = format!("table {} is not there any more", comment::name(&table));
+            mark::put(streams, &stream, GONE, &words);
+            changes.push(Change::GoneTable { table, stream });
+            continue;
+        }
+        mark::take(streams, &stream, GONE);
+        if let Some(Item::Table(of)) = streams.get_mut(&stream) {
+            changes.extend(to_fields(of, &table, news));
+            if news.given.streams.get(&table) == Some(&stream) {
+                changes.extend(add_fields(of, &table, news));
+            }
+        }
+    }
+    changes
+}
+
+/// Marks the fields whose columns are gone or declared in another way.
+fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let Some(Item::Table(fields)) = stream.get_mut("fields") else {
+        return changes;
+    };
+    let read =
+        |(field, item): (&str, &Item)| (field.to_owned(), text(item, "column", field).to_owned());
+    let all: Vec<(String, String)> = fields.iter().map(read).collect();
+    for (field, column) in all {
+        let found = news
+            .catalogue
+            .table(table)
+            .and_then(|it| it.column(&column));
+        let table = table.to_owned();
+        let Some(found) = found else {
+            let words = format!("column {} is not there any more", comment::name(&column));
+            mark::put(fields, &field, GONE, &words);
+            changes.push(Change::GoneColumn {
+                table,
+                column,
+                field,
+            });
+            continue;
+        };
+        mark::take(fields, &field, GONE);
+        let is = seen::declared(found);
+        if let Some(was) = news.declared(&table, &column).filter(|was| **was != is) {
+            let words = format!("was {} and is {}", comment::name(was), comment::name(&is));
+            mark::put(fields, &field, CHANGED, &words);
+            changes.push(Change::Redeclared {
+                table,
+                column,
+                was: was.clone(),
+                is,
+            });
+        }
+    }
+    changes
+}
+
+/// Adds the columns the table has gained, and the relations that need them.
+fn add_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
+    let new = news.columns(table);
+    let Some(draft) = news.draft.streams.iter().find(|it| it.table == table) else {
+        return Vec::new();
+    };
+    let mut changes = Vec::new();
+    for column in &new {
+        let field = draft.field_of(column);
+        if let Some(field) = field {
+            insert(stream, "fields", &field.name, &render::field_value(field));
+        }
+        changes.push(Change::NewColumn {
+            table: table.to_owned(),
+            column: (*column).clone(),
+            field: field.map(|it| it.name.clone()),
+        });
+    }
+    add_relations(stream, draft, &new, news);
+    changes
+}
+
+fn add_relations(stream: &mut Table, draft: &Stream, new: &[&String], news: &News<'_>) {
+    for relation in &draft.relations {
+        let needs_new = relation.on.iter().any(|(ours, _)| new.contains(&ours));
+        if needs_new && news.holds(&relation.to, &relation.on) {
+            insert(
+                stream,
+                "relations",
+                &relation.name,
+                &render::relation_value(relation),
+            );
+        }
+    }
+}
+
+/// Adds an entry the way its neighbours are written: under a header of its own, or on one line.
+fn insert(stream: &mut Table, section: &str, name: &str, value: &str) {
+    let Ok(Value::InlineTable(value)) = value.parse::<Value>() else {
+        return;
+    };
+    let entries = stream
+        .entry(section)
+        .or_insert_with(|| Item::Table(Table::new()));
+    match entries {
+        Item::Table(entries) => {
+            let headed = !entries.is_empty()
+                && entries
+                    .iter()
+                    .all(|(_, it)| it.as_table().is_some_and(|it| !it.is_dotted()));
+            if headed {
+                entries.insert(name, Item::Table(under_header(value)));
+            } else {
+                let decor = Decor::new(format!("{NEW}\n"), " ");
+                let key = Key::new(name).with_leaf_decor(decor);
+                entries.insert_formatted(&key, Item::Value(Value::InlineTable(spaced(value))));
+            }
+        }
+        Item::Value(Value::InlineTable(entries)) => {
+            entries.insert(name, Value::InlineTable(value));
+        }
+        _ => {}
+    }
+}
+
+fn under_header(value: InlineTable) -> Table {
+    let mut table = value.into_table();
+    table.fmt();
+    table.decor_mut().set_prefix(format!("\n{NEW}\n"));
+    table
+}
+
+fn spaced(mut value: InlineTable) -> InlineTable {
+    value.decor_mut().set_prefix(" ");
+    value
+}

@@ -1,0 +1,132 @@
+//! Foreign keys as relations.
+
+use std::collections::BTreeMap;
+
+use super::comment;
+use super::draft::{Draft, Field, Relation};
+use super::naming::{self, Given, Taken};
+use crate::catalogue::{Catalogue, ForeignKey};
+use crate::names::NameKind;
+
+/// The most pairs of `on`.
+const MOST_PAIRS: usize = 16;
+
+/// Adds to each stream the relations its table's foreign keys make.
+pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
+    let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    for stream in &draft.streams {
+        let Some(table) = catalogue.table(&stream.table) else {
+            continue;
+        };
+        let mut taken = Taken::default();
+        for column in &table.columns {
+            taken.take(
+                stream
+                    .field_of(&column.name)
+                    .map_or(&column.name, |it| &it.name),
+            );
+        }
+        for name in given.relations.get(&stream.table).into_iter().flatten() {
+            taken.take(name);
+        }
+        let mut of_stream = Found::default();
+        for key in &table.foreign_keys {
+            match joined(draft, &stream.table, key) {
+                Ok((to, on)) => {
+                    let name = name(key, &mut taken);
+                    of_stream.relations.push(Relation { name, to, on });
+                }
+                Err(why) => of_stream.unrelated.push((key.columns.clone(), why)),
+            }
+        }
+        found.insert(stream.table.clone(), of_stream);
+    }
+    for stream in &mut draft.streams {
+        if let Some(found) = found.remove(&stream.table) {
+            stream.relations = found.relations;
+            stream.unrelated = found.unrelated;
+        }
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    relations: Vec<Relation>,
+    unrelated: Vec<(Vec<String>, String)>,
+}
+
+type Joined = (String, Vec<(String, String)>);
+
+/// The target stream and the pairs of `on`, or why there can be none.
+fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String> {
+    let stream = |table: &str| draft.streams.iter().find(|it| it.table == table);
+    let target = stream(&key.to_table)
+        .filter(|it| it.is_served())
+        .ok_or_else(|| format!("{} is left out", comment::name(&key.to_table)))?;
+    if key.columns.len() > MOST_PAIRS {
+        return Err(format!("it has more than {MOST_PAIRS} columns"));
+    }
+    let mut on = Vec::new();
+    for (ours, theirs) in key.columns.iter().zip(&key.to_columns) {
+        let field = target.field_of(theirs).ok_or_else(|| {
+            format!(
+                "{} of {} is left out",
+                comment::name(theirs),
+                comment::name(&key.to_table)
+            )
+        })?;
+        let own = stream(table).and_then(|it| it.field_of(ours));
+        if !super::choose::is_writable(ours) || own.is_some_and(|own| !can_meet(own, field)) {
+            return Err(format!(
+                "{} and {} have different datatypes",
+                comment::name(ours),
+                comment::name(theirs)
+            ));
+        }
+        on.push((ours.clone(), field.name.clone()));
+    }
+    Ok((target.name.clone(), on))
+}
+
+/// Whether values of the two can be equal.
+fn can_meet(a: &Field, b: &Field) -> bool {
+    let comparable = |it: &Field| !it.many && it.datatype != crate::mapping::Datatype::Json;
+    let (left, right) = (a.datatype, b.datatype);
+    comparable(a)
+        && comparable(b)
+        && (left == right
+            || (left.is_text() && right.is_text())
+            || (left.is_numeric() && right.is_numeric()))
+}
+
+/// A name for the edge: the column without its `_id`, or the column and whom it leads to.
+fn name(key: &ForeignKey, taken: &mut Taken) -> String {
+    let target: Vec<String> = naming::words(&key.to_table);
+    let mut one = target.clone();
+    if let Some(last) = one.last_mut() {
+        *last = naming::singular(last);
+    }
+    let one = one.join("_");
+    let wishes = match (key.columns.as_slice(), key.to_columns.as_slice()) {
+        ([column], [to_column]) => {
+            let column = naming::snake(column);
+            let bare = ["id".to_owned(), naming::snake(to_column), "code".to_owned()]
+                .iter()
+                .find_map(|end| column.strip_suffix(&format!("_{end}")).map(str::to_owned));
+            match bare {
+                Some(bare) => vec![bare.clone(), format!("{bare}_{one}")],
+                None => vec![format!("{column}_{one}"), one],
+            }
+        }
+        _ => vec![
+            one.clone(),
+            format!("{one}_by_{}", naming::snake(&key.columns.join(" "))),
+        ],
+    };
+    let fit = |wish: &&String| NameKind::Relation.accepts(wish) && taken.is_free(wish);
+    let wish = wishes.iter().find(fit).or(wishes.last());
+    let wish = wish
+        .filter(|it| NameKind::Relation.accepts(it))
+        .map_or("related", String::as_str);
+    taken.claim(NameKind::Relation, wish)
+}

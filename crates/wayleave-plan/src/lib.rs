@@ -1,0 +1,13 @@
+//! A request, a package and a ratified mapping become an [`AuthorizedPlan`], or a typed
+//! [`Refusal`](refusal::Refusal).
+//!
+//! Pure: no async, clock, file, environment or network. Only this crate can build an
+//! `AuthorizedPlan`, and only from a `Ratified<Mapping>` and a [`Package`](package::Package);
+//! stores take nothing else. No caller's text ever becomes an identifier: names are looked up
+//! in the mapping, and what the plan carries are the mapping's own tables and columns.
+
+pub mod package;
+pub mod plan;
+pub mod value;
+
+pub use plan::AuthorizedPlan;

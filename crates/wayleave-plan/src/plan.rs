@@ -1,0 +1,232 @@
+//! What a store is asked to read. Every name in it is the ratified mapping's own.
+//!
+//! Fields are private: a plan is built by this crate's `authorize` functions alone, and a store
+//! reads it through accessors.
+
+use wayleave_model::{
+    digest::Digest,
+    mapping::{AggregateOp, Datatype, SourceKind},
+};
+
+use crate::value::Value;
+
+/// A read that policy has allowed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuthorizedPlan {
+    pub(crate) target: Target,
+    pub(crate) read: Read,
+}
+
+impl AuthorizedPlan {
+    /// Where to read.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// What to read.
+    pub fn read(&self) -> &Read {
+        &self.read
+    }
+}
+
+/// Where a plan reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The connection.
+    pub connection_id: String,
+    /// The operator's source the connection is bound to.
+    pub source: String,
+    /// The kind of store.
+    pub kind: SourceKind,
+    /// The schema, where the store has such a notion.
+    pub schema: Option<String>,
+    /// The table, exactly as the store has it.
+    pub table: String,
+    /// The digest of the mapping the plan was made from.
+    pub mapping: Digest,
+}
+
+/// A column and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Column {
+    /// Its name, exactly as the store has it.
+    pub name: String,
+    /// What it holds.
+    pub datatype: Datatype,
+    /// Whether it holds many values.
+    pub many: bool,
+}
+
+/// What to read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Read {
+    /// Rows in order.
+    Rows(Rows),
+    /// Groups and their measures.
+    Groups(Groups),
+    /// How many rows satisfy a predicate.
+    Count {
+        /// The predicate.
+        predicate: Predicate,
+        /// Exactly, or as the store's statistics say (only with [`Predicate::True`]).
+        exact: bool,
+    },
+}
+
+/// Rows in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    /// The columns to return, in this order.
+    pub columns: Vec<Column>,
+    /// Which rows.
+    pub predicate: Predicate,
+    /// The order. It ends with the key, so it is total.
+    pub order: Vec<OrderBy>,
+    /// Begin after the row with these values of the `order` columns.
+    pub after: Option<Vec<Value>>,
+    /// At most so many rows.
+    pub limit: u32,
+}
+
+/// One column of an order. NULLs come last in either direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderBy {
+    /// The column.
+    pub column: Column,
+    /// From the largest down.
+    pub descending: bool,
+    /// Whether the column may hold NULL (a key column never does).
+    pub nullable: bool,
+}
+
+/// Groups and their measures, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Groups {
+    /// What to group by; empty for one group of everything.
+    pub by: Vec<GroupKey>,
+    /// What to measure in each group.
+    pub measures: Vec<Measure>,
+    /// Which rows.
+    pub predicate: Predicate,
+    /// The order of groups: indexes into `by` then `measures`, made total by the group keys.
+    pub order: Vec<GroupOrder>,
+    /// At most so many groups.
+    pub limit: u32,
+}
+
+/// One part of a group's key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GroupKey {
+    /// A column's value; NULL is a group of its own.
+    Column(Column),
+    /// The calendar period a time falls in.
+    Period {
+        /// A date or datetime column.
+        column: Column,
+        /// How long a period is.
+        granularity: Granularity,
+        /// The IANA time zone whose calendar decides; dates ignore it.
+        time_zone: String,
+    },
+}
+
+/// The length of a calendar period. Weeks begin on Monday.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Granularity {
+    /// A minute.
+    Minute,
+    /// An hour.
+    Hour,
+    /// A day.
+    Day,
+    /// An ISO week.
+    Week,
+    /// A month.
+    Month,
+    /// A quarter.
+    Quarter,
+    /// A year.
+    Year,
+}
+
+/// One measure of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measure {
+    /// What is computed: `count`, `count_distinct`, `sum`, `avg`, `min` or `max`.
+    pub op: AggregateOp,
+    /// Over which column; `None` counts rows.
+    pub column: Option<Column>,
+}
+
+/// One key of the order of groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupOrder {
+    /// An index into `by` followed by `measures`.
+    pub index: usize,
+    /// From the largest down.
+    pub descending: bool,
+}
+
+/// Which rows. Two-valued: a comparison with NULL is false, and so is its opposite.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predicate {
+    /// Every row.
+    True,
+    /// No row.
+    False,
+    /// All of these.
+    And(Vec<Predicate>),
+    /// Any of these.
+    Or(Vec<Predicate>),
+    /// A comparison with one value of the column's datatype, never NULL.
+    Compare {
+        /// The column.
+        column: Column,
+        /// How.
+        comparison: Comparison,
+        /// With what.
+        value: Value,
+    },
+    /// Equal to one of these values, none of them NULL; `negated`: not NULL and equal to none.
+    In {
+        /// The column.
+        column: Column,
+        /// With what; never empty.
+        values: Vec<Value>,
+        /// Equal to none of them.
+        negated: bool,
+    },
+    /// A text column that holds, or begins with, this text: exact code points, no wildcards.
+    Like {
+        /// The column.
+        column: Column,
+        /// The text.
+        text: String,
+        /// Only at the beginning.
+        prefix: bool,
+    },
+    /// NULL or not.
+    IsNull {
+        /// The column.
+        column: Column,
+        /// Holds when the column is not NULL.
+        negated: bool,
+    },
+}
+
+/// How two values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Comparison {
+    /// Equal.
+    Eq,
+    /// Not equal (and not NULL).
+    Ne,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Gte,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Lte,
+}

@@ -1,0 +1,42 @@
+//! A value of a field, the same whichever store it came from.
+
+use serde_json::Value as Json;
+
+/// One value. Stores read into this, plans bind from it, results are written from it.
+///
+/// The canonical forms make answers of different stores byte-identical:
+///
+/// | datatype | held as | written as |
+/// | --- | --- | --- |
+/// | string, iri | `Text` | JSON string |
+/// | integer | `Integer` | JSON number within ±(2^53 − 1), beyond it a string |
+/// | decimal | `Decimal`, canonical: no exponent, no trailing zeros, `-0` is `0` | JSON string |
+/// | number | `Number`, finite | JSON number, shortest form that reads back |
+/// | boolean | `Boolean` | JSON boolean |
+/// | date | `Date`, days since 1970-01-01 | `"YYYY-MM-DD"` |
+/// | datetime | `Datetime`, microseconds since 1970-01-01T00:00:00Z | RFC 3339 in UTC, `Z`, fraction only when not zero, without trailing zeros |
+/// | json | `Json` | JSON, object keys sorted |
+/// | many | `List` | JSON array |
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// No value.
+    Null,
+    /// Text, compared by code point.
+    Text(String),
+    /// A whole number.
+    Integer(i128),
+    /// An exact decimal in canonical form.
+    Decimal(String),
+    /// A finite floating-point number.
+    Number(f64),
+    /// True or false.
+    Boolean(bool),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    Datetime(i64),
+    /// Any JSON.
+    Json(Json),
+    /// Several values.
+    List(Vec<Value>),
+}

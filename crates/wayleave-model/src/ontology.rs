@@ -209,7 +209,9 @@ impl Ontology {
     pub fn enforce(&self, mapping: &Mapping) -> Vec<Problem> {
         let mut problems = Vec::new();
         for stream in &mapping.streams {
-            if self.entity_type(&stream.type_name).is_none() {
+            // A type that is not a name has been reported as that.
+            let readable = NameKind::Type.accepts(&stream.type_name);
+            if readable && self.entity_type(&stream.type_name).is_none() {
                 let path = format!("streams.{}.type", stream.name);
                 problems.push(self.undeclared(&stream.type_name).path(path));
             }

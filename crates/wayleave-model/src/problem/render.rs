@@ -1,9 +1,11 @@
 //! Problems as text with an excerpt of the document.
 
+use std::ops::Range;
+
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use super::{Problem, Severity};
+use super::{Problem, ProblemCode, Severity};
 use crate::sensitive;
 
 /// How the text is to look.
@@ -20,7 +22,7 @@ pub enum Style {
 /// The excerpt is taken from a copy of the source in which anything that looks like a
 /// credential is blotted out, so a password pasted into a document is not printed back.
 pub fn render(problems: &[Problem], file_name: &str, source: &str, style: Style) -> String {
-    let blotted = sensitive::blot(source);
+    let blotted = blotted(problems, source);
     let renderer = match style {
         Style::Plain => Renderer::plain(),
         Style::Colour => Renderer::styled(),
@@ -35,6 +37,16 @@ pub fn render(problems: &[Problem], file_name: &str, source: &str, style: Style)
     text
 }
 
+/// The source without its secrets: those that can be seen in the text, and those that were only
+/// found once it was read, such as one written with escapes.
+fn blotted(problems: &[Problem], source: &str) -> String {
+    let found = problems
+        .iter()
+        .filter(|problem| problem.code == ProblemCode::ConnectionString)
+        .filter_map(|problem| problem.span.clone());
+    sensitive::blot(source, found)
+}
+
 fn group<'a>(problem: &'a Problem, file_name: &'a str, source: &'a str) -> Group<'a> {
     let level = match problem.code.severity() {
         Severity::Error => Level::ERROR,
@@ -45,12 +57,12 @@ fn group<'a>(problem: &'a Problem, file_name: &'a str, source: &'a str) -> Group
         .id(problem.code.as_str());
     let mut group = match &problem.span {
         Some(span) if !source.is_empty() => {
-            let start = floor(source, span.start);
-            let end = floor(source, span.end).max(start);
+            let excerpt = Excerpt::around(source, span);
             title.element(
-                Snippet::source(source)
+                Snippet::source(excerpt.text)
                     .path(file_name)
-                    .annotation(AnnotationKind::Primary.span(start..end)),
+                    .line_start(excerpt.line)
+                    .annotation(AnnotationKind::Primary.span(excerpt.span)),
             )
         }
         _ => title.element(Origin::path(file_name)),
@@ -59,6 +71,32 @@ fn group<'a>(problem: &'a Problem, file_name: &'a str, source: &'a str) -> Group
         group = group.element(Level::HELP.message(hint));
     }
     group
+}
+
+/// The lines a span stands on. Only these are handed to the renderer, so that many problems in
+/// a large document cost no more than their own lines.
+struct Excerpt<'a> {
+    text: &'a str,
+    /// The number of its first line.
+    line: usize,
+    /// The span, counted from the excerpt's start.
+    span: Range<usize>,
+}
+
+impl<'a> Excerpt<'a> {
+    fn around(source: &'a str, span: &Range<usize>) -> Self {
+        let start = floor(source, span.start);
+        let end = floor(source, span.end).max(start);
+        let before = source.get(..start).unwrap_or("");
+        let from = before.rfind('\n').map_or(0, |at| at + 1);
+        let after = source.get(end..).unwrap_or("");
+        let to = end + after.find('\n').unwrap_or(after.len());
+        Self {
+            text: source.get(from..to).unwrap_or(""),
+            line: before.matches('\n').count() + 1,
+            span: start - from..end - from,
+        }
+    }
 }
 
 /// The nearest character boundary at or before a byte.

@@ -1,0 +1,497 @@
+//! Arbitrary valid mappings, and arbitrary changes of one.
+//!
+//! Both are drawn from a list of numbers, so that a failing case shrinks to few and small ones.
+
+use proptest::prelude::*;
+use wayleave_model::mapping::{
+    Action, AggregateOp, Capability, Connection, Dataset, Datatype, ExactNumber, Field, Join,
+    Mapping, Relation, Scalar, SourceKind, Spanned, Stream,
+};
+
+/// Choices, one number each; the simplest once the numbers run out.
+#[derive(Debug)]
+pub(crate) struct Choices(std::vec::IntoIter<u32>);
+
+impl Choices {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0.next().unwrap_or(0) as usize % bound.max(1)
+    }
+
+    fn yes(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    fn of<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.below(list.len())]
+    }
+
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.yes() { Some(make(self)) } else { None }
+    }
+}
+
+/// A list of choices.
+pub(crate) fn choices() -> impl Strategy<Value = Choices> {
+    prop::collection::vec(any::<u32>(), 0..300).prop_map(|numbers| Choices(numbers.into_iter()))
+}
+
+/// A valid mapping.
+pub(crate) fn mapping() -> impl Strategy<Value = Mapping> {
+    choices().prop_map(|mut choices| draw(&mut choices))
+}
+
+const PROSE: &[&str] = &[
+    "Plain words.",
+    "quotes \" and ' and ''' and \"\"\"",
+    "back\\slash \\u0041",
+    "two\nlines\n",
+    "\n leading and trailing \t",
+    "naïve 名前 👩\u{200d}💻",
+    "# not a comment",
+    "a\r\nb",
+];
+const LINES: &[&str] = &["A title", "\"quoted\"", "it's", "tab\\t", "[dataset]", "é"];
+const IDENTIFIERS: &[&str] = &[
+    "Order Details",
+    "select",
+    "weird\"name",
+    "名前",
+    "a.b",
+    "x'y",
+    "{}",
+];
+
+fn text(value: impl Into<String>) -> Spanned<String> {
+    Spanned::unplaced(value.into())
+}
+
+fn prose(choices: &mut Choices) -> Option<Spanned<String>> {
+    choices.maybe(|choices| text(*choices.of(PROSE)))
+}
+
+fn line(choices: &mut Choices) -> Option<Spanned<String>> {
+    choices.maybe(|choices| text(*choices.of(LINES)))
+}
+
+fn draw(choices: &mut Choices) -> Mapping {
+    let name = *choices.of(&["crm", "a", "my-data-2"]);
+    let kind = *choices.of(&[SourceKind::Postgres, SourceKind::Mysql, SourceKind::Sqlite]);
+    let dataset = Dataset {
+        name: text(name),
+        title: line(choices),
+        description: prose(choices),
+        kind: kind.into(),
+        schema: choices
+            .maybe(|choices| text(*choices.of(IDENTIFIERS)))
+            .filter(|_| kind.has_schemas()),
+        iri: text(match choices.below(3) {
+            0 => Dataset::default_iri(name),
+            1 => "https://example.org/crm#".to_owned(),
+            _ => "urn:x:".to_owned(),
+        }),
+    };
+    let connections = (0..=choices.below(3))
+        .map(|at| Connection {
+            id: text(format!("c{at}-eu")),
+            label: line(choices),
+            source: text(format!("source_{}", choices.below(3))),
+        })
+        .collect();
+    let mut streams: Vec<Stream> = (0..=choices.below(3))
+        .map(|at| stream(choices, at))
+        .collect();
+    relate(choices, &mut streams);
+    let capabilities = capabilities(choices, &streams);
+    Mapping {
+        dataset,
+        connections,
+        streams,
+        capabilities,
+    }
+}
+
+fn stream(choices: &mut Choices, at: usize) -> Stream {
+    let name = format!("{}{at}", choices.of(&["s", "people-", "order_items_"]));
+    let mut fields: Vec<Field> = (0..=choices.below(5))
+        .map(|at| field(choices, at))
+        .collect();
+    // A stream has a key, so there is always a field fit for one.
+    let kinds = [
+        Datatype::Integer,
+        Datatype::String,
+        Datatype::Date,
+        Datatype::Decimal,
+    ];
+    fields.push(Field::new(text("key_field"), (*choices.of(&kinds)).into()));
+    let fit = |fits: fn(&Field) -> bool| -> Vec<Spanned<String>> {
+        fields
+            .iter()
+            .filter(|field| fits(field))
+            .map(|field| field.name.clone())
+            .collect()
+    };
+    let one = |choices: &mut Choices, names: &[Spanned<String>]| {
+        choices
+            .maybe(|choices| choices.below(usize::MAX))
+            .and_then(|at| names.get(at % names.len().max(1)).cloned())
+    };
+    let keys = fit(|field| field.datatype.can_be_key() && !field.many.value);
+    let strings = fit(|field| field.datatype.value == Datatype::String);
+    let title = one(choices, &fit(Field::is_scalar));
+    let event_time = one(
+        choices,
+        &fit(|f| matches!(f.datatype.value, Datatype::Date | Datatype::Datetime) && !f.many.value),
+    );
+    let updated = one(
+        choices,
+        &fit(|f| {
+            matches!(f.datatype.value, Datatype::Datetime | Datatype::Integer) && !f.many.value
+        }),
+    );
+    let deleted = one(
+        choices,
+        &fit(|f| {
+            matches!(f.datatype.value, Datatype::Datetime | Datatype::Boolean) && !f.many.value
+        }),
+    );
+    let mut key = keys.clone();
+    key.rotate_left(choices.below(keys.len()));
+    key.truncate(1 + choices.below(2));
+    let unique = if choices.yes() {
+        vec![Spanned::unplaced(keys.clone())]
+    } else {
+        Vec::new()
+    };
+    Stream {
+        table: if choices.yes() {
+            text(format!("{} {at}", choices.of(IDENTIFIERS)))
+        } else {
+            text(&*name)
+        },
+        name: text(name),
+        type_name: text(*choices.of(&["Person", "org", "A-b_c"])),
+        key,
+        title,
+        event_time,
+        updated,
+        deleted,
+        search: if choices.yes() { strings } else { Vec::new() },
+        unique,
+        description: prose(choices),
+        fields,
+        relations: Vec::new(),
+    }
+}
+
+fn field(choices: &mut Choices, at: usize) -> Field {
+    let name = format!("{}{at}", choices.of(&["f", "fullName", "a_b_"]));
+    let datatype = *choices.of(Datatype::ALL);
+    let mut field = Field::new(text(&*name), datatype.into());
+    if choices.yes() {
+        field.column = text(format!("{} {at}", choices.of(IDENTIFIERS)));
+    }
+    if choices.yes() {
+        let prefix = *choices.of(&["https://example.org/other#", "own-"]);
+        field.predicate = text(format!("{prefix}{at}"));
+    }
+    field.description = prose(choices);
+    field.required = choices.yes().into();
+    field.generated = choices.yes().into();
+    field.many = choices.yes().into();
+    let scalar = field.is_scalar();
+    field.filter = (scalar && choices.yes()).into();
+    field.sort = (scalar && choices.yes()).into();
+    let mut ops = Field::default_aggregate(datatype, field.many.value);
+    ops.retain(|_| choices.yes());
+    field.aggregate = ops.into();
+    constrain(choices, &mut field);
+    field
+}
+
+fn number(text: &str) -> Spanned<ExactNumber> {
+    Spanned::unplaced(text.parse().unwrap())
+}
+
+fn constrain(choices: &mut Choices, field: &mut Field) {
+    match field.datatype.value {
+        Datatype::String => {
+            if choices.yes() {
+                let words = ["B-1234", "B-0001", "B-9999"];
+                let listed = words
+                    .iter()
+                    .take(choices.below(4))
+                    .map(|word| Spanned::unplaced(Scalar::Text((*word).to_owned())));
+                field.one_of = listed.collect::<Vec<_>>().into();
+            }
+            field.pattern = choices.maybe(|c| text(*c.of(&["^B-[0-9]{4}$", r"\d", "[\"']?"])));
+            field.min_length =
+                choices.maybe(|c| Spanned::unplaced(u32::try_from(c.below(6)).unwrap()));
+            field.max_length =
+                choices.maybe(|c| Spanned::unplaced(u32::try_from(6 + c.below(9)).unwrap()));
+        }
+        Datatype::Integer | Datatype::Decimal | Datatype::Number => {
+            let whole = field.datatype.value == Datatype::Integer;
+            let least = ["-7", "0", "-9223372036854775809"];
+            let greatest = [
+                "10",
+                "9223372036854775807",
+                "123456789012345678901234567890",
+            ];
+            let fractions = ["10.5", "10.000000000000000000000000001"];
+            field.min_value = choices.maybe(|c| number(*c.of(&least)));
+            field.max_value = choices.maybe(|c| match c.below(4) {
+                3 if !whole => number(fractions[0]),
+                2 if !whole => number(fractions[1]),
+                _ => number(*c.of(&greatest)),
+            });
+            if field.datatype.can_be_listed() && choices.yes() {
+                let values = if whole {
+                    ["0", "1", "10"]
+                } else {
+                    ["0", "0.1", "9.99"]
+                };
+                let listed =
+                    values.map(|value| Spanned::unplaced(Scalar::Number(value.parse().unwrap())));
+                field.one_of = listed.to_vec().into();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn relate(choices: &mut Choices, streams: &mut [Stream]) {
+    let targets: Vec<_> = streams
+        .iter()
+        .map(|stream| (stream.name.clone(), stream.key[0].clone()))
+        .collect();
+    for stream in streams {
+        for at in 0..choices.below(3) {
+            let (to, key) = choices.of(&targets).clone();
+            let name = format!("rel{at}");
+            let mut on = vec![Join {
+                column: text(format!("fk-{at} \"x\"")),
+                field: key,
+            }];
+            if choices.yes() {
+                on.push(Join {
+                    column: text("region-"),
+                    field: text("key_field"),
+                });
+            }
+            stream.relations.push(Relation {
+                to,
+                on,
+                type_name: if choices.yes() {
+                    text(Relation::default_type(&name))
+                } else {
+                    text("KNOWS")
+                },
+                description: prose(choices),
+                name: text(name),
+            });
+        }
+    }
+}
+
+fn capabilities(choices: &mut Choices, streams: &[Stream]) -> Vec<Capability> {
+    let mut all = Vec::new();
+    for at in 0..choices.below(4) {
+        let stream = choices.of(streams);
+        let action = *choices.of(Action::ALL);
+        let fields: Vec<_> = stream
+            .fields
+            .iter()
+            .filter(|field| !field.generated.value)
+            .filter(|field| match action {
+                Action::Create => field.required.value || choices.yes(),
+                Action::Update => !stream.key.contains(&field.name),
+                Action::Delete => false,
+            })
+            .map(|field| field.name.clone())
+            .collect();
+        if fields.is_empty() && action != Action::Delete {
+            continue;
+        }
+        all.push(Capability {
+            name: text(format!("act_{at}")),
+            stream: stream.name.clone(),
+            action: action.into(),
+            fields,
+            source: text("crm_rw"),
+            description: prose(choices),
+        });
+    }
+    all
+}
+
+/// Changes one thing of a mapping; what comes out differs and need not be valid.
+pub(crate) fn mutate(choices: &mut Choices, mapping: &Mapping) -> Mapping {
+    let mut mapped = mapping.clone();
+    let other = |value: &mut Spanned<String>| value.value.push('x');
+    let toggle = |value: &mut Option<Spanned<String>>| match value {
+        Some(value) => value.value.push('x'),
+        None => *value = Some(text("new")),
+    };
+    let dataset = &mut mapped.dataset;
+    match choices.below(12) {
+        0 => other(&mut dataset.name),
+        1 => toggle(&mut dataset.title),
+        2 => toggle(&mut dataset.description),
+        3 => {
+            let now = if dataset.kind.value == SourceKind::Rdf {
+                SourceKind::Files
+            } else {
+                SourceKind::Rdf
+            };
+            dataset.kind = now.into();
+        }
+        4 => toggle(&mut dataset.schema),
+        5 => other(&mut dataset.iri),
+        6 => {
+            let connection = mapped.connections.last_mut().unwrap();
+            match choices.below(3) {
+                0 => other(&mut connection.id),
+                1 => toggle(&mut connection.label),
+                _ => other(&mut connection.source),
+            }
+        }
+        7 => reorder_or_drop(choices, &mut mapped),
+        8 => mutate_capability(choices, &mut mapped),
+        9 => {
+            let at = choices.below(mapped.streams.len());
+            mutate_relation(choices, &mut mapped.streams[at]);
+        }
+        10 => {
+            let at = choices.below(mapped.streams.len());
+            mutate_stream(choices, &mut mapped.streams[at]);
+        }
+        _ => {
+            let at = choices.below(mapped.streams.len());
+            let fields = &mut mapped.streams[at].fields;
+            let at = choices.below(fields.len());
+            mutate_field(choices, &mut fields[at]);
+        }
+    }
+    mapped
+}
+
+fn reorder_or_drop(choices: &mut Choices, mapping: &mut Mapping) {
+    let stream = choices.below(mapping.streams.len());
+    match choices.below(6) {
+        0 if mapping.connections.len() > 1 => mapping.connections.reverse(),
+        1 if mapping.streams.len() > 1 => mapping.streams.reverse(),
+        2 if mapping.capabilities.len() > 1 => mapping.capabilities.reverse(),
+        3 if mapping.streams[stream].fields.len() > 1 => mapping.streams[stream].fields.reverse(),
+        4 if mapping.streams[stream].relations.len() > 1 => {
+            mapping.streams[stream].relations.reverse();
+        }
+        _ => drop(mapping.streams.pop()),
+    }
+}
+
+fn mutate_capability(choices: &mut Choices, mapping: &mut Mapping) {
+    let Some(capability) = mapping.capabilities.first_mut() else {
+        let made = Capability {
+            name: text("made"),
+            stream: text("s0"),
+            action: Action::Delete.into(),
+            fields: Vec::new(),
+            source: text("rw"),
+            description: None,
+        };
+        return mapping.capabilities.push(made);
+    };
+    match choices.below(6) {
+        0 => capability.name.value.push('x'),
+        1 => capability.stream.value.push('x'),
+        2 => {
+            let delete = capability.action.value == Action::Delete;
+            capability.action = if delete {
+                Action::Create
+            } else {
+                Action::Delete
+            }
+            .into();
+        }
+        3 => capability.fields.push(text("more")),
+        4 => capability.source.value.push('x'),
+        _ => capability.description = Some(text("another description")),
+    }
+}
+
+fn mutate_relation(choices: &mut Choices, stream: &mut Stream) {
+    let Some(relation) = stream.relations.first_mut() else {
+        return stream.relations.push(Relation {
+            name: text("made"),
+            to: text("s0"),
+            on: vec![Join {
+                column: text("c"),
+                field: text("f"),
+            }],
+            type_name: text("MADE"),
+            description: None,
+        });
+    };
+    match choices.below(6) {
+        0 => relation.name.value.push('x'),
+        1 => relation.to.value.push('x'),
+        2 => relation.on[0].column.value.push('x'),
+        3 => relation.on[0].field.value.push('x'),
+        4 => relation.type_name.value.push('x'),
+        _ => relation.description = Some(text("another description")),
+    }
+}
+
+fn mutate_stream(choices: &mut Choices, stream: &mut Stream) {
+    let other = Some(text("some_other"));
+    match choices.below(11) {
+        0 => stream.name.value.push('x'),
+        1 => stream.type_name.value.push('x'),
+        2 => stream.table.value.push('x'),
+        3 => stream.key.push(text("more")),
+        4 => stream.title = other,
+        5 => stream.event_time = other,
+        6 => stream.updated = other,
+        7 => stream.deleted = other,
+        8 => stream.search.push(text("more")),
+        9 => stream.unique.push(vec![text("more")].into()),
+        _ => stream.description = Some(text("another description")),
+    }
+}
+
+fn mutate_field(choices: &mut Choices, field: &mut Field) {
+    match choices.below(17) {
+        0 => field.name.value.push('x'),
+        1 => field.column.value.push('x'),
+        2 => {
+            let json = field.datatype.value == Datatype::Json;
+            field.datatype = if json { Datatype::Iri } else { Datatype::Json }.into();
+        }
+        3 => field.predicate.value.push('x'),
+        4 => field.description = Some(text("another description")),
+        5 => field.required.value ^= true,
+        6 => field.many.value ^= true,
+        7 => field.generated.value ^= true,
+        8 => field
+            .one_of
+            .value
+            .push(Spanned::unplaced(Scalar::Text("more".to_owned()))),
+        9 if field.one_of.len() > 1 => field.one_of.value.reverse(),
+        10 => field.pattern = Some(text("^another$")),
+        11 => field.min_length = Some(Spanned::unplaced(77)),
+        12 => field.max_length = Some(Spanned::unplaced(77)),
+        13 => field.min_value = Some(number("77.5")),
+        14 => field.max_value = Some(number("77.5")),
+        15 => field.sort.value ^= true,
+        16 => match field
+            .aggregate
+            .value
+            .iter()
+            .position(|op| *op == AggregateOp::Count)
+        {
+            Some(at) => drop(field.aggregate.value.remove(at)),
+            None => field.aggregate.value.insert(0, AggregateOp::Count),
+        },
+        _ => field.filter.value ^= true,
+    }
+}

@@ -1,0 +1,200 @@
+//! The life of a mapping: no path leads from a draft to a served dataset but through its digest.
+
+use proptest::prelude::*;
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::Mapping;
+use wayleave_model::print::print;
+use wayleave_model::problem::ProblemCode;
+use wayleave_model::ratify::{
+    Draft, Proposed, Ratification, Ratified, Retired, Retirement, VerifyError, ratify, verify,
+};
+use wayleave_model::schema::EXAMPLE;
+
+use crate::arbitrary::mapping;
+
+fn act(dataset: &str, digest: Digest) -> Ratification {
+    Ratification {
+        dataset: dataset.to_owned(),
+        digest,
+        replaces: None,
+        who: "ada".to_owned(),
+        at: "2026-01-02T03:04:05Z".to_owned(),
+        note: "read it twice".to_owned(),
+    }
+}
+
+fn retirement() -> Retirement {
+    Retirement {
+        who: "ada".to_owned(),
+        at: "2026-02-03T04:05:06Z".to_owned(),
+        note: "moved".to_owned(),
+    }
+}
+
+#[test]
+fn a_mapping_lives_from_draft_to_retirement() {
+    let proposed = Draft::new(EXAMPLE).propose(None).unwrap();
+    let ratification = act("crm", proposed.digest());
+    let ratified = ratify(proposed, ratification.clone()).unwrap();
+    assert_eq!(ratified.stream("people").unwrap().table, "personnel");
+    assert_eq!(ratified.bytes(), EXAMPLE.as_bytes());
+    let again = verify(ratified.bytes(), &ratification).unwrap();
+    assert_eq!(again.digest(), Digest::of(EXAMPLE.as_bytes()));
+    let retired = again.retire(retirement());
+    assert_eq!(retired.ratification(), &ratification);
+    assert_eq!(retired.retirement().note, "moved");
+}
+
+#[test]
+fn a_draft_with_problems_stays_a_draft() {
+    let draft = Draft::new("[dataset]");
+    let rejected = draft.clone().propose(None).unwrap_err();
+    assert_eq!(rejected.draft, draft);
+    assert!(
+        rejected
+            .problems
+            .iter()
+            .all(|problem| problem.code == ProblemCode::MissingKey)
+    );
+}
+
+#[test]
+fn ratifying_names_the_digest_and_the_dataset_of_what_was_read() {
+    let proposed = || Draft::new(EXAMPLE).propose(None).unwrap();
+    let other = Digest::of(b"something else");
+    assert!(matches!(
+        ratify(proposed(), act("crm", other)),
+        Err(VerifyError::Digest { .. })
+    ));
+    let digest = proposed().digest();
+    assert!(matches!(
+        ratify(proposed(), act("hr", digest)),
+        Err(VerifyError::Dataset { .. })
+    ));
+}
+
+#[test]
+fn ratified_bytes_that_no_longer_check_are_refused() {
+    let bytes = b"[dataset]\nname = \"crm\"\n";
+    let error = verify(bytes, &act("crm", Digest::of(bytes))).unwrap_err();
+    assert!(matches!(error, VerifyError::Problems { problems } if !problems.is_empty()));
+}
+
+#[test]
+fn every_flipped_bit_of_a_frozen_mapping_is_refused() {
+    let text = print(&verify_example());
+    let ratification = act("crm", Digest::of(text.as_bytes()));
+    assert!(verify(text.as_bytes(), &ratification).is_ok());
+    let mut bytes = text.into_bytes();
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            bytes[at] ^= 1 << bit;
+            let error = verify(&bytes, &ratification).unwrap_err();
+            assert!(
+                matches!(error, VerifyError::Digest { .. }),
+                "byte {at}, bit {bit}"
+            );
+            bytes[at] ^= 1 << bit;
+        }
+    }
+    bytes.pop();
+    assert!(verify(&bytes, &ratification).is_err());
+}
+
+fn verify_example() -> Mapping {
+    Draft::new(EXAMPLE).propose(None).unwrap().mapping().clone()
+}
+
+/// A step somebody might try.
+#[derive(Debug, Clone)]
+enum Step {
+    Propose,
+    Ratify {
+        digest_of: usize,
+        dataset: usize,
+    },
+    Verify {
+        bytes: usize,
+        digest_of: usize,
+        dataset: usize,
+    },
+    Retire,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        Just(Step::Propose),
+        (0_usize..3, 0_usize..2)
+            .prop_map(|(digest_of, dataset)| Step::Ratify { digest_of, dataset }),
+        (0_usize..3, 0_usize..3, 0_usize..2).prop_map(|(bytes, digest_of, dataset)| {
+            Step::Verify {
+                bytes,
+                digest_of,
+                dataset,
+            }
+        }),
+        Just(Step::Retire),
+    ]
+}
+
+/// Where a mapping stands.
+enum State {
+    Draft(Draft),
+    Proposed(Proposed),
+    Ratified(Ratified<Mapping>),
+    Retired(Retired),
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever steps are tried over three documents, one of them broken, in whatever order: what
+    /// comes out ratified has exactly the bytes of the digest in the act, and its dataset's name.
+    #[test]
+    fn nothing_is_ratified_but_the_bytes_an_act_names(
+        first in mapping(),
+        second in mapping(),
+        start in 0_usize..3,
+        steps in prop::collection::vec(step(), 1..12),
+    ) {
+        let documents = [print(&first), print(&second), "[dataset]\nname = \"crm\"\n".to_owned()];
+        let names = [first.dataset.name.value.clone(), "another".to_owned()];
+        let digest = |at: usize| Digest::of(documents[at].as_bytes());
+        let mut state = State::Draft(Draft::new(documents[start].as_str()));
+        for step in steps {
+            state = match (state, step) {
+                (State::Draft(draft), Step::Propose) => match draft.propose(None) {
+                    Ok(proposed) => State::Proposed(proposed),
+                    Err(rejected) => State::Draft(rejected.draft),
+                },
+                (State::Proposed(proposed), Step::Ratify { digest_of, dataset }) => {
+                    let act = act(&names[dataset], digest(digest_of));
+                    let right = proposed.digest() == act.digest
+                        && proposed.mapping().dataset.name == act.dataset.as_str();
+                    let answer = ratify(proposed.clone(), act);
+                    prop_assert_eq!(answer.is_ok(), right);
+                    answer.map_or(State::Proposed(proposed), State::Ratified)
+                }
+                (state, Step::Verify { bytes, digest_of, dataset }) => {
+                    let act = act(&names[dataset], digest(digest_of));
+                    let answer = verify(documents[bytes].as_bytes(), &act);
+                    let same = documents[bytes] == documents[digest_of];
+                    prop_assert!(answer.is_err() || (same && bytes != 2));
+                    answer.map_or(state, State::Ratified)
+                }
+                (State::Ratified(ratified), Step::Retire) => {
+                    State::Retired(ratified.retire(retirement()))
+                }
+                (state, _) => state,
+            };
+            if let State::Ratified(ratified) = &state {
+                let act = ratified.ratification();
+                prop_assert_eq!(Digest::of(ratified.bytes()), act.digest);
+                prop_assert_eq!(&ratified.dataset.name.value, &act.dataset);
+            }
+            if let State::Retired(retired) = &state {
+                prop_assert_eq!(&retired.retirement().who, "ada");
+            }
+        }
+    }
+}

@@ -3,6 +3,7 @@
 //! ```text
 //! act freeze  <project> <mapping file> <digest it replaces, or `none`>
 //! act sources <project> <prefix> <how many>
+//! act insist  <project> <prefix> <how many>      goes on after errors, and tells each
 //! ```
 
 use std::io::{IoSlice, Write as _};
@@ -21,10 +22,14 @@ fn main() -> ExitCode {
     let Err(error) = run() else {
         return ExitCode::SUCCESS;
     };
-    // As one vector: the tests let `write` fail, and must still see why the program stopped.
+    tell(&error);
+    ExitCode::FAILURE
+}
+
+/// As one vector: the tests let `write` fail, and must still see why the program stopped.
+fn tell(error: &anyhow::Error) {
     let message = format!("error: {error:#}\n");
     let _ = std::io::stderr().write_vectored(&[IoSlice::new(message.as_bytes())]);
-    ExitCode::FAILURE
 }
 
 fn run() -> anyhow::Result<()> {
@@ -38,6 +43,7 @@ fn run() -> anyhow::Result<()> {
         match verb.as_str() {
             "freeze" => freeze(&governance, &first, &second).await,
             "sources" => sources(&governance, &first, second.parse()?).await,
+            "insist" => insist(&governance, &first, second.parse()?).await,
             other => anyhow::bail!("`{other}` is no act"),
         }
     })
@@ -72,13 +78,25 @@ async fn freeze(governance: &Governance, file: &str, replaces: &str) -> anyhow::
 
 async fn sources(governance: &Governance, prefix: &str, count: u32) -> anyhow::Result<()> {
     for number in 1..=count {
-        let (name, env) = (format!("{prefix}-{number}"), "SOME_DSN".to_owned());
-        let source = NewSource {
-            name,
-            kind: SourceKind::Sqlite,
-            env,
-        };
-        governance.add_source(source, "ana").await?;
+        governance.add_source(source(prefix, number), "ana").await?;
     }
     Ok(())
+}
+
+async fn insist(governance: &Governance, prefix: &str, count: u32) -> anyhow::Result<()> {
+    for number in 1..=count {
+        if let Err(error) = governance.add_source(source(prefix, number), "ana").await {
+            tell(&error.into());
+        }
+    }
+    Ok(())
+}
+
+fn source(prefix: &str, number: u32) -> NewSource {
+    let (name, env) = (format!("{prefix}-{number}"), "SOME_DSN".to_owned());
+    NewSource {
+        name,
+        kind: SourceKind::Sqlite,
+        env,
+    }
 }

@@ -86,13 +86,14 @@ pub enum Event {
 }
 
 /// An entry that was read back: whole, linked and understood.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// Its place, from 1, without gaps.
     pub seq: u64,
     /// When it was made, by its writer's clock.
     pub at: Millis,
     /// What it records.
+    #[serde(flatten)]
     pub event: Event,
     /// The hash that seals it.
     pub hash: crate::chain::EntryHash,

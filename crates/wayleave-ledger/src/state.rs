@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SourceKind;
 
@@ -13,7 +14,7 @@ use crate::clock::Millis;
 use crate::event::{Entry, Event};
 
 /// The state after some number of entries.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct State {
     ledger: Option<String>,
     datasets: BTreeMap<String, Dataset>,
@@ -21,7 +22,7 @@ pub struct State {
 }
 
 /// A dataset the ledger knows: ratified now, or retired.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dataset {
     /// Its present ratification; `None` once retired.
     pub ratified: Option<RatifiedEntry>,
@@ -32,7 +33,7 @@ pub struct Dataset {
 }
 
 /// A ratification as recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RatifiedEntry {
     /// The entry's place.
     pub seq: u64,
@@ -49,7 +50,7 @@ pub struct RatifiedEntry {
 }
 
 /// A dataset that is live.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Activation {
     /// The entry's place.
     pub seq: u64,
@@ -65,7 +66,7 @@ pub struct Activation {
 }
 
 /// A source an operator declared.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Source {
     /// The entry's place.
     pub seq: u64,

@@ -5,10 +5,13 @@
 //! kept in the same folder would stop them, so the head file carries no MAC. To see such a
 //! rebuild, keep a [`Head`] somewhere they cannot write and give it to `verify` as the anchor.
 
+use serde::Serialize;
+
 use crate::chain::Head;
 
 /// The first thing wrong with a ledger.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Problem {
     /// Another entry stands where this one belongs.
@@ -98,7 +101,8 @@ impl Problem {
 }
 
 /// Who vouches for a head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Witness {
     /// The file beside the ledger.
     HeadFile,
@@ -119,7 +123,7 @@ impl std::fmt::Display for Witness {
 }
 
 /// The result of walking a whole ledger.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerifyReport {
     /// How many entries are whole, in order and lawful, from the first.
     pub good: u64,

@@ -326,3 +326,46 @@ async fn a_first_freeze_that_meets_a_full_disk_says_so_and_leaves_old_or_new() {
 async fn a_second_freeze_that_meets_a_full_disk_says_so_and_leaves_old_or_new() {
     fail_everywhere(&Case::second().await, "ENOSPC").await;
 }
+
+#[tokio::test]
+async fn after_a_failed_sync_a_process_writes_no_more() {
+    let (mut halted, most) = (0, 24);
+    for nth in 1..=most {
+        let dir = tempfile::tempdir().unwrap();
+        governance(dir.path());
+        let inject = format!("inject=fsync:error=EIO:when={nth}");
+        let output = Command::new("strace")
+            .args(&strace(&inject)[1..])
+            .arg(act_path())
+            .arg("insist")
+            .arg(dir.path())
+            .args(["s", "4"])
+            .output()
+            .expect("`strace` runs; else install the package `strace`");
+        let message = String::from_utf8(output.stderr).unwrap();
+        let told: Vec<_> = message.lines().collect();
+        let point = format!("fsync {nth}: {message}");
+        let governance = governance(dir.path());
+        let report = governance.audit(None).await.unwrap();
+        assert!(report.is_ok(), "{point}: {report:?}");
+        let sources = governance.ledger().state().await.unwrap().sources().len();
+        let Some((first, later)) = told.split_first() else {
+            // A sync that SQLite can do without, or past the last one of the program.
+            assert_eq!(sources, 4, "{point}");
+            continue;
+        };
+        assert!(
+            nth < most,
+            "{point}: the program has more syncs than were tried"
+        );
+        assert!(!first.contains("writes no more"), "{point}");
+        assert!(
+            later.iter().all(|line| line.contains("writes no more")),
+            "{point}"
+        );
+        assert!(sources + told.len() <= 5, "{point}: {sources} recorded");
+        halted += u32::from(!later.is_empty());
+    }
+    // Three appends before the last, each with a head, a log and a folder to sync.
+    assert!(halted >= 9, "only {halted} syncs were reached");
+}

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use project::{NOW, ledger, ledger_of, source, tamper};
 use rusqlite::Connection;
+use serde_json::json;
 use wayleave_ledger::{
     Event, FixedClock, Ledger as _, LedgerError, OpenError, Problem, Refusal, SqliteLedger,
 };
@@ -68,6 +69,24 @@ async fn entries_are_read_in_pages() {
     assert_eq!(page[0].event, source("s2"));
     assert_eq!(page[0].at, NOW);
     assert!(ledger.entries(5, 2).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_entry_and_a_report_print_as_json() {
+    let (dir, ledger) = ledger_of(2).await;
+    let entry = ledger.entries(1, 1).await.unwrap().remove(0);
+    let hash = entry.hash;
+    let body = json!({"name": "s2", "kind": "sqlite", "env": "CRM_DSN", "who": "ana"});
+    assert_eq!(
+        serde_json::to_value(&entry).unwrap(),
+        json!({"seq": 2, "at": NOW, "kind": "source_added", "body": body, "hash": hash})
+    );
+    fs::remove_file(dir.path().join(".wayleave/ledger.head")).unwrap();
+    let report = ledger.verify(None).await.unwrap();
+    assert_eq!(
+        serde_json::to_value(&report).unwrap(),
+        json!({"good": 2, "head": format!("2:{hash}"), "problem": {"kind": "head_missing"}})
+    );
 }
 
 #[tokio::test]

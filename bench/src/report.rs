@@ -58,6 +58,12 @@ impl fmt::Display for Report {
                 "THIS IS A DEV BUILD: run with `--release` before believing a figure"
             )?;
         }
+        if self.busy_before(cores) {
+            writeln!(
+                f,
+                "the machine was busy with other work: the CPU ratios still hold"
+            )?;
+        }
         writeln!(f, "\n{}\n", self.table())?;
         writeln!(
             f,
@@ -73,6 +79,14 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// Whether others used half the machine or more in the minute before.
+    fn busy_before(&self, cores: usize) -> bool {
+        let minute = self.load_before.split_whitespace().next();
+        let load: Option<f64> = minute.and_then(|figure| figure.parse().ok());
+        let half = u32::try_from(cores).map_or(f64::MAX, |cores| f64::from(cores) / 2.0);
+        load.is_some_and(|load| load >= half)
+    }
+
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(presets::ASCII_MARKDOWN);

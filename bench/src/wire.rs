@@ -265,13 +265,17 @@ pub(crate) fn result_of(message: &[u8]) -> Result<(u64, &RawValue)> {
 /// The last message of a server-sent event stream. A JSON-RPC message is one line; the priming
 /// event before it has empty data.
 pub(crate) fn last_event(stream: &[u8]) -> Result<&[u8]> {
-    stream
-        .split(|&byte| byte == b'\n')
-        .rev()
-        .filter_map(|line| line.strip_prefix(b"data:"))
-        .map(<[u8]>::trim_ascii)
-        .find(|data| !data.is_empty())
-        .context("an event stream ended without a message")
+    let mut rest = stream;
+    while !rest.is_empty() {
+        let start = memchr::memrchr(b'\n', rest).map_or(0, |newline| newline + 1);
+        let (before, line) = rest.split_at(start);
+        let data = line.strip_prefix(b"data:").map(<[u8]>::trim_ascii);
+        if let Some(message) = data.filter(|data| !data.is_empty()) {
+            return Ok(message);
+        }
+        rest = before.strip_suffix(b"\n").unwrap_or(before);
+    }
+    bail!("an event stream ended without a message")
 }
 
 #[cfg(test)]
@@ -352,6 +356,8 @@ mod tests {
     fn the_message_of_an_event_stream_is_its_last_data_line_that_is_not_empty() {
         let stream = b"id: 0\nretry: 3000\ndata: \n\nid: 1\r\ndata: {\"id\":1}\r\n\r\n";
         assert_eq!(last_event(stream).unwrap(), b"{\"id\":1}");
+        assert_eq!(last_event(b"data:{}").unwrap(), b"{}");
         assert!(last_event(b": keep-alive\n\n").is_err());
+        assert!(last_event(b"").is_err());
     }
 }

@@ -32,7 +32,7 @@ const RULES: &[Rule] = &[
         what: "problem code",
         source: "crates/wayleave-model/src/problem/code.rs",
         pattern: r#"(?m)^\s+\w+ => "([a-z0-9_]+)": ""#,
-        document: "docs/reference/problems.md",
+        document: "docs/reference/mapping.md",
     },
     Rule {
         what: "error code",

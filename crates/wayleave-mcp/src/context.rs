@@ -136,8 +136,8 @@ impl Context {
     }
 
     /// Ends the stream this request's answer was to come on, and waits for the client to come
-    /// back for it, which it is told to do after `retry`. The call goes on: a long one need not
-    /// hold a connection open, for a proxy to cut.
+    /// back for it, which it is told to do after `retry`, or for its session to end. The call
+    /// goes on: a long one need not hold a connection open, for a proxy to cut.
     ///
     /// Only sessions over HTTP have such a stream, and only clients of 2025-11-25 are sure to
     /// come back; for any other this returns at once.

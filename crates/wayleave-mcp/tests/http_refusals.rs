@@ -164,6 +164,41 @@ async fn parameters_that_do_not_parse_are_invalid_not_unknown() {
 }
 
 #[tokio::test]
+async fn a_stateless_request_whose_header_names_another_method_is_a_mismatch() {
+    let listening = started(Options::default()).await;
+    let client = listening.client();
+    for method in ["tools/list", "prompts/list"] {
+        let mut request = client.stateless(method, json!({}));
+        let other = http::HeaderValue::from_static("resources/list");
+        request.headers_mut().insert("mcp-method", other);
+        let refused = client.send(request).await;
+        assert_eq!(
+            (refused.status.as_u16(), refused.error_code()),
+            (400, -32020)
+        );
+    }
+    still_serves(&client).await;
+}
+
+#[tokio::test]
+async fn what_only_sessions_have_is_unknown_to_a_stateless_request() {
+    let listening = started(Options::default()).await;
+    let client = listening.client();
+    for method in [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+    ] {
+        let refused = client.ask(method, json!({})).await;
+        let found = (refused.status.as_u16(), refused.error_code());
+        assert_eq!(found, (404, -32601), "{method}");
+    }
+    still_serves(&client).await;
+}
+
+#[tokio::test]
 async fn a_foreign_origin_or_host_is_403_on_every_path_and_verb() {
     let listening = started(Options::default()).await;
     let client = listening.client();

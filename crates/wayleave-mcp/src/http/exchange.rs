@@ -31,6 +31,16 @@ impl Away {
     fn locked(&self) -> MutexGuard<'_, HashMap<(SessionId, StreamNumber), Arc<Notify>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Waits no longer for the clients of a session that is over.
+    fn give_up(&self, ended: &SessionId) {
+        self.locked().retain(|(session, _), back| {
+            if session == ended {
+                back.notify_one();
+            }
+            session != ended
+        });
+    }
 }
 
 /// All sessions of one listener.
@@ -57,7 +67,8 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Ends the stream, telling the client to call again after `retry`, and waits until it does.
+    /// Ends the stream, telling the client to call again after `retry`, and waits until it does
+    /// or its session is over.
     pub(crate) async fn hang_up(&self, retry: Duration) {
         let expected = Expected::on(self);
         match self
@@ -118,6 +129,7 @@ impl SessionManager for Exchange {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.away.give_up(id);
         self.sessions.close_session(id).await
     }
 

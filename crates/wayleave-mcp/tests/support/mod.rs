@@ -68,7 +68,12 @@ pub fn text(result: &Value) -> &str {
         .unwrap_or_else(|| panic!("no text in {result}"))
 }
 
-struct OnDrop(Arc<Notify>);
+pub struct OnDrop(Arc<Notify>);
+
+/// Notifies when it is dropped.
+pub fn on_drop(notify: Arc<Notify>) -> OnDrop {
+    OnDrop(notify)
+}
 
 impl Drop for OnDrop {
     fn drop(&mut self) {

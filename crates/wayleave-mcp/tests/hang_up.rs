@@ -1,0 +1,131 @@
+//! A call that lets its stream go, and answers when the client comes back for it.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod support;
+
+use std::{sync::Arc, time::Duration};
+
+use http::Method;
+use http_body_util::Full;
+use serde_json::{Value, json};
+use support::{
+    http::{Http, Listening, Reply},
+    server, text,
+};
+use tokio::{sync::Notify, time::timeout};
+use wayleave_mcp::{Tool, ToolResult, http::Options};
+
+/// Hangs up, and says who it was called by when the client is back; `ended` is notified when a
+/// call is over, in whatever way.
+fn caller_back(ended: Arc<Notify>) -> Tool {
+    Tool::new("call_back", json!({ "type": "object" }), move |call| {
+        let ended = support::on_drop(ended.clone());
+        async move {
+            let _ended = ended;
+            call.context.hang_up(Duration::from_millis(25)).await;
+            Ok(ToolResult::text(format!("for {}", call.text("who"))))
+        }
+    })
+    .unwrap()
+}
+
+async fn listening(ended: &Arc<Notify>) -> Listening {
+    let (registry, server) = server();
+    registry.add_tool(caller_back(ended.clone()));
+    Listening::start(&server, Options::default()).await
+}
+
+fn call(who: &str) -> Value {
+    json!({ "name": "call_back", "arguments": { "who": who } })
+}
+
+/// The last event id of a stream that ended without an answer.
+fn last_event_id(reply: &Reply) -> String {
+    let stream = std::str::from_utf8(&reply.body).unwrap();
+    assert_eq!(reply.status, 200, "{stream}");
+    assert!(!stream.contains("jsonrpc"), "answered at once: {stream}");
+    assert!(
+        stream.contains("retry: 25") || stream.contains("retry:25"),
+        "{stream}"
+    );
+    let mut ids = stream.lines().filter_map(|line| line.strip_prefix("id:"));
+    ids.next_back().unwrap().trim().to_owned()
+}
+
+async fn come_back(client: &Http, session: &str, last_event_id: &str) -> String {
+    let request = client
+        .request(Method::GET)
+        .header("mcp-session-id", session)
+        .header("last-event-id", last_event_id)
+        .body(Full::default())
+        .unwrap();
+    text(&client.send(request).await.result()).to_owned()
+}
+
+#[tokio::test]
+async fn calls_that_hung_up_answer_each_on_its_own_stream_when_the_client_is_back() {
+    let listening = listening(&Arc::default()).await;
+    let client = listening.client();
+    let session = client.begin().await;
+    let mut streams = Vec::new();
+    for (id, who) in [(1, "ann"), (2, "bob")] {
+        let body =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call(who) });
+        let request = client
+            .request(Method::POST)
+            .header("mcp-session-id", &session)
+            .header("mcp-protocol-version", support::SESSION)
+            .body(Full::new(body.to_string().into()))
+            .unwrap();
+        streams.push(last_event_id(&client.send(request).await));
+    }
+    assert_eq!(come_back(&client, &session, &streams[1]).await, "for bob");
+    assert_eq!(come_back(&client, &session, &streams[0]).await, "for ann");
+}
+
+#[tokio::test]
+async fn a_call_that_hung_up_does_not_wait_for_a_session_that_is_over() {
+    let ended = Arc::default();
+    let listening = listening(&ended).await;
+    let client = listening.client();
+    let session = client.begin().await;
+    let request = client.in_session(&session, "tools/call", &call("ann"));
+    last_event_id(&client.send(request).await);
+    let request = client
+        .request(Method::DELETE)
+        .header("mcp-session-id", &session)
+        .body(Full::default())
+        .unwrap();
+    assert_eq!(client.send(request).await.status, 204);
+    // The SDK gives calls of an ended session five seconds to end by themselves.
+    timeout(Duration::from_secs(2), ended.notified())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_would_not_come_back_is_not_hung_up_on() {
+    let listening = listening(&Arc::default()).await;
+    let client = listening.client();
+    let answered = client.ask("tools/call", call("ann")).await.result();
+    assert_eq!(text(&answered), "for ann");
+
+    let older = json!({
+        "jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "0" }
+        }
+    });
+    let begun = client.post(older.to_string()).await;
+    let session = begun.headers["mcp-session-id"].to_str().unwrap();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("bob") });
+    let request = client
+        .request(Method::POST)
+        .header("mcp-session-id", session)
+        .header("mcp-protocol-version", "2025-06-18")
+        .body(Full::new(body.to_string().into()))
+        .unwrap();
+    assert_eq!(text(&client.send(request).await.result()), "for bob");
+}

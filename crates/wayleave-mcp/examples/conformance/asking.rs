@@ -130,7 +130,7 @@ pub(crate) async fn ask(
 }
 
 /// A request for all the answers.
-pub(crate) fn required(questions: &[Question]) -> InputRequired {
+fn required(questions: &[Question]) -> InputRequired {
     questions
         .iter()
         .fold(InputRequired::new(), |required, question| {

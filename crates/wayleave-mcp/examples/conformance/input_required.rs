@@ -23,8 +23,13 @@ const MULTIPLE_INPUTS: &str = "test_input_required_result_multiple_inputs";
 const MULTI_ROUND: &str = "test_input_required_result_multi_round";
 
 pub(crate) fn tools() -> Result<Vec<Tool>, SchemaError> {
-    let seal = Arc::new(StateSeal::new(random_key()));
-    let mut tools = vec![
+    let mut tools = remembering_nothing()?;
+    tools.extend(remembering(&Arc::new(StateSeal::new(random_key())))?);
+    Ok(tools)
+}
+
+fn remembering_nothing() -> Result<Vec<Tool>, SchemaError> {
+    Ok(vec![
         Tool::new(
             "test_input_required_result_elicitation",
             no_arguments(),
@@ -61,31 +66,22 @@ pub(crate) fn tools() -> Result<Vec<Tool>, SchemaError> {
             |call| plain(call.clone(), askable(&call), |_| "Thank you.".to_owned()),
         )?
         .describe("Asks only for what the client declares."),
-    ];
-    for tool in [REQUEST_STATE, TAMPERED_STATE] {
-        tools.push(
-            sealed(
-                tool,
-                &seal,
-                || vec![confirmation()],
-                |_| "state-ok".to_owned(),
-            )?
-            .describe("Completes only with the state it gave out."),
-        );
-    }
-    tools.push(
-        sealed(MULTIPLE_INPUTS, &seal, three_questions, |given| {
+    ])
+}
+
+fn remembering(seal: &Arc<StateSeal>) -> Result<Vec<Tool>, SchemaError> {
+    let confirmed = |tool| sealed(tool, seal, confirmation, |_| "state-ok".to_owned());
+    Ok(vec![
+        confirmed(REQUEST_STATE)?.describe("Completes only with the state it gave out."),
+        confirmed(TAMPERED_STATE)?.describe("Refuses a state it did not give out."),
+        sealed(MULTIPLE_INPUTS, seal, three_questions, |given| {
             let name = given.text("user_name", "/content/name");
-            format!(
-                "{} {name}, {}",
-                given.text("greeting", "/content/text"),
-                roots(given)
-            )
+            let greeting = given.text("greeting", "/content/text");
+            format!("{greeting} {name}, {}", roots(given))
         })?
         .describe("Asks the person, the model and the client at once."),
-    );
-    tools.push(multi_round(seal)?);
-    Ok(tools)
+        multi_round(seal.clone())?.describe("Asks for a name, then for a colour."),
+    ])
 }
 
 /// A key that lives as long as the process: its states do not outlive it either.
@@ -102,8 +98,13 @@ fn asking_name(key: &'static str, message: &str) -> Question {
     Question::field(key, message, "name", "string")
 }
 
-fn confirmation() -> Question {
-    Question::field("confirm", "Please confirm", "ok", "boolean")
+fn confirmation() -> Vec<Question> {
+    vec![Question::field(
+        "confirm",
+        "Please confirm",
+        "ok",
+        "boolean",
+    )]
 }
 
 fn three_questions() -> Vec<Question> {
@@ -168,11 +169,10 @@ fn sealed(
 }
 
 fn multi_round(seal: Arc<StateSeal>) -> Result<Tool, SchemaError> {
-    let tool = Tool::new(MULTI_ROUND, no_arguments(), move |call| {
+    Tool::new(MULTI_ROUND, no_arguments(), move |call| {
         let seal = seal.clone();
         async move { two_steps(&seal, call).await }
-    })?;
-    Ok(tool.describe("Asks for a name, then for a colour."))
+    })
 }
 
 /// The state is the name, once it is known.

@@ -1,0 +1,10 @@
+//! Composition: a project folder, its settings, its sources, and what serves them.
+//!
+//! This crate joins the others; it holds no rule of its own about what may be read.
+
+pub mod project;
+pub mod settings;
+pub mod source;
+
+pub use project::{Project, ProjectError};
+pub use settings::{Settings, SettingsError};

@@ -1,0 +1,146 @@
+//! A project folder: settings, drafts, and what people have decided.
+//!
+//! ```text
+//! wayleave.toml      settings
+//! mappings/*.toml    drafts, for version control
+//! ontology.toml      optional: the closed vocabulary
+//! .wayleave/         frozen mappings, ledger, indexes; private to the user
+//! ```
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use wayleave_ledger::{Governance, OpenError, SystemClock};
+
+use crate::settings::{self, Settings, SettingsError};
+
+/// The folder of drafts.
+pub const MAPPINGS: &str = "mappings";
+/// The optional vocabulary.
+pub const ONTOLOGY: &str = "ontology.toml";
+
+/// A project, opened.
+#[derive(Debug, Clone)]
+pub struct Project {
+    folder: PathBuf,
+    settings: Settings,
+    governance: Governance,
+}
+
+/// A project that cannot be opened or made.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// There is none.
+    #[error("`{}` is not a Wayleave project", folder.display())]
+    None {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// There is one already.
+    #[error("`{}` is a Wayleave project already", folder.display())]
+    Exists {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file or folder could not be read or written.
+    #[error("`{}` cannot be {doing}", path.display())]
+    Disk {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done with it.
+        doing: &'static str,
+        /// Why not.
+        #[source]
+        cause: io::Error,
+    },
+    /// The settings cannot be understood.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The ledger cannot be opened.
+    #[error(transparent)]
+    Ledger(#[from] OpenError),
+}
+
+impl ProjectError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::None { .. } => {
+                Some("make one with `wayleave init`, or name another with `--project`")
+            }
+            Self::Exists { .. } => Some("go on with `wayleave source add`"),
+            _ => None,
+        }
+    }
+}
+
+impl Project {
+    /// Opens the project in `folder`.
+    pub fn open(folder: &Path) -> Result<Self, ProjectError> {
+        let file = folder.join(settings::FILE);
+        let text = fs::read_to_string(&file).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => ProjectError::None {
+                folder: folder.to_owned(),
+            },
+            _ => ProjectError::Disk {
+                path: file.clone(),
+                doing: "read",
+                cause,
+            },
+        })?;
+        let settings = Settings::parse(&text)?;
+        let governance = Governance::open(folder, Arc::new(SystemClock))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            settings,
+            governance,
+        })
+    }
+
+    /// Makes a project in `folder`, with the settings file's text given.
+    pub fn create(folder: &Path, settings: &str) -> Result<Self, ProjectError> {
+        let file = folder.join(settings::FILE);
+        if file.exists() {
+            return Err(ProjectError::Exists {
+                folder: folder.to_owned(),
+            });
+        }
+        let disk = |path: &Path, cause| ProjectError::Disk {
+            path: path.to_owned(),
+            doing: "written",
+            cause,
+        };
+        let drafts = folder.join(MAPPINGS);
+        fs::create_dir_all(&drafts).map_err(|cause| disk(&drafts, cause))?;
+        let ignore = folder.join(".gitignore");
+        if !ignore.exists() {
+            fs::write(&ignore, "/.wayleave/\n").map_err(|cause| disk(&ignore, cause))?;
+        }
+        // Last: a folder is a project once it has its settings.
+        fs::write(&file, settings).map_err(|cause| disk(&file, cause))?;
+        Self::open(folder)
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder of drafts.
+    pub fn drafts(&self) -> PathBuf {
+        self.folder.join(MAPPINGS)
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What people have decided.
+    pub fn governance(&self) -> &Governance {
+        &self.governance
+    }
+}

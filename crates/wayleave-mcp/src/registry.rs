@@ -10,7 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use imbl::OrdMap;
+use rpds::RedBlackTreeMapSync;
 
 use crate::{
     Completion, CompletionRef, Prompt, Resource, ResourceTemplate, Tool,
@@ -31,7 +31,7 @@ pub(crate) struct Snapshot {
     pub(crate) resources: Shelf<Resource>,
     pub(crate) templates: Shelf<ResourceTemplate>,
     pub(crate) prompts: Shelf<Prompt>,
-    pub(crate) completions: OrdMap<CompletionRef, Arc<Completion>>,
+    pub(crate) completions: RedBlackTreeMapSync<CompletionRef, Arc<Completion>>,
 }
 
 enum Step {
@@ -109,13 +109,14 @@ impl Step {
             Self::RemovePrompt(name) => (to.prompts.remove(&name), &mut changed.prompts),
             Self::PutCompletion(completion) => {
                 to.completions
-                    .insert(completion.reference.clone(), Arc::new(completion));
+                    .insert_mut(completion.reference.clone(), Arc::new(completion));
                 return Effect::Quiet;
             }
             Self::RemoveCompletion(reference) => {
-                return match to.completions.remove(&reference) {
-                    Some(_) => Effect::Quiet,
-                    None => Effect::None,
+                return if to.completions.remove_mut(&reference) {
+                    Effect::Quiet
+                } else {
+                    Effect::None
                 };
             }
         };

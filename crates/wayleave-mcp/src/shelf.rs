@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use imbl::OrdMap;
+use rpds::RedBlackTreeMapSync;
 use serde::Serialize;
 
 use crate::{Caller, Prompt, Resource, ResourceTemplate, Tool, Visibility};
@@ -70,14 +70,14 @@ struct Entry<T> {
 
 #[derive(Clone)]
 pub(crate) struct Shelf<T> {
-    entries: OrdMap<Arc<str>, Entry<T>>,
+    entries: RedBlackTreeMapSync<Arc<str>, Entry<T>>,
     views: Arc<Views>,
 }
 
 impl<T> Default for Shelf<T> {
     fn default() -> Self {
         Self {
-            entries: OrdMap::new(),
+            entries: RedBlackTreeMapSync::new_sync(),
             views: Arc::default(),
         }
     }
@@ -121,7 +121,7 @@ impl<T: Primitive> Shelf<T> {
             Some(entry) if entry.item.lists_like(&item) => (Effect::Quiet, entry.stamp),
             _ => (Effect::Listed, revision),
         };
-        self.entries.insert(
+        self.entries.insert_mut(
             item.key().into(),
             Entry {
                 item: Arc::new(item),
@@ -132,7 +132,7 @@ impl<T: Primitive> Shelf<T> {
     }
 
     pub(crate) fn remove(&mut self, key: &str) -> Effect {
-        let effect = if self.entries.remove(key).is_some() {
+        let effect = if self.entries.remove_mut(key) {
             Effect::Listed
         } else {
             Effect::None
@@ -160,12 +160,12 @@ impl<T: Primitive> Shelf<T> {
     pub(crate) fn visible<'s>(
         &'s self,
         caller: &'s Caller,
-        after: Option<&str>,
+        after: Option<&'s str>,
     ) -> impl Iterator<Item = &'s Arc<T>> {
         use std::ops::Bound;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.entries
-            .range::<(Bound<&str>, Bound<&str>), str>((from, Bound::Unbounded))
+            .range::<str, (Bound<&str>, Bound<&str>)>((from, Bound::Unbounded))
             .map(|(_, entry)| &entry.item)
             .filter(|item| item.visibility().allows(caller))
     }

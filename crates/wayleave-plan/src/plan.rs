@@ -82,9 +82,21 @@ pub struct Rows {
     pub predicate: Predicate,
     /// The order. It ends with the key, so it is total.
     pub order: Vec<OrderBy>,
-    /// Begin after the row with these values of the `order` columns.
+    /// Begin after the row with these values of the `order` columns (NULLs among them, last).
     pub after: Option<Vec<Value>>,
+    /// At most so many rows of each parent; only where a relation is followed.
+    pub each: Option<Each>,
     /// At most so many rows.
+    pub limit: u32,
+}
+
+/// The first rows, in the order of the plan, of each distinct value of some columns: what
+/// `row_number() over (partition by … order by …) <= limit` keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Each {
+    /// The columns; none of their values is NULL under the plan's predicate.
+    pub by: Vec<Column>,
+    /// At most so many rows of each.
     pub limit: u32,
 }
 
@@ -100,6 +112,9 @@ pub struct OrderBy {
 }
 
 /// Groups and their measures, in order.
+///
+/// A row of the answer holds the values of `by`, then those of `measures`. Without `by` there is
+/// exactly one row, even over no rows; with `by` there is one a group that has rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Groups {
     /// What to group by; empty for one group of everything.
@@ -108,7 +123,8 @@ pub struct Groups {
     pub measures: Vec<Measure>,
     /// Which rows.
     pub predicate: Predicate,
-    /// The order of groups: indexes into `by` then `measures`, made total by the group keys.
+    /// The order of groups, made total by the group keys: by the values as they are in the answer,
+    /// measures after rounding. NULLs come last in either direction.
     pub order: Vec<GroupOrder>,
     /// At most so many groups.
     pub limit: u32,
@@ -119,7 +135,13 @@ pub struct Groups {
 pub enum GroupKey {
     /// A column's value; NULL is a group of its own.
     Column(Column),
-    /// The calendar period a time falls in.
+    /// The calendar period a time falls in; NULL is a group of its own.
+    ///
+    /// The value is the period's beginning. For [`Granularity::Day`] and longer it is a
+    /// [`Value::Date`] in the calendar of the zone. For an hour or a minute, which only datetime
+    /// columns have, it is the [`Value::Datetime`] at which the zone's clock began that hour or
+    /// minute: the instant less the minutes and seconds its own local time shows, so that an hour
+    /// repeated when clocks go back is two groups.
     Period {
         /// A date or datetime column.
         column: Column,
@@ -150,6 +172,19 @@ pub enum Granularity {
 }
 
 /// One measure of a group.
+///
+/// NULLs are skipped, by all but a `count` without a column. Over no values `count` and
+/// `count_distinct` are 0 and the others NULL. The same data gives the same bytes on every store,
+/// so the results are defined exactly:
+///
+/// | op | over | result |
+/// | --- | --- | --- |
+/// | `count`, `count_distinct` | any | `Integer`; text is distinct by its code points |
+/// | `sum` | integer | `Integer`, exact, wider than 64 bits if need be |
+/// | `sum` | decimal | `Decimal`, exact |
+/// | `avg` | integer, decimal | `Decimal`: the exact sum divided by the count, rounded half away from zero to 6 digits after the point, then canonical. [`crate::value::average`] does it |
+/// | `sum`, `avg` | number | `Number`, rounded to 12 significant digits by [`crate::value::rounded`]; the order of addition is the store's, so equal answers are not promised and its `Capabilities` say so |
+/// | `min`, `max` | any ordered | a value of the column's datatype; text by code point |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measure {
     /// What is computed: `count`, `count_distinct`, `sum`, `avg`, `min` or `max`.

@@ -1,4 +1,15 @@
 //! A value of a field, the same whichever store it came from.
+//!
+//! Reading, writing, ordering and adding values live here once; no store has its own idea of
+//! them. Nothing here knows of mappings or requests.
+
+mod arithmetic;
+mod order;
+mod read;
+mod write;
+
+pub use arithmetic::{average, rounded, sum};
+pub use read::{NotAValue, date_from_text, datetime_from_text, decimal_from_text};
 
 use serde_json::Value as Json;
 

@@ -1,0 +1,196 @@
+//! Exact sums and means of values.
+//!
+//! Decimals are texts of any length, so the arithmetic is the one of school: digit by digit.
+
+use std::cmp::Ordering;
+
+use super::Value;
+
+/// How many digits after the point a mean keeps.
+const MEAN_DIGITS: usize = 6;
+/// How many significant digits a sum or mean of floating-point numbers keeps.
+const SIGNIFICANT: usize = 12;
+
+/// A decimal as its sign, its digits (most significant first) and how many of them follow the
+/// point.
+struct Digits {
+    negative: bool,
+    digits: Vec<u8>,
+    scale: usize,
+}
+
+impl Digits {
+    fn read(text: &str) -> Self {
+        let (negative, unsigned) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let digits = whole
+            .bytes()
+            .chain(fraction.bytes())
+            .filter(u8::is_ascii_digit)
+            .map(|byte| byte - b'0')
+            .collect();
+        Self {
+            negative,
+            digits,
+            scale: fraction.len(),
+        }
+    }
+
+    /// The same number with at least so many digits after the point and in all.
+    fn widen(&mut self, scale: usize, length: usize) {
+        while self.scale < scale {
+            self.digits.push(0);
+            self.scale += 1;
+        }
+        let missing = length.saturating_sub(self.digits.len());
+        self.digits.splice(0..0, std::iter::repeat_n(0, missing));
+    }
+
+    fn write(&self) -> String {
+        let point = self.digits.len().saturating_sub(self.scale);
+        let text = |digits: &[u8]| -> String {
+            digits
+                .iter()
+                .map(|digit| char::from(b'0' + digit))
+                .collect()
+        };
+        let (whole, fraction) = self.digits.split_at(point);
+        let whole = text(whole);
+        let whole = whole.trim_start_matches('0');
+        // A value below one may have fewer digits than its scale.
+        let padding = "0".repeat(self.scale.saturating_sub(fraction.len()));
+        let fraction = format!("{padding}{}", text(fraction));
+        let fraction = fraction.trim_end_matches('0');
+        let sign = if self.negative && !(whole.is_empty() && fraction.is_empty()) {
+            "-"
+        } else {
+            ""
+        };
+        let whole = if whole.is_empty() { "0" } else { whole };
+        if fraction.is_empty() {
+            format!("{sign}{whole}")
+        } else {
+            format!("{sign}{whole}.{fraction}")
+        }
+    }
+}
+
+/// The exact sum of two decimals in canonical form, in canonical form.
+fn add(a: &str, b: &str) -> String {
+    let (mut a, mut b) = (Digits::read(a), Digits::read(b));
+    let scale = a.scale.max(b.scale);
+    a.widen(scale, 0);
+    b.widen(scale, 0);
+    let length = a.digits.len().max(b.digits.len()) + 1;
+    a.widen(scale, length);
+    b.widen(scale, length);
+    if a.negative != b.negative && a.digits.cmp(&b.digits) == Ordering::Less {
+        std::mem::swap(&mut a, &mut b);
+    }
+    let sign: i8 = if a.negative == b.negative { 1 } else { -1 };
+    let mut carry = 0_i8;
+    for (left, right) in a.digits.iter_mut().zip(&b.digits).rev() {
+        let total =
+            i8::try_from(*left).unwrap_or(0) + sign * i8::try_from(*right).unwrap_or(0) + carry;
+        carry = total.div_euclid(10);
+        *left = u8::try_from(total.rem_euclid(10)).unwrap_or(0);
+    }
+    a.write()
+}
+
+/// The sum of values of one numeric datatype, NULLs skipped; NULL when there are none.
+///
+/// Integers and decimals are exact. Numbers are added in the given order and [`rounded`].
+pub fn sum<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
+    let total = values
+        .into_iter()
+        .fold(Value::Null, |total, value| match (total, value) {
+            (Value::Null, value) => value.clone(),
+            (Value::Integer(a), Value::Integer(b)) => a.checked_add(*b).map_or_else(
+                || Value::Decimal(add(&a.to_string(), &b.to_string())),
+                Value::Integer,
+            ),
+            (Value::Decimal(a), Value::Decimal(b)) => Value::Decimal(add(&a, b)),
+            (Value::Decimal(a), Value::Integer(b)) => Value::Decimal(add(&a, &b.to_string())),
+            (Value::Integer(a), Value::Decimal(b)) => Value::Decimal(add(&a.to_string(), b)),
+            (Value::Number(a), Value::Number(b)) => Value::Number(a + b),
+            (total, _) => total,
+        });
+    match total {
+        Value::Number(number) => Value::Number(rounded(number)),
+        other => other,
+    }
+}
+
+/// The mean, given the exact sum and how many values were added; NULL for none.
+///
+/// Of integers and decimals: rounded half away from zero to 6 digits after the point. Of numbers:
+/// [`rounded`].
+pub fn average(sum: &Value, count: u64) -> Value {
+    if count == 0 {
+        return Value::Null;
+    }
+    match sum {
+        Value::Integer(sum) => Value::Decimal(divide(&sum.to_string(), count)),
+        Value::Decimal(sum) => Value::Decimal(divide(sum, count)),
+        #[allow(
+            clippy::cast_precision_loss,
+            reason = "a mean of floating-point numbers is one itself"
+        )]
+        Value::Number(sum) => Value::Number(rounded(sum / count as f64)),
+        _ => Value::Null,
+    }
+}
+
+fn divide(sum: &str, count: u64) -> String {
+    let mut sum = Digits::read(sum);
+    sum.widen(MEAN_DIGITS, 0);
+    let kept = sum.digits.len() - (sum.scale - MEAN_DIGITS);
+    let count = u128::from(count);
+    let (mut rest, mut lost) = (0_u128, false);
+    let mut quotient = Vec::with_capacity(kept + 1);
+    quotient.push(0);
+    for (index, digit) in sum.digits.iter().enumerate() {
+        if index < kept {
+            rest = rest * 10 + u128::from(*digit);
+            quotient.push(u8::try_from(rest / count).unwrap_or(9));
+            rest %= count;
+        } else {
+            lost |= *digit != 0;
+        }
+    }
+    // What the kept digits leave is `rest.lost / count`. It is half or more when twice `rest`
+    // reaches `count`; digits below the kept ones decide only when twice `rest` is one short.
+    if rest * 2 >= count || (rest * 2 + 1 == count && at_least_half(&sum.digits, kept, lost)) {
+        for digit in quotient.iter_mut().rev() {
+            *digit = (*digit + 1) % 10;
+            if *digit != 0 {
+                break;
+            }
+        }
+    }
+    Digits {
+        negative: sum.negative,
+        digits: quotient,
+        scale: MEAN_DIGITS,
+    }
+    .write()
+}
+
+/// Whether the digits after the kept ones are worth half a unit or more.
+fn at_least_half(digits: &[u8], kept: usize, lost: bool) -> bool {
+    lost && digits.get(kept).is_some_and(|digit| *digit >= 5)
+}
+
+/// A floating-point number rounded to 12 significant digits, `-0` as `0`.
+pub fn rounded(number: f64) -> f64 {
+    if number == 0.0 {
+        return 0.0;
+    }
+    format!("{number:.*e}", SIGNIFICANT - 1)
+        .parse()
+        .unwrap_or(number)
+}

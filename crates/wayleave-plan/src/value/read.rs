@@ -1,0 +1,156 @@
+//! Values out of text, by datatype.
+
+use jiff::civil;
+use serde_json::Value as Json;
+use wayleave_model::mapping::{Datatype, ExactNumber};
+
+use super::Value;
+
+/// A text does not spell a value of the datatype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a value of datatype `{datatype}`")]
+pub struct NotAValue {
+    /// The datatype.
+    pub datatype: Datatype,
+}
+
+/// How many digits before or after the point a decimal may have: what every store can hold.
+const DECIMAL_DIGITS: usize = 1_000;
+
+impl Value {
+    /// Reads the text form of one value: what [`Value::to_text`] writes, and any other spelling
+    /// that is unmistakable. Never NULL.
+    pub fn from_text(datatype: Datatype, text: &str) -> Result<Self, NotAValue> {
+        let read = match datatype {
+            Datatype::String | Datatype::Iri => Some(Self::Text(text.to_owned())),
+            Datatype::Integer => integer(text).map(Self::Integer),
+            Datatype::Decimal => decimal_from_text(text).map(Self::Decimal),
+            Datatype::Number => number(text).map(Self::Number),
+            Datatype::Boolean => match text {
+                "true" => Some(Self::Boolean(true)),
+                "false" => Some(Self::Boolean(false)),
+                _ => None,
+            },
+            Datatype::Date => date_from_text(text).map(Self::Date),
+            Datatype::Datetime => datetime_from_text(text).map(Self::Datetime),
+            Datatype::Json => serde_json::from_str::<Json>(text).ok().map(Self::Json),
+        };
+        read.ok_or(NotAValue { datatype })
+    }
+}
+
+fn integer(text: &str) -> Option<i128> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+fn number(text: &str) -> Option<f64> {
+    // Rust also reads `inf`, `nan` and `1.`; only what JSON calls a number is one.
+    serde_json::from_str::<f64>(text)
+        .ok()
+        .filter(|number| number.is_finite())
+}
+
+/// A plain decimal in canonical form: no exponent, no needless zeros, no `-0`.
+pub fn decimal_from_text(text: &str) -> Option<String> {
+    if text.len() > 2 * DECIMAL_DIGITS + 2 || text.starts_with('+') {
+        return None;
+    }
+    text.parse::<ExactNumber>()
+        .ok()
+        .map(|exact| exact.to_string())
+}
+
+/// Days since 1970-01-01 of `YYYY-MM-DD`, years 0001 to 9999.
+pub fn date_from_text(text: &str) -> Option<i32> {
+    let date = date(text)?;
+    let days = date.duration_since(civil::date(1970, 1, 1)).as_hours() / 24;
+    i32::try_from(days).ok()
+}
+
+fn date(text: &str) -> Option<civil::Date> {
+    let [y, m, d] = shape::<3>(text, &[4, 2, 2], "--")?;
+    (y > 0).then_some(())?;
+    civil::Date::new(
+        i16::try_from(y).ok()?,
+        i8::try_from(m).ok()?,
+        i8::try_from(d).ok()?,
+    )
+    .ok()
+}
+
+/// Numbers of fixed widths between fixed separators, and nothing else.
+fn shape<const N: usize>(text: &str, widths: &[usize; N], separators: &str) -> Option<[u32; N]> {
+    let mut rest = text;
+    let mut separators = separators.chars();
+    let mut numbers = [0; N];
+    for (index, (number, width)) in numbers.iter_mut().zip(widths).enumerate() {
+        if index > 0 {
+            rest = rest.strip_prefix(separators.next()?)?;
+        }
+        let (digits, after) = rest.split_at_checked(*width)?;
+        digits
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then_some(())?;
+        *number = digits.parse().ok()?;
+        rest = after;
+    }
+    rest.is_empty().then_some(numbers)
+}
+
+/// Microseconds since 1970-01-01T00:00:00Z of an RFC 3339 time with an offset, years 0001 to
+/// 9999. A date alone is midnight UTC. More than six digits of a second are refused unless they
+/// are zeros: nothing is rounded in silence.
+pub fn datetime_from_text(text: &str) -> Option<i64> {
+    const DAY: i64 = 86_400_000_000;
+    if text.len() == 10 {
+        return date_from_text(text).map(|days| i64::from(days) * DAY);
+    }
+    let (day, rest) = text.split_at_checked(10)?;
+    let days = i64::from(date_from_text(day)?);
+    let rest = rest.strip_prefix(['T', 't', ' '])?;
+    let (clock, rest) = rest.split_at_checked(8)?;
+    let [hour, minute, second] = shape::<3>(clock, &[2, 2, 2], "::")?;
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    let (fraction, zone) = match rest.strip_prefix('.') {
+        Some(rest) => rest.split_at(rest.find(|c: char| !c.is_ascii_digit())?),
+        None => ("0", rest),
+    };
+    let seconds = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
+    let local = days * DAY + seconds * 1_000_000 + micros(fraction)?;
+    let utc = local - offset(zone)? * 1_000_000;
+    // The offset may carry a time out of the years every store can hold.
+    (date_from_text("0001-01-01").map(|first| i64::from(first) * DAY)? <= utc
+        && utc < (date_from_text("9999-12-31").map(i64::from)? + 1) * DAY)
+        .then_some(utc)
+}
+
+fn micros(fraction: &str) -> Option<i64> {
+    if fraction.is_empty()
+        || fraction
+            .get(6..)
+            .is_some_and(|rest| rest.bytes().any(|b| b != b'0'))
+    {
+        return None;
+    }
+    format!("{fraction:0<6}").get(..6)?.parse().ok()
+}
+
+/// Seconds east of UTC.
+fn offset(zone: &str) -> Option<i64> {
+    if matches!(zone, "Z" | "z") {
+        return Some(0);
+    }
+    let sign = match zone.chars().next()? {
+        '+' => 1,
+        '-' => -1,
+        _ => return None,
+    };
+    let [hours, minutes] = shape::<2>(zone.get(1..)?, &[2, 2], ":")?;
+    (hours < 24 && minutes < 60)
+        .then_some(sign * (i64::from(hours) * 3_600 + i64::from(minutes) * 60))
+}

@@ -1,0 +1,113 @@
+//! Values as canonical JSON and text.
+
+use serde_json::{Map, Number, Value as Json};
+
+use super::Value;
+
+/// The greatest integer that every JSON reader holds exactly.
+const EXACT: i128 = (1 << 53) - 1;
+const MICROS_A_SECOND: i64 = 1_000_000;
+
+impl Value {
+    /// The canonical JSON of the value.
+    pub fn to_json(&self) -> Json {
+        match self {
+            Self::Null => Json::Null,
+            Self::Text(text) | Self::Decimal(text) => Json::String(text.clone()),
+            Self::Integer(integer) => integer_json(*integer),
+            // A sum of 0 may be -0.0 on one store and 0.0 on another.
+            Self::Number(number) if *number == 0.0 => Json::from(0.0),
+            Self::Number(number) => Number::from_f64(*number).map_or(Json::Null, Json::Number),
+            Self::Boolean(boolean) => Json::Bool(*boolean),
+            Self::Date(days) => Json::String(date_text(*days)),
+            Self::Datetime(micros) => Json::String(datetime_text(*micros)),
+            Self::Json(json) => sorted(json),
+            Self::List(values) => Json::Array(values.iter().map(Self::to_json).collect()),
+        }
+    }
+
+    /// The value as plain text: what a key inside an id, or a cell of a table, shows. `None` for
+    /// NULL.
+    pub fn to_text(&self) -> Option<String> {
+        match self.to_json() {
+            Json::Null => None,
+            Json::String(text) => Some(text),
+            other => Some(other.to_string()),
+        }
+    }
+}
+
+fn integer_json(integer: i128) -> Json {
+    match i64::try_from(integer) {
+        Ok(small) if integer.abs() <= EXACT => Json::from(small),
+        _ => Json::String(integer.to_string()),
+    }
+}
+
+/// The same JSON with the keys of every object sorted.
+fn sorted(json: &Json) -> Json {
+    match json {
+        Json::Array(items) => Json::Array(items.iter().map(sorted).collect()),
+        Json::Object(members) => {
+            let mut pairs: Vec<_> = members.iter().collect();
+            pairs.sort_by(|a, b| a.0.cmp(b.0));
+            let sorted: Map<String, Json> = pairs
+                .into_iter()
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .collect();
+            Json::Object(sorted)
+        }
+        other => other.clone(),
+    }
+}
+
+/// The year, month and day so many days after 1970-01-01, in the proleptic Gregorian calendar.
+fn civil(days: i64) -> (i64, i64, i64) {
+    // Years are counted from March, so that the leap day ends its year; eras are 400 years.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}
+
+fn date_text(days: i32) -> String {
+    let (year, month, day) = civil(i64::from(days));
+    // Years before 0 and after 9999 have no RFC 3339 form; ISO 8601 writes them with a sign.
+    if (0..=9999).contains(&year) {
+        format!("{year:04}-{month:02}-{day:02}")
+    } else {
+        format!("{year:+07}-{month:02}-{day:02}")
+    }
+}
+
+fn datetime_text(micros: i64) -> String {
+    let seconds = micros.div_euclid(MICROS_A_SECOND);
+    let fraction = micros.rem_euclid(MICROS_A_SECOND);
+    let days = seconds.div_euclid(86_400);
+    let second_of_day = seconds.rem_euclid(86_400);
+    let date = date_text(i32::try_from(days).unwrap_or(i32::MAX));
+    let (hour, minute, second) = (
+        second_of_day / 3_600,
+        second_of_day / 60 % 60,
+        second_of_day % 60,
+    );
+    let mut text = format!("{date}T{hour:02}:{minute:02}:{second:02}");
+    if fraction != 0 {
+        let digits = format!("{fraction:06}");
+        text.push('.');
+        text.push_str(digits.trim_end_matches('0'));
+    }
+    text.push('Z');
+    text
+}

@@ -1,4 +1,4 @@
-//! PostgreSQL.
+//! PostgreSQL, version 12 or newer.
 
 mod connect;
 mod error;

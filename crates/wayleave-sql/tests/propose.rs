@@ -3,9 +3,11 @@
 
 mod fixtures;
 
+use std::fmt::Write;
+
 use fixtures::every_fixture;
 use wayleave_model::parse::parse;
-use wayleave_model::propose::{ProposeOptions, propose, repropose};
+use wayleave_model::propose::{LeftOut, ProposeOptions, propose, repropose};
 use wayleave_test::assert_golden;
 use wayleave_test::fixture::Dialect;
 
@@ -16,18 +18,16 @@ async fn golden(dialect: Dialect) {
         let folder =
             format!("{}/tests/golden/{dialect:?}", env!("CARGO_MANIFEST_DIR")).to_lowercase();
         assert_golden(format!("{folder}/{}.toml", fixture.name()), &proposal.text);
-        let left_out: String = proposal
-            .left_out
-            .iter()
-            .map(|it| {
-                format!(
-                    "{:?} {:?}: {}\n",
-                    it.table,
-                    it.column.as_deref().unwrap_or("*"),
-                    it.reason
-                )
-            })
-            .collect();
+        let mut left_out = String::new();
+        for LeftOut {
+            table,
+            column,
+            reason,
+        } in &proposal.left_out
+        {
+            let column = column.as_deref().unwrap_or("*");
+            writeln!(left_out, "{table:?} {column:?}: {reason}").unwrap();
+        }
         assert_golden(
             format!("{folder}/{}.left_out.txt", fixture.name()),
             &left_out,

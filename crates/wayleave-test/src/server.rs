@@ -190,8 +190,9 @@ pub(crate) fn free_port() -> Result<u16, StartError> {
 /// A running server. It ends when this value, or the process that holds it, does.
 #[derive(Debug)]
 pub(crate) struct Supervised {
-    // Held for its standard input: closing it is what stops the server.
-    _supervisor: Child,
+    /// Held for its standard input: closing it is what stops the server.
+    #[cfg_attr(not(test), expect(dead_code, reason = "held, not read"))]
+    supervisor: Child,
 }
 
 impl Supervised {
@@ -219,13 +220,59 @@ impl Supervised {
             BufReader::new(stdout).read_line(&mut word)?;
         }
         if word.trim() == "ready" {
-            return Ok(Self {
-                _supervisor: supervisor,
-            });
+            return Ok(Self { supervisor });
         }
         let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
         drop(supervisor.stdin.take());
         supervisor.wait()?;
         Err(StartError::NotReady { log })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANY: Account = Account {
+        user: "daemon",
+        package: "base-passwd",
+    };
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_server_and_its_folder_go_when_the_owner_lets_go() {
+        let script = "echo \"process $$\"; echo up; exec tail -f /dev/null";
+        let (mut supervised, folder) = ANY
+            .in_folder("wayleave-owner-", |folder| {
+                let server = Supervised::start(ANY, folder, "up", "KILL", &shell(script))?;
+                Ok((server, folder.to_owned()))
+            })
+            .unwrap();
+        let log = std::fs::read_to_string(folder.join("log")).unwrap();
+        let process = log.split_whitespace().nth(1).unwrap();
+        let process = PathBuf::from("/proc").join(process);
+        assert!(process.exists());
+        // What the kernel does to the pipe of a process that is killed.
+        drop(supervised.supervisor.stdin.take());
+        supervised.supervisor.wait().unwrap();
+        assert!(!folder.exists());
+        assert!(!process.exists());
+    }
+
+    #[test]
+    fn a_server_that_ends_at_once_is_an_error_with_its_log() {
+        let started = ANY.in_folder("wayleave-owner-", |folder| {
+            Supervised::start(ANY, folder, "up", "KILL", &shell("echo no room; exit 1"))
+        });
+        let error = started.unwrap_err();
+        assert!(
+            matches!(&error, StartError::NotReady { log } if log == "no room\n"),
+            "{error}"
+        );
     }
 }

@@ -129,6 +129,11 @@ fn entry(kind: SourceKind, column: &Column, name: String) -> Entry {
             .max_length
             .filter(|_| one_of.is_empty() && column.datatype.is_text()),
         one_of,
+        note: column
+            .native_type
+            .trim()
+            .is_empty()
+            .then_some("guess: the store declares no type"),
         remark: column.comment.clone(),
     })
 }
@@ -220,11 +225,16 @@ fn choose_key(stream: &mut Stream, table: &Table) {
         },
         None => Why::NoKey,
     });
-    stream.key = likely_key(stream, table);
+    let (key, note) = likely_key(stream, table);
+    stream.key = key;
+    stream.key_note = Some(note.to_owned());
 }
 
-/// What a person would call the key of a table that declares none, such as a view.
-fn likely_key(stream: &Stream, table: &Table) -> Vec<String> {
+/// What a person would take for the key of a table that declares none, such as a view.
+fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
+    if let Some(key) = table.unique.iter().find_map(|it| key_fields(stream, it)) {
+        return (key, "unique, yet the store lets it be NULL");
+    }
     let mut words = naming::words(&table.name);
     if let Some(last) = words.last_mut() {
         *last = naming::singular(last);
@@ -232,19 +242,24 @@ fn likely_key(stream: &Stream, table: &Table) -> Vec<String> {
     words.push("id".to_owned());
     let own = words.join("_");
     let fields = || {
-        table
+        let fields = table
             .columns
             .iter()
-            .filter_map(|it| stream.field_of(&it.name))
+            .filter_map(|it| stream.field_of(&it.name));
+        fields.filter(|it| it.datatype.can_be_key() && !it.many)
     };
     let named = |name: &str| fields().find(|it| naming::snake(&it.column) == name);
     let ending = || fields().find(|it| naming::snake(&it.column).ends_with("_id"));
-    let found = named("id").or_else(|| named(&own)).or_else(ending);
-    found
-        .filter(|it| it.datatype.can_be_key() && !it.many)
-        .map(|it| it.name.clone())
-        .into_iter()
-        .collect()
+    match named("id").or_else(|| named(&own)).or_else(ending) {
+        Some(field) => (
+            vec![field.name.clone()],
+            "a guess by its name, nothing in the store says so",
+        ),
+        None => (
+            Vec::new(),
+            "name the fields that tell one record from another",
+        ),
+    }
 }
 
 fn choose_parts(stream: &mut Stream, table: &Table) {

@@ -76,6 +76,8 @@ pub(super) struct Field {
     pub(super) generated: bool,
     pub(super) one_of: Vec<String>,
     pub(super) max_length: Option<u32>,
+    /// What to weigh about it.
+    pub(super) note: Option<&'static str>,
     /// The store's own words about the column.
     pub(super) remark: Option<String>,
 }

@@ -12,18 +12,11 @@ use crate::catalogue::Catalogue;
 pub(super) fn document(draft: &Draft, catalogue: &Catalogue, options: &ProposeOptions) -> String {
     let mut text = head(catalogue, options);
     for table in &catalogue.tables {
-        match draft.streams.iter().find(|it| it.table == table.name) {
-            Some(stream) => text.push_str(&block(stream)),
-            None => {
-                let (name, why) = (comment::name(&table.name), super::Why::Unnameable);
-                push(
-                    &mut text,
-                    format_args!(
-                        "
-# left out: {name} {why}"
-                    ),
-                );
-            }
+        if let Some(stream) = draft.streams.iter().find(|it| it.table == table.name) {
+            text.push_str(&block(stream));
+        } else {
+            let (name, why) = (comment::name(&table.name), super::Why::Unnameable);
+            push(&mut text, format_args!("\n# left out: {name} {why}"));
         }
     }
     text + &seen::block(catalogue)
@@ -102,12 +95,11 @@ fn tables(stream: &Stream) -> String {
     );
     // Said even where it is the stream's name, so that a person may rename the stream.
     pair(&mut text, "table", &stream.table);
-    let guessed = "guess: nothing in the store says so";
-    let note = match (&stream.key_note, &stream.unserved) {
-        (Some(note), _) => format!("  # weigh: {note}"),
-        (None, Some(_)) => format!("  # {guessed}"),
-        (None, None) => String::new(),
-    };
+    let note = stream
+        .key_note
+        .as_ref()
+        .map(|note| format!("  # weigh: {note}"));
+    let note = note.unwrap_or_default();
     push(
         &mut text,
         format_args!("key = {}{note}", strings(&stream.key)),
@@ -174,9 +166,13 @@ fn entry_lines(entry: &Entry) -> String {
                     format_args!("# the store says: {}", comment::words(remark)),
                 );
             }
+            let note = field
+                .note
+                .map(|note| format!("  # {note}"))
+                .unwrap_or_default();
             push(
                 &mut text,
-                format_args!("{} = {}", field.name, field_value(field)),
+                format_args!("{} = {}{note}", field.name, field_value(field)),
             );
         }
         Entry::LeftOut { column, why } => {

@@ -54,7 +54,7 @@ pub(super) fn split(text: &str) -> (String, Option<Seen>) {
         if let Some(table) = line.strip_prefix(MARK) {
             lines.push_str(table);
             found = true;
-        } else if line == TITLE {
+        } else if line.trim_end() == TITLE.trim_end() {
             found = true;
         } else {
             rest.push_str(line);

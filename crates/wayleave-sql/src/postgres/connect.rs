@@ -119,7 +119,10 @@ fn config(server: &Server, limits: Limits) -> Config {
         Place::Tcp { host, port } => config.host(host).port(*port),
         Place::Socket { path, port } => config.host_path(path).port(*port),
     };
-    config.user(server.user.as_deref().unwrap_or("postgres"));
+    // Without one the driver takes the operating system's user, as PostgreSQL's own tools do.
+    if let Some(user) = &server.user {
+        config.user(user);
+    }
     if let Some(password) = &server.password {
         config.password(password.expose_secret());
     }

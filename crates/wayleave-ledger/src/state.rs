@@ -345,3 +345,6 @@ fn same(dataset: &str, expected: Option<Digest>, current: Option<Digest>) -> Res
         current,
     })
 }
+
+#[cfg(test)]
+mod tests;

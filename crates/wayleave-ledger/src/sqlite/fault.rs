@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use rusqlite::{Error, ErrorCode};
+use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::error::{Action, DiskError, LedgerError};
 
@@ -24,10 +24,7 @@ pub(super) fn of(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
                 LedgerError::Busy { ledger }
             }
             Some(ErrorCode::DiskFull) => disk(Action::Write, io::ErrorKind::StorageFull),
-            Some(ErrorCode::SystemIoFailure) if is_sync(&error) => {
-                disk(Action::Sync, io::ErrorKind::Other)
-            }
-            Some(ErrorCode::SystemIoFailure) => disk(Action::Write, io::ErrorKind::Other),
+            Some(ErrorCode::SystemIoFailure) => disk(tried(&error), io::ErrorKind::Other),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => LedgerError::Corrupt {
                 ledger,
                 cause: Box::new(error),
@@ -53,12 +50,13 @@ pub(super) fn of_commit(path: &Path, seq: u64) -> impl Fn(Error) -> LedgerError 
     }
 }
 
-fn is_sync(error: &Error) -> bool {
-    let code = error.sqlite_error().map(|error| error.extended_code);
-    matches!(
-        code,
-        Some(rusqlite::ffi::SQLITE_IOERR_FSYNC | rusqlite::ffi::SQLITE_IOERR_DIR_FSYNC)
-    )
+/// What SQLite was about when the system failed it.
+fn tried(error: &Error) -> Action {
+    match error.sqlite_error().map(|error| error.extended_code) {
+        Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => Action::Sync,
+        Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => Action::Read,
+        _ => Action::Write,
+    }
 }
 
 /// Whether a value in a row is not of the type or form it was written in.

@@ -16,5 +16,6 @@ while IFS= read -r line; do
 done <"$folder/events" && echo stopped &
 read -r _
 kill -s "$signal" "$server" 2>/dev/null
-wait "$server" 2>/dev/null
+# For the reader of the log too, which would otherwise write into the folder being removed.
+wait
 cd / && rm -rf "$folder"

@@ -11,7 +11,7 @@ pub mod digest;
 pub mod drift;
 pub mod mapping;
 pub mod names;
-mod nearest;
+pub mod nearest;
 pub mod ontology;
 pub mod parse;
 pub mod print;

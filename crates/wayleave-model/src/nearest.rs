@@ -1,10 +1,7 @@
 //! Near misses: the name a person probably meant.
 
 /// The candidate nearest to a name, if one is near enough to be meant.
-pub(crate) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = name.to_lowercase().chars().collect();
     // A third of the name may differ, at least one character.
     let allowed = (wanted.len() / 3).clamp(1, 4);

@@ -8,6 +8,8 @@
 
 pub mod package;
 pub mod plan;
+pub mod refusal;
+pub mod request;
 pub mod value;
 
 pub use plan::AuthorizedPlan;

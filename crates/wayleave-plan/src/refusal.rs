@@ -1,0 +1,269 @@
+//! Why a read is refused, as data: what was wrong, what would be right, and a call that works.
+//!
+//! What is missing and what is forbidden are refused in the same bytes, so a refusal is made from
+//! the caller's own words and from what the caller may see, and from nothing else.
+
+mod fit;
+
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use wayleave_model::nearest::nearest;
+
+pub use fit::MOST_BYTES;
+
+/// What kind of refusal it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// An argument is missing, unknown or of the wrong shape.
+    InvalidRequest,
+    /// The filter says something no filter may say.
+    InvalidFilter,
+    /// The sort names what cannot be sorted by.
+    InvalidSort,
+    /// The cursor or bookmark is not one of ours for this call.
+    InvalidCursor,
+    /// No such stream may be read.
+    UnknownStream,
+    /// No such field, or relation, may be read.
+    UnknownField,
+    /// Several connections hold the stream.
+    AmbiguousConnection,
+    /// No such record or connection may be read.
+    NotFound,
+    /// The stream's changes cannot be followed.
+    ChangesUnavailable,
+    /// One record alone exceeds what a result may hold.
+    ResultTooLarge,
+    /// The store does not answer.
+    SourceUnavailable,
+    /// The store took too long.
+    Timeout,
+    /// Too many calls.
+    RateLimited,
+}
+
+impl Code {
+    /// Every code, in the order documents list them.
+    pub const ALL: &'static [Self] = &[
+        Self::InvalidRequest,
+        Self::InvalidFilter,
+        Self::InvalidSort,
+        Self::InvalidCursor,
+        Self::UnknownStream,
+        Self::UnknownField,
+        Self::AmbiguousConnection,
+        Self::NotFound,
+        Self::ChangesUnavailable,
+        Self::ResultTooLarge,
+        Self::SourceUnavailable,
+        Self::Timeout,
+        Self::RateLimited,
+    ];
+
+    /// The word for it on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidFilter => "invalid_filter",
+            Self::InvalidSort => "invalid_sort",
+            Self::InvalidCursor => "invalid_cursor",
+            Self::UnknownStream => "unknown_stream",
+            Self::UnknownField => "unknown_field",
+            Self::AmbiguousConnection => "ambiguous_connection",
+            Self::NotFound => "not_found",
+            Self::ChangesUnavailable => "changes_unavailable",
+            Self::ResultTooLarge => "result_too_large",
+            Self::SourceUnavailable => "source_unavailable",
+            Self::Timeout => "timeout",
+            Self::RateLimited => "rate_limited",
+        }
+    }
+
+    /// Whether the very same call may succeed later.
+    pub const fn retryable(self) -> bool {
+        matches!(
+            self,
+            Self::SourceUnavailable | Self::Timeout | Self::RateLimited
+        )
+    }
+}
+
+/// A read that is refused.
+#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[error("{}: {message}", code.as_str())]
+pub struct Refusal {
+    /// What kind of refusal it is.
+    pub code: Code,
+    /// What is wrong, for the reader.
+    pub message: String,
+    /// The argument it is about, such as `filter.status.gt`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub param: Option<String>,
+    /// What would be accepted there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<String>,
+    /// The accepted word nearest to the one that was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub did_you_mean: Option<String>,
+    /// Whether the very same call may succeed later.
+    pub retryable: bool,
+    /// The argument to add or change before trying again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_with: Option<&'static str>,
+    /// A call that would work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Call>,
+    /// The connections to choose from.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
+}
+
+/// A call of one of the tools.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Call {
+    /// The tool.
+    pub tool: &'static str,
+    /// Its arguments.
+    pub arguments: Map<String, Json>,
+}
+
+impl Call {
+    /// A call with these arguments.
+    pub fn new<'a>(
+        tool: &'static str,
+        arguments: impl IntoIterator<Item = (&'a str, Json)>,
+    ) -> Self {
+        Self {
+            tool,
+            arguments: arguments
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        }
+    }
+}
+
+/// Connections to choose from, bounded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// At most twelve of them.
+    pub available_connections: Vec<Candidate>,
+    /// How many there are.
+    pub total: usize,
+    /// Whether some are left out; `schema` lists all.
+    pub truncated: bool,
+}
+
+/// One connection to choose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Candidate {
+    /// The grant it is read under.
+    pub grant_id: String,
+    /// The dataset.
+    pub connector_key: String,
+    /// The connection.
+    pub connection_id: String,
+    /// Its label.
+    pub label: String,
+}
+
+impl Refusal {
+    /// A refusal with nothing but a message.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            param: None,
+            allowed: Vec::new(),
+            did_you_mean: None,
+            retryable: code.retryable(),
+            retry_with: None,
+            next: None,
+            choice: None,
+        }
+    }
+
+    /// Says which argument it is about.
+    #[must_use]
+    pub fn param(mut self, param: impl Into<String>) -> Self {
+        self.param = Some(param.into());
+        self
+    }
+
+    /// Says what would be accepted.
+    #[must_use]
+    pub fn allowed<T: Into<String>>(mut self, allowed: impl IntoIterator<Item = T>) -> Self {
+        self.allowed = allowed.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Says which of the accepted words is nearest to the given one. Call after
+    /// [`allowed`](Self::allowed).
+    #[must_use]
+    pub fn near(mut self, given: &str) -> Self {
+        self.did_you_mean =
+            nearest(given, self.allowed.iter().map(String::as_str)).map(str::to_owned);
+        self
+    }
+
+    /// Names the argument to add or change.
+    #[must_use]
+    pub fn retry_with(mut self, argument: &'static str) -> Self {
+        self.retry_with = Some(argument);
+        self
+    }
+
+    /// Offers a call that works.
+    #[must_use]
+    pub fn next(mut self, call: Call) -> Self {
+        self.next = Some(call);
+        self
+    }
+
+    /// Offers connections to choose from.
+    #[must_use]
+    pub fn choice(mut self, candidates: Vec<Candidate>) -> Self {
+        const MOST: usize = 12;
+        let total = candidates.len();
+        let mut available_connections = candidates;
+        available_connections.truncate(MOST);
+        self.choice = Some(Choice {
+            truncated: total > available_connections.len(),
+            available_connections,
+            total,
+        });
+        self
+    }
+
+    /// The refusal as JSON of at most [`MOST_BYTES`] bytes.
+    pub fn to_json(&self) -> Json {
+        self.to_json_within(MOST_BYTES)
+    }
+
+    /// The refusal as JSON of at most so many bytes (no fewer than 512): texts are cut and lists
+    /// shortened, and what is left out is said.
+    pub fn to_json_within(&self, bytes: usize) -> Json {
+        fit::fitted(self, bytes.max(512))
+    }
+}
+
+/// A caller's own word, fit to be repeated in a message: in backticks, one line, bounded.
+pub fn quoted(word: &str) -> String {
+    const MOST: usize = 64;
+    let mut shown = String::from("`");
+    for c in word.chars().take(MOST) {
+        if c == '`' {
+            shown.push('\'');
+        } else if c.is_control() || !(c.is_alphanumeric() || c.is_ascii()) {
+            shown.push('\u{fffd}');
+        } else {
+            shown.push(c);
+        }
+    }
+    if word.chars().nth(MOST).is_some() {
+        shown.push('…');
+    }
+    shown.push('`');
+    shown
+}

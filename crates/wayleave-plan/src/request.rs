@@ -1,0 +1,298 @@
+//! What a caller asks, read from the arguments of a tool call.
+//!
+//! Here arguments get their shapes: known names, right JSON types, bounds. Whether the streams
+//! and fields they name exist is not known here. An argument that is `null` counts as absent,
+//! because some clients send every optional argument.
+
+mod arguments;
+mod schemas;
+
+use serde_json::{Map, Value as Json};
+use wayleave_model::mapping::AggregateOp;
+
+use crate::plan::Granularity;
+use crate::refusal::{Code, Refusal, quoted};
+use arguments::Arguments;
+
+/// The most rows or groups a page holds.
+pub const MOST_ROWS: u32 = 100;
+/// How many rows or groups a page holds when the caller does not say.
+pub const DEFAULT_ROWS: u32 = 25;
+/// The most measures of one aggregate.
+pub const MOST_METRICS: usize = 8;
+/// The most fields to group by.
+pub const MOST_GROUP_FIELDS: usize = 3;
+/// The most keys of a sort.
+pub const MOST_SORT_KEYS: usize = 4;
+/// The most relations to expand.
+pub const MOST_EXPANDED: usize = 4;
+/// How many related records of each record an expansion shows.
+pub const EXPANDED_ROWS: u32 = 10;
+
+/// What `schema` was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaRequest {
+    /// One stream, or an index of all.
+    pub stream: Option<String>,
+    /// One connection, or all.
+    pub connection_id: Option<String>,
+    /// How much to tell.
+    pub detail: Detail,
+}
+
+/// How much `schema` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// What is needed to make calls.
+    #[default]
+    Compact,
+    /// Everything, with JSON Schema; of one stream of one connection.
+    Full,
+}
+
+/// What `query_records` was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryRequest {
+    /// The stream.
+    pub stream: String,
+    /// The connection, where several hold the stream.
+    pub connection_id: Option<String>,
+    /// Which records.
+    pub filter: Option<Map<String, Json>>,
+    /// In which order.
+    pub sort: Vec<SortKey>,
+    /// Which fields; `None` for all.
+    pub fields: Option<Vec<String>>,
+    /// Which relations to follow.
+    pub expand: Vec<String>,
+    /// At most so many records.
+    pub limit: u32,
+    /// Where an earlier page ended.
+    pub cursor: Option<String>,
+    /// Whether to count all records of the filter.
+    pub count: CountKind,
+    /// `beginning`, or the bookmark of an earlier walk.
+    pub changes_since: Option<String>,
+}
+
+/// Whether to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CountKind {
+    /// No count.
+    #[default]
+    None,
+    /// From the store's statistics, where every row of the table is asked for; exactly
+    /// otherwise, because statistics know nothing of filters and grants.
+    Estimated,
+    /// Exactly.
+    Exact,
+}
+
+/// One key of a sort: `field`, or `-field` from the largest down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SortKey {
+    /// The field, or in an aggregate the field or measure.
+    pub name: String,
+    /// From the largest down.
+    pub descending: bool,
+}
+
+/// What `aggregate` was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AggregateRequest {
+    /// The stream.
+    pub stream: String,
+    /// The connection, where several hold the stream.
+    pub connection_id: Option<String>,
+    /// What to measure.
+    pub metrics: Vec<Metric>,
+    /// Fields to group by.
+    pub group_by: Vec<String>,
+    /// A time to group by.
+    pub group_by_time: Option<TimeGroup>,
+    /// Which records.
+    pub filter: Option<Map<String, Json>>,
+    /// In which order: group fields, or measures by their [label](Metric::label).
+    pub sort: Vec<SortKey>,
+    /// At most so many groups.
+    pub limit: u32,
+}
+
+/// One measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metric {
+    /// What is computed; never a grouping.
+    pub op: AggregateOp,
+    /// Over which field; only `count` may do without.
+    pub field: Option<String>,
+}
+
+impl Metric {
+    /// The name of the measure in results and sorts: `count`, or the op and the field, such as
+    /// `sum_amount`.
+    pub fn label(&self) -> String {
+        match &self.field {
+            None => self.op.to_string(),
+            Some(field) => format!("{}_{field}", self.op),
+        }
+    }
+}
+
+/// A time to group by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeGroup {
+    /// A date or datetime field.
+    pub field: String,
+    /// How long a period is.
+    pub granularity: Granularity,
+    /// The IANA zone whose calendar decides; `None` for UTC.
+    pub time_zone: Option<String>,
+}
+
+/// What `fetch` was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// `connection_id/stream:key`.
+    pub id: String,
+    /// The connection again, if the caller wishes.
+    pub connection_id: Option<String>,
+    /// Which fields; `None` for all.
+    pub fields: Option<Vec<String>>,
+    /// Which relations to follow.
+    pub expand: Vec<String>,
+}
+
+impl SchemaRequest {
+    /// Reads the arguments of a call.
+    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+        let given = Arguments::of("schema", arguments, &["stream", "connection_id", "detail"])?;
+        Ok(Self {
+            stream: given.text("stream")?,
+            connection_id: given.text("connection_id")?,
+            detail: given
+                .word(
+                    "detail",
+                    &[("compact", Detail::Compact), ("full", Detail::Full)],
+                )?
+                .unwrap_or_default(),
+        })
+    }
+}
+
+impl QueryRequest {
+    /// Reads the arguments of a call.
+    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+        let given = Arguments::of(
+            "query_records",
+            arguments,
+            &[
+                "stream",
+                "connection_id",
+                "filter",
+                "sort",
+                "fields",
+                "expand",
+                "limit",
+                "cursor",
+                "count",
+                "changes_since",
+            ],
+        )?;
+        Ok(Self {
+            stream: given.required("stream")?,
+            connection_id: given.text("connection_id")?,
+            filter: given.filter()?,
+            sort: given.sort()?,
+            fields: given.names("fields", usize::MAX)?,
+            expand: given.names("expand", MOST_EXPANDED)?.unwrap_or_default(),
+            limit: given.limit()?,
+            cursor: given.text("cursor")?,
+            count: given
+                .word(
+                    "count",
+                    &[
+                        ("none", CountKind::None),
+                        ("estimated", CountKind::Estimated),
+                        ("exact", CountKind::Exact),
+                    ],
+                )?
+                .unwrap_or_default(),
+            changes_since: given.text("changes_since")?,
+        })
+    }
+}
+
+impl AggregateRequest {
+    /// Reads the arguments of a call.
+    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+        let given = Arguments::of(
+            "aggregate",
+            arguments,
+            &[
+                "stream",
+                "connection_id",
+                "metrics",
+                "group_by",
+                "group_by_time",
+                "filter",
+                "sort",
+                "limit",
+            ],
+        )?;
+        Ok(Self {
+            stream: given.required("stream")?,
+            connection_id: given.text("connection_id")?,
+            metrics: given.metrics()?,
+            group_by: given
+                .names("group_by", MOST_GROUP_FIELDS)?
+                .unwrap_or_default(),
+            group_by_time: given.time_group()?,
+            filter: given.filter()?,
+            sort: given.sort()?,
+            limit: given.limit()?,
+        })
+    }
+}
+
+impl FetchRequest {
+    /// Reads the arguments of a call.
+    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+        let given = Arguments::of(
+            "fetch",
+            arguments,
+            &["id", "connection_id", "fields", "expand"],
+        )?;
+        Ok(Self {
+            id: given.required("id")?,
+            connection_id: given.text("connection_id")?,
+            fields: given.names("fields", usize::MAX)?,
+            expand: given.names("expand", MOST_EXPANDED)?.unwrap_or_default(),
+        })
+    }
+}
+
+impl SortKey {
+    fn read(text: &str) -> Result<Self, Refusal> {
+        let (name, descending) = match text.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (text, false),
+        };
+        if name.is_empty() {
+            return Err(Refusal::new(
+                Code::InvalidSort,
+                format!("{} names no field", quoted(text)),
+            )
+            .param("sort"));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            descending,
+        })
+    }
+}
+
+impl std::fmt::Display for SortKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", if self.descending { "-" } else { "" }, self.name)
+    }
+}

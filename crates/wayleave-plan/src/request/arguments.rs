@@ -1,0 +1,271 @@
+//! The arguments of one call: each taken by name, in its shape, or refused by name.
+
+use serde_json::{Map, Value as Json};
+use wayleave_model::mapping::AggregateOp;
+
+use super::{DEFAULT_ROWS, MOST_METRICS, MOST_ROWS, MOST_SORT_KEYS, Metric, SortKey, TimeGroup};
+use crate::plan::Granularity;
+use crate::refusal::{Code, Refusal, quoted};
+
+/// The operations of a measure, as the wire has them.
+pub(super) const METRIC_OPS: &[(&str, AggregateOp)] = &[
+    ("count", AggregateOp::Count),
+    ("count_distinct", AggregateOp::CountDistinct),
+    ("sum", AggregateOp::Sum),
+    ("avg", AggregateOp::Avg),
+    ("min", AggregateOp::Min),
+    ("max", AggregateOp::Max),
+];
+
+/// The granularities, as the wire has them.
+pub(super) const GRANULARITIES: &[(&str, Granularity)] = &[
+    ("minute", Granularity::Minute),
+    ("hour", Granularity::Hour),
+    ("day", Granularity::Day),
+    ("week", Granularity::Week),
+    ("month", Granularity::Month),
+    ("quarter", Granularity::Quarter),
+    ("year", Granularity::Year),
+];
+
+/// An object whose members all have names that are known there.
+pub(super) struct Arguments<'a> {
+    /// What comes before a name in `param`, such as `metrics.`.
+    path: String,
+    given: &'a Map<String, Json>,
+}
+
+fn invalid(message: impl Into<String>, param: impl Into<String>) -> Refusal {
+    Refusal::new(Code::InvalidRequest, message).param(param)
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn of(
+        tool: &str,
+        given: &'a Map<String, Json>,
+        known: &[&str],
+    ) -> Result<Self, Refusal> {
+        Self::known(
+            given,
+            known,
+            String::new(),
+            &format!("`{tool}` takes no argument"),
+        )
+    }
+
+    fn known(
+        given: &'a Map<String, Json>,
+        known: &[&str],
+        path: String,
+        complaint: &str,
+    ) -> Result<Self, Refusal> {
+        match given.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(name) => Err(invalid(
+                format!("{complaint} {}", quoted(name)),
+                format!("{path}{name}"),
+            )
+            .allowed(known.iter().copied())
+            .near(name)),
+            None => Ok(Self { path, given }),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Json> {
+        self.given.get(name).filter(|value| !value.is_null())
+    }
+
+    fn param(&self, name: &str) -> String {
+        format!("{}{name}", self.path)
+    }
+
+    fn wrong(&self, name: &str, needs: &str) -> Refusal {
+        let param = self.param(name);
+        invalid(format!("`{param}` must be {needs}"), param)
+    }
+
+    /// A text that is not empty.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Refusal> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Json::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
+            Some(_) => Err(self.wrong(name, "a text that is not empty")),
+        }
+    }
+
+    pub(super) fn required(&self, name: &'static str) -> Result<String, Refusal> {
+        self.text(name)?.ok_or_else(|| {
+            let param = self.param(name);
+            invalid(format!("`{param}` is missing"), param).retry_with(name)
+        })
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(
+        &self,
+        name: &str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, Refusal> {
+        let Some(given) = self.get(name) else {
+            return Ok(None);
+        };
+        let given = given.as_str().unwrap_or_default();
+        match words.iter().find(|(word, _)| *word == given) {
+            Some((_, value)) => Ok(Some(*value)),
+            None => Err(self
+                .wrong(name, "one of the allowed words")
+                .allowed(words.iter().map(|(word, _)| *word))
+                .near(given)),
+        }
+    }
+
+    pub(super) fn limit(&self) -> Result<u32, Refusal> {
+        match self.get("limit") {
+            None => Ok(DEFAULT_ROWS),
+            Some(given) => given
+                .as_u64()
+                .and_then(|limit| u32::try_from(limit).ok())
+                .filter(|limit| (1..=MOST_ROWS).contains(limit))
+                .ok_or_else(|| {
+                    self.wrong("limit", &format!("a whole number from 1 to {MOST_ROWS}"))
+                        .retry_with("limit")
+                }),
+        }
+    }
+
+    /// A list of distinct names, not empty.
+    pub(super) fn names(&self, name: &str, most: usize) -> Result<Option<Vec<String>>, Refusal> {
+        let Some(given) = self.get(name) else {
+            return Ok(None);
+        };
+        let names = given
+            .as_array()
+            .and_then(|items| {
+                let names = items.iter().map(|item| item.as_str().map(str::to_owned));
+                names.collect::<Option<Vec<_>>>()
+            })
+            .filter(|names| !names.is_empty())
+            .ok_or_else(|| self.wrong(name, "a list of names that is not empty"))?;
+        if names.len() > most {
+            return Err(self.wrong(name, &format!("a list of at most {most} names")));
+        }
+        for (index, one) in names.iter().enumerate() {
+            if names.iter().take(index).any(|earlier| earlier == one) {
+                let message = format!("`{name}` names {} twice", quoted(one));
+                return Err(invalid(message, self.param(name)));
+            }
+        }
+        Ok(Some(names))
+    }
+
+    /// A list of `field` and `-field`; one of them alone is accepted too.
+    pub(super) fn sort(&self) -> Result<Vec<SortKey>, Refusal> {
+        let keys: Vec<SortKey> = match self.get("sort") {
+            None => return Ok(Vec::new()),
+            Some(Json::String(one)) => vec![SortKey::read(one)?],
+            Some(Json::Array(items)) => items
+                .iter()
+                .map(|item| match item {
+                    Json::String(one) => SortKey::read(one),
+                    _ => Err(self.bad_sort()),
+                })
+                .collect::<Result<_, _>>()?,
+            Some(_) => return Err(self.bad_sort()),
+        };
+        if keys.is_empty() || keys.len() > MOST_SORT_KEYS {
+            return Err(self.bad_sort());
+        }
+        for (index, key) in keys.iter().enumerate() {
+            if keys
+                .iter()
+                .take(index)
+                .any(|earlier| earlier.name == key.name)
+            {
+                let message = format!("`sort` names {} twice", quoted(&key.name));
+                return Err(Refusal::new(Code::InvalidSort, message).param("sort"));
+            }
+        }
+        Ok(keys)
+    }
+
+    fn bad_sort(&self) -> Refusal {
+        let message = format!(
+            "`sort` must be a list of 1 to {MOST_SORT_KEYS} texts, `field` or `-field` from the largest down"
+        );
+        Refusal::new(Code::InvalidSort, message).param(self.param("sort"))
+    }
+
+    pub(super) fn filter(&self) -> Result<Option<Map<String, Json>>, Refusal> {
+        match self.get("filter") {
+            None => Ok(None),
+            Some(Json::Object(filter)) => Ok(Some(filter.clone())),
+            Some(_) => Err(Refusal::new(
+                Code::InvalidFilter,
+                "`filter` must be an object of fields, such as {\"status\": \"open\"}",
+            )
+            .param("filter")),
+        }
+    }
+
+    pub(super) fn metrics(&self) -> Result<Vec<Metric>, Refusal> {
+        let needs = format!("a list of 1 to {MOST_METRICS} objects {{op, field}}");
+        let items = match self.get("metrics") {
+            None => {
+                return Err(invalid("`metrics` is missing", "metrics").retry_with("metrics"));
+            }
+            Some(Json::Array(items)) if (1..=MOST_METRICS).contains(&items.len()) => items,
+            Some(_) => return Err(self.wrong("metrics", &needs)),
+        };
+        let mut metrics: Vec<Metric> = Vec::with_capacity(items.len());
+        for item in items {
+            let Json::Object(given) = item else {
+                return Err(self.wrong("metrics", &needs));
+            };
+            let given = Arguments::known(
+                given,
+                &["op", "field"],
+                "metrics.".to_owned(),
+                "a metric has no",
+            )?;
+            let op = given
+                .word("op", METRIC_OPS)?
+                .ok_or_else(|| given.wrong("op", "one of the allowed words"))?;
+            let field = given.text("field")?;
+            if field.is_none() && op != AggregateOp::Count {
+                return Err(invalid(format!("`{op}` needs a `field`"), "metrics.field"));
+            }
+            let metric = Metric { op, field };
+            if metrics.contains(&metric) {
+                let message = format!("`metrics` names `{}` twice", metric.label());
+                return Err(invalid(message, "metrics"));
+            }
+            metrics.push(metric);
+        }
+        Ok(metrics)
+    }
+
+    pub(super) fn time_group(&self) -> Result<Option<TimeGroup>, Refusal> {
+        let given = match self.get("group_by_time") {
+            None => return Ok(None),
+            Some(Json::Object(given)) => Arguments::known(
+                given,
+                &["field", "granularity", "time_zone"],
+                "group_by_time.".to_owned(),
+                "`group_by_time` has no",
+            )?,
+            Some(_) => {
+                return Err(
+                    self.wrong("group_by_time", "an object {field, granularity, time_zone}")
+                );
+            }
+        };
+        Ok(Some(TimeGroup {
+            field: given.required("field")?,
+            granularity: given.word("granularity", GRANULARITIES)?.ok_or_else(|| {
+                given
+                    .wrong("granularity", "one of the allowed words")
+                    .allowed(GRANULARITIES.iter().map(|(word, _)| *word))
+            })?,
+            time_zone: given.text("time_zone")?,
+        }))
+    }
+}

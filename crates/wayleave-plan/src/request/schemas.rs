@@ -1,0 +1,132 @@
+//! The JSON Schemas of the arguments, as short as they can be: every client pays for them in
+//! every conversation.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::arguments::{GRANULARITIES, METRIC_OPS};
+use super::{AggregateRequest, FetchRequest, MOST_ROWS, QueryRequest, SchemaRequest};
+
+/// An object of these properties and no others.
+fn object(properties: Json, required: &[&str]) -> Json {
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), properties);
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), json!(required));
+    }
+    schema.insert("additionalProperties".to_owned(), false.into());
+    Json::Object(schema)
+}
+
+fn text() -> Json {
+    json!({"type": "string"})
+}
+
+fn said(description: &str) -> Json {
+    json!({"type": "string", "description": description})
+}
+
+fn names(description: &str) -> Json {
+    json!({"type": "array", "items": {"type": "string"}, "description": description})
+}
+
+fn words<T>(words: &[(&str, T)]) -> Json {
+    let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+    json!({"type": "string", "enum": words})
+}
+
+/// The schema of `connection_id`.
+pub(crate) fn connection() -> Json {
+    said("Needed when several connections hold the stream")
+}
+
+/// The schema of `filter`, the same for every tool.
+pub(crate) fn filter() -> Json {
+    json!({
+        "type": "object",
+        "description": "{field: value | [any of] | {eq,ne,in,not_in,gt,gte,lt,lte,contains,starts_with,is_null}}, ANDed; any: [filters] for OR",
+    })
+}
+
+/// The schema of `limit`.
+pub(crate) fn limit(default: u32) -> Json {
+    json!({"type": "integer", "minimum": 1, "maximum": MOST_ROWS, "default": default})
+}
+
+impl SchemaRequest {
+    /// The JSON Schema of the arguments.
+    pub fn input_schema() -> Json {
+        object(
+            json!({
+                "stream": text(),
+                "connection_id": text(),
+                "detail": {"type": "string", "enum": ["compact", "full"], "description": "full needs stream"},
+            }),
+            &[],
+        )
+    }
+}
+
+impl QueryRequest {
+    /// The JSON Schema of the arguments.
+    pub fn input_schema() -> Json {
+        object(
+            json!({
+                "stream": text(),
+                "connection_id": connection(),
+                "filter": filter(),
+                "sort": names("field, or -field for descending"),
+                "fields": names("Fields to return; default all"),
+                "expand": names("Relations to follow, one hop"),
+                "limit": limit(super::DEFAULT_ROWS),
+                "cursor": said("next_cursor of the same call"),
+                "count": {"type": "string", "enum": ["none", "estimated", "exact"]},
+                "changes_since": said("\"beginning\" or next_changes_since"),
+            }),
+            &["stream"],
+        )
+    }
+}
+
+impl AggregateRequest {
+    /// The JSON Schema of the arguments.
+    pub fn input_schema() -> Json {
+        let metric = object(json!({"op": words(METRIC_OPS), "field": text()}), &["op"]);
+        let time = object(
+            json!({
+                "field": text(),
+                "granularity": words(GRANULARITIES),
+                "time_zone": said("IANA name; default UTC"),
+            }),
+            &["field", "granularity"],
+        );
+        object(
+            json!({
+                "stream": text(),
+                "connection_id": connection(),
+                "metrics": {"type": "array", "items": metric, "minItems": 1, "maxItems": super::MOST_METRICS},
+                "group_by": {"type": "array", "items": {"type": "string"}, "maxItems": super::MOST_GROUP_FIELDS},
+                "group_by_time": time,
+                "filter": filter(),
+                "sort": names("Group field or measure (count, sum_amount), - for descending"),
+                "limit": limit(super::DEFAULT_ROWS),
+            }),
+            &["stream", "metrics"],
+        )
+    }
+}
+
+impl FetchRequest {
+    /// The JSON Schema of the arguments.
+    pub fn input_schema() -> Json {
+        object(
+            json!({
+                "id": said("connection_id/stream:key, as results show it"),
+                "connection_id": text(),
+                "fields": names("Fields to return; default all"),
+                "expand": names("Relations to follow, one hop"),
+            }),
+            &["id"],
+        )
+    }
+}

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use wayleave_ledger::Source;
 use wayleave_sql::Dsn;
+pub use wayleave_sql::create_sqlite;
 use wayleave_store::StoreError;
 
 /// Where variables are looked up.

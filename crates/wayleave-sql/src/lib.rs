@@ -12,6 +12,7 @@ mod sqlite;
 mod tls;
 
 pub use dsn::{Dsn, TlsMode};
+pub use sqlite::create_sqlite;
 use wayleave_store::{Introspect, Limits};
 
 /// The source behind a DSN. No session is opened until it is asked something.

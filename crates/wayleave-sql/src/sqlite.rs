@@ -1,9 +1,12 @@
 //! SQLite files.
 
 mod connect;
+mod create;
 mod error;
 mod introspect;
 mod types;
+
+pub use create::create_sqlite;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;

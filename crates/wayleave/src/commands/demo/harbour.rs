@@ -1,0 +1,258 @@
+//! The demo's data: a small harbour, the same on every machine.
+//!
+//! Vessels call at berths, unload cargo, and are inspected. There is enough of it to filter,
+//! group and search, and a column that no agent should see.
+
+use std::fmt::Write as _;
+
+/// The mapping a person would have written for it.
+pub(super) const MAPPING: &str = include_str!("harbour.toml");
+
+const SCHEMA: &str = include_str!("harbour.sql");
+
+const BERTHS: [(&str, &str, i64, &str, bool); 8] = [
+    ("B01", "North Quay", 310, "14.5", true),
+    ("B02", "North Quay", 290, "14.5", true),
+    ("B03", "North Quay", 240, "12.0", false),
+    ("B04", "Oil Jetty", 330, "16.2", false),
+    ("B05", "Oil Jetty", 280, "15.0", false),
+    ("B06", "Ferry Dock", 180, "8.4", false),
+    ("B07", "Grain Pier", 260, "13.1", true),
+    ("B08", "Old Basin", 120, "6.0", false),
+];
+
+const PILOTS: [&str; 6] = [
+    "Ada Lind",
+    "Bo Castellan",
+    "Chidi Okafor",
+    "Dagny Holm",
+    "Emre Aksoy",
+    "Fern Whitlock",
+];
+
+const FIRST: [&str; 12] = [
+    "Northern", "Amber", "Silent", "Iron", "Coral", "Winter", "Golden", "Salt", "Quiet", "Bold",
+    "Green", "Long",
+];
+const SECOND: [&str; 10] = [
+    "Heron", "Meridian", "Tide", "Anchor", "Petrel", "Harvest", "Lantern", "Compass", "Gale",
+    "Reef",
+];
+const FLAGS: [&str; 9] = ["PA", "LR", "MH", "NO", "DK", "SG", "GR", "NL", "PT"];
+const KINDS: [(&str, &[&str], &[&str]); 5] = [
+    (
+        "container",
+        &["B01", "B02"],
+        &[
+            "machinery",
+            "textiles",
+            "electronics",
+            "furniture",
+            "coffee",
+        ],
+    ),
+    (
+        "tanker",
+        &["B04", "B05"],
+        &["crude oil", "diesel", "methanol", "vegetable oil"],
+    ),
+    (
+        "bulk",
+        &["B03", "B07"],
+        &["wheat", "barley", "iron ore", "fertiliser", "soya"],
+    ),
+    ("ferry", &["B06"], &["vehicles", "parcels"]),
+    ("tug", &["B08"], &["stores"]),
+];
+const FINDINGS: [&str; 8] = [
+    "Lifeboat release gear was tested and found in order.",
+    "Corrosion on the aft ballast tank vents; repair before the next call.",
+    "Oil record book not kept up to date for the last two transfers.",
+    "Fire dampers in the engine room do not close fully.",
+    "Crew rest hours were checked against the log and agree.",
+    "Charts for the eastern approach are one edition behind.",
+    "Emergency generator started at the first attempt.",
+    "Cargo of methanol was declared late; the agent was reminded of the 48 hour rule.",
+];
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % (sides.max(1) as u64)).unwrap_or_default()
+    }
+
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        from.get(self.roll(from.len()))
+    }
+}
+
+/// The whole database as one script.
+pub(super) fn script() -> String {
+    let mut sql = format!("{SCHEMA}\nBEGIN;\n");
+    let mut dice = Dice(0x005E_ED0F_4A7B_0047);
+    for (id, quay, length, depth, crane) in BERTHS {
+        insert(
+            &mut sql,
+            "berths",
+            &format!("'{id}', '{quay}', {length}, {depth}, {}", u8::from(crane)),
+        );
+    }
+    for (n, name) in (1..).zip(PILOTS) {
+        let hash = format!(
+            "{:016x}{:016x}",
+            dice.roll(usize::MAX),
+            dice.roll(usize::MAX)
+        );
+        let licence = format!("PL-{:04}", 1000 + dice.roll(9000));
+        insert(
+            &mut sql,
+            "pilots",
+            &format!("{n}, '{name}', '{licence}', '{hash}'"),
+        );
+    }
+    let fleet = vessels(&mut sql, &mut dice);
+    calls(&mut sql, &mut dice, &fleet);
+    sql.push_str("COMMIT;\n");
+    sql
+}
+
+fn insert(sql: &mut String, table: &str, values: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(sql, "INSERT INTO {table} VALUES ({values});");
+}
+
+/// The kind of each vessel, by its id.
+fn vessels(sql: &mut String, dice: &mut Dice) -> Vec<usize> {
+    let mut fleet = Vec::new();
+    for id in 1..=60_usize {
+        let first = FIRST
+            .get((id - 1) % FIRST.len())
+            .copied()
+            .unwrap_or_default();
+        let second = SECOND
+            .get((id - 1) % SECOND.len())
+            .copied()
+            .unwrap_or_default();
+        let kind = dice.roll(KINDS.len());
+        let name = KINDS.get(kind).map(|(name, ..)| *name).unwrap_or_default();
+        let flag = dice.pick(&FLAGS).copied().unwrap_or_default();
+        let length = 60 + dice.roll(250);
+        let values = format!(
+            "{id}, 'IMO{}', '{first} {second}', '{flag}', '{name}', {}, {length}, {}, '2026-0{}-1{}T08:00:00Z'",
+            9_100_000 + id * 4_517,
+            1985 + dice.roll(40),
+            length * (20 + dice.roll(200)),
+            1 + dice.roll(9),
+            dice.roll(10),
+        );
+        insert(sql, "vessels", &values);
+        fleet.push(kind);
+    }
+    fleet
+}
+
+fn calls(sql: &mut String, dice: &mut Dice, fleet: &[usize]) {
+    let (mut cargo, mut inspection) = (0_usize, 0_usize);
+    for id in 1..=1_500_usize {
+        let vessel = dice.roll(fleet.len());
+        let kind = fleet.get(vessel).copied().unwrap_or_default();
+        let Some((_, berths, commodities)) = KINDS.get(kind) else {
+            continue;
+        };
+        let berth = dice.pick(berths).copied().unwrap_or_default();
+        // Ten months of traffic, in order; the last few are still alongside.
+        let hour = id * 4 + dice.roll(4);
+        let arrived = moment(hour);
+        let stay = 6 + dice.roll(60);
+        let (departed, status) = if id > 1_494 {
+            ("NULL".to_owned(), "alongside")
+        } else {
+            (format!("'{}'", moment(hour + stay)), "departed")
+        };
+        let pilot = 1 + dice.roll(PILOTS.len());
+        let values = format!(
+            "{id}, {}, '{berth}', {pilot}, '{arrived}', {departed}, '{status}', '{arrived}'",
+            vessel + 1
+        );
+        insert(sql, "port_calls", &values);
+        for _ in 0..=dice.roll(3) {
+            cargo += 1;
+            let commodity = dice.pick(commodities).copied().unwrap_or_default();
+            let hazardous = matches!(
+                commodity,
+                "crude oil" | "diesel" | "methanol" | "fertiliser"
+            );
+            let (tonnes, cents) = (10 + dice.roll(40_000), dice.roll(100));
+            let value = tonnes * (20 + dice.roll(900));
+            let values = format!(
+                "{cargo}, {id}, '{commodity}', {tonnes}.{cents:02}, {value}.00, {}",
+                u8::from(hazardous)
+            );
+            insert(sql, "cargo", &values);
+        }
+        if dice.roll(4) == 0 {
+            inspection += 1;
+            inspect(sql, dice, inspection, id, hour);
+        }
+    }
+}
+
+fn inspect(sql: &mut String, dice: &mut Dice, id: usize, call: usize, hour: usize) {
+    let result = ["passed", "passed", "passed", "conditions", "detained"];
+    let result = dice.pick(&result).copied().unwrap_or_default();
+    let mut report = String::new();
+    for _ in 0..=1 + dice.roll(3) {
+        let finding = dice.pick(&FINDINGS).copied().unwrap_or_default();
+        if !report.contains(finding) {
+            report.push_str(finding);
+            report.push(' ');
+        }
+    }
+    let values = format!(
+        "{id}, {call}, '{}', '{result}', '{}'",
+        moment(hour + 3),
+        report.trim_end()
+    );
+    insert(sql, "inspections", &values);
+}
+
+/// The hour so many hours after the new year of 2026, as text.
+fn moment(hour: usize) -> String {
+    const DAYS: [usize; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut day = hour / 24;
+    let mut month = 0;
+    while let Some(length) = DAYS.get(month).filter(|length| day >= **length) {
+        day -= length;
+        month += 1;
+    }
+    format!(
+        "2026-{:02}-{:02}T{:02}:00:00Z",
+        month + 1,
+        day + 1,
+        hour % 24
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_is_the_same_every_time_and_dates_are_dates() {
+        assert_eq!(script(), script());
+        assert_eq!(moment(0), "2026-01-01T00:00:00Z");
+        assert_eq!(moment(31 * 24 + 5), "2026-02-01T05:00:00Z");
+        assert_eq!(moment(364 * 24 + 23), "2026-12-31T23:00:00Z");
+    }
+
+    #[test]
+    fn the_mapping_has_no_problems() {
+        let problems = wayleave_model::check::check(MAPPING.as_bytes(), None);
+        assert!(problems.is_ok(), "{problems:#?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! `wayleave demo`: a small project of its own, served.
+
+mod harbour;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use wayleave_ledger::{Freeze, NewSource};
+use wayleave_model::{mapping::SourceKind, ratify::Draft};
+use wayleave_server::{
+    Project,
+    source::{Environment, create_sqlite},
+};
+
+use crate::{failure::Failure, output::Output};
+
+const DATASET: &str = "harbour";
+const VARIABLE: &str = "WAYLEAVE_DEMO_DSN";
+const DATABASE: &str = "harbour.db";
+const WHO: &str = "wayleave demo";
+const SETTINGS: &str = "[project]\nname = \"wayleave-demo\"\n\n[serve]\n\
+                        # Clients on this machine need no token.\nanonymous = true\n";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Where to listen; the default port moves on when it is taken.
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<String>,
+}
+
+pub(crate) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let folder = project.map_or_else(|| PathBuf::from("wayleave-demo"), Path::to_owned);
+    let project = prepare(&folder).await?;
+    let _ = (arguments, output, project, environment(&folder)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the project, or as much of it as an earlier run did not get to.
+async fn prepare(folder: &Path) -> Result<Project, Failure> {
+    let project = match Project::open(folder) {
+        Ok(project) => project,
+        Err(wayleave_server::ProjectError::None { .. }) => Project::create(folder, SETTINGS)?,
+        Err(error) => return Err(error.into()),
+    };
+    make_database(&folder.join(DATABASE))?;
+    let draft = project.drafts().join("harbour.toml");
+    if !draft.exists() {
+        fs::write(&draft, harbour::MAPPING).map_err(|error| {
+            Failure::from_error(&error).hint("check that the folder is writable")
+        })?;
+    }
+    let governance = project.governance();
+    let state = governance
+        .ledger()
+        .state()
+        .await
+        .map_err(|error| Failure::from_error(&error))?;
+    if !state.sources().contains_key(DATASET) {
+        let source = NewSource {
+            name: DATASET.to_owned(),
+            kind: SourceKind::Sqlite,
+            env: VARIABLE.to_owned(),
+        };
+        governance.add_source(source, WHO).await?;
+    }
+    let mapping = match state.ratified(DATASET) {
+        Some(_) => governance.load(DATASET).await?,
+        None => {
+            let proposed = Draft::new(harbour::MAPPING)
+                .propose(None)
+                .map_err(|rejected| Failure::bug(rejected.to_string()))?;
+            let freeze = Freeze {
+                proposed,
+                replaces: None,
+                who: WHO.to_owned(),
+                note: "the mapping that comes with the demo".to_owned(),
+            };
+            governance.freeze(freeze).await?
+        }
+    };
+    if !state.active().any(|(name, _)| name == DATASET) {
+        governance.activate(&mapping, WHO).await?;
+    }
+    Ok(project)
+}
+
+/// Makes the database beside its place, then puts it there whole.
+fn make_database(path: &Path) -> Result<(), Failure> {
+    if path.exists() {
+        return Ok(());
+    }
+    let unfinished = path.with_extension("db.unfinished");
+    if unfinished.exists() {
+        fs::remove_file(&unfinished).map_err(|error| Failure::from_error(&error))?;
+    }
+    create_sqlite(&unfinished, &harbour::script())?;
+    fs::rename(&unfinished, path).map_err(|error| Failure::from_error(&error))
+}
+
+/// The demo's own variable, so that nothing need be exported to look at it.
+fn environment(folder: &Path) -> Result<Environment, Failure> {
+    let path =
+        fs::canonicalize(folder.join(DATABASE)).map_err(|error| Failure::from_error(&error))?;
+    let dsn = path.to_string_lossy().into_owned();
+    Ok(Environment::with(BTreeMap::from([(
+        VARIABLE.to_owned(),
+        dsn,
+    )])))
+}

@@ -1,5 +1,10 @@
-//! `check`, offline: the document, its rules and the ontology. For the live source see
-//! [`crate::drift`].
+//! `check`, offline: the document, its rules and the ontology, then documents side by side. For
+//! the live source see [`crate::drift`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
 
 use crate::mapping::Mapping;
 use crate::ontology::Ontology;
@@ -12,5 +17,105 @@ pub fn check(bytes: &[u8], ontology: Option<&Ontology>) -> Result<Mapping, Vec<P
     match ontology {
         None => parse::parse(bytes),
         Some(ontology) => parse::parse_with(bytes, |mapping| ontology.enforce(mapping)),
+    }
+}
+
+/// A name that several documents claim, though a deployment has it once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Clash {
+    /// What the name is the name of.
+    pub what: Claimed,
+    /// The name.
+    pub name: String,
+    /// Every document that claims it, at least two.
+    pub documents: Vec<String>,
+}
+
+/// What only one document of a deployment may claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Claimed {
+    /// A dataset's name.
+    Dataset,
+    /// A connection's id.
+    Connection,
+    /// A capability's name, which is a tool's.
+    Capability,
+}
+
+impl fmt::Display for Clash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.what {
+            Claimed::Dataset => "dataset",
+            Claimed::Connection => "connection",
+            Claimed::Capability => "capability",
+        };
+        let documents: Vec<_> = self
+            .documents
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        write!(
+            f,
+            "{what} `{}` is in {}",
+            self.name,
+            documents.join(" and in ")
+        )
+    }
+}
+
+/// The names that more than one of these documents claims. Each document comes with the name it
+/// is to be called by, such as its path.
+pub fn clashes<'a>(documents: impl IntoIterator<Item = (&'a str, &'a Mapping)>) -> Vec<Clash> {
+    let mut claims: BTreeMap<(Claimed, &str), Vec<&str>> = BTreeMap::new();
+    for (document, mapping) in documents {
+        let dataset = std::iter::once((Claimed::Dataset, mapping.dataset.name.as_str()));
+        let connections = mapping
+            .connections
+            .iter()
+            .map(|entry| (Claimed::Connection, entry.id.as_str()));
+        let capabilities = mapping
+            .capabilities
+            .iter()
+            .map(|entry| (Claimed::Capability, entry.name.as_str()));
+        for claim in dataset.chain(connections).chain(capabilities) {
+            claims.entry(claim).or_default().push(document);
+        }
+    }
+    claims
+        .into_iter()
+        .filter(|(_, documents)| documents.len() > 1)
+        .map(|((what, name), documents)| Clash {
+            what,
+            name: name.to_owned(),
+            documents: documents.into_iter().map(str::to_owned).collect(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::EXAMPLE;
+
+    #[test]
+    fn a_name_two_documents_claim_is_told_with_both() {
+        let one = parse::parse(EXAMPLE.as_bytes()).unwrap();
+        let mut two = one.clone();
+        two.dataset.name = "other".into();
+        two.connections.truncate(1);
+        two.capabilities.truncate(1);
+        let told: Vec<_> = clashes([("a.toml", &one), ("b.toml", &two)])
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "connection `crm-eu` is in `a.toml` and in `b.toml`",
+                "capability `hire` is in `a.toml` and in `b.toml`",
+            ]
+        );
+        assert_eq!(clashes([("a.toml", &one)]), []);
     }
 }

@@ -84,21 +84,22 @@ fn missing_table(mapping: &Mapping, stream: &Stream, catalogue: &Catalogue) -> P
         .path(format!("streams.{}.table", stream.name))
         .at(stream.table.span.clone());
     let names = catalogue.tables.iter().map(|table| table.name.as_str());
-    let free = |table: &&Table| {
-        !mapping
+    let holds_all = |table: &&Table| {
+        let free = !mapping
             .streams
             .iter()
-            .any(|other| other.table == *table.name)
+            .any(|other| other.table == *table.name);
+        let has = |field: &Field| table.column(&field.column).is_some();
+        // One column proves little: every table may have an `id`.
+        free && stream.fields.len() > 1 && stream.fields.iter().all(has)
     };
-    let holds_all = |table: &&Table| {
-        stream
-            .fields
+    problem.hint = match nearest(&stream.table, names) {
+        Some(near) => Some(format!("did you mean {}?", shown(near))),
+        None => catalogue
+            .tables
             .iter()
-            .all(|field| table.column(&field.column).is_some())
-    };
-    problem.hint = match catalogue.tables.iter().filter(free).find(holds_all) {
-        Some(table) => Some(format!("table {} has all its columns", shown(&table.name))),
-        None => nearest(&stream.table, names).map(|near| format!("did you mean {}?", shown(near))),
+            .find(holds_all)
+            .map(|table| format!("table {} has all its columns", shown(&table.name))),
     };
     problem
 }

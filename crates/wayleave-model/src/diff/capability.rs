@@ -12,7 +12,7 @@ pub(super) fn added(changes: &mut Changes, new: &Capability) {
         Action::Create | Action::Update => format!(", giving {}", names(&new.fields)),
     };
     let words = format!(
-        "adds capability `{}`: {} records of `{}`{giving}, through source `{}`",
+        "adds capability `{}` to {} records of `{}`{giving}, through source `{}`",
         new.name, new.action, new.stream, new.source
     );
     let secret = Risk::secret(new.fields.iter().map(|field| field.as_str()));

@@ -121,21 +121,14 @@ fn header(changes: &mut Changes, old: &Dataset, new: &Dataset) {
         );
     }
     if *title != old.title {
-        let words = match (&old.title, title) {
-            (Some(_), None) => "removes the dataset's title".to_owned(),
-            (_, title) => {
-                format!(
-                    "titles the dataset {}",
-                    quoted(title.as_ref().map_or("", |t| t.as_str()))
-                )
-            }
+        let (words, risks) = match title {
+            None => ("removes the dataset's title".to_owned(), Vec::new()),
+            Some(title) => (
+                format!("titles the dataset {}", quoted(title)),
+                vec![Risk::Prompt],
+            ),
         };
-        changes.push(
-            ChangeKind::TitleChanged,
-            "dataset.title",
-            words,
-            vec![Risk::Prompt],
-        );
+        changes.push(ChangeKind::TitleChanged, "dataset.title", words, risks);
     }
     described(
         changes,

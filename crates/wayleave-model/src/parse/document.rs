@@ -24,10 +24,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<(&str, Document<'_>), Vec<Problem>> {
         ]);
     }
     let source = std::str::from_utf8(bytes).map_err(|error| {
-        let message = format!(
-            "byte {} is not part of any UTF-8 character",
-            error.valid_up_to()
-        );
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.split(|byte| *byte == b'\n').count();
+        let message = format!("line {line} holds a byte that is not UTF-8");
         vec![Problem::new(ProblemCode::NotUtf8, message).hint("save the document as UTF-8")]
     })?;
     let (table, errors) = DeTable::parse_recoverable(source);

@@ -8,7 +8,7 @@ use std::ops::Range;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::value;
-use crate::definitions::{Absent, Section, Shape};
+use crate::definitions::{Absent, Key, Section, Shape};
 use crate::names::NameKind;
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
@@ -78,12 +78,7 @@ impl Walk<'_> {
                     ProblemCode::MissingKey,
                     format!("`{}` is missing{of}", key.name),
                 )
-                .hint(format!(
-                    "`{}` is {}: {}",
-                    key.name,
-                    key.shape.expected(),
-                    first_sentence(key.about)
-                ))
+                .hint(says(key))
                 .at(owner.clone());
                 self.report(problem);
             }
@@ -248,6 +243,22 @@ fn segment(name: &str) -> String {
     } else {
         format!("\"{}\"", shown(name).trim_matches('`'))
     }
+}
+
+/// What a key says, for someone who left it out.
+fn says(key: &Key) -> String {
+    let expected = match key.shape {
+        Shape::Word(words) => {
+            let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+            format!("one of {}", words.join(", "))
+        }
+        shape => shape.expected().to_owned(),
+    };
+    format!(
+        "`{}` is {expected}: {}",
+        key.name,
+        first_sentence(key.about)
+    )
 }
 
 fn first_sentence(text: &str) -> String {

@@ -10,10 +10,10 @@ use wayleave_model::mapping::{
 
 /// Choices, one number each; the simplest once the numbers run out.
 #[derive(Debug)]
-pub(crate) struct Choices(std::vec::IntoIter<u32>);
+struct Choices(std::vec::IntoIter<u32>);
 
 impl Choices {
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
+    fn below(&mut self, bound: usize) -> usize {
         self.0.next().unwrap_or(0) as usize % bound.max(1)
     }
 
@@ -30,8 +30,7 @@ impl Choices {
     }
 }
 
-/// A list of choices.
-pub(crate) fn choices() -> impl Strategy<Value = Choices> {
+fn choices() -> impl Strategy<Value = Choices> {
     prop::collection::vec(any::<u32>(), 0..300).prop_map(|numbers| Choices(numbers.into_iter()))
 }
 
@@ -238,11 +237,11 @@ fn constrain(choices: &mut Choices, field: &mut Field) {
                 "123456789012345678901234567890",
             ];
             let fractions = ["10.5", "10.000000000000000000000000001"];
-            field.min_value = choices.maybe(|c| number(*c.of(&least)));
+            field.min_value = choices.maybe(|c| number(least[c.below(least.len())]));
             field.max_value = choices.maybe(|c| match c.below(4) {
                 3 if !whole => number(fractions[0]),
                 2 if !whole => number(fractions[1]),
-                _ => number(*c.of(&greatest)),
+                _ => number(greatest[c.below(greatest.len())]),
             });
             if field.datatype.can_be_listed() && choices.yes() {
                 let values = if whole {
@@ -324,8 +323,25 @@ fn capabilities(choices: &mut Choices, streams: &[Stream]) -> Vec<Capability> {
     all
 }
 
-/// Changes one thing of a mapping; what comes out differs and need not be valid.
-pub(crate) fn mutate(choices: &mut Choices, mapping: &Mapping) -> Mapping {
+/// Every kind of change to one thing of a mapping, in the stream and field `at`. What comes out
+/// differs and need not be valid.
+pub(crate) fn mutations(mapping: &Mapping, at: u32) -> Vec<Mapping> {
+    let mut all = Vec::new();
+    for kind in 0..12 {
+        for detail in 0..18 {
+            // The last number chooses the change, after as many as it takes to get there.
+            let numbers = match kind {
+                0..=6 | 8 => vec![kind, detail],
+                11 => vec![kind, at, at, detail],
+                _ => vec![kind, at, detail],
+            };
+            all.push(mutate(&mut Choices(numbers.into_iter()), mapping));
+        }
+    }
+    all
+}
+
+fn mutate(choices: &mut Choices, mapping: &Mapping) -> Mapping {
     let mut mapped = mapping.clone();
     let other = |value: &mut Spanned<String>| value.value.push('x');
     let toggle = |value: &mut Option<Spanned<String>>| match value {
@@ -460,7 +476,7 @@ fn mutate_stream(choices: &mut Choices, stream: &mut Stream) {
 }
 
 fn mutate_field(choices: &mut Choices, field: &mut Field) {
-    match choices.below(17) {
+    match choices.below(18) {
         0 => field.name.value.push('x'),
         1 => field.column.value.push('x'),
         2 => {

@@ -66,9 +66,9 @@ impl Case {
     pub(crate) fn assert_expected(&self, expected: &str) {
         let mut text = String::new();
         for (name, body) in self.sections.iter().filter(|(name, _)| name != "expected") {
-            text.push_str(&format!("=== {name}\n{body}"));
+            text += &["=== ", name, "\n", body].concat();
         }
-        text.push_str(&format!("=== expected\n{expected}"));
+        text += &["=== expected\n", expected].concat();
         assert_file(&self.path, &text);
     }
 }

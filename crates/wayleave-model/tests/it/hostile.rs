@@ -49,8 +49,8 @@ fn hostile_documents_are_refused_with_a_code() {
 
 #[test]
 fn a_document_full_of_problems_is_answered_shortly() {
-    let many: String = (0..50_000).map(|at| format!("k{at} = 1\n")).collect();
-    let found = codes(many.as_bytes());
+    let many: Vec<_> = (0..50_000).map(|at| format!("k{at} = 1")).collect();
+    let found = codes(many.join("\n").as_bytes());
     assert!(found.len() <= 501, "{} problems", found.len());
     assert_eq!(found.last(), Some(&ProblemCode::TooMany));
 }
@@ -140,7 +140,7 @@ fn one_look_shows_every_problem() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

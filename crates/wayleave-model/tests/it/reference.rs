@@ -34,6 +34,30 @@ fn the_example_of_the_reference_has_no_problems_and_uses_every_key() {
     }
 }
 
+#[test]
+fn the_json_schema_accepts_the_example_and_refuses_what_check_refuses() {
+    let schema = jsonschema::validator_for(&mapping_json_schema()).unwrap();
+    let accepts = |text: &str| {
+        let document: toml::Table = text.parse().unwrap();
+        schema.is_valid(&serde_json::to_value(document).unwrap())
+    };
+    assert!(accepts(EXAMPLE));
+    for (right, wrong) in [
+        ("kind = \"postgres\"", "kind = \"postgre\""),
+        ("name = \"crm\"", "name = \"Crm\""),
+        ("required = true", "requierd = true"),
+        ("key = [\"id\"]", "key = []"),
+        ("min_length = 6", "min_length = -6"),
+        ("[streams.people]", "[streams.\"../people\"]"),
+        ("source = \"crm_eu\"\n", ""),
+    ] {
+        let text = EXAMPLE.replacen(right, wrong, 1);
+        assert_ne!(text, EXAMPLE, "{right}");
+        assert!(!accepts(&text), "{wrong}");
+        assert!(parse(text.as_bytes()).is_err(), "{wrong}");
+    }
+}
+
 /// Every key of the schema that holds a value.
 fn keys(schema: &serde_json::Value) -> Vec<(String, String)> {
     let mut found = Vec::new();

@@ -61,7 +61,7 @@ impl fmt::Display for Report {
         if self.busy_before(cores) {
             writeln!(
                 f,
-                "the machine was busy with other work: the CPU ratios still hold"
+                "the machine was busy with other work: throughput ratios spread, CPU ratios less so"
             )?;
         }
         writeln!(f, "\n{}\n", self.table())?;
@@ -184,7 +184,7 @@ impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:.2} ({:.2}..{:.2})",
+            "{:.3} ({:.2}..{:.2})",
             self.median, self.least, self.most
         )
     }
@@ -225,6 +225,6 @@ mod tests {
     #[test]
     fn the_median_of_an_even_count_lies_between_the_middle_two() {
         let spread = Spread::of([4.0, 1.0, 3.0, 2.0].into_iter());
-        assert_eq!(spread.to_string(), "2.50 (1.00..4.00)");
+        assert_eq!(spread.to_string(), "2.500 (1.00..4.00)");
     }
 }

@@ -42,8 +42,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         what: "setting",
-        source: "crates/wayleave-server/src/config/typed.rs",
-        pattern: r"(?m)^\s+pub(?:\(\w+\))? (\w+):",
+        source: "crates/wayleave-server/src/settings.rs",
+        pattern: r"(?m)^    (\w+): (?:Option|Vec)<",
         document: "docs/reference/settings.md",
     },
     Rule {

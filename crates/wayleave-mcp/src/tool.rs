@@ -33,7 +33,8 @@ impl Behaviour {
     };
 }
 
-/// One call of a tool, its arguments already valid under the tool's schema.
+/// One call of a tool, its arguments already valid under the tool's schema, unless the tool
+/// [checks them itself](Tool::checking_arguments).
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The arguments.
@@ -159,6 +160,7 @@ pub struct Tool {
     pub(crate) input: Arc<InputSchema>,
     pub(crate) handler: ToolHandler,
     pub(crate) refusal: Option<Refusal>,
+    pub(crate) checks_arguments: bool,
     pub(crate) visibility: Visibility,
 }
 
@@ -185,6 +187,7 @@ impl Tool {
                 Box::pin(async move { reply.await.map(Into::into) })
             }),
             refusal: None,
+            checks_arguments: false,
             visibility: Visibility::everyone(),
         })
     }
@@ -250,6 +253,14 @@ impl Tool {
         refusal: impl Fn(&[Violation]) -> Result<ToolResult, RpcError> + Send + Sync + 'static,
     ) -> Self {
         self.refusal = Some(Arc::new(refusal));
+        self
+    }
+
+    /// Leaves the check of arguments to the handler: for one that reads them strictly anyway, and
+    /// whose refusals say more than a schema's violation can. The schema is listed all the same.
+    #[must_use]
+    pub fn checking_arguments(mut self) -> Self {
+        self.checks_arguments = true;
         self
     }
 

@@ -571,6 +571,29 @@ async fn arguments_are_validated_before_the_handler_runs() {
 }
 
 #[tokio::test]
+async fn a_tool_that_checks_its_arguments_gets_them_as_they_came() {
+    let (registry, server) = server();
+    let schema = json!({
+        "type": "object",
+        "properties": { "n": { "type": "integer" } },
+        "additionalProperties": false
+    });
+    let own_words = Tool::new("own_words", schema.clone(), |call| async move {
+        let names: Vec<_> = call.arguments.keys().cloned().collect();
+        Ok(ToolResult::error(format!("what is {}?", names.join(" "))))
+    })
+    .unwrap()
+    .checking_arguments();
+    registry.add_tool(own_words);
+    for client in &mut both(&server).await {
+        let listed = client.ask("tools/list", json!({})).await.unwrap();
+        assert_eq!(listed["tools"][0]["inputSchema"], schema);
+        let result = client.call("own_words", json!({ "n": "x", "m": 1 })).await;
+        assert_eq!(text(&result.unwrap()), "what is n m?");
+    }
+}
+
+#[tokio::test]
 async fn a_panicking_handler_is_answered_with_a_trace_id_and_the_server_goes_on() {
     let (registry, server) = server();
     let broken = Tool::new("broken", json!({ "type": "object" }), |call| async move {

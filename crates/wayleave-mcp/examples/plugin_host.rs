@@ -42,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let on_signal = stop.clone();
     tokio::spawn(async move {
-        let _ = tokio::signal::ctrl_c().await;
+        stopped().await;
         on_signal.cancel();
     });
     if arguments.stdio {

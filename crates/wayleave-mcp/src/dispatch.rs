@@ -56,7 +56,13 @@ impl Shared {
         let snapshot = self.registry.snapshot();
         let tool = resolve::tool(&snapshot, &request.name, context.caller())?.clone();
         drop(snapshot);
-        let arguments = match tool.input.check(request.arguments.unwrap_or_default()) {
+        let given = request.arguments.unwrap_or_default();
+        let checked = if tool.checks_arguments {
+            Ok(given)
+        } else {
+            tool.input.check(given)
+        };
+        let arguments = match checked {
             Ok(arguments) => arguments,
             Err(violations) => {
                 let refused = match &tool.refusal {

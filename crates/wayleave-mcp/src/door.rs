@@ -1,36 +1,26 @@
 //! Where the SDK hands requests over: one door a session, or a request where there are none.
 
 use std::{
-    cell::Cell,
-    collections::{BTreeMap, VecDeque},
-    panic::AssertUnwindSafe,
+    collections::VecDeque,
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Duration,
 };
 
-use futures::FutureExt as _;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-        CompletionInfo, CustomRequest, CustomResult, GetPromptRequestParams, GetPromptResponse,
+        CustomRequest, CustomResult, GetPromptRequestParams, GetPromptResponse,
         InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
         ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, Reference, ServerConfig,
-        SetLevelRequestMethod, SubscribeRequestParams, SubscriptionFilter,
-        UnsubscribeRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestMethod,
+        SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use serde_json::Value;
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Answers, Call, Caller, Completing, CompletionRef, Context, Era, LogLevel, PromptCall, Read,
-    ReadReply, RpcError,
+    Caller, Context, Era, LogLevel, RpcError,
     context::era_of,
     convert,
     listeners::{self, Inbox, Listener, Sight},
@@ -38,13 +28,9 @@ use crate::{
     logging::{self, LevelParams},
     methods,
     outlet::Outlet,
-    registry::COMMITTED,
-    resolve, schema,
+    resolve,
     server::{Keeper, Shared},
 };
-
-/// A reply to a handler that changed a list waits this long for listeners to be told.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// `subscriptions/listen` requests whose acknowledgment is on its way.
 const MOST_OPENING: usize = 64;
@@ -52,13 +38,19 @@ const MOST_OPENING: usize = 64;
 pub(crate) struct Door {
     shared: Arc<Shared>,
     caller: Arc<Caller>,
-    inbox: Arc<Inbox>,
+    keeper: Keeper,
+    /// Only conversations have one; a door for one request stays cheap.
+    session: OnceLock<Session>,
     log_level: Mutex<Option<LogLevel>>,
-    /// What the session's client had been shown when it was let in.
-    shown: OnceLock<Sight>,
     /// What listening clients had been shown when their acknowledgment was sent.
     opening: Mutex<VecDeque<(SubscriptionFilter, Sight)>>,
-    speakers: TaskTracker,
+}
+
+/// What a client of the older revisions keeps between its requests.
+struct Session {
+    inbox: Arc<Inbox>,
+    /// What the client had been shown when it was let in.
+    shown: Sight,
     /// Ends with the door.
     open: CancellationToken,
     _close: DropGuard,
@@ -66,23 +58,14 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) fn new(shared: Arc<Shared>, caller: Arc<Caller>, keeper: &Keeper) -> Self {
-        let open = keeper.draining.child_token();
         Self {
             shared,
             caller,
-            inbox: Arc::default(),
+            keeper: keeper.clone(),
+            session: OnceLock::new(),
             log_level: Mutex::new(Some(LogLevel::Info)),
-            shown: OnceLock::new(),
             opening: Mutex::default(),
-            speakers: keeper.speakers.clone(),
-            _close: open.clone().drop_guard(),
-            open,
         }
-    }
-
-    /// Cancelling it ends what listens through this door; calls go on.
-    pub(crate) fn closer(&self) -> CancellationToken {
-        self.open.clone()
     }
 
     /// Who this very request is from; a session's token may have been narrowed since it began.
@@ -114,183 +97,11 @@ impl Door {
         }
     }
 
-    /// Runs a handler: a panic is an answer, a client that left is not waited for, and a change
-    /// it made is told to listeners before its reply.
-    async fn run<T>(
-        &self,
-        context: &Context,
-        handler: impl Future<Output = Result<T, RpcError>>,
-    ) -> Result<T, RpcError> {
-        let cancelled = context.cancelled();
-        let counted = COMMITTED.scope(Cell::new(0), async {
-            let reply = handler.await;
-            (reply, COMMITTED.with(Cell::get))
-        });
-        let (reply, committed) = tokio::select! {
-            finished = AssertUnwindSafe(counted).catch_unwind() => match finished {
-                Ok(finished) => finished,
-                Err(panic) => (Err(RpcError::internal(panic_text(&panic))), 0),
-            },
-            () = cancelled.cancelled() => {
-                return Err(RpcError::new(RpcError::INVALID_REQUEST, "request cancelled"));
-            }
-        };
-        if committed > 0 {
-            self.shared.registry.settled(committed, PATIENCE).await;
-        }
-        reply
-    }
-
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: Context,
-    ) -> Result<CallToolResponse, RpcError> {
-        let snapshot = self.shared.registry.snapshot();
-        let tool = resolve::tool(&snapshot, &request.name, context.caller())?.clone();
-        drop(snapshot);
-        let given = request.arguments.unwrap_or_default();
-        let checked = if tool.checks_arguments {
-            Ok(given)
-        } else {
-            tool.input.check(given)
-        };
-        let arguments = match checked {
-            Ok(arguments) => arguments,
-            Err(violations) => {
-                let refused = match &tool.refusal {
-                    Some(refusal) => refusal(&violations)?,
-                    None => schema::refuse(&violations),
-                };
-                return Ok(convert::tool_result(refused).into());
-            }
-        };
-        let answers = answers(request.input_responses, request.request_state);
-        let call = Call {
-            arguments,
-            answers,
-            context: context.clone(),
-        };
-        // Called inside the guarded future, so that a panic before the first await is caught too.
-        let reply = self
-            .run(&context, async { (tool.handler)(call).await })
-            .await?;
-        convert::tool_reply(reply)
-    }
-
-    async fn read(
-        &self,
-        request: ReadResourceRequestParams,
-        context: Context,
-    ) -> Result<ReadResourceResponse, RpcError> {
-        let snapshot = self.shared.registry.snapshot();
-        let readings = resolve::readings(&snapshot, &request.uri, context.caller())?;
-        drop(snapshot);
-        let answers = answers(request.input_responses, request.request_state);
-        for reading in readings {
-            let read = Read {
-                uri: request.uri.clone(),
-                variables: reading.variables,
-                answers: answers.clone(),
-                context: context.clone(),
-            };
-            let reply = self
-                .run(&context, async { (reading.handler)(read).await })
-                .await?;
-            if reply == ReadReply::Missing {
-                continue;
-            }
-            if let Some(response) = convert::read_reply(reply)? {
-                return Ok(response);
-            }
-        }
-        Err(RpcError::resource_not_found(&request.uri))
-    }
-
-    async fn prompt(
-        &self,
-        request: GetPromptRequestParams,
-        context: Context,
-    ) -> Result<GetPromptResponse, RpcError> {
-        let snapshot = self.shared.registry.snapshot();
-        let prompt = resolve::prompt(&snapshot, &request.name, context.caller())?.clone();
-        drop(snapshot);
-        let mut arguments = BTreeMap::new();
-        for (name, value) in request.arguments.unwrap_or_default() {
-            let Value::String(value) = value else {
-                return Err(RpcError::invalid_params(format!(
-                    "argument `{name}` must be text"
-                )));
-            };
-            arguments.insert(name, value);
-        }
-        if let Some(missing) = prompt.missing(&arguments) {
-            return Err(RpcError::invalid_params(format!(
-                "prompt `{}` needs argument `{missing}`",
-                prompt.name()
-            )));
-        }
-        let answers = answers(request.input_responses, request.request_state);
-        let call = PromptCall {
-            arguments,
-            answers,
-            context: context.clone(),
-        };
-        let reply = self
-            .run(&context, async { (prompt.handler)(call).await })
-            .await?;
-        convert::prompt_reply(reply)
-    }
-
-    async fn values(
-        &self,
-        request: CompleteRequestParams,
-        context: Context,
-    ) -> Result<CompleteResult, RpcError> {
-        let snapshot = self.shared.registry.snapshot();
-        let (reference, visible) = match request.r#ref {
-            Reference::Prompt(prompt) => {
-                let visible = resolve::prompt(&snapshot, &prompt.name, context.caller()).is_ok();
-                (CompletionRef::Prompt(prompt.name), visible)
-            }
-            Reference::Resource(template) => {
-                let visible = snapshot
-                    .templates
-                    .get(&template.uri)
-                    .is_some_and(|it| it.visibility.allows(context.caller()));
-                (CompletionRef::Template(template.uri), visible)
-            }
-            _ => return Ok(CompleteResult::default()),
-        };
-        let completion = snapshot
-            .completions
-            .get(&reference)
-            .filter(|_| visible)
-            .cloned();
-        drop(snapshot);
-        let Some(completion) = completion else {
-            return Ok(CompleteResult::default());
-        };
-        let resolved = request
-            .context
-            .and_then(|context| context.arguments)
-            .unwrap_or_default();
-        let completing = Completing {
-            argument: request.argument.name,
-            value: request.argument.value,
-            resolved: resolved.into_iter().collect(),
-            context: context.clone(),
-        };
-        let mut values = self
-            .run(&context, async { (completion.handler)(completing).await })
-            .await?;
-        let total = values.len();
-        values.truncate(CompletionInfo::MAX_VALUES);
-        let mut info = CompletionInfo::default();
-        info.has_more = Some(values.len() < total);
-        info.total = u32::try_from(total).ok();
-        info.values = values;
-        Ok(CompleteResult::new(info))
+    fn inbox(&self) -> Result<&Arc<Inbox>, RpcError> {
+        let session = self.session.get();
+        session
+            .map(|session| &session.inbox)
+            .ok_or_else(|| RpcError::new(RpcError::INVALID_REQUEST, "subscribing needs a session"))
     }
 
     /// The part of a requested filter this caller may have.
@@ -302,23 +113,6 @@ impl Door {
             uris.truncate(listeners::MOST_SUBSCRIPTIONS);
         }
         accepted
-    }
-}
-
-fn answers(responses: Option<BTreeMap<String, Value>>, state: Option<String>) -> Answers {
-    Answers {
-        responses: responses.unwrap_or_default(),
-        state,
-    }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        text
-    } else {
-        panic
-            .downcast_ref::<String>()
-            .map_or("a handler panicked", String::as_str)
     }
 }
 
@@ -362,20 +156,29 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
-        let shown = Sight::of(&self.shared.registry.snapshot(), &self.caller);
-        let _ = self.shown.set(shown);
+        self.session.get_or_init(|| {
+            let open = self.keeper.draining.child_token();
+            Session {
+                inbox: Arc::default(),
+                shown: Sight::of(&self.shared.registry.snapshot(), &self.caller),
+                _close: open.clone().drop_guard(),
+                open,
+            }
+        });
         self.negotiate_initialize(&request)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let Some(shown) = self.shown.get() else {
+        let Some(session) = self.session.get() else {
             return;
         };
         let registry = self.shared.registry.clone();
-        let listener = Listener::new(registry, self.caller.clone(), *shown, self.inbox.clone());
-        let ended = self.open.clone();
-        self.speakers
-            .spawn(listener.run(Outlet::Session(context.peer), ended));
+        let inbox = session.inbox.clone();
+        let listener = Listener::new(registry, self.caller.clone(), session.shown, inbox);
+        let outlet = Outlet::Session(context.peer);
+        self.keeper
+            .speakers
+            .spawn(listener.run(outlet, session.open.clone()));
     }
 
     async fn list_tools(
@@ -437,7 +240,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let era = era_of(&context);
-        let mut response = self.call(request, self.context(context)).await?;
+        let mut response = self.shared.call(request, self.context(context)).await?;
         if let CallToolResponse::Complete(result) = &mut response {
             self.sign(era, &mut result.meta);
         }
@@ -450,7 +253,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let era = era_of(&context);
-        let mut response = self.read(request, self.context(context)).await?;
+        let mut response = self.shared.read(request, self.context(context)).await?;
         if let ReadResourceResponse::Complete(result) = &mut response {
             self.sign(era, &mut result.meta);
         }
@@ -463,7 +266,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let era = era_of(&context);
-        let mut response = self.prompt(request, self.context(context)).await?;
+        let mut response = self.shared.prompt(request, self.context(context)).await?;
         if let GetPromptResponse::Complete(result) = &mut response {
             self.sign(era, &mut result.meta);
         }
@@ -476,7 +279,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let era = era_of(&context);
-        let mut result = self.values(request, self.context(context)).await?;
+        let mut result = self.shared.complete(request, self.context(context)).await?;
         self.sign(era, &mut result.meta);
         Ok(result)
     }
@@ -504,7 +307,8 @@ impl ServerHandler for Door {
     ) -> Result<(), ErrorData> {
         let caller = self.caller(&context);
         resolve::subscribable(&self.shared.registry.snapshot(), &request.uri, &caller)?;
-        listeners::subscribe(self.shared.registry.listeners(), &self.inbox, &request.uri)?;
+        let inbox = self.inbox()?;
+        listeners::subscribe(self.shared.registry.listeners(), inbox, &request.uri)?;
         Ok(())
     }
 
@@ -513,7 +317,8 @@ impl ServerHandler for Door {
         request: UnsubscribeRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        listeners::unsubscribe(self.shared.registry.listeners(), &self.inbox, &request.uri);
+        let inbox = self.inbox()?;
+        listeners::unsubscribe(self.shared.registry.listeners(), inbox, &request.uri);
         Ok(())
     }
 
@@ -549,7 +354,7 @@ impl ServerHandler for Door {
         let outlet = Outlet::Stream(context.sink().clone());
         tokio::select! {
             () = context.cancelled() => {}
-            () = listener.run(outlet, self.open.clone()) => {}
+            () = listener.run(outlet, self.keeper.draining.clone()) => {}
         }
         Ok(())
     }
@@ -557,7 +362,10 @@ impl ServerHandler for Door {
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
         let snapshot = self.shared.registry.snapshot();
         let tool = resolve::tool(&snapshot, name, &self.caller).ok()?;
-        Some(rmcp::model::Tool::clone(&tool.listing))
+        // The SDK asks only for arguments that are mirrored in headers; most tools have none.
+        tool.input
+            .mirrors_headers()
+            .then(|| rmcp::model::Tool::clone(&tool.listing))
     }
 
     async fn on_custom_request(

@@ -14,6 +14,7 @@ mod completion;
 mod content;
 mod context;
 mod convert;
+mod dispatch;
 mod door;
 mod error;
 pub mod http;

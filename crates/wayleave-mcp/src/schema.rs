@@ -47,6 +47,7 @@ pub struct Violation {
 pub(crate) struct InputSchema {
     document: Arc<Map<String, Value>>,
     validator: jsonschema::Validator,
+    mirrors_headers: bool,
 }
 
 impl InputSchema {
@@ -66,10 +67,12 @@ impl InputSchema {
                 tool: tool.to_owned(),
                 reason: error.to_string(),
             })?;
+        let mirrors_headers = document.to_string().contains("x-mcp-header");
         match document {
             Value::Object(map) if map.get("type") == Some(&json!("object")) => Ok(Self {
                 document: Arc::new(map),
                 validator,
+                mirrors_headers,
             }),
             _ => Err(SchemaError::NotAnObject {
                 tool: tool.to_owned(),
@@ -79,6 +82,11 @@ impl InputSchema {
 
     pub(crate) fn document(&self) -> &Arc<Map<String, Value>> {
         &self.document
+    }
+
+    /// Whether some argument is to be repeated in an HTTP header.
+    pub(crate) fn mirrors_headers(&self) -> bool {
+        self.mirrors_headers
     }
 
     /// Gives the arguments back when they are valid, else every way in which they are not.

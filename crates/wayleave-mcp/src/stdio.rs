@@ -71,8 +71,10 @@ impl Server {
         stop: CancellationToken,
     ) -> Result<(), StdioError> {
         let caller = Arc::new(caller);
-        let door = self.door(caller.clone(), &Keeper::default());
-        let gone = door.closer();
+        let keeper = Keeper::default();
+        // Its end is the end of everything that listens through this pipe.
+        let gone = keeper.draining.clone();
+        let door = self.door(caller.clone(), &keeper);
         let lines = Lines::new(self.0.clone(), caller, read, write, gone.clone());
         let serving = async {
             let running = match door.serve(lines).await {

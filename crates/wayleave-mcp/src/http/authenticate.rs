@@ -30,15 +30,28 @@ pub struct Rejection {
     pub error: RpcError,
 }
 
-/// Lets everyone in as [`Caller::anonymous`].
-#[derive(Debug, Clone, Copy)]
-pub struct Anonymous;
+/// Lets everyone in as one caller.
+#[derive(Debug, Clone)]
+pub struct Anonymous(Arc<Caller>);
+
+impl Anonymous {
+    /// Everyone is `caller`.
+    pub fn as_caller(caller: Caller) -> Self {
+        Self(Arc::new(caller))
+    }
+}
+
+impl Default for Anonymous {
+    fn default() -> Self {
+        Self::as_caller(Caller::anonymous())
+    }
+}
 
 impl Authenticate for Anonymous {
     fn authenticate<'r>(
         &'r self,
         _request: &'r Parts,
     ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
-        Box::pin(std::future::ready(Ok(Arc::new(Caller::anonymous()))))
+        Box::pin(std::future::ready(Ok(self.0.clone())))
     }
 }

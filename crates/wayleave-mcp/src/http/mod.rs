@@ -52,7 +52,7 @@ impl Default for Options {
         Self {
             path: "/mcp".to_owned(),
             guests: Guests::loopback(),
-            authenticate: Arc::new(Anonymous),
+            authenticate: Arc::new(Anonymous::default()),
             limits: Limits::default(),
         }
     }

@@ -75,8 +75,8 @@ class HttpServer:
         raise RuntimeError(f"the server ended with {self.process.wait()} before it listened")
 
     def stop(self) -> int:
-        """Asks the server to end, as a person at its terminal would, and returns its exit code."""
-        self.process.send_signal(signal.SIGINT)
+        """Asks the server to end, as a service manager would, and returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(timeout=10)
         except subprocess.TimeoutExpired:

@@ -55,6 +55,20 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Ctrl-C, or the signal service managers send.
+async fn stopped() {
+    let terminated = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated => {}
+    }
+}
+
 #[allow(
     clippy::print_stderr,
     reason = "a program tells its user where it listens"

@@ -6,10 +6,21 @@
 //! stores take nothing else. No caller's text ever becomes an identifier: names are looked up
 //! in the mapping, and what the plan carries are the mapping's own tables and columns.
 
+pub mod aggregate;
+pub mod expand;
+pub mod fetch;
+pub mod filter;
+pub mod id;
+mod layout;
 pub mod package;
 pub mod plan;
+pub mod query;
 pub mod refusal;
 pub mod request;
+pub mod seal;
 pub mod value;
+pub mod view;
+pub mod world;
 
+pub use layout::Record;
 pub use plan::AuthorizedPlan;

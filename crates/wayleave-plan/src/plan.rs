@@ -265,3 +265,41 @@ pub enum Comparison {
     /// Less or equal.
     Lte,
 }
+
+impl Predicate {
+    /// All of these, with what is needless left out.
+    pub(crate) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut kept = Vec::new();
+        for part in parts {
+            match part {
+                Self::True => {}
+                Self::False => return Self::False,
+                Self::And(inner) => kept.extend(inner),
+                other => kept.push(other),
+            }
+        }
+        match kept.len() {
+            0 => Self::True,
+            1 => kept.pop().unwrap_or(Self::True),
+            _ => Self::And(kept),
+        }
+    }
+
+    /// Any of these, with what is needless left out.
+    pub(crate) fn any(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut kept = Vec::new();
+        for part in parts {
+            match part {
+                Self::False => {}
+                Self::True => return Self::True,
+                Self::Or(inner) => kept.extend(inner),
+                other => kept.push(other),
+            }
+        }
+        match kept.len() {
+            0 => Self::False,
+            1 => kept.pop().unwrap_or(Self::False),
+            _ => Self::Or(kept),
+        }
+    }
+}

@@ -97,6 +97,9 @@ pub struct Refusal {
     pub code: Code,
     /// What is wrong, for the reader.
     pub message: String,
+    /// Which case of the code it is, where one code has several: `drift`, `unreachable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
     /// The argument it is about, such as `filter.status.gt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param: Option<String>,
@@ -174,6 +177,7 @@ impl Refusal {
         Self {
             code,
             message: message.into(),
+            reason: None,
             param: None,
             allowed: Vec::new(),
             did_you_mean: None,

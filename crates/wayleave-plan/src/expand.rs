@@ -1,0 +1,298 @@
+//! Following relations, one hop, each as a read of its own under the target's own grant.
+//!
+//! A record shows its first [`EXPANDED_ROWS`] related records in the target's own default order.
+//! A dotted name in `fields`, such as `employer.name`, narrows what is shown of them.
+
+use std::collections::BTreeMap;
+
+use wayleave_model::mapping::{Datatype, ExactNumber, Relation};
+
+use crate::layout::{self, Layout, Record};
+use crate::plan::{AuthorizedPlan, Column, Comparison, Each, Predicate, Read, Rows};
+use crate::refusal::{Code, Refusal, quoted};
+use crate::request::EXPANDED_ROWS;
+use crate::value::Value;
+use crate::view::{ConnectionView, StreamView, column};
+
+/// One relation to follow.
+#[derive(Debug, Clone)]
+pub struct Expansion {
+    relation: String,
+    /// Which expansion of its query it is.
+    index: usize,
+    target: StreamView,
+    /// The target's joining columns.
+    theirs: Vec<Column>,
+    /// Whether each record is related to at most one.
+    single: bool,
+    layout: Layout,
+}
+
+/// The related records of one record.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Related {
+    /// At most [`EXPANDED_ROWS`].
+    pub records: Vec<Record>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+impl Expansion {
+    /// The relation's name.
+    pub fn relation(&self) -> &str {
+        &self.relation
+    }
+
+    /// The stream it leads to.
+    pub fn stream(&self) -> &str {
+        self.target.name()
+    }
+
+    /// The fields of related records, in order.
+    pub fn header(&self) -> &[String] {
+        &self.layout.header
+    }
+
+    /// Whether each record is related to at most one.
+    pub fn single(&self) -> bool {
+        self.single
+    }
+
+    /// What to read for these records; `None` when none of them leads anywhere.
+    pub fn plan(&self, records: &[Record]) -> Option<AuthorizedPlan> {
+        let mut wanted: Vec<Vec<Value>> = Vec::new();
+        for values in records.iter().filter_map(|record| self.joining(record)) {
+            if !wanted.contains(&values) {
+                wanted.push(values);
+            }
+        }
+        if wanted.is_empty() {
+            return None;
+        }
+        let parents = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
+        let per_parent = if self.single { 1 } else { EXPANDED_ROWS + 1 };
+        Some(AuthorizedPlan {
+            target: self.target.target(),
+            read: Read::Rows(Rows {
+                columns: self.layout.columns.clone(),
+                predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
+                order: layout::order(&self.target, &[]).ok()?,
+                after: None,
+                each: (!self.single).then(|| Each {
+                    by: self.theirs.clone(),
+                    limit: per_parent,
+                }),
+                limit: parents.saturating_mul(per_parent),
+            }),
+        })
+    }
+
+    /// The related records of each of the records, from the rows that [`plan`](Self::plan) read.
+    pub fn attach(&self, records: &[Record], rows: &[Vec<Value>]) -> Vec<Related> {
+        let limit = usize::try_from(EXPANDED_ROWS).unwrap_or(usize::MAX);
+        let found: Vec<Record> = rows.iter().map(|row| self.layout.record(row)).collect();
+        records
+            .iter()
+            .map(|record| {
+                let Some(values) = self.joining(record) else {
+                    return Related::default();
+                };
+                let mut related: Vec<Record> = found
+                    .iter()
+                    .filter(|other| {
+                        other
+                            .joins
+                            .first()
+                            .is_some_and(|theirs| same(theirs, &values))
+                    })
+                    .cloned()
+                    .collect();
+                let more = related.len() > limit;
+                related.truncate(limit);
+                Related {
+                    records: related,
+                    more,
+                }
+            })
+            .collect()
+    }
+
+    /// A record's joining values as values of the target's columns; `None` when one is NULL or
+    /// can equal nothing there. Tombstones lead nowhere.
+    fn joining(&self, record: &Record) -> Option<Vec<Value>> {
+        if record.deleted {
+            return None;
+        }
+        record
+            .joins
+            .get(self.index)?
+            .iter()
+            .zip(&self.theirs)
+            .map(|(value, column)| converted(value, column.datatype))
+            .collect()
+    }
+
+    fn matching(&self, wanted: Vec<Vec<Value>>) -> Predicate {
+        if let [column] = self.theirs.as_slice() {
+            return Predicate::In {
+                column: column.clone(),
+                values: wanted.into_iter().flatten().collect(),
+                negated: false,
+            };
+        }
+        Predicate::any(wanted.into_iter().map(|values| {
+            Predicate::all(self.theirs.iter().zip(values).map(|(column, value)| {
+                Predicate::Compare {
+                    column: column.clone(),
+                    comparison: Comparison::Eq,
+                    value,
+                }
+            }))
+        }))
+    }
+}
+
+fn same(a: &[Value], b: &[Value]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.compare(b).is_eq())
+}
+
+/// A value as one of another datatype that it equals.
+fn converted(value: &Value, datatype: Datatype) -> Option<Value> {
+    Some(match (value, datatype) {
+        (Value::Null, _) => return None,
+        (Value::Integer(integer), Datatype::Decimal) => Value::Decimal(integer.to_string()),
+        (Value::Decimal(text), Datatype::Integer) => Value::Integer(text.parse().ok()?),
+        (Value::Number(number), Datatype::Integer | Datatype::Decimal) => {
+            let exact = ExactNumber::from_f64(*number)?.to_string();
+            return converted(&Value::Decimal(exact), datatype);
+        }
+        (Value::Integer(_) | Value::Decimal(_), Datatype::Number) => {
+            Value::Number(value.to_text()?.parse().ok()?)
+        }
+        (other, _) => other.clone(),
+    })
+}
+
+/// Parts `fields` into those of the stream and those of each relation.
+pub(crate) fn split(
+    fields: Option<&[String]>,
+) -> (Option<Vec<String>>, BTreeMap<String, Vec<String>>) {
+    let Some(fields) = fields else {
+        return (None, BTreeMap::new());
+    };
+    let mut own = Vec::new();
+    let mut theirs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for field in fields {
+        match field.split_once('.') {
+            Some((relation, field)) => theirs
+                .entry(relation.to_owned())
+                .or_default()
+                .push(field.to_owned()),
+            None => own.push(field.clone()),
+        }
+    }
+    // `fields: ["employer.name"]` alone still shows all of the stream's own fields.
+    let own = (!own.is_empty()).then_some(own);
+    (own, theirs)
+}
+
+/// Plans the expansions of a read and makes its layout read what they join on.
+pub(crate) fn planned(
+    connection: &ConnectionView,
+    stream: &StreamView,
+    names: &[String],
+    fields: &BTreeMap<String, Vec<String>>,
+    layout: &mut Layout,
+) -> Result<Vec<Expansion>, Refusal> {
+    if let Some(relation) = fields.keys().find(|relation| !names.contains(relation)) {
+        let message = format!(
+            "`fields` names fields of {}, which `expand` does not name",
+            quoted(relation)
+        );
+        return Err(Refusal::new(Code::InvalidRequest, message)
+            .param("fields")
+            .retry_with("expand"));
+    }
+    names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| {
+            let relation = stream
+                .relation(name)
+                .ok_or_else(|| unknown_relation(stream, name))?;
+            let target = connection
+                .stream(&relation.to)
+                .ok_or_else(|| unknown_relation(stream, name))?;
+            let fields = fields.get(name).map(Vec::as_slice);
+            expansion(stream, relation, target, fields, index, layout)
+        })
+        .collect()
+}
+
+fn unknown_relation(stream: &StreamView, name: &str) -> Refusal {
+    let message = format!(
+        "stream `{}` has no relation {}",
+        stream.name(),
+        quoted(name)
+    );
+    Refusal::new(Code::UnknownField, message)
+        .param("expand")
+        .allowed(stream.relations().map(|relation| relation.name.as_str()))
+        .near(name)
+}
+
+fn expansion(
+    stream: &StreamView,
+    relation: &Relation,
+    target: &StreamView,
+    fields: Option<&[String]>,
+    index: usize,
+    layout: &mut Layout,
+) -> Result<Expansion, Refusal> {
+    let mut ours = Vec::with_capacity(relation.on.len());
+    let mut theirs = Vec::with_capacity(relation.on.len());
+    for join in &relation.on {
+        let their = target
+            .field(&join.field)
+            .map(column)
+            .ok_or_else(|| unknown_relation(stream, &relation.name))?;
+        let our = stream
+            .mapped()
+            .and_then(|mapped| mapped.field_of_column(&join.column));
+        ours.push(our.map_or_else(
+            // Joined on, never a field: what it is compared with says what it holds.
+            || Column {
+                name: join.column.value.clone(),
+                datatype: their.datatype,
+                many: false,
+            },
+            column,
+        ));
+        theirs.push(their);
+    }
+    layout.joined(&ours);
+    let shown = layout::projected(target, fields)?;
+    let mut target_layout = Layout::new(target, &shown);
+    target_layout.joined(&theirs);
+    Ok(Expansion {
+        relation: relation.name.value.clone(),
+        index,
+        single: single(target, relation),
+        target: target.clone(),
+        theirs,
+        layout: target_layout,
+    })
+}
+
+/// Whether the fields joined on identify one record of the target.
+fn single(target: &StreamView, relation: &Relation) -> bool {
+    let joined = |name: &str| relation.on.iter().any(|join| join.field == name);
+    let Some(mapped) = target.mapped() else {
+        return false;
+    };
+    mapped.key.iter().all(|name| joined(name))
+        || mapped
+            .unique
+            .iter()
+            .any(|set| set.iter().all(|name| joined(name)))
+}

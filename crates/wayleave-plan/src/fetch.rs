@@ -1,0 +1,153 @@
+//! `fetch`: one record by its id.
+
+use serde_json::Value as Json;
+
+use crate::expand::{self, Expansion};
+use crate::id::RecordId;
+use crate::layout::{self, Layout, Record};
+use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
+use crate::refusal::{Call, Code, Refusal, quoted};
+use crate::request::FetchRequest;
+use crate::value::Value;
+use crate::view::{Tool, View, column};
+
+/// An authorized fetch.
+#[derive(Debug, Clone)]
+pub struct FetchPlan {
+    id: RecordId,
+    connector_key: String,
+    label: String,
+    layout: Layout,
+    rows: AuthorizedPlan,
+    expansions: Vec<Expansion>,
+}
+
+impl FetchPlan {
+    /// Plans a fetch.
+    pub fn new(view: &View, request: &FetchRequest) -> Result<Self, Refusal> {
+        let id = RecordId::parse(&request.id).map_err(|_| malformed(&request.id))?;
+        if let Some(explicit) = &request.connection_id
+            && *explicit != id.connection_id
+        {
+            let message = format!(
+                "conflicting connections: the id says `{}`, `connection_id` says {}",
+                id.connection_id,
+                quoted(explicit)
+            );
+            return Err(Refusal::new(Code::InvalidRequest, message)
+                .param("connection_id")
+                .retry_with("connection_id")
+                .next(Call::new("fetch", [("id", request.id.clone().into())])));
+        }
+        let (connection, stream) = view.locate(Tool::Fetch, &id.stream, Some(&id.connection_id))?;
+        let (own, theirs) = expand::split(request.fields.as_deref());
+        let shown = layout::projected(stream, own.as_deref())?;
+        let keys: Vec<_> = stream.key_fields().collect();
+        let values: Option<Vec<Value>> = keys
+            .iter()
+            .zip(&id.key)
+            .map(|(field, text)| Value::from_text(field.datatype.value, text).ok())
+            .collect();
+        // A key that cannot be is a record that is not there.
+        let values = values
+            .filter(|_| keys.len() == id.key.len() && !id.key.iter().any(|k| k.contains('\0')))
+            .ok_or_else(|| missing(&id))?;
+        let key = keys
+            .iter()
+            .zip(values)
+            .map(|(field, value)| Predicate::Compare {
+                column: column(field),
+                comparison: Comparison::Eq,
+                value,
+            });
+        let order = layout::total(stream, Vec::new());
+        let mut layout = Layout::new(stream, &shown);
+        let expansions =
+            expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
+        Ok(Self {
+            connector_key: connection.connector_key.clone(),
+            label: connection.label.clone(),
+            rows: AuthorizedPlan {
+                target: stream.target(),
+                read: Read::Rows(Rows {
+                    columns: layout.columns.clone(),
+                    predicate: Predicate::all([Predicate::all(key), stream.base()]),
+                    order,
+                    after: None,
+                    each: None,
+                    limit: 1,
+                }),
+            },
+            layout,
+            expansions,
+            id,
+        })
+    }
+
+    /// The connection that is read.
+    pub fn connection_id(&self) -> &str {
+        &self.id.connection_id
+    }
+
+    /// The connection's label.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The dataset that is read.
+    pub fn connector_key(&self) -> &str {
+        &self.connector_key
+    }
+
+    /// The stream that is read.
+    pub fn stream(&self) -> &str {
+        &self.id.stream
+    }
+
+    /// The fields of the answer, in order.
+    pub fn header(&self) -> &[String] {
+        &self.layout.header
+    }
+
+    /// The row to read.
+    pub fn rows(&self) -> &AuthorizedPlan {
+        &self.rows
+    }
+
+    /// The relations to follow.
+    pub fn expansions(&self) -> &[Expansion] {
+        &self.expansions
+    }
+
+    /// The record, or `not_found`.
+    pub fn record(&self, rows: &[Vec<Value>]) -> Result<Record, Refusal> {
+        match rows.first() {
+            Some(row) => Ok(self.layout.record(row)),
+            None => Err(missing(&self.id)),
+        }
+    }
+}
+
+fn malformed(id: &str) -> Refusal {
+    let message = format!(
+        "{} is no id: an id is `connection_id/stream:key`, as results show it",
+        quoted(id)
+    );
+    Refusal::new(Code::InvalidRequest, message)
+        .param("id")
+        .retry_with("id")
+        .next(Call::new("schema", []))
+}
+
+fn missing(id: &RecordId) -> Refusal {
+    let message = format!("there is no record {}", quoted(&id.to_string()));
+    Refusal::new(Code::NotFound, message)
+        .param("id")
+        .next(Call::new(
+            "query_records",
+            [
+                ("stream", Json::from(id.stream.as_str())),
+                ("connection_id", id.connection_id.as_str().into()),
+            ],
+        ))
+}

@@ -1,0 +1,109 @@
+//! The filter language: an object of fields, typed by the mapping before any store is touched.
+//!
+//! A value is a scalar (equals), a list (any of) or an object of operators, all of which hold.
+//! Fields are ANDed; `any` holds a list of filters of which one must hold. A comparison with NULL
+//! is false, and so is its opposite; only `is_null` sees NULLs. An empty filter is refused: it
+//! says nothing, and a caller that sends one meant something.
+
+mod operand;
+mod read;
+
+use serde_json::{Map, Value as Json};
+use wayleave_model::mapping::{Datatype, Field, Stream};
+
+use crate::plan::Predicate;
+use crate::refusal::Refusal;
+use crate::view::StreamView;
+
+/// How deep `any` may nest.
+pub const MOST_DEPTH: usize = 3;
+/// How many comparisons a filter may hold; a list is one.
+pub const MOST_LEAVES: usize = 64;
+/// How many values a list may hold.
+pub const MOST_VALUES: usize = 100;
+
+/// The operators of a field of that datatype.
+pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
+    match datatype {
+        Datatype::String | Datatype::Iri => &[
+            "eq",
+            "ne",
+            "in",
+            "not_in",
+            "gt",
+            "gte",
+            "lt",
+            "lte",
+            "contains",
+            "starts_with",
+            "is_null",
+        ],
+        Datatype::Integer
+        | Datatype::Decimal
+        | Datatype::Number
+        | Datatype::Date
+        | Datatype::Datetime => &[
+            "eq", "ne", "in", "not_in", "gt", "gte", "lt", "lte", "is_null",
+        ],
+        Datatype::Boolean => &["eq", "ne", "in", "not_in", "is_null"],
+        Datatype::Json => &[],
+    }
+}
+
+/// Whose filter it is, which decides the fields it may name.
+#[derive(Clone, Copy)]
+enum Whose<'a> {
+    /// A caller's: visible fields that the mapping lets filters name.
+    Caller(&'a StreamView),
+    /// A grant's: every single-valued field of the mapping.
+    Grant(&'a Stream),
+}
+
+impl<'a> Whose<'a> {
+    fn field(self, name: &str) -> Option<&'a Field> {
+        match self {
+            Self::Caller(view) => view.field(name),
+            Self::Grant(stream) => stream.field(name),
+        }
+    }
+
+    fn may_name(self, field: &Field) -> bool {
+        match self {
+            Self::Caller(_) => field.filter.value && field.is_scalar(),
+            Self::Grant(_) => field.is_scalar(),
+        }
+    }
+
+    fn names(self) -> Vec<&'a str> {
+        let named = |field: &&'a Field| self.may_name(field);
+        match self {
+            Self::Caller(view) => view
+                .fields()
+                .filter(named)
+                .map(|f| f.name.as_str())
+                .collect(),
+            Self::Grant(stream) => {
+                let fields = stream.fields.iter().filter(named);
+                fields.map(|f| f.name.as_str()).collect()
+            }
+        }
+    }
+}
+
+/// A caller's filter as a predicate.
+pub(crate) fn of_caller(
+    view: &StreamView,
+    filter: &Map<String, Json>,
+) -> Result<Predicate, Refusal> {
+    read::Reader::new(Whose::Caller(view)).filter(filter, "filter", 0)
+}
+
+/// A grant's row filter as a predicate.
+pub(crate) fn of_grant(stream: &Stream, filter: &Map<String, Json>) -> Result<Predicate, Refusal> {
+    read::Reader::new(Whose::Grant(stream)).filter(filter, "rows", 0)
+}
+
+/// Whether a row filter fits a mapped stream: what to ask before a grant is made.
+pub fn check_rows(stream: &Stream, filter: &Map<String, Json>) -> Result<(), Refusal> {
+    of_grant(stream, filter).map(drop)
+}

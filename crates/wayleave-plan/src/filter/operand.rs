@@ -1,0 +1,103 @@
+//! A JSON operand as a value of a field's datatype.
+//!
+//! Strict, because a model that compares a number with a text, or a date with a year, has
+//! misunderstood the field, and an empty page would not tell it so.
+
+use serde_json::{Number, Value as Json};
+use wayleave_model::mapping::{Datatype, ExactNumber, Field};
+
+use crate::refusal::{Code, Refusal};
+use crate::value::Value;
+
+/// Digits that survive the way through a floating-point number unharmed.
+const SAFE_DIGITS: usize = 15;
+
+/// The operand, checked against the field's list of values where it is to be `listed`.
+pub(super) fn operand(
+    field: &Field,
+    json: &Json,
+    path: &str,
+    listed: bool,
+) -> Result<Value, Refusal> {
+    let refuse = |message: String| Refusal::new(Code::InvalidFilter, message).param(path);
+    if json.is_null() {
+        let message = format!(
+            "nothing equals null; write {{\"{}\": {{\"is_null\": true}}}}",
+            field.name
+        );
+        return Err(refuse(message));
+    }
+    let value = typed(field.datatype.value, json).ok_or_else(|| {
+        refuse(format!(
+            "`{}` ({}) takes {}",
+            field.name,
+            field.datatype,
+            spelling(field.datatype.value)
+        ))
+    })?;
+    let known = |text: &str| field.one_of.iter().any(|one| one.to_string() == text);
+    if listed
+        && !field.one_of.is_empty()
+        && let Some(text) = value.to_text()
+        && !known(&text)
+    {
+        let message = format!("`{}` never has that value", field.name);
+        return Err(refuse(message)
+            .allowed(field.one_of.iter().map(ToString::to_string))
+            .near(&text));
+    }
+    Ok(value)
+}
+
+fn typed(datatype: Datatype, json: &Json) -> Option<Value> {
+    match (datatype, json) {
+        // PostgreSQL has no NUL in its texts, so no store may be asked for one.
+        (Datatype::String | Datatype::Iri, Json::String(text)) if text.contains('\0') => None,
+        (Datatype::Number, Json::Number(number)) => {
+            number.as_f64().filter(|n| n.is_finite()).map(Value::Number)
+        }
+        (Datatype::Boolean, Json::Bool(boolean)) => Some(Value::Boolean(*boolean)),
+        (Datatype::Integer, Json::Number(number)) => whole(number).map(Value::Integer),
+        (Datatype::Decimal, Json::Number(number)) => decimal(number).map(Value::Decimal),
+        (Datatype::Number | Datatype::Boolean | Datatype::Json, _) => None,
+        (datatype, Json::String(text)) => Value::from_text(datatype, text).ok(),
+        _ => None,
+    }
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    number
+        .as_i64()
+        .map(i128::from)
+        .or_else(|| number.as_u64().map(i128::from))
+}
+
+/// A JSON number as the decimal that was written, where it is certain which one that was.
+fn decimal(number: &Number) -> Option<String> {
+    if let Some(whole) = whole(number) {
+        return Some(whole.to_string());
+    }
+    let exact = ExactNumber::from_f64(number.as_f64()?)?.to_string();
+    let significant = exact
+        .trim_start_matches(['-', '0', '.'])
+        .bytes()
+        .filter(u8::is_ascii_digit)
+        .count();
+    (significant <= SAFE_DIGITS).then_some(exact)
+}
+
+/// How a value of the datatype is written.
+const fn spelling(datatype: Datatype) -> &'static str {
+    match datatype {
+        Datatype::String | Datatype::Iri => "a text",
+        Datatype::Integer => "a whole number, or one in quotes beyond 2^53",
+        Datatype::Decimal => "a decimal in quotes, such as \"12.50\"",
+        Datatype::Number => "a number",
+        Datatype::Boolean => "true or false",
+        Datatype::Date => "a date, such as \"2026-01-31\"",
+        Datatype::Datetime => {
+            "an RFC 3339 time, such as \"2026-01-31T09:30:00Z\", or a date for its midnight UTC"
+        }
+        Datatype::Json => "no comparison",
+    }
+}

@@ -1,0 +1,232 @@
+//! Reads a filter object into a predicate.
+
+use serde_json::{Map, Value as Json};
+use wayleave_model::mapping::Field;
+
+use super::operand::operand;
+use super::{MOST_DEPTH, MOST_LEAVES, MOST_VALUES, Whose, operators};
+use crate::plan::{Comparison, Predicate};
+use crate::refusal::{Code, Refusal, quoted};
+use crate::value::Value;
+use crate::view::column;
+
+pub(super) struct Reader<'a> {
+    whose: Whose<'a>,
+    leaves: usize,
+}
+
+fn invalid(message: impl Into<String>, param: &str) -> Refusal {
+    Refusal::new(Code::InvalidFilter, message).param(param)
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(whose: Whose<'a>) -> Self {
+        Self { whose, leaves: 0 }
+    }
+
+    pub(super) fn filter(
+        &mut self,
+        filter: &Map<String, Json>,
+        path: &str,
+        depth: usize,
+    ) -> Result<Predicate, Refusal> {
+        if filter.is_empty() {
+            return Err(invalid(
+                format!("`{path}` is empty; leave it out to ask for all"),
+                path,
+            )
+            .allowed(self.whose.names()));
+        }
+        let mut parts = Vec::with_capacity(filter.len());
+        for (name, wanted) in filter {
+            let path = format!("{path}.{name}");
+            parts.push(if name == "any" {
+                self.any(wanted, &path, depth)?
+            } else {
+                self.field(name, wanted, &path)?
+            });
+        }
+        Ok(Predicate::all(parts))
+    }
+
+    fn any(&mut self, wanted: &Json, path: &str, depth: usize) -> Result<Predicate, Refusal> {
+        if depth == MOST_DEPTH {
+            let message = format!("`any` may be nested at most {MOST_DEPTH} deep");
+            return Err(invalid(message, path));
+        }
+        let shape = || invalid("`any` must be a list of filters, not empty", path);
+        let Json::Array(filters) = wanted else {
+            return Err(shape());
+        };
+        if filters.is_empty() {
+            return Err(shape());
+        }
+        let parts = filters
+            .iter()
+            .map(|filter| match filter {
+                Json::Object(filter) => self.filter(filter, path, depth + 1),
+                _ => Err(shape()),
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Predicate::any(parts))
+    }
+
+    fn field(&mut self, name: &str, wanted: &Json, path: &str) -> Result<Predicate, Refusal> {
+        if name.contains(['[', ']']) {
+            let message = format!(
+                "{} is not a field; write an operator inside, such as {{\"field\": {{\"gte\": 1}}}}",
+                quoted(name)
+            );
+            return Err(invalid(message, path).allowed(self.whose.names()));
+        }
+        let Some(field) = self.whose.field(name) else {
+            let message = format!("there is no field {}", quoted(name));
+            return Err(Refusal::new(Code::UnknownField, message)
+                .param(path)
+                .allowed(self.whose.names())
+                .near(name));
+        };
+        if !self.whose.may_name(field) {
+            let message = format!("field `{name}` cannot be filtered on");
+            return Err(invalid(message, path).allowed(self.whose.names()));
+        }
+        match wanted {
+            Json::Array(values) => self.list(field, values, false, path),
+            Json::Object(wanted) => self.operators(field, wanted, path),
+            scalar => self.operator(field, "eq", scalar, path),
+        }
+    }
+
+    fn operators(
+        &mut self,
+        field: &Field,
+        wanted: &Map<String, Json>,
+        path: &str,
+    ) -> Result<Predicate, Refusal> {
+        if wanted.is_empty() {
+            return Err(invalid(format!("`{path}` names no operator"), path)
+                .allowed(operators(field.datatype.value).iter().copied()));
+        }
+        let parts = wanted
+            .iter()
+            .map(|(op, value)| self.operator(field, op, value, &format!("{path}.{op}")))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Predicate::all(parts))
+    }
+
+    fn operator(
+        &mut self,
+        field: &Field,
+        op: &str,
+        value: &Json,
+        path: &str,
+    ) -> Result<Predicate, Refusal> {
+        let allowed = operators(field.datatype.value);
+        if !allowed.contains(&op) {
+            let message = format!(
+                "`{}` ({}) has no operator {}",
+                field.name,
+                field.datatype,
+                quoted(op)
+            );
+            return Err(invalid(message, path)
+                .allowed(allowed.iter().copied())
+                .near(op));
+        }
+        match op {
+            "in" | "not_in" => match value {
+                Json::Array(values) => self.list(field, values, op == "not_in", path),
+                _ => Err(invalid(format!("`{op}` takes a list of values"), path)),
+            },
+            "is_null" => match value {
+                Json::Bool(null) => {
+                    self.leaf(path)?;
+                    Ok(Predicate::IsNull {
+                        column: column(field),
+                        negated: !null,
+                    })
+                }
+                _ => Err(invalid("`is_null` takes true or false", path)),
+            },
+            "contains" | "starts_with" => self.like(field, op == "starts_with", value, path),
+            _ => self.compare(field, comparison(op), value, path),
+        }
+    }
+
+    fn compare(
+        &mut self,
+        field: &Field,
+        comparison: Comparison,
+        value: &Json,
+        path: &str,
+    ) -> Result<Predicate, Refusal> {
+        self.leaf(path)?;
+        let listed = matches!(comparison, Comparison::Eq | Comparison::Ne);
+        Ok(Predicate::Compare {
+            column: column(field),
+            comparison,
+            value: operand(field, value, path, listed)?,
+        })
+    }
+
+    fn like(
+        &mut self,
+        field: &Field,
+        prefix: bool,
+        value: &Json,
+        path: &str,
+    ) -> Result<Predicate, Refusal> {
+        self.leaf(path)?;
+        match operand(field, value, path, false)? {
+            Value::Text(text) if !text.is_empty() => Ok(Predicate::Like {
+                column: column(field),
+                text,
+                prefix,
+            }),
+            _ => Err(invalid("the text to look for is empty", path)),
+        }
+    }
+
+    fn list(
+        &mut self,
+        field: &Field,
+        values: &[Json],
+        negated: bool,
+        path: &str,
+    ) -> Result<Predicate, Refusal> {
+        self.leaf(path)?;
+        if values.is_empty() || values.len() > MOST_VALUES {
+            let message = format!("a list holds 1 to {MOST_VALUES} values");
+            return Err(invalid(message, path));
+        }
+        let values = values
+            .iter()
+            .map(|value| operand(field, value, path, true))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Predicate::In {
+            column: column(field),
+            values,
+            negated,
+        })
+    }
+
+    fn leaf(&mut self, path: &str) -> Result<(), Refusal> {
+        self.leaves += 1;
+        if self.leaves > MOST_LEAVES {
+            let message = format!("a filter holds at most {MOST_LEAVES} comparisons");
+            return Err(invalid(message, path));
+        }
+        Ok(())
+    }
+}
+
+fn comparison(op: &str) -> Comparison {
+    match op {
+        "ne" => Comparison::Ne,
+        "gt" => Comparison::Gt,
+        "gte" => Comparison::Gte,
+        "lt" => Comparison::Lt,
+        "lte" => Comparison::Lte,
+        _ => Comparison::Eq,
+    }
+}

@@ -1,0 +1,106 @@
+//! The id of a record: `connection_id/stream:key`, whole in itself.
+//!
+//! The values of a composite key are joined by commas. Inside a value `/`, `:`, `,`, `%`, quotes,
+//! backslashes, white space and control characters are percent-encoded, so an id is one word and
+//! has one reading.
+
+use std::fmt;
+
+use wayleave_model::names::NameKind;
+
+use crate::value::Value;
+
+/// The id of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RecordId {
+    /// The connection.
+    pub connection_id: String,
+    /// The stream.
+    pub stream: String,
+    /// The key's values as texts, in key order; never empty.
+    pub key: Vec<String>,
+}
+
+/// A text is not a record's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an id is `connection_id/stream:key`")]
+pub struct NotAnId;
+
+impl RecordId {
+    /// The id of the record with these key values.
+    pub(crate) fn of<'a>(
+        connection_id: &str,
+        stream: &str,
+        key: impl IntoIterator<Item = &'a Value>,
+    ) -> Self {
+        Self {
+            connection_id: connection_id.to_owned(),
+            stream: stream.to_owned(),
+            key: key
+                .into_iter()
+                .map(|value| value.to_text().unwrap_or_default())
+                .collect(),
+        }
+    }
+
+    /// Reads an id.
+    pub fn parse(text: &str) -> Result<Self, NotAnId> {
+        let (connection_id, rest) = text.split_once('/').ok_or(NotAnId)?;
+        let (stream, key) = rest.split_once(':').ok_or(NotAnId)?;
+        if !NameKind::Connection.matches(connection_id)
+            || !NameKind::Stream.matches(stream)
+            || key.contains(['/', ':'])
+        {
+            return Err(NotAnId);
+        }
+        Ok(Self {
+            connection_id: connection_id.to_owned(),
+            stream: stream.to_owned(),
+            key: key.split(',').map(decoded).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}:", self.connection_id, self.stream)?;
+        for (index, value) in self.key.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            for c in value.chars() {
+                encode(c, f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn encode(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let special = matches!(c, '/' | ':' | ',' | '%' | '"' | '\'' | '\\' | '`');
+    if special || c.is_control() || c.is_whitespace() {
+        let mut bytes = [0; 4];
+        for byte in c.encode_utf8(&mut bytes).bytes() {
+            write!(f, "%{byte:02X}")?;
+        }
+        Ok(())
+    } else {
+        fmt::Write::write_char(f, c)
+    }
+}
+
+fn decoded(text: &str) -> Result<String, NotAnId> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+            let high = digit(rest.next()).ok_or(NotAnId)?;
+            let low = digit(rest.next()).ok_or(NotAnId)?;
+            bytes.push(u8::try_from(high * 16 + low).map_err(|_| NotAnId)?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| NotAnId)
+}

@@ -1,0 +1,200 @@
+//! Which columns a plan reads and what becomes of them: some are shown, some only order rows,
+//! join or mark the deleted, and are dropped before any result.
+
+use wayleave_model::mapping::{Datatype, Field};
+
+use crate::id::RecordId;
+use crate::plan::{Column, OrderBy};
+use crate::refusal::{Code, Refusal, quoted};
+use crate::request::SortKey;
+use crate::value::Value;
+use crate::view::{StreamView, column};
+
+/// One record of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// `connection_id/stream:key`.
+    pub id: String,
+    /// The values of the header's fields; of a deleted record only the key's, NULL the rest.
+    pub values: Vec<Value>,
+    /// Whether the record is a tombstone.
+    pub deleted: bool,
+    /// Values of the order's columns.
+    pub(crate) position: Vec<Value>,
+    /// Values of each expansion's joining columns.
+    pub(crate) joins: Vec<Vec<Value>>,
+}
+
+/// Which column is which.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    connection_id: String,
+    stream: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) header: Vec<String>,
+    /// Where each field of the header is among the columns.
+    shown: Vec<usize>,
+    key: Vec<usize>,
+    order: Vec<usize>,
+    deleted: Option<usize>,
+    joins: Vec<Vec<usize>>,
+}
+
+impl Layout {
+    /// A layout that shows these fields.
+    pub(crate) fn new(view: &StreamView, shown: &[&Field]) -> Self {
+        let mut layout = Self {
+            connection_id: view.connection_id().to_owned(),
+            stream: view.name().to_owned(),
+            columns: Vec::new(),
+            header: shown.iter().map(|field| field.name.value.clone()).collect(),
+            shown: Vec::new(),
+            key: Vec::new(),
+            order: Vec::new(),
+            deleted: None,
+            joins: Vec::new(),
+        };
+        layout.shown = shown.iter().map(|f| layout.place(column(f))).collect();
+        layout.key = view.key_fields().map(|f| layout.place(column(f))).collect();
+        layout
+    }
+
+    /// Reads an order's columns too, to know where a page ends.
+    pub(crate) fn ordered(mut self, order: &[OrderBy]) -> Self {
+        self.order = order
+            .iter()
+            .map(|by| self.place(by.column.clone()))
+            .collect();
+        self
+    }
+
+    /// Reads the mark of the deleted too.
+    pub(crate) fn with_deleted(mut self, field: Option<&Field>) -> Self {
+        self.deleted = field.map(|field| self.place(column(field)));
+        self
+    }
+
+    /// Reads the columns one expansion joins on too.
+    pub(crate) fn joined(&mut self, columns: &[Column]) {
+        let places = columns.iter().map(|c| self.place(c.clone())).collect();
+        self.joins.push(places);
+    }
+
+    /// Where a column is, asking for it if need be.
+    fn place(&mut self, wanted: Column) -> usize {
+        match self.columns.iter().position(|c| c.name == wanted.name) {
+            Some(place) => place,
+            None => {
+                self.columns.push(wanted);
+                self.columns.len() - 1
+            }
+        }
+    }
+
+    /// A row of the store as a record.
+    pub(crate) fn record(&self, row: &[Value]) -> Record {
+        let at = |place: &usize| row.get(*place).cloned().unwrap_or(Value::Null);
+        let deleted = match self.deleted.map(|place| at(&place)) {
+            None | Some(Value::Null | Value::Boolean(false)) => false,
+            Some(_) => true,
+        };
+        let key: Vec<Value> = self.key.iter().map(at).collect();
+        let values = self.shown.iter().map(|place| {
+            if deleted && !self.key.contains(place) {
+                Value::Null
+            } else {
+                at(place)
+            }
+        });
+        Record {
+            id: RecordId::of(&self.connection_id, &self.stream, &key).to_string(),
+            values: values.collect(),
+            deleted,
+            position: self.order.iter().map(at).collect(),
+            joins: self
+                .joins
+                .iter()
+                .map(|join| join.iter().map(at).collect())
+                .collect(),
+        }
+    }
+}
+
+/// The fields to show: the key, which every record is known by, then those that are asked for,
+/// in the caller's order; or all, in the mapping's.
+pub(crate) fn projected<'a>(
+    view: &'a StreamView,
+    fields: Option<&[String]>,
+) -> Result<Vec<&'a Field>, Refusal> {
+    let Some(fields) = fields else {
+        return Ok(view.fields().collect());
+    };
+    let mut shown: Vec<&Field> = view.key_fields().collect();
+    for name in fields {
+        let field = view
+            .field(name)
+            .ok_or_else(|| unknown_field(view, name, "fields"))?;
+        if !shown.iter().any(|one| one.name == field.name) {
+            shown.push(field);
+        }
+    }
+    Ok(shown)
+}
+
+/// The refusal of a field that is not there.
+pub(crate) fn unknown_field(view: &StreamView, name: &str, param: &str) -> Refusal {
+    let message = format!("stream `{}` has no field {}", view.name(), quoted(name));
+    Refusal::new(Code::UnknownField, message)
+        .param(param)
+        .allowed(view.fields().map(|field| field.name.as_str()))
+        .near(name)
+}
+
+/// The order of a read: what is asked for, or the latest first where the stream has a time;
+/// always made total by the key.
+pub(crate) fn order(view: &StreamView, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
+    let mut order: Vec<OrderBy> = Vec::new();
+    for key in sort {
+        let field = view
+            .field(&key.name)
+            .ok_or_else(|| unknown_field(view, &key.name, "sort"))?;
+        if !sortable(field) {
+            let message = format!("records cannot be sorted by `{}`", key.name);
+            let names = view.fields().filter(|field| sortable(field));
+            return Err(Refusal::new(Code::InvalidSort, message)
+                .param("sort")
+                .allowed(names.map(|field| field.name.as_str())));
+        }
+        order.push(by(view, field, key.descending));
+    }
+    if sort.is_empty()
+        && let Some(field) = view.event_time().filter(|field| sortable(field))
+    {
+        order.push(by(view, field, true));
+    }
+    Ok(total(view, order))
+}
+
+/// An order that ends with the key.
+pub(crate) fn total(view: &StreamView, mut order: Vec<OrderBy>) -> Vec<OrderBy> {
+    for field in view.key_fields() {
+        let key = by(view, field, false);
+        if !order.iter().any(|one| one.column == key.column) {
+            order.push(key);
+        }
+    }
+    order
+}
+
+pub(crate) fn by(view: &StreamView, field: &Field, descending: bool) -> OrderBy {
+    let is_key = view.key_fields().any(|key| key.name == field.name);
+    OrderBy {
+        column: column(field),
+        descending,
+        nullable: !is_key && !field.required.value,
+    }
+}
+
+fn sortable(field: &Field) -> bool {
+    field.sort.value && field.is_scalar() && field.datatype.value != Datatype::Json
+}

@@ -1,0 +1,246 @@
+//! `query_records`: a page of records, a count, and walks of what changed.
+//!
+//! A plan asks for one row more than the page holds, to know whether another page follows. Where
+//! a result must end early, `next_cursor` continues after the last record that was shown.
+
+mod changes;
+mod page;
+
+use serde_json::Value as Json;
+
+pub use page::Page;
+
+use crate::expand::{self, Expansion};
+use crate::filter;
+use crate::layout::{self, Layout};
+use crate::plan::{AuthorizedPlan, Predicate, Read, Rows};
+use crate::refusal::{Call, Code, Refusal};
+use crate::request::{CountKind, QueryRequest, SortKey};
+use crate::seal::{Binding, Position, Seal};
+use crate::value::Value;
+use crate::view::{StreamView, Tool, View};
+use changes::Changes;
+
+/// An authorized query: what to read, and how to make a page of it.
+#[derive(Debug, Clone)]
+pub struct QueryPlan {
+    connection_id: String,
+    connector_key: String,
+    stream: String,
+    layout: Layout,
+    rows: AuthorizedPlan,
+    count: Option<AuthorizedPlan>,
+    expansions: Vec<Expansion>,
+    limit: u32,
+    changes: Option<Changes>,
+    binding: Binding,
+}
+
+impl QueryPlan {
+    /// Plans a query.
+    pub fn new(view: &View, request: &QueryRequest, seal: Seal<'_>) -> Result<Self, Refusal> {
+        let connection_id = request.connection_id.as_deref();
+        let (connection, stream) =
+            view.locate(Tool::QueryRecords, &request.stream, connection_id)?;
+        let (own, theirs) = expand::split(request.fields.as_deref());
+        let shown = layout::projected(stream, own.as_deref())?;
+        let wanted = match &request.filter {
+            None => Predicate::True,
+            Some(filter) => filter::of_caller(stream, filter)?,
+        };
+        let changes = changes::begin(view, stream, request, seal)?;
+        let order = match &changes {
+            None => layout::order(stream, &request.sort)?,
+            Some(changes) => changes.order(stream),
+        };
+        let predicate = match &changes {
+            None => Predicate::all([stream.base(), wanted]),
+            Some(changes) => Predicate::all([stream.rows.clone(), wanted, changes.since()]),
+        };
+        let mut layout = Layout::new(stream, &shown).ordered(&order);
+        if changes.is_some() {
+            layout = layout.with_deleted(stream.deleted());
+        }
+        let expansions =
+            expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
+        let binding = binding(view, stream, request);
+        let mut plan = Self {
+            connection_id: connection.connection_id.clone(),
+            connector_key: connection.connector_key.clone(),
+            stream: stream.name().to_owned(),
+            count: count(stream, &predicate, request.count),
+            rows: AuthorizedPlan {
+                target: stream.target(),
+                read: Read::Rows(Rows {
+                    columns: layout.columns.clone(),
+                    predicate,
+                    order,
+                    after: None,
+                    each: None,
+                    limit: request.limit + 1,
+                }),
+            },
+            layout,
+            expansions,
+            limit: request.limit,
+            changes,
+            binding,
+        };
+        if let Some(cursor) = &request.cursor {
+            plan.resume(cursor, seal)?;
+        }
+        Ok(plan)
+    }
+
+    /// Goes on where a cursor says.
+    fn resume(&mut self, cursor: &str, seal: Seal<'_>) -> Result<(), Refusal> {
+        let refusal = || refused(self, "cursor");
+        let position = seal.open(&self.binding, cursor).ok_or_else(refusal)?;
+        if let Some(changes) = &mut self.changes {
+            changes.bound(position.horizon, &mut self.rows);
+        }
+        let Read::Rows(rows) = &mut self.rows.read else {
+            return Ok(());
+        };
+        // The order is part of what the cursor is bound to, so this holds for our own cursors.
+        if position.at.len() != rows.order.len() {
+            return Err(refused(self, "cursor"));
+        }
+        rows.after = Some(position.at);
+        Ok(())
+    }
+
+    /// The connection that is read.
+    pub fn connection_id(&self) -> &str {
+        &self.connection_id
+    }
+
+    /// The dataset that is read.
+    pub fn connector_key(&self) -> &str {
+        &self.connector_key
+    }
+
+    /// The stream that is read.
+    pub fn stream(&self) -> &str {
+        &self.stream
+    }
+
+    /// The fields of the answer, in order.
+    pub fn header(&self) -> &[String] {
+        &self.layout.header
+    }
+
+    /// Where this is the first page of a walk of changes: how far the store's changes go now. Its
+    /// one value is to be given to [`within`](Self::within) before the rows are read, so that all
+    /// pages of the walk end at the same place.
+    pub fn horizon(&self) -> Option<&AuthorizedPlan> {
+        self.changes.as_ref()?.horizon_plan()
+    }
+
+    /// The same query with the horizon that [`horizon`](Self::horizon) gave.
+    #[must_use]
+    pub fn within(mut self, horizon: Value) -> Self {
+        if let Some(changes) = &mut self.changes {
+            changes.bound(Some(horizon), &mut self.rows);
+        }
+        self
+    }
+
+    /// The rows to read: up to one more than the page holds.
+    pub fn rows(&self) -> &AuthorizedPlan {
+        &self.rows
+    }
+
+    /// The count to read, if one was asked for.
+    pub fn count(&self) -> Option<&AuthorizedPlan> {
+        self.count.as_ref()
+    }
+
+    /// The relations to follow, once the page is known.
+    pub fn expansions(&self) -> &[Expansion] {
+        &self.expansions
+    }
+
+    /// The page that the store's rows make.
+    pub fn page(&self, rows: &[Vec<Value>]) -> Page<'_> {
+        Page::new(self, rows)
+    }
+}
+
+/// A count: by statistics only where they can know, exactly otherwise.
+fn count(stream: &StreamView, predicate: &Predicate, kind: CountKind) -> Option<AuthorizedPlan> {
+    let exact = match kind {
+        CountKind::None => return None,
+        CountKind::Exact => true,
+        CountKind::Estimated => *predicate != Predicate::True,
+    };
+    Some(AuthorizedPlan {
+        target: stream.target(),
+        read: Read::Count {
+            predicate: predicate.clone(),
+            exact,
+        },
+    })
+}
+
+/// What a page cursor is bound to: who asks, under which grants and mapping, and the query but
+/// for its limit and count.
+fn binding(view: &View, stream: &StreamView, request: &QueryRequest) -> Binding {
+    let sort: Vec<String> = request.sort.iter().map(SortKey::to_string).collect();
+    let mut fields = request.fields.clone().unwrap_or_default();
+    fields.sort();
+    Binding::of(&[
+        b"wayleave cursor 1",
+        view.subject().as_bytes(),
+        &view.epoch().to_be_bytes(),
+        stream.mapping.digest().as_bytes(),
+        stream.connection_id().as_bytes(),
+        stream.name().as_bytes(),
+        canonical(request.filter.as_ref()).as_bytes(),
+        sort.join(",").as_bytes(),
+        &[u8::from(request.fields.is_some())],
+        fields.join(",").as_bytes(),
+        request.expand.join(",").as_bytes(),
+        request.changes_since.as_deref().unwrap_or("").as_bytes(),
+    ])
+}
+
+/// A filter with its keys sorted: the order in which a caller writes them says nothing.
+fn canonical(filter: Option<&serde_json::Map<String, Json>>) -> String {
+    filter.map_or_else(String::new, |filter| {
+        Value::Json(Json::Object(filter.clone()))
+            .to_json()
+            .to_string()
+    })
+}
+
+/// The one refusal of every cursor or bookmark that does not open.
+fn refused(plan: &QueryPlan, param: &'static str) -> Refusal {
+    refused_at(&plan.stream, &plan.connection_id, param)
+}
+
+fn refused_at(stream: &str, connection_id: &str, param: &'static str) -> Refusal {
+    let mut arguments = vec![
+        ("stream", Json::from(stream)),
+        ("connection_id", Json::from(connection_id)),
+    ];
+    let message = if param == "cursor" {
+        "`cursor` does not continue this call: it belongs to another call or has expired; repeat the call without it"
+    } else {
+        arguments.push(("changes_since", "beginning".into()));
+        "`changes_since` is no bookmark for this call: it belongs to another call, has expired, or the data's mapping has changed; begin again"
+    };
+    Refusal::new(Code::InvalidCursor, message)
+        .param(param)
+        .retry_with(param)
+        .next(Call::new("query_records", arguments))
+}
+
+/// A position inside a page of ordinary rows.
+fn position(at: Vec<Value>, horizon: Option<Value>) -> Position {
+    Position {
+        at,
+        horizon,
+        settled: false,
+    }
+}

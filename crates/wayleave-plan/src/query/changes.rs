@@ -1,0 +1,217 @@
+//! Walks of what changed, in the order of change.
+//!
+//! A walk reads rows by (`updated`, key) up to a horizon: the greatest `updated` when the walk
+//! began. Its last page gives a bookmark, and the next walk begins there. Delivery is at least
+//! once, and nothing is lost to a coarse clock: the bookmark's own value is read again, because
+//! rows may still come to have it, unless it is a time more than a minute ago. A record changed
+//! during a walk comes again in the next one. A record that leaves the grant's rows, or a store's
+//! transaction that commits with an `updated` older than the bookmark, is not seen.
+//!
+//! Deleted records come as tombstones where the mapping knows a mark of deletion. Rows without a
+//! value of `updated` come at the end of a walk from the beginning.
+
+use wayleave_model::mapping::AggregateOp;
+
+use super::{canonical, refused_at};
+use crate::filter;
+use crate::layout;
+use crate::plan::{AuthorizedPlan, Column, Comparison, Groups, Measure, OrderBy, Predicate, Read};
+use crate::refusal::{Call, Code, Refusal};
+use crate::request::QueryRequest;
+use crate::seal::{BOOKMARK_HOURS, Binding, Position, Seal};
+use crate::value::Value;
+use crate::view::{StreamView, View, column};
+
+/// How old a time must be before no more rows are expected to have it.
+const SETTLED_SECONDS: i64 = 60;
+
+/// One walk.
+#[derive(Debug, Clone)]
+pub(super) struct Changes {
+    updated: Column,
+    /// Where the walk begins; `None` for the beginning.
+    from: Option<From>,
+    /// Where it ends, once that is known.
+    horizon: Option<Value>,
+    plan: AuthorizedPlan,
+    binding: Binding,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct From {
+    value: Value,
+    /// Whether rows with the very value were all seen.
+    settled: bool,
+}
+
+/// The walk a request begins or continues, if it asks for one.
+pub(super) fn begin(
+    view: &View,
+    stream: &StreamView,
+    request: &QueryRequest,
+    seal: Seal<'_>,
+) -> Result<Option<Changes>, Refusal> {
+    let Some(since) = &request.changes_since else {
+        return Ok(None);
+    };
+    let Some(updated) = stream.updated() else {
+        return Err(unavailable(stream));
+    };
+    if !request.sort.is_empty() {
+        let message = "changes come in the order in which they happened; leave `sort` out";
+        return Err(Refusal::new(Code::InvalidSort, message).param("sort"));
+    }
+    let binding = Binding::of(&[
+        b"wayleave bookmark 1",
+        view.subject().as_bytes(),
+        &view.epoch().to_be_bytes(),
+        stream.mapping.digest().as_bytes(),
+        stream.connection_id().as_bytes(),
+        stream.name().as_bytes(),
+        canonical(request.filter.as_ref()).as_bytes(),
+    ]);
+    let from = if since == "beginning" {
+        None
+    } else {
+        let refusal = || refused_at(stream.name(), stream.connection_id(), "changes_since");
+        let bookmark = seal.open(&binding, since).ok_or_else(refusal)?;
+        let settled = bookmark.settled;
+        bookmark
+            .at
+            .into_iter()
+            .next()
+            .map(|value| From { value, settled })
+    };
+    let column = column(updated);
+    let wanted = match &request.filter {
+        None => Predicate::True,
+        Some(filter) => filter::of_caller(stream, filter)?,
+    };
+    let predicate = Predicate::all([
+        stream.rows.clone(),
+        wanted,
+        since_predicate(&column, from.as_ref()),
+    ]);
+    Ok(Some(Changes {
+        plan: AuthorizedPlan {
+            target: stream.target(),
+            read: Read::Groups(Groups {
+                by: Vec::new(),
+                measures: vec![Measure {
+                    op: AggregateOp::Max,
+                    column: Some(column.clone()),
+                }],
+                predicate,
+                order: Vec::new(),
+                limit: 1,
+            }),
+        },
+        updated: column,
+        from,
+        horizon: None,
+        binding,
+    }))
+}
+
+fn unavailable(stream: &StreamView) -> Refusal {
+    let message = format!(
+        "the changes of `{}` cannot be followed; ask without `changes_since`",
+        stream.name()
+    );
+    Refusal::new(Code::ChangesUnavailable, message)
+        .param("changes_since")
+        .next(Call::new(
+            "query_records",
+            [
+                ("stream", stream.name().into()),
+                ("connection_id", stream.connection_id().into()),
+            ],
+        ))
+}
+
+fn since_predicate(updated: &Column, from: Option<&From>) -> Predicate {
+    from.map_or(Predicate::True, |from| Predicate::Compare {
+        column: updated.clone(),
+        comparison: if from.settled {
+            Comparison::Gt
+        } else {
+            Comparison::Gte
+        },
+        value: from.value.clone(),
+    })
+}
+
+impl Changes {
+    pub(super) fn order(&self, stream: &StreamView) -> Vec<OrderBy> {
+        let order = stream
+            .updated()
+            .map(|field| layout::by(stream, field, false));
+        layout::total(stream, order.into_iter().collect())
+    }
+
+    pub(super) fn since(&self) -> Predicate {
+        since_predicate(&self.updated, self.from.as_ref())
+    }
+
+    pub(super) fn horizon_plan(&self) -> Option<&AuthorizedPlan> {
+        self.horizon.is_none().then_some(&self.plan)
+    }
+
+    pub(super) fn horizon(&self) -> Option<&Value> {
+        self.horizon.as_ref()
+    }
+
+    /// Ends the walk at a horizon: narrows the rows to it.
+    pub(super) fn bound(&mut self, horizon: Option<Value>, rows: &mut AuthorizedPlan) {
+        let (Some(horizon), Read::Rows(rows)) = (horizon, &mut rows.read) else {
+            return;
+        };
+        let without = Predicate::IsNull {
+            column: self.updated.clone(),
+            negated: false,
+        };
+        let upto = match &horizon {
+            // No row has a value: only a walk from the beginning has rows at all.
+            Value::Null => without,
+            value => {
+                let within = Predicate::Compare {
+                    column: self.updated.clone(),
+                    comparison: Comparison::Lte,
+                    value: value.clone(),
+                };
+                match self.from {
+                    Some(_) => within,
+                    None => Predicate::any([within, without]),
+                }
+            }
+        };
+        let before = std::mem::replace(&mut rows.predicate, Predicate::True);
+        rows.predicate = Predicate::all([before, upto]);
+        self.horizon = Some(horizon);
+    }
+
+    /// The bookmark of a walk that is at its end.
+    pub(super) fn bookmark(&self, seal: Seal<'_>) -> String {
+        let from = match &self.horizon {
+            Some(Value::Null) | None => self.from.clone(),
+            Some(value) => {
+                let settled = match value {
+                    Value::Datetime(micros) => {
+                        micros.div_euclid(1_000_000) + SETTLED_SECONDS < seal.now
+                    }
+                    _ => false,
+                };
+                Some(From {
+                    value: value.clone(),
+                    settled,
+                })
+            }
+        };
+        let position = Position {
+            settled: from.as_ref().is_some_and(|from| from.settled),
+            at: from.into_iter().map(|from| from.value).collect(),
+            horizon: None,
+        };
+        seal.seal(&self.binding, BOOKMARK_HOURS, &position)
+    }
+}

@@ -1,0 +1,57 @@
+//! A page: the records that fit, and how to go on.
+
+use super::{QueryPlan, position};
+use crate::layout::Record;
+use crate::seal::{CURSOR_HOURS, Seal};
+use crate::value::Value;
+
+/// A page of records.
+#[derive(Debug, Clone)]
+pub struct Page<'a> {
+    plan: &'a QueryPlan,
+    records: Vec<Record>,
+    more: bool,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(plan: &'a QueryPlan, rows: &[Vec<Value>]) -> Self {
+        let limit = usize::try_from(plan.limit).unwrap_or(usize::MAX);
+        let records = rows.iter().take(limit);
+        Self {
+            plan,
+            records: records.map(|row| plan.layout.record(row)).collect(),
+            more: rows.len() > limit,
+        }
+    }
+
+    /// The records, at most as many as the request's limit.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The cursor that continues after the first `shown` records; `None` when nothing follows.
+    ///
+    /// `None` also for a `shown` of 0 on a page with records: that would be the same page again.
+    pub fn next_cursor(&self, shown: usize, seal: Seal<'_>) -> Option<String> {
+        if shown >= self.records.len() && !self.more {
+            return None;
+        }
+        let last = self
+            .records
+            .get(shown.min(self.records.len()).checked_sub(1)?)?;
+        let horizon = self
+            .plan
+            .changes
+            .as_ref()
+            .and_then(|changes| changes.horizon().cloned());
+        let position = position(last.position.clone(), horizon);
+        Some(seal.seal(&self.plan.binding, CURSOR_HOURS, &position))
+    }
+
+    /// The bookmark for the next walk of changes, when this page is the last of a walk and all
+    /// its records are shown.
+    pub fn next_changes_since(&self, shown: usize, seal: Seal<'_>) -> Option<String> {
+        let changes = self.plan.changes.as_ref()?;
+        (shown >= self.records.len() && !self.more).then(|| changes.bookmark(seal))
+    }
+}

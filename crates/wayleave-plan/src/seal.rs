@@ -1,0 +1,138 @@
+//! Cursors and bookmarks that go through a client and come back unchanged, or not at all.
+//!
+//! A sealed text is AES-256-GCM-SIV over a position and an expiry. Everything it is bound to (who
+//! asks, the grant's epoch, the mapping's digest, the query) is not in the text but in the
+//! associated data, computed again when it comes back: so the text stays short, and one that is
+//! used elsewhere simply does not open. The nonce is taken from that data too. This cipher keeps
+//! its promises when a nonce repeats; all that shows is that two texts are equal, and they are
+//! equal exactly when they say the same to the same caller. So the same call gives the same bytes.
+
+mod codec;
+
+use aes_gcm_siv::aead::{Aead, KeyInit, Payload};
+use aes_gcm_siv::{Aes256GcmSiv, Nonce};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
+pub(crate) use codec::Position;
+
+/// How long a cursor lives, in hours.
+pub const CURSOR_HOURS: i64 = 24;
+/// How long a bookmark of changes lives, in hours.
+pub const BOOKMARK_HOURS: i64 = 24 * 90;
+/// Longer texts are no cursors of ours.
+const MOST_TEXT: usize = 64 * 1024;
+
+/// One key of a ring.
+pub struct SealingKey {
+    /// Its number: one byte at the front of every text it seals.
+    pub id: u8,
+    /// Its secret.
+    pub secret: [u8; 32],
+}
+
+/// The keys that seal and open: the current one seals, all open.
+///
+/// To rotate, put a new key first and keep the old ones until what they sealed has expired.
+pub struct KeyRing {
+    keys: Vec<(u8, Aes256GcmSiv)>,
+}
+
+impl KeyRing {
+    /// A ring of these keys.
+    pub fn new(current: &SealingKey, older: &[SealingKey]) -> Self {
+        let keys = std::iter::once(current)
+            .chain(older)
+            .map(|key| (key.id, Aes256GcmSiv::new(&key.secret.into())))
+            .collect();
+        Self { keys }
+    }
+
+    fn seal(&self, binding: &Binding, plain: &[u8]) -> Option<String> {
+        let (id, cipher) = self.keys.first()?;
+        let payload = Payload {
+            msg: plain,
+            aad: &binding.0,
+        };
+        let sealed = cipher.encrypt(&binding.nonce(), payload).ok()?;
+        let mut bytes = Vec::with_capacity(sealed.len() + 1);
+        bytes.push(*id);
+        bytes.extend_from_slice(&sealed);
+        Some(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    fn open(&self, binding: &Binding, text: &str) -> Option<Vec<u8>> {
+        if text.len() > MOST_TEXT {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (id, sealed) = bytes.split_first()?;
+        let payload = || Payload {
+            msg: sealed,
+            aad: &binding.0,
+        };
+        self.keys
+            .iter()
+            .filter(|(known, _)| known == id)
+            .find_map(|(_, cipher)| cipher.decrypt(&binding.nonce(), payload()).ok())
+    }
+}
+
+impl std::fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids: Vec<u8> = self.keys.iter().map(|(id, _)| *id).collect();
+        f.debug_struct("KeyRing").field("ids", &ids).finish()
+    }
+}
+
+/// The keys and the time: what sealing and opening need from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct Seal<'a> {
+    /// The keys.
+    pub keys: &'a KeyRing,
+    /// Now, in seconds since 1970-01-01T00:00:00Z.
+    pub now: i64,
+}
+
+impl Seal<'_> {
+    /// Seals a position. The expiry is a whole hour, so that a call repeated soon gives the same
+    /// text.
+    pub(crate) fn seal(&self, binding: &Binding, hours: i64, position: &Position) -> String {
+        let expires = self.now.div_euclid(3_600) + hours + 1;
+        let plain = codec::write(expires, position);
+        self.keys.seal(binding, &plain).unwrap_or_default()
+    }
+
+    /// Opens a text sealed for this very binding, unless it has expired.
+    pub(crate) fn open(&self, binding: &Binding, text: &str) -> Option<Position> {
+        let plain = self.keys.open(binding, text)?;
+        let (expires, position) = codec::read(&plain)?;
+        (self.now.div_euclid(3_600) < expires).then_some(position)
+    }
+}
+
+/// What a sealed text is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Binding([u8; 32]);
+
+impl Binding {
+    /// Binds to these parts, in this order.
+    pub(crate) fn of(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            // The length first, so that no two lists of parts hash alike.
+            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hash.update(part);
+        }
+        Self(hash.finalize().into())
+    }
+
+    fn nonce(&self) -> Nonce {
+        let mut nonce = Nonce::default();
+        for (to, from) in nonce.iter_mut().zip(self.0) {
+            *to = from;
+        }
+        nonce
+    }
+}

@@ -1,0 +1,128 @@
+//! What one package sees of the world, worked out once and asked many times.
+//!
+//! Everything here is already narrowed: a stream, field or relation that is not granted is not
+//! there, so what is missing and what is forbidden cannot be told apart. Nothing is read here.
+
+mod locate;
+mod resolve;
+mod schema;
+mod stream;
+
+use std::collections::BTreeMap;
+
+pub use locate::Tool;
+pub use schema::Discovery;
+pub(crate) use stream::column;
+pub use stream::{StreamView, Tracking};
+
+use crate::package::Package;
+use crate::refusal::Candidate;
+use crate::world::World;
+
+/// What one package sees of the world.
+#[derive(Debug, Clone)]
+pub struct View {
+    subject: String,
+    epoch: u64,
+    connections: Vec<ConnectionView>,
+    /// Where each stream name is: indexes of connections and of their streams.
+    by_stream: BTreeMap<String, Vec<(usize, usize)>>,
+    withheld: Vec<Withheld>,
+}
+
+/// One connection, as far as it is granted.
+#[derive(Debug, Clone)]
+pub struct ConnectionView {
+    /// The grant it is read under.
+    pub grant_id: String,
+    /// The dataset.
+    pub connector_key: String,
+    /// The connection.
+    pub connection_id: String,
+    /// A label for people.
+    pub label: String,
+    /// The granted streams, in mapping order.
+    pub streams: Vec<StreamView>,
+}
+
+impl ConnectionView {
+    /// The stream of that name.
+    pub fn stream(&self, name: &str) -> Option<&StreamView> {
+        self.streams.iter().find(|stream| stream.name() == name)
+    }
+
+    /// The connection as one to choose.
+    pub fn candidate(&self) -> Candidate {
+        Candidate {
+            grant_id: self.grant_id.clone(),
+            connector_key: self.connector_key.clone(),
+            connection_id: self.connection_id.clone(),
+            label: self.label.clone(),
+        }
+    }
+}
+
+/// A stream that is granted, yet not served, because its grant's row filter does not fit the
+/// mapping any more. For the operator; callers see nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Withheld {
+    /// The connection.
+    pub connection_id: String,
+    /// The stream.
+    pub stream: String,
+    /// What is wrong with the row filter.
+    pub reason: String,
+}
+
+impl View {
+    /// What the package sees of the world.
+    pub fn new(world: &World, package: &Package) -> Self {
+        resolve::view(world, package)
+    }
+
+    /// Whose view it is.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// The epoch of the package's grants.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The visible connections with their streams: the index `schema` lists. By dataset name,
+    /// then in mapping order.
+    pub fn connections(&self) -> &[ConnectionView] {
+        &self.connections
+    }
+
+    /// The visible connection of that id.
+    pub fn connection(&self, id: &str) -> Option<&ConnectionView> {
+        self.connections
+            .iter()
+            .find(|connection| connection.connection_id == id)
+    }
+
+    /// The visible stream names, sorted, each once.
+    pub fn stream_names(&self) -> impl Iterator<Item = &str> {
+        self.by_stream.keys().map(String::as_str)
+    }
+
+    /// Every visible connection that holds a stream of that name.
+    pub fn holders(&self, stream: &str) -> Vec<(&ConnectionView, &StreamView)> {
+        self.by_stream
+            .get(stream)
+            .into_iter()
+            .flatten()
+            .filter_map(|(connection, stream)| {
+                let connection = self.connections.get(*connection)?;
+                Some((connection, connection.streams.get(*stream)?))
+            })
+            .collect()
+    }
+
+    /// Granted streams that are not served, for the operator's log.
+    pub fn withheld(&self) -> &[Withheld] {
+        &self.withheld
+    }
+}

@@ -1,0 +1,151 @@
+//! World × package → view.
+
+use std::sync::Arc;
+
+use wayleave_model::mapping::{Mapping, Relation, Stream};
+use wayleave_model::ratify::Ratified;
+
+use super::{ConnectionView, StreamView, View, Withheld};
+use crate::filter;
+use crate::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use crate::plan::Predicate;
+use crate::world::World;
+
+/// The id of the grant of the local package.
+const LOCAL: &str = "local";
+
+pub(super) fn view(world: &World, package: &Package) -> View {
+    let mut view = View {
+        subject: package.subject.clone(),
+        epoch: package.epoch,
+        connections: Vec::new(),
+        by_stream: std::collections::BTreeMap::new(),
+        withheld: Vec::new(),
+    };
+    for mapping in world.datasets() {
+        for index in 0..mapping.connections.len() {
+            if let Some(connection) = connection(mapping, index, package, &mut view.withheld) {
+                view.connections.push(connection);
+            }
+        }
+    }
+    for (index, connection) in view.connections.iter().enumerate() {
+        for (stream, seen) in connection.streams.iter().enumerate() {
+            view.by_stream
+                .entry(seen.name().to_owned())
+                .or_default()
+                .push((index, stream));
+        }
+    }
+    view
+}
+
+fn connection(
+    mapping: &Arc<Ratified<Mapping>>,
+    index: usize,
+    package: &Package,
+    withheld: &mut Vec<Withheld>,
+) -> Option<ConnectionView> {
+    let connection = mapping.connections.get(index)?;
+    let grant: Option<&Grant> = match &package.grants {
+        Grants::Everything => None,
+        Grants::Only(grants) => Some(grants.get(connection.id.as_str())?),
+    };
+    let mut streams: Vec<StreamView> = Vec::new();
+    for (at, stream) in mapping.streams.iter().enumerate() {
+        let granted = match grant.map(|grant| &grant.streams) {
+            None | Some(StreamScope::All) => None,
+            Some(StreamScope::Only(only)) => match only.get(stream.name.as_str()) {
+                Some(granted) => Some(granted),
+                None => continue,
+            },
+        };
+        match rows(stream, granted) {
+            Ok(rows) => streams.push(StreamView {
+                mapping: Arc::clone(mapping),
+                connection: index,
+                stream: at,
+                fields: fields(stream, granted),
+                relations: Vec::new(),
+                rows,
+            }),
+            Err(reason) => withheld.push(Withheld {
+                connection_id: connection.id.value.clone(),
+                stream: stream.name.value.clone(),
+                reason,
+            }),
+        }
+    }
+    relate(&mut streams);
+    Some(ConnectionView {
+        grant_id: grant.map_or(LOCAL, |grant| &grant.id).to_owned(),
+        connector_key: mapping.dataset.name.value.clone(),
+        connection_id: connection.id.value.clone(),
+        label: connection.display_label().to_owned(),
+        streams,
+    })
+    .filter(|connection| !connection.streams.is_empty())
+}
+
+fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<usize> {
+    stream
+        .fields
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| match granted.map(|granted| &granted.fields) {
+            None | Some(FieldScope::All) => true,
+            Some(FieldScope::Only(only)) => {
+                only.contains(field.name.as_str()) || stream.key.contains(&field.name)
+            }
+        })
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// The row filter, typed. One that does not fit is never skipped: the stream is withheld.
+fn rows(stream: &Stream, granted: Option<&StreamGrant>) -> Result<Predicate, String> {
+    match granted.and_then(|granted| granted.rows.as_ref()) {
+        None => Ok(Predicate::True),
+        Some(serde_json::Value::Object(filter)) => {
+            filter::of_grant(stream, filter).map_err(|refusal| refusal.to_string())
+        }
+        Some(_) => Err("a row filter is an object".to_owned()),
+    }
+}
+
+/// Finds the relations whose both ends are seen.
+fn relate(streams: &mut [StreamView]) {
+    let usable: Vec<Vec<usize>> = streams
+        .iter()
+        .map(|ours| {
+            let relations = ours.mapped().map_or(&[][..], |stream| &stream.relations);
+            relations
+                .iter()
+                .enumerate()
+                .filter(|(_, relation)| followable(ours, relation, streams))
+                .map(|(index, _)| index)
+                .collect()
+        })
+        .collect();
+    for (stream, relations) in streams.iter_mut().zip(usable) {
+        stream.relations = relations;
+    }
+}
+
+/// Following a relation tells which of our values equal which of theirs. So both must be seen;
+/// our column may also be one that the mapping joins on without making it a field.
+fn followable(ours: &StreamView, relation: &Relation, streams: &[StreamView]) -> bool {
+    let Some(theirs) = streams
+        .iter()
+        .find(|stream| stream.name() == relation.to.as_str())
+    else {
+        return false;
+    };
+    relation.on.iter().all(|join| {
+        let our_end = ours
+            .mapped()
+            .and_then(|stream| stream.field_of_column(&join.column))
+            .is_none_or(|field| ours.field(&field.name).is_some());
+        our_end && theirs.field(&join.field).is_some()
+    })
+}

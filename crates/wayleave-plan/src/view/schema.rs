@@ -1,0 +1,71 @@
+//! Which part of the view `schema` tells about.
+
+use super::{ConnectionView, StreamView, Tool, View};
+use crate::refusal::{Call, Code, Refusal};
+use crate::request::{Detail, SchemaRequest};
+
+/// What `schema` is to tell.
+#[derive(Debug, Clone)]
+pub enum Discovery<'a> {
+    /// An index of the streams of these connections.
+    Index(Vec<&'a ConnectionView>),
+    /// These streams, one a connection that holds it.
+    Streams(Vec<(&'a ConnectionView, &'a StreamView)>),
+    /// Everything of one stream of one connection.
+    Full(&'a ConnectionView, &'a StreamView),
+}
+
+impl View {
+    /// What a `schema` call is to tell.
+    pub fn discover(&self, request: &SchemaRequest) -> Result<Discovery<'_>, Refusal> {
+        let connection = match &request.connection_id {
+            None => None,
+            Some(id) => Some(self.located(id)?),
+        };
+        let Some(stream) = &request.stream else {
+            if request.detail == Detail::Full {
+                return Err(self.too_much());
+            }
+            return Ok(Discovery::Index(match connection {
+                None => self.connections().iter().collect(),
+                Some(one) => vec![one],
+            }));
+        };
+        if request.detail == Detail::Full {
+            let id = request.connection_id.as_deref();
+            let (connection, stream) = self.locate(Tool::Schema, stream, id)?;
+            return Ok(Discovery::Full(connection, stream));
+        }
+        let streams = match connection {
+            None => self.holders(stream),
+            Some(one) => one
+                .stream(stream)
+                .map(|seen| (one, seen))
+                .into_iter()
+                .collect(),
+        };
+        if streams.is_empty() {
+            return Err(self.no_stream(stream, connection));
+        }
+        Ok(Discovery::Streams(streams))
+    }
+
+    fn too_much(&self) -> Refusal {
+        let message = "`detail: \"full\"` tells of one stream: call `schema` for the index, then `schema(stream, connection_id, detail: \"full\")`";
+        let refusal = Refusal::new(Code::InvalidRequest, message)
+            .param("detail")
+            .retry_with("stream");
+        let first = self.connections().first();
+        match first.and_then(|c| Some((c, c.streams.first()?))) {
+            None => refusal.next(Call::new("schema", [])),
+            Some((connection, stream)) => refusal.next(Call::new(
+                "schema",
+                [
+                    ("stream", stream.name().into()),
+                    ("connection_id", connection.connection_id.clone().into()),
+                    ("detail", "full".into()),
+                ],
+            )),
+        }
+    }
+}

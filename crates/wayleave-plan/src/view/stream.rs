@@ -1,0 +1,200 @@
+//! One granted stream of one connection.
+
+use std::sync::Arc;
+
+use wayleave_model::mapping::{Connection, Datatype, Field, Mapping, Relation, Stream};
+use wayleave_model::ratify::Ratified;
+
+use crate::plan::{Column, Comparison, Predicate, Target};
+use crate::value::Value;
+
+/// One granted stream of one connection: only what may be seen of it.
+#[derive(Debug, Clone)]
+pub struct StreamView {
+    pub(crate) mapping: Arc<Ratified<Mapping>>,
+    /// Index into the mapping's connections.
+    pub(crate) connection: usize,
+    /// Index into the mapping's streams.
+    pub(crate) stream: usize,
+    /// Indexes of the visible fields, in mapping order.
+    pub(crate) fields: Vec<usize>,
+    /// Indexes of the relations that may be followed.
+    pub(crate) relations: Vec<usize>,
+    /// The grant's row filter.
+    pub(crate) rows: Predicate,
+}
+
+/// How changes of a stream can be followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracking {
+    /// Not at all.
+    None,
+    /// Changes; deletions are not seen.
+    Changes,
+    /// Changes and deletions.
+    ChangesAndDeletions,
+}
+
+impl StreamView {
+    /// The mapped stream, hidden parts included. `None` cannot happen: the indexes were taken
+    /// from this very mapping, which nothing can change.
+    pub(crate) fn mapped(&self) -> Option<&Stream> {
+        self.mapping.streams.get(self.stream)
+    }
+
+    pub(crate) fn bound(&self) -> Option<&Connection> {
+        self.mapping.connections.get(self.connection)
+    }
+
+    /// The dataset.
+    pub fn connector_key(&self) -> &str {
+        &self.mapping.dataset.name
+    }
+
+    /// The connection.
+    pub fn connection_id(&self) -> &str {
+        self.bound().map_or("", |connection| &connection.id)
+    }
+
+    /// The stream's name.
+    pub fn name(&self) -> &str {
+        self.mapped().map_or("", |stream| &stream.name)
+    }
+
+    /// The knowledge-graph class of its records.
+    pub fn type_name(&self) -> &str {
+        self.mapped().map_or("", |stream| &stream.type_name)
+    }
+
+    /// What it holds.
+    pub fn description(&self) -> Option<&str> {
+        let description = self.mapped()?.description.as_ref()?;
+        Some(description)
+    }
+
+    /// The visible fields, in mapping order.
+    pub fn fields(&self) -> impl Iterator<Item = &Field> {
+        let fields = self.mapped().map_or(&[][..], |stream| &stream.fields);
+        self.fields.iter().filter_map(|index| fields.get(*index))
+    }
+
+    /// The visible field of that name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields().find(|field| field.name == name)
+    }
+
+    /// The fields of the key, in key order; always visible.
+    pub fn key_fields(&self) -> impl Iterator<Item = &Field> {
+        self.mapped().into_iter().flat_map(Stream::key_fields)
+    }
+
+    /// The relations that may be followed.
+    pub fn relations(&self) -> impl Iterator<Item = &Relation> {
+        let relations = self.mapped().map_or(&[][..], |stream| &stream.relations);
+        self.relations
+            .iter()
+            .filter_map(|index| relations.get(*index))
+    }
+
+    /// The relation of that name, if it may be followed.
+    pub fn relation(&self, name: &str) -> Option<&Relation> {
+        self.relations().find(|relation| relation.name == name)
+    }
+
+    /// The visible field that names a record for people.
+    pub fn title(&self) -> Option<&Field> {
+        self.field(self.mapped()?.title.as_ref()?)
+    }
+
+    /// The visible field that says when a record's event happened.
+    pub fn event_time(&self) -> Option<&Field> {
+        self.field(self.mapped()?.event_time.as_ref()?)
+    }
+
+    /// The visible field that grows whenever a record changes.
+    pub fn updated(&self) -> Option<&Field> {
+        self.field(self.mapped()?.updated.as_ref()?)
+    }
+
+    /// The visible fields that full-text search reads.
+    pub fn search(&self) -> impl Iterator<Item = &Field> {
+        let names = self.mapped().map_or(&[][..], |stream| &stream.search);
+        names.iter().filter_map(|name| self.field(name))
+    }
+
+    /// How its changes can be followed.
+    pub fn tracking(&self) -> Tracking {
+        match (self.updated(), self.deleted()) {
+            (None, _) => Tracking::None,
+            (Some(_), None) => Tracking::Changes,
+            (Some(_), Some(_)) => Tracking::ChangesAndDeletions,
+        }
+    }
+
+    /// Whether the grant, or the mapping, narrows the rows.
+    pub fn narrowed(&self) -> bool {
+        self.base() != Predicate::True
+    }
+
+    /// The field that marks a record as deleted, visible or not: that a record is gone is no
+    /// secret to whoever could see it.
+    pub(crate) fn deleted(&self) -> Option<&Field> {
+        let stream = self.mapped()?;
+        stream.field(stream.deleted.as_ref()?)
+    }
+
+    /// Which rows an ordinary read may see: the grant's, without the deleted.
+    pub(crate) fn base(&self) -> Predicate {
+        Predicate::all([self.rows.clone(), self.alive()])
+    }
+
+    fn alive(&self) -> Predicate {
+        let Some(field) = self.deleted() else {
+            return Predicate::True;
+        };
+        let column = column(field);
+        let none = Predicate::IsNull {
+            column: column.clone(),
+            negated: false,
+        };
+        if field.datatype.value == Datatype::Boolean {
+            let not_deleted = Predicate::Compare {
+                column,
+                comparison: Comparison::Eq,
+                value: Value::Boolean(false),
+            };
+            Predicate::Or(vec![none, not_deleted])
+        } else {
+            none
+        }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            connection_id: self.connection_id().to_owned(),
+            source: self
+                .bound()
+                .map_or_else(String::new, |connection| connection.source.value.clone()),
+            kind: self.mapping.dataset.kind.value,
+            schema: self
+                .mapping
+                .dataset
+                .schema
+                .as_ref()
+                .map(|schema| schema.value.clone()),
+            table: self
+                .mapped()
+                .map_or_else(String::new, |stream| stream.table.value.clone()),
+            mapping: self.mapping.digest(),
+        }
+    }
+}
+
+/// The column a field is read from.
+pub(crate) fn column(field: &Field) -> Column {
+    Column {
+        name: field.column.value.clone(),
+        datatype: field.datatype.value,
+        many: field.many.value,
+    }
+}

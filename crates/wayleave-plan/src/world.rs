@@ -1,0 +1,69 @@
+//! Everything that is served: the active ratified mappings, by connection.
+//!
+//! A world knows nothing of who asks. [`View`](crate::view::View) is what one package sees of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::Ratified;
+
+/// The active ratified mappings.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// In the order of their names, so that every list made from a world is stable.
+    datasets: Vec<Arc<Ratified<Mapping>>>,
+}
+
+/// Two active mappings claim one name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorldError {
+    /// Two datasets have one name.
+    #[error("dataset `{name}` is active twice")]
+    Dataset {
+        /// The name.
+        name: String,
+    },
+    /// Two connections have one id, so that `connection_id` would not say which.
+    #[error("connection `{id}` is in dataset `{first}` and in dataset `{second}`")]
+    Connection {
+        /// The connection.
+        id: String,
+        /// One of the datasets.
+        first: String,
+        /// The other.
+        second: String,
+    },
+}
+
+impl World {
+    /// A world of these mappings.
+    pub fn new(mut datasets: Vec<Arc<Ratified<Mapping>>>) -> Result<Self, WorldError> {
+        datasets.sort_by(|a, b| a.dataset.name.as_str().cmp(b.dataset.name.as_str()));
+        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut before: Option<&str> = None;
+        for mapping in &datasets {
+            let name = mapping.dataset.name.as_str();
+            if before.replace(name) == Some(name) {
+                return Err(WorldError::Dataset {
+                    name: name.to_owned(),
+                });
+            }
+            for connection in &mapping.connections {
+                if let Some(first) = owners.insert(connection.id.as_str(), name) {
+                    return Err(WorldError::Connection {
+                        id: connection.id.value.clone(),
+                        first: first.to_owned(),
+                        second: name.to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(Self { datasets })
+    }
+
+    /// The mappings, in the order of their names.
+    pub fn datasets(&self) -> &[Arc<Ratified<Mapping>>] {
+        &self.datasets
+    }
+}

@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
+use wayleave_model::mapping::Datatype;
 
 /// Why a source gave no answer.
 #[derive(Debug, Error)]
@@ -75,6 +76,31 @@ pub enum StoreError {
         /// Those that are visible, sorted.
         visible: Vec<String>,
     },
+    /// A table or column the mapping names is no longer there.
+    #[error("{} is not in the source any more", missing(table, column.as_deref()))]
+    SchemaDrift {
+        /// The table.
+        table: String,
+        /// The column; `None` where the whole table is missing.
+        column: Option<String>,
+    },
+    /// A value in the store is none of the datatype the mapping gives its column.
+    #[error("a value of column `{column}` is not of datatype `{datatype}`")]
+    Unfit {
+        /// The column.
+        column: String,
+        /// The datatype.
+        datatype: Datatype,
+    },
+    /// Every session is taken, and none came free in time.
+    #[error("the source is busy: no session came free in {} ms", waited.as_millis())]
+    Busy {
+        /// How long the read waited.
+        waited: Duration,
+    },
+    /// Nobody wants the answer any more.
+    #[error("the read was cancelled")]
+    Cancelled,
     /// The store failed on a statement of ours.
     #[error("the source failed while {doing}")]
     Failed {
@@ -113,13 +139,31 @@ impl StoreError {
             }
             Self::Unsupported { .. } => "see the reference of this kind of source",
             Self::NoSchema { .. } => "name one of the visible schemas",
+            Self::SchemaDrift { .. } => {
+                "run `wayleave check` to see what changed, then ratify the mapping again"
+            }
+            Self::Unfit { .. } => {
+                "map the column with the datatype of what it holds, or leave the field out"
+            }
+            Self::Busy { .. } => "try again in a moment, or allow the source more sessions",
+            Self::Cancelled => "nothing is left to do",
             Self::Failed { .. } => "the detail is the store's own",
         }
     }
 
     /// Whether the same call may succeed later with nothing changed by the operator.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Timeout { .. })
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Busy { .. }
+        )
+    }
+}
+
+fn missing(table: &str, column: Option<&str>) -> String {
+    match column {
+        Some(column) => format!("column `{column}` of table `{table}`"),
+        None => format!("table `{table}`"),
     }
 }
 

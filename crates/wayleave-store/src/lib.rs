@@ -3,8 +3,16 @@
 //! An adapter reads a store it did not make and may not change. This crate says what it must
 //! offer and how it fails; it knows no driver, no dialect and no DSN.
 
+mod capabilities;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod introspect;
+mod read;
+mod rows;
 
+pub use capabilities::{Capabilities, Difference, Topic};
 pub use error::{Detail, StoreError};
 pub use introspect::{Introspect, IntrospectOptions, Limits, Progress, Step, silent};
+pub use read::{Answer, ReadContext, Store};
+pub use rows::{Row, RowSender, Rows, Unwanted};

@@ -1,0 +1,74 @@
+//! Reading records: what an adapter does with a plan that policy has allowed.
+//!
+//! Nothing here knows a driver or a dialect, and nothing here can make a plan.
+
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+use wayleave_plan::AuthorizedPlan;
+
+use crate::capabilities::Capabilities;
+use crate::{Rows, StoreError};
+
+/// A store that answers plans.
+///
+/// The same plan over the same data gives the same values on every store, in the order the plan
+/// asks for, but for what [`Capabilities`] declare. Sessions are read-only by the engine's own
+/// means. Memory is bounded whatever the size of the answer.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// What this store cannot hide.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Answers a plan.
+    ///
+    /// Dropping the future or the answer, or cancelling the context's token, stops the store's
+    /// work within a second; so does the deadline.
+    async fn read(
+        &self,
+        plan: &AuthorizedPlan,
+        context: &ReadContext,
+    ) -> Result<Answer, StoreError>;
+
+    /// Ends every session and waits for them. Later reads are refused as unreachable.
+    async fn close(&self);
+}
+
+/// How long a read may take, and who may end it.
+#[derive(Debug, Clone)]
+pub struct ReadContext {
+    /// When the answer must be whole.
+    pub deadline: Instant,
+    /// Cancelled when nobody wants the answer any more.
+    pub cancel: CancellationToken,
+}
+
+impl ReadContext {
+    /// A read that may take so long from now.
+    pub fn within(time: Duration) -> Self {
+        let now = Instant::now();
+        // A limit beyond the clock's reach is none that could pass.
+        let far = Duration::from_secs(60 * 60 * 24 * 365);
+        Self {
+            deadline: now.checked_add(time.min(far)).unwrap_or(now),
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// What a plan asked for.
+#[derive(Debug)]
+pub enum Answer {
+    /// Rows: the values of the plan's columns.
+    Rows(Rows),
+    /// Groups: the values of the plan's keys, then of its measures.
+    Groups(Rows),
+    /// How many rows.
+    Count {
+        /// The number.
+        rows: u64,
+        /// Counted, or estimated from the store's statistics.
+        exact: bool,
+    },
+}

@@ -1,0 +1,263 @@
+//! Rows on their way from a store: a bounded queue of small batches.
+//!
+//! An answer that ends without its producer saying so is an error, never a short answer.
+
+use std::vec;
+
+use tokio::sync::mpsc;
+use wayleave_plan::value::Value;
+
+use crate::{Detail, StoreError};
+
+/// The values of one row.
+pub type Row = Vec<Value>;
+
+/// How many batches may wait.
+const WAITING: usize = 2;
+/// A batch is full with so many rows, or
+const ROWS_A_BATCH: usize = 128;
+/// with so many bytes, as far as text shows them.
+const BYTES_A_BATCH: usize = 256 * 1024;
+
+enum Batch {
+    Some(Vec<Row>),
+    Last(Vec<Row>),
+    Failed(StoreError),
+}
+
+/// Rows as they come. Dropping them tells the store to stop.
+pub struct Rows {
+    batches: mpsc::Receiver<Batch>,
+    current: vec::IntoIter<Row>,
+    ended: bool,
+}
+
+impl Rows {
+    /// A queue and the end that fills it.
+    pub fn channel() -> (RowSender, Self) {
+        let (sender, batches) = mpsc::channel(WAITING);
+        let sender = RowSender {
+            batches: sender,
+            pending: Vec::new(),
+            bytes: 0,
+            sent: false,
+        };
+        let rows = Self {
+            batches,
+            current: Vec::new().into_iter(),
+            ended: false,
+        };
+        (sender, rows)
+    }
+
+    /// The next row, or the reason why there are no more. `None` after the last one.
+    pub async fn next(&mut self) -> Option<Result<Row, StoreError>> {
+        loop {
+            if let Some(row) = self.current.next() {
+                return Some(Ok(row));
+            }
+            if self.ended {
+                return None;
+            }
+            if let Err(error) = self.receive().await {
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Every row that is left.
+    pub async fn collect(mut self) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::new();
+        while let Some(row) = self.next().await {
+            rows.push(row?);
+        }
+        Ok(rows)
+    }
+
+    /// Waits until the first rows, the end or a failure have come, so that a failure to begin is
+    /// told by whoever asked and not by the first row.
+    pub async fn begun(mut self) -> Result<Self, StoreError> {
+        self.receive().await?;
+        Ok(self)
+    }
+
+    async fn receive(&mut self) -> Result<(), StoreError> {
+        match self.batches.recv().await {
+            Some(Batch::Some(rows)) => self.current = rows.into_iter(),
+            Some(Batch::Last(rows)) => {
+                self.current = rows.into_iter();
+                self.ended = true;
+            }
+            Some(Batch::Failed(error)) => {
+                self.ended = true;
+                return Err(error);
+            }
+            None => {
+                self.ended = true;
+                return Err(StoreError::Failed {
+                    doing: "reading rows",
+                    code: None,
+                    detail: Detail::fixed("the reading task ended before the answer did"),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows").finish_non_exhaustive()
+    }
+}
+
+/// The end of a queue that a store fills.
+pub struct RowSender {
+    batches: mpsc::Sender<Batch>,
+    pending: Vec<Row>,
+    bytes: usize,
+    sent: bool,
+}
+
+/// Knows whether anybody still wants the rows of an answer.
+#[derive(Clone)]
+pub struct Unwanted(mpsc::Sender<Batch>);
+
+impl Unwanted {
+    /// Waits until nobody does.
+    pub async fn wait(&self) {
+        self.0.closed().await;
+    }
+
+    /// Whether nobody does.
+    pub fn now(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+impl RowSender {
+    /// Adds a row; whether a batch is full and [`flush`](Self::flush) is due.
+    #[must_use = "a full batch must be flushed"]
+    pub fn push(&mut self, row: Row) -> bool {
+        self.bytes += row.iter().map(weight).sum::<usize>();
+        self.pending.push(row);
+        self.pending.len() >= ROWS_A_BATCH || self.bytes >= BYTES_A_BATCH
+    }
+
+    /// Sends what was added, waiting for room; whether anybody still wants it.
+    ///
+    /// A future that is dropped while it waits loses the batch: whoever drops it must end the
+    /// answer with a failure.
+    pub async fn flush(&mut self) -> bool {
+        self.bytes = 0;
+        self.sent = true;
+        let rows = std::mem::take(&mut self.pending);
+        self.batches.send(Batch::Some(rows)).await.is_ok()
+    }
+
+    /// Tells when nobody wants the rows any more.
+    pub fn unwanted(&self) -> Unwanted {
+        Unwanted(self.batches.clone())
+    }
+
+    /// Forgets what was added, to begin again; whether that is possible, which it is as long as
+    /// nothing was sent.
+    #[must_use = "an answer that was begun cannot begin again"]
+    pub fn restart(&mut self) -> bool {
+        self.pending.clear();
+        self.bytes = 0;
+        !self.sent
+    }
+
+    /// Ends the answer, whole or broken.
+    pub async fn finish(self, outcome: Result<(), StoreError>) {
+        let last = match outcome {
+            Ok(()) => Batch::Last(self.pending),
+            Err(error) => Batch::Failed(error),
+        };
+        // Nobody listening is nobody to tell.
+        let _ = self.batches.send(last).await;
+    }
+}
+
+/// About how many bytes a value takes.
+fn weight(value: &Value) -> usize {
+    let own = size_of::<Value>();
+    own + match value {
+        Value::Text(text) | Value::Decimal(text) => text.len(),
+        Value::Json(json) => json_weight(json),
+        Value::List(values) => values.iter().map(weight).sum(),
+        _ => 0,
+    }
+}
+
+fn json_weight(json: &serde_json::Value) -> usize {
+    size_of_val(json)
+        + match json {
+            serde_json::Value::String(text) => text.len(),
+            serde_json::Value::Array(items) => items.iter().map(json_weight).sum(),
+            serde_json::Value::Object(members) => members
+                .iter()
+                .map(|(name, value)| name.len() + json_weight(value))
+                .sum(),
+            _ => 0,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(number: i128) -> Row {
+        vec![Value::Integer(number)]
+    }
+
+    #[tokio::test]
+    async fn rows_come_in_order_and_end() {
+        let (mut sender, rows) = Rows::channel();
+        let producer = async {
+            for number in 0..1_000 {
+                if sender.push(row(number)) {
+                    assert!(sender.flush().await);
+                }
+            }
+            sender.finish(Ok(())).await;
+        };
+        let (rows, ()) = tokio::join!(rows.collect(), producer);
+        let expected: Vec<Row> = (0..1_000).map(row).collect();
+        assert_eq!(rows.unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn an_answer_whose_producer_vanishes_is_an_error() {
+        let (mut sender, mut rows) = Rows::channel();
+        assert!(!sender.push(row(1)));
+        assert!(sender.flush().await);
+        drop(sender);
+        assert_eq!(rows.next().await.unwrap().unwrap(), row(1));
+        assert!(matches!(
+            rows.next().await.unwrap(),
+            Err(StoreError::Failed { .. })
+        ));
+        assert!(rows.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_leaves_is_noticed() {
+        let (mut sender, rows) = Rows::channel();
+        let unwanted = sender.unwanted();
+        assert!(!unwanted.now());
+        drop(rows);
+        unwanted.wait().await;
+        assert!(unwanted.now());
+        assert!(!sender.push(row(1)));
+        assert!(!sender.flush().await);
+    }
+
+    #[test]
+    fn a_batch_is_full_by_bytes_too() {
+        let (mut sender, _rows) = Rows::channel();
+        assert!(!sender.push(row(1)));
+        assert!(sender.push(vec![Value::Text("x".repeat(BYTES_A_BATCH))]));
+    }
+}

@@ -2,7 +2,15 @@
 //!
 //! This crate joins the others; it holds no rule of its own about what may be read.
 
+pub mod check;
+pub mod doctor;
+pub mod draft;
+pub mod keys;
+pub mod live;
+pub mod overview;
 pub mod project;
+pub mod proposal;
+pub mod review;
 pub mod settings;
 pub mod source;
 

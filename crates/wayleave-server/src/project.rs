@@ -72,7 +72,8 @@ impl ProjectError {
                 Some("make one with `wayleave init`, or name another with `--project`")
             }
             Self::Exists { .. } => Some("go on with `wayleave source add`"),
-            _ => None,
+            Self::Ledger(error) => error.hint(),
+            Self::Disk { .. } | Self::Settings(_) => None,
         }
     }
 }

@@ -94,6 +94,12 @@ impl SourceError {
     }
 }
 
+/// Whether a variable holds the DSN of a source, or names a file that may.
+pub fn is_set(source: &Source, environment: &Environment) -> bool {
+    let file = format!("{}_FILE", source.env);
+    environment.get(&source.env).is_some() || environment.get(&file).is_some()
+}
+
 /// The DSN of a declared source.
 pub fn dsn(name: &str, source: &Source, environment: &Environment) -> Result<Dsn, SourceError> {
     let (variable, text) = if let Some(text) = environment.get(&source.env) {

@@ -1,0 +1,319 @@
+//! `doctor`: everything a project needs in order to serve, looked at, each with what to do.
+//!
+//! Goes as far as it can: a project that does not open is still told why.
+
+use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path};
+
+use serde::Serialize;
+use wayleave_ledger::{FOLDER, GovernanceError, State};
+use wayleave_model::{digest::Digest, problem::shown};
+use wayleave_store::Progress;
+
+use crate::{
+    check,
+    live::{Asking, Comparison},
+    overview::with_causes,
+    project::{Project, ProjectError},
+    settings::{self, Settings},
+};
+
+/// How grave a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// As it should be.
+    Ok,
+    /// Worth a look.
+    Warning,
+    /// Something will not work.
+    Problem,
+}
+
+impl Grade {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// What was looked at: `settings`, `source crm`, …
+    pub about: String,
+    /// How it is.
+    pub grade: Grade,
+    /// What was found.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    fn ok(about: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            about: about.into(),
+            grade: Grade::Ok,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    fn warning(about: impl Into<String>, message: impl Into<String>, hint: &str) -> Self {
+        Self {
+            grade: Grade::Warning,
+            hint: Some(hint.to_owned()),
+            ..Self::ok(about, message)
+        }
+    }
+
+    fn problem(
+        about: impl Into<String>,
+        message: impl Into<String>,
+        hint: Option<impl Into<String>>,
+    ) -> Self {
+        Self {
+            grade: Grade::Problem,
+            hint: hint.map(Into::into),
+            ..Self::ok(about, message)
+        }
+    }
+}
+
+/// Looks at the project in `folder`.
+pub async fn examine(folder: &Path, asking: &Asking, progress: Progress<'_>) -> Vec<Finding> {
+    let mut findings = vec![settings_of(folder)];
+    findings.extend(private_folder(folder));
+    let project = match Project::open(folder) {
+        Ok(project) => project,
+        // Told already.
+        Err(ProjectError::None { .. } | ProjectError::Settings(_)) => return findings,
+        Err(error) => {
+            if findings.iter().all(|it| it.grade == Grade::Ok) {
+                let hint = error.hint();
+                findings.push(Finding::problem("ledger", with_causes(&error), hint));
+            }
+            return findings;
+        }
+    };
+    let (ledger, state) = ledger(&project).await;
+    findings.extend(ledger);
+    findings.extend(drafts(&project));
+    if let Some(state) = state {
+        findings.extend(sources(&state, asking).await);
+        findings.extend(datasets(&project, &state, asking, progress).await);
+    }
+    findings
+}
+
+fn settings_of(folder: &Path) -> Finding {
+    let about = settings::FILE;
+    match fs::read_to_string(folder.join(settings::FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let none = ProjectError::None {
+                folder: folder.to_owned(),
+            };
+            Finding::problem(about, none.to_string(), none.hint())
+        }
+        Err(error) => Finding::problem(
+            about,
+            format!("cannot be read: {error}"),
+            Some("check who owns it"),
+        ),
+        Ok(text) => match Settings::parse(&text) {
+            Ok(settings) => Finding::ok(about, format!("project `{}`", settings.name)),
+            Err(error) => {
+                let hint = "docs/reference has every setting";
+                Finding::problem(about, error.to_string(), Some(hint))
+            }
+        },
+    }
+}
+
+fn private_folder(folder: &Path) -> Option<Finding> {
+    let mode = |path: &Path| Some(fs::metadata(path).ok()?.permissions().mode() & 0o7777);
+    let own = folder.join(FOLDER);
+    let found = mode(&own)?;
+    if found & 0o077 != 0 {
+        let message = format!("is open to other users (mode {found:o})");
+        let hint = format!("close it: `chmod 700 {FOLDER}`");
+        return Some(Finding::problem(FOLDER, message, Some(hint)));
+    }
+    let open = ["ledger.db", "head"]
+        .into_iter()
+        .filter(|name| mode(&own.join(name)).is_some_and(|it| it & 0o077 != 0))
+        .collect::<Vec<_>>();
+    Some(if open.is_empty() {
+        Finding::ok(FOLDER, "private to you")
+    } else {
+        let message = format!(
+            "other users could read {} if the folder opened",
+            open.join(", ")
+        );
+        Finding::warning(FOLDER, message, "close them: `chmod 600` each")
+    })
+}
+
+async fn ledger(project: &Project) -> (Vec<Finding>, Option<std::sync::Arc<State>>) {
+    let governance = project.governance();
+    let mut findings = Vec::new();
+    match governance.audit(None).await {
+        Err(error) => findings.push(governance_problem("ledger", &error)),
+        Ok(report) => {
+            let (entries, frozen) = (report.ledger.good, report.mappings);
+            findings.push(match report.ledger.problem {
+                None => Finding::ok("ledger", format!("{entries} entries, whole and in order")),
+                Some(problem) => {
+                    let hint = "keep the folder as evidence, and restore it whole from a backup";
+                    Finding::problem("ledger", problem.to_string(), Some(hint))
+                }
+            });
+            for error in &frozen {
+                findings.push(governance_problem("frozen mappings", error));
+            }
+        }
+    }
+    (findings, governance.ledger().state().await.ok())
+}
+
+fn governance_problem(about: &str, error: &GovernanceError) -> Finding {
+    Finding::problem(about, with_causes(error), error.hint())
+}
+
+fn drafts(project: &Project) -> Vec<Finding> {
+    let report = match check::check(project, &[]) {
+        Ok(report) => report,
+        Err(error) => {
+            let hint = Some(error.hint());
+            return vec![Finding::problem("drafts", with_causes(&error), hint)];
+        }
+    };
+    let hint = "`wayleave check` shows what and where";
+    let mut findings = Vec::new();
+    if let Some(ontology) = &report.ontology {
+        let wrong = ontology.problems.len() + usize::from(ontology.file.bytes.is_err());
+        if wrong > 0 {
+            let message = format!("has {wrong} problem(s)");
+            findings.push(Finding::problem("ontology.toml", message, Some(hint)));
+        }
+    }
+    for clash in &report.clashes {
+        findings.push(Finding::problem("drafts", clash.to_string(), Some(hint)));
+    }
+    for draft in report.drafts.iter().filter(|it| !it.is_sound()) {
+        let message = draft.unreadable().map_or_else(
+            || format!("has {} problem(s)", draft.problems.len()),
+            crate::draft::Unreadable::reason,
+        );
+        let about = format!("draft {}", shown(&draft.file.shown));
+        findings.push(Finding::warning(about, message, hint));
+    }
+    if findings.is_empty() {
+        let count = report.drafts.len();
+        findings.push(Finding::ok("drafts", format!("{count} checked")));
+    }
+    findings
+}
+
+async fn sources(state: &State, asking: &Asking) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, source) in state.sources() {
+        let about = format!("source {name}");
+        findings.push(match asking.ping(state, name).await {
+            Ok(took) => Finding::ok(
+                about,
+                format!(
+                    "{} in `{}` answered in {} ms, read-only",
+                    source.kind,
+                    source.env,
+                    took.as_millis()
+                ),
+            ),
+            Err(error) => Finding::problem(about, with_causes(&error), Some(error.hint())),
+        });
+    }
+    if findings.is_empty() {
+        let hint = "declare one: `wayleave source add NAME --kind KIND --env VARIABLE`";
+        findings.push(Finding::warning("sources", "none is declared", hint));
+    }
+    findings
+}
+
+async fn datasets(
+    project: &Project,
+    state: &State,
+    asking: &Asking,
+    progress: Progress<'_>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut comparison = Comparison::new(asking, state);
+    for (name, dataset) in state.datasets() {
+        let Some(ratified) = &dataset.ratified else {
+            continue;
+        };
+        let about = format!("dataset {name}");
+        let mapping = match project.governance().load(name).await {
+            Ok(mapping) => mapping,
+            Err(error) => {
+                findings.push(governance_problem(&about, &error));
+                continue;
+            }
+        };
+        let text = String::from_utf8_lossy(mapping.bytes());
+        let mut whole = true;
+        for compared in comparison.of(&mapping, &text, progress).await {
+            let about = format!("dataset {name}, connection {}", compared.connection);
+            match &compared.drift {
+                Ok(problems) if problems.is_empty() => {}
+                Ok(problems) => {
+                    let broken = compared.is_broken();
+                    whole &= !broken;
+                    for problem in problems {
+                        let hint = "mend the draft (`wayleave propose` helps) and ratify it again";
+                        let mut finding =
+                            Finding::problem(about.as_str(), &problem.message, Some(hint));
+                        if !broken {
+                            finding.grade = Grade::Warning;
+                        }
+                        findings.push(finding);
+                    }
+                }
+                Err(error) => {
+                    whole = false;
+                    let hint = Some(error.hint());
+                    findings.push(Finding::problem(about, with_causes(error), hint));
+                }
+            }
+        }
+        if whole {
+            findings.push(served(
+                about,
+                ratified.digest,
+                dataset.active.as_ref().map(|it| it.digest),
+            ));
+        }
+    }
+    findings
+}
+
+fn served(about: String, ratified: Digest, active: Option<Digest>) -> Finding {
+    let short = ratified.short();
+    match active {
+        Some(active) if active == ratified => {
+            Finding::ok(about, format!("{short} is active and fits its sources"))
+        }
+        Some(active) => Finding::warning(
+            about,
+            format!(
+                "{} is active, and {short} was ratified since",
+                active.short()
+            ),
+            "make it live with `wayleave connect`",
+        ),
+        None => Finding::ok(about, format!("{short} is ratified and fits its sources")),
+    }
+}

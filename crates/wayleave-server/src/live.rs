@@ -1,0 +1,229 @@
+//! Declared sources, asked: is it there, what is in it, and is it still what a mapping says.
+//!
+//! Reads catalogues only, never a row. A DSN is looked up at the last moment and never leaves
+//! this crate.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use wayleave_ledger::{Source, State};
+use wayleave_model::{
+    catalogue::Catalogue,
+    drift,
+    mapping::Mapping,
+    nearest::nearest,
+    problem::{self, Problem},
+};
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
+
+use crate::source::{self, Environment, SourceError};
+
+/// A source that gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// Nobody declared it.
+    #[error("no source `{name}` is declared")]
+    Undeclared {
+        /// The name asked for.
+        name: String,
+        /// A declared one that is spelt much like it.
+        near: Option<String>,
+    },
+    /// Its DSN cannot be had.
+    #[error(transparent)]
+    Dsn(#[from] SourceError),
+    /// The store failed.
+    #[error("source `{name}` gave no answer")]
+    Store {
+        /// The source.
+        name: String,
+        /// Why not.
+        #[source]
+        cause: StoreError,
+    },
+}
+
+impl LiveError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Undeclared { name, near: None } => {
+                format!("declare it: `wayleave source add {name} --kind KIND --env VARIABLE`")
+            }
+            Self::Undeclared {
+                near: Some(near), ..
+            } => format!("did you mean `{near}`?"),
+            Self::Dsn(error) => error.hint(),
+            Self::Store {
+                cause: StoreError::NoSchema { visible, .. },
+                ..
+            } if !visible.is_empty() => {
+                format!("visible are: {}", visible.join(", "))
+            }
+            Self::Store { cause, .. } => cause.hint().to_owned(),
+        }
+    }
+}
+
+/// What is needed to ask sources.
+#[derive(Debug, Clone, Default)]
+pub struct Asking {
+    /// Where DSNs are looked up.
+    pub environment: Environment,
+    /// How long an answer may take.
+    pub limits: Limits,
+}
+
+impl Asking {
+    /// Opens a session and takes the time.
+    pub async fn ping(&self, state: &State, name: &str) -> Result<Duration, LiveError> {
+        let (_, store) = self.open(state, name)?;
+        let start = Instant::now();
+        let answered = store.ping().await;
+        let took = start.elapsed();
+        answered.map_err(|cause| failed(name, cause))?;
+        Ok(took)
+    }
+
+    /// Reads the catalogue of a declared source.
+    pub async fn catalogue(
+        &self,
+        state: &State,
+        name: &str,
+        schema: Option<&str>,
+        progress: Progress<'_>,
+    ) -> Result<Catalogue, LiveError> {
+        let (_, store) = self.open(state, name)?;
+        let options = IntrospectOptions {
+            schema: schema.map(str::to_owned),
+        };
+        store
+            .introspect(&options, progress)
+            .await
+            .map_err(|cause| failed(name, cause))
+    }
+
+    fn open<'a>(
+        &self,
+        state: &'a State,
+        name: &str,
+    ) -> Result<(&'a Source, Box<dyn Introspect>), LiveError> {
+        let source = declared(state, name)?;
+        let dsn = source::dsn(name, source, &self.environment)?;
+        Ok((source, wayleave_sql::open(dsn, self.limits)))
+    }
+}
+
+/// The source of that name.
+pub fn declared<'a>(state: &'a State, name: &str) -> Result<&'a Source, LiveError> {
+    state.sources().get(name).ok_or_else(|| {
+        let known = state.sources().keys().map(String::as_str);
+        LiveError::Undeclared {
+            name: name.to_owned(),
+            near: nearest(name, known).map(str::to_owned),
+        }
+    })
+}
+
+fn failed(name: &str, cause: StoreError) -> LiveError {
+    LiveError::Store {
+        name: name.to_owned(),
+        cause,
+    }
+}
+
+/// One connection of a mapping, compared with its source.
+#[derive(Debug)]
+pub struct Compared {
+    /// The connection's id, or the capability's name.
+    pub connection: String,
+    /// The source.
+    pub source: String,
+    /// In what the source is not what the mapping says, or why nobody could tell.
+    pub drift: Result<Vec<Problem>, LiveError>,
+}
+
+impl Compared {
+    /// Whether the connection could not be served as it stands.
+    pub fn is_broken(&self) -> bool {
+        match &self.drift {
+            Ok(problems) => problem::any_errors(problems),
+            Err(_) => true,
+        }
+    }
+}
+
+/// Compares mappings with their sources, asking each source for each schema once.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    asking: &'a Asking,
+    state: &'a State,
+    seen: BTreeMap<(String, Option<String>), Catalogue>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Over the sources declared in `state`.
+    pub fn new(asking: &'a Asking, state: &'a State) -> Self {
+        Self {
+            asking,
+            state,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Every connection of a mapping, then the sources its capabilities write through.
+    pub async fn of(
+        &mut self,
+        mapping: &Mapping,
+        text: &str,
+        progress: Progress<'_>,
+    ) -> Vec<Compared> {
+        let mut compared = Vec::new();
+        for connection in &mapping.connections {
+            compared.push(Compared {
+                connection: connection.id.value.clone(),
+                source: connection.source.value.clone(),
+                drift: self
+                    .drift(mapping, &connection.source, text, progress)
+                    .await,
+            });
+        }
+        for capability in &mapping.capabilities {
+            let source = capability.source.value.clone();
+            if let Err(error) = declared(self.state, &source) {
+                compared.push(Compared {
+                    connection: capability.name.value.clone(),
+                    source,
+                    drift: Err(error),
+                });
+            }
+        }
+        compared
+    }
+
+    async fn drift(
+        &mut self,
+        mapping: &Mapping,
+        source: &str,
+        text: &str,
+        progress: Progress<'_>,
+    ) -> Result<Vec<Problem>, LiveError> {
+        let schema = mapping.dataset.schema.as_ref().map(|it| it.value.clone());
+        let place = (source.to_owned(), schema);
+        if !self.seen.contains_key(&place) {
+            let asked = self
+                .asking
+                .catalogue(self.state, source, place.1.as_deref(), progress);
+            self.seen.insert(place.clone(), asked.await?);
+        }
+        let mut problems = self
+            .seen
+            .get(&place)
+            .map(|catalogue| drift::drift(mapping, catalogue))
+            .unwrap_or_default();
+        problem::locate(&mut problems, text);
+        Ok(problems)
+    }
+}

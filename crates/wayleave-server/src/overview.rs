@@ -1,0 +1,198 @@
+//! The datasets of a project: drafts, what is ratified, what is live, and what is wrong with it.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use wayleave_ledger::{Dataset, GovernanceError, State};
+use wayleave_model::{digest::Digest, mapping::Mapping};
+
+use crate::{
+    check::{CheckError, Checked, check},
+    project::Project,
+};
+
+/// How far a dataset has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// A draft that nobody ever ratified.
+    Draft,
+    /// Ratified, not live.
+    Ratified,
+    /// Live.
+    Active,
+    /// Withdrawn.
+    Retired,
+}
+
+impl Standing {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Ratified => "ratified",
+            Self::Active => "active",
+            Self::Retired => "retired",
+        }
+    }
+}
+
+impl Serialize for Standing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One dataset, or a draft that names none.
+#[derive(Debug, Serialize)]
+pub struct Line {
+    /// The dataset's name, where one is known.
+    pub name: Option<String>,
+    /// How far it has come.
+    pub state: Standing,
+    /// What is ratified.
+    pub digest: Option<Digest>,
+    /// What is live, where that is not what is ratified.
+    pub serving: Option<Digest>,
+    /// Whether a draft differs from what is ratified.
+    pub edited: bool,
+    /// How many streams it has: as ratified, else as drafted.
+    pub streams: Option<usize>,
+    /// The ids of its connections.
+    pub connections: Vec<String>,
+    /// Its draft's files.
+    pub drafts: Vec<String>,
+    /// What is wrong with what is ratified. Where there is something, it is not served.
+    pub refused: Option<String>,
+    /// What is wrong with its drafts.
+    pub draft_problem: Option<String>,
+}
+
+/// Every dataset, by name; drafts without a name come last.
+pub async fn overview(project: &Project) -> Result<Vec<Line>, OverviewError> {
+    let report = check(project, &[])?;
+    let governance = project.governance();
+    let state = governance
+        .ledger()
+        .state()
+        .await
+        .map_err(GovernanceError::from)?;
+    let mut drafts: BTreeMap<&str, Vec<&Checked>> = BTreeMap::new();
+    let mut nameless = Vec::new();
+    for draft in &report.drafts {
+        match &draft.file.dataset {
+            Some(name) => drafts.entry(name).or_default().push(draft),
+            None => nameless.push(line(None, None, &[draft])),
+        }
+    }
+    for name in state.datasets().keys() {
+        drafts.entry(name).or_default();
+    }
+    let mut lines = Vec::new();
+    for (name, drafts) in drafts {
+        let mut it = line(Some(name), state.datasets().get(name), &drafts);
+        if state.ratified(name).is_some() {
+            match governance.load(name).await {
+                Ok(mapping) => it.describe(&mapping),
+                Err(error) => it.refused = Some(with_causes(&error)),
+            }
+        }
+        lines.push(it);
+    }
+    lines.extend(nameless);
+    Ok(lines)
+}
+
+/// Why the datasets cannot be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum OverviewError {
+    /// The drafts cannot be looked at.
+    #[error(transparent)]
+    Check(#[from] CheckError),
+    /// The ledger failed.
+    #[error(transparent)]
+    Governance(#[from] GovernanceError),
+}
+
+fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&Checked]) -> Line {
+    let ratified = dataset
+        .and_then(|it| it.ratified.as_ref())
+        .map(|it| it.digest);
+    let active = dataset
+        .and_then(|it| it.active.as_ref())
+        .map(|it| it.digest);
+    let state = match (dataset, ratified, active) {
+        (None, ..) => Standing::Draft,
+        (Some(_), None, _) => Standing::Retired,
+        (Some(_), Some(_), None) => Standing::Ratified,
+        (Some(_), Some(_), Some(_)) => Standing::Active,
+    };
+    let mut line = Line {
+        name: name.map(str::to_owned),
+        state,
+        digest: ratified,
+        serving: active.filter(|digest| Some(*digest) != ratified),
+        edited: ratified.is_some() && drafts.iter().any(|it| it.digest() != ratified),
+        streams: None,
+        connections: Vec::new(),
+        drafts: drafts.iter().map(|it| it.file.shown.clone()).collect(),
+        refused: None,
+        draft_problem: draft_problem(drafts),
+    };
+    if ratified.is_none()
+        && let Some(mapping) = drafts.iter().find_map(|it| it.mapping.as_ref())
+    {
+        line.describe(mapping);
+    }
+    line
+}
+
+impl Line {
+    fn describe(&mut self, mapping: &Mapping) {
+        self.streams = Some(mapping.streams.len());
+        let ids = mapping.connections.iter().map(|it| it.id.value.clone());
+        self.connections = ids.collect();
+    }
+}
+
+fn draft_problem(drafts: &[&Checked]) -> Option<String> {
+    if drafts.len() > 1 {
+        return Some(format!("{} drafts have this name", drafts.len()));
+    }
+    let draft = drafts.first()?;
+    if let Some(error) = draft.unreadable() {
+        return Some(error.reason());
+    }
+    match draft.problems.len() {
+        0 => None,
+        1 => Some("1 problem".to_owned()),
+        many => Some(format!("{many} problems")),
+    }
+}
+
+/// An error and what it came from, in one line.
+pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// The datasets whose ratified mapping reads or writes through a source.
+pub async fn readers(project: &Project, state: &State, source: &str) -> Vec<String> {
+    let mut readers = Vec::new();
+    for name in state.datasets().keys() {
+        let Ok(mapping) = project.governance().load(name).await else {
+            continue;
+        };
+        let mut sources = mapping.connections.iter().map(|it| &it.source);
+        let mut writes = mapping.capabilities.iter().map(|it| &it.source);
+        if sources.any(|it| *it == source) || writes.any(|it| *it == source) {
+            readers.push(name.clone());
+        }
+    }
+    readers
+}

@@ -1,8 +1,8 @@
 //! `aggregate`: measures of records, by group and by calendar period.
 
-use jiff::tz::TimeZone;
 use wayleave_model::mapping::{AggregateOp, Datatype, Field};
 
+use crate::calendar::Calendar;
 use crate::filter;
 use crate::layout::unknown_field;
 use crate::plan::{
@@ -169,9 +169,9 @@ fn period(stream: &StreamView, time: &TimeGroup) -> Result<GroupKey, Refusal> {
 
 /// The zone's name as the IANA database spells it.
 fn zone(name: &str) -> Result<String, Refusal> {
-    TimeZone::get(name)
+    Calendar::new(name)
         .ok()
-        .and_then(|zone| zone.iana_name().map(str::to_owned))
+        .and_then(|calendar| calendar.name().map(str::to_owned))
         .ok_or_else(|| {
             let message = format!(
                 "{} is no IANA time zone; write one such as `Europe/Paris`",

@@ -1,7 +1,7 @@
 //! The filter language: an object of fields, typed by the mapping before any store is touched.
 //!
 //! A value is a scalar (equals), a list (any of) or an object of operators, all of which hold.
-//! Fields are ANDed; `any` holds a list of filters of which one must hold. A comparison with NULL
+//! All fields must hold; `any` holds a list of filters of which one must hold. A comparison with NULL
 //! is false, and so is its opposite; only `is_null` sees NULLs. An empty filter is refused: it
 //! says nothing, and a caller that sends one meant something.
 

@@ -82,13 +82,11 @@ impl Layout {
 
     /// Where a column is, asking for it if need be.
     fn place(&mut self, wanted: Column) -> usize {
-        match self.columns.iter().position(|c| c.name == wanted.name) {
-            Some(place) => place,
-            None => {
-                self.columns.push(wanted);
-                self.columns.len() - 1
-            }
-        }
+        let known = self.columns.iter().position(|c| c.name == wanted.name);
+        known.unwrap_or_else(|| {
+            self.columns.push(wanted);
+            self.columns.len() - 1
+        })
     }
 
     /// A row of the store as a record.

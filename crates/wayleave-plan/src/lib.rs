@@ -7,10 +7,12 @@
 //! in the mapping, and what the plan carries are the mapping's own tables and columns.
 
 pub mod aggregate;
+pub mod calendar;
 pub mod expand;
 pub mod fetch;
 pub mod filter;
 pub mod id;
+pub mod interpret;
 mod layout;
 pub mod package;
 pub mod plan;

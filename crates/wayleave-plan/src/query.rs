@@ -51,7 +51,7 @@ impl QueryPlan {
         let changes = changes::begin(view, stream, request, seal)?;
         let order = match &changes {
             None => layout::order(stream, &request.sort)?,
-            Some(changes) => changes.order(stream),
+            Some(_) => changes::order(stream),
         };
         let predicate = match &changes {
             None => Predicate::all([stream.base(), wanted]),

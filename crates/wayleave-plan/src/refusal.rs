@@ -5,6 +5,8 @@
 
 mod fit;
 
+use std::ops::{Deref, DerefMut};
+
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use wayleave_model::nearest::nearest;
@@ -89,10 +91,30 @@ impl Code {
     }
 }
 
-/// A read that is refused.
+/// A read that is refused. Its [`Facts`] are read through it.
+// Boxed: it travels in the `Err` of nearly every function here, and must not widen the `Ok`.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
-#[error("{}: {message}", code.as_str())]
-pub struct Refusal {
+#[error("{}: {}", .0.code.as_str(), .0.message)]
+#[serde(transparent)]
+pub struct Refusal(Box<Facts>);
+
+impl Deref for Refusal {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.0
+    }
+}
+
+impl DerefMut for Refusal {
+    fn deref_mut(&mut self) -> &mut Facts {
+        &mut self.0
+    }
+}
+
+/// What a refusal says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Facts {
     /// What kind of refusal it is.
     pub code: Code,
     /// What is wrong, for the reader.
@@ -174,7 +196,7 @@ pub struct Candidate {
 impl Refusal {
     /// A refusal with nothing but a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Facts {
             code,
             message: message.into(),
             reason: None,
@@ -185,7 +207,7 @@ impl Refusal {
             retry_with: None,
             next: None,
             choice: None,
-        }
+        }))
     }
 
     /// Says which argument it is about.

@@ -141,14 +141,15 @@ fn since_predicate(updated: &Column, from: Option<&From>) -> Predicate {
     })
 }
 
-impl Changes {
-    pub(super) fn order(&self, stream: &StreamView) -> Vec<OrderBy> {
-        let order = stream
-            .updated()
-            .map(|field| layout::by(stream, field, false));
-        layout::total(stream, order.into_iter().collect())
-    }
+/// The order of every walk: (`updated`, key).
+pub(super) fn order(stream: &StreamView) -> Vec<OrderBy> {
+    let updated = stream
+        .updated()
+        .map(|field| layout::by(stream, field, false));
+    layout::total(stream, updated.into_iter().collect())
+}
 
+impl Changes {
     pub(super) fn since(&self) -> Predicate {
         since_predicate(&self.updated, self.from.as_ref())
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::Refusal;
+use super::{Facts, Refusal};
 
 /// The most bytes a refusal is written in.
 pub const MOST_BYTES: usize = 2_048;
@@ -14,7 +14,7 @@ const LABEL: usize = 48;
 
 /// The refusal as JSON of at most so many bytes.
 pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
-    let mut refusal = refusal.clone();
+    let mut refusal: Facts = (**refusal).clone();
     refusal.message = cut(&refusal.message, MESSAGE);
     refusal.param = refusal.param.map(|param| cut(&param, WORD));
     refusal.did_you_mean = refusal.did_you_mean.filter(|word| word.len() <= WORD);
@@ -35,7 +35,7 @@ pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
     }
 }
 
-fn written(refusal: &Refusal, known: usize) -> Json {
+fn written(refusal: &Facts, known: usize) -> Json {
     let mut json = serde_json::to_value(refusal).unwrap_or(Json::Null);
     if refusal.allowed.len() < known
         && let Json::Object(members) = &mut json
@@ -46,7 +46,7 @@ fn written(refusal: &Refusal, known: usize) -> Json {
 }
 
 /// Drops what matters least of what is left; `false` when there is nothing more to drop.
-fn shorten(refusal: &mut Refusal) -> bool {
+fn shorten(refusal: &mut Facts) -> bool {
     if let Some(choice) = &mut refusal.choice
         && choice.available_connections.pop().is_some()
     {

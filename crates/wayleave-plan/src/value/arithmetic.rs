@@ -13,13 +13,13 @@ const SIGNIFICANT: usize = 12;
 
 /// A decimal as its sign, its digits (most significant first) and how many of them follow the
 /// point.
-struct Digits {
+struct Decimal {
     negative: bool,
     digits: Vec<u8>,
     scale: usize,
 }
 
-impl Digits {
+impl Decimal {
     fn read(text: &str) -> Self {
         let (negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -80,7 +80,7 @@ impl Digits {
 
 /// The exact sum of two decimals in canonical form, in canonical form.
 fn add(a: &str, b: &str) -> String {
-    let (mut a, mut b) = (Digits::read(a), Digits::read(b));
+    let (mut a, mut b) = (Decimal::read(a), Decimal::read(b));
     let scale = a.scale.max(b.scale);
     a.widen(scale, 0);
     b.widen(scale, 0);
@@ -146,25 +146,22 @@ pub fn average(sum: &Value, count: u64) -> Value {
 }
 
 fn divide(sum: &str, count: u64) -> String {
-    let mut sum = Digits::read(sum);
+    let mut sum = Decimal::read(sum);
     sum.widen(MEAN_DIGITS, 0);
     let kept = sum.digits.len() - (sum.scale - MEAN_DIGITS);
     let count = u128::from(count);
-    let (mut rest, mut lost) = (0_u128, false);
+    let mut rest = 0_u128;
     let mut quotient = Vec::with_capacity(kept + 1);
     quotient.push(0);
-    for (index, digit) in sum.digits.iter().enumerate() {
-        if index < kept {
-            rest = rest * 10 + u128::from(*digit);
-            quotient.push(u8::try_from(rest / count).unwrap_or(9));
-            rest %= count;
-        } else {
-            lost |= *digit != 0;
-        }
+    for digit in sum.digits.iter().take(kept) {
+        rest = rest * 10 + u128::from(*digit);
+        quotient.push(u8::try_from(rest / count).unwrap_or(9));
+        rest %= count;
     }
-    // What the kept digits leave is `rest.lost / count`. It is half or more when twice `rest`
-    // reaches `count`; digits below the kept ones decide only when twice `rest` is one short.
-    if rest * 2 >= count || (rest * 2 + 1 == count && at_least_half(&sum.digits, kept, lost)) {
+    // What is left of a unit is (`rest` + the digits not kept) / `count`. Those digits are less
+    // than one, so they decide only when twice `rest` is one short of `count`.
+    let half_follows = sum.digits.get(kept).is_some_and(|digit| *digit >= 5);
+    if rest * 2 >= count || (rest * 2 + 1 == count && half_follows) {
         for digit in quotient.iter_mut().rev() {
             *digit = (*digit + 1) % 10;
             if *digit != 0 {
@@ -172,17 +169,12 @@ fn divide(sum: &str, count: u64) -> String {
             }
         }
     }
-    Digits {
+    Decimal {
         negative: sum.negative,
         digits: quotient,
         scale: MEAN_DIGITS,
     }
     .write()
-}
-
-/// Whether the digits after the kept ones are worth half a unit or more.
-fn at_least_half(digits: &[u8], kept: usize, lost: bool) -> bool {
-    lost && digits.get(kept).is_some_and(|digit| *digit >= 5)
 }
 
 /// A floating-point number rounded to 12 significant digits, `-0` as `0`.

@@ -17,8 +17,8 @@ impl Value {
             (Self::Decimal(a), Self::Decimal(b)) => decimals(a, b),
             (Self::Integer(a), Self::Decimal(b)) => decimals(&a.to_string(), b),
             (Self::Decimal(a), Self::Integer(b)) => decimals(a, &b.to_string()),
-            (Self::Number(a), Self::Number(b)) if a == b => Ordering::Equal,
-            (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
+            // `-0` equals `0`; numbers are finite, so `total_cmp` never has to judge more.
+            (Self::Number(a), Self::Number(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
             (Self::Boolean(a), Self::Boolean(b)) => a.cmp(b),
             (Self::Date(a), Self::Date(b)) => a.cmp(b),
             (Self::Datetime(a), Self::Datetime(b)) => a.cmp(b),

@@ -1,0 +1,66 @@
+//! `aggregate`: groups and their measures.
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_plan::aggregate::AggregatePlan;
+use wayleave_plan::refusal::{Code, Refusal};
+use wayleave_plan::request::AggregateRequest;
+use wayleave_plan::value::Value;
+
+use crate::query::Asked;
+use crate::reply::Reply;
+use crate::table::Table;
+
+/// Answers an aggregate.
+pub(crate) async fn answer(
+    asked: &Asked<'_>,
+    arguments: &Map<String, Json>,
+) -> Result<Reply, Refusal> {
+    let request = AggregateRequest::read(arguments)?;
+    let plan = AggregatePlan::new(asked.view, &request)?;
+    let read = asked.reading.rows(plan.groups(), asked.most * 4).await?;
+    let (groups, mut more) = plan.answer(&read.rows);
+    more |= read.cut;
+    // Room for what is said around the table.
+    let mut table = Table::new(
+        plan.header()
+            .iter()
+            .map(|name| (name.clone(), name.clone())),
+        asked.most.saturating_sub(512),
+    );
+    for group in groups {
+        if !table.push(group.iter().map(Value::to_json).collect()) {
+            more = true;
+            break;
+        }
+    }
+    if table.len() == 0 && more {
+        return Err(Refusal::new(
+            Code::ResultTooLarge,
+            "one group alone exceeds a result; group by another field",
+        )
+        .param("group_by")
+        .retry_with("group_by"));
+    }
+    Ok(written(&plan, table, more))
+}
+
+fn written(plan: &AggregatePlan, table: Table, more: bool) -> Reply {
+    let shown = table.len();
+    let (rows, data) = table.finish();
+    let groups = if shown == 1 { "group" } else { "groups" };
+    let mut text = format!(
+        "{shown} {groups} of {}, connection_id {}\n{rows}",
+        plan.stream(),
+        plan.connection_id()
+    );
+    if more {
+        text.push_str("more groups than shown: filter, sort, or raise limit up to 100\n");
+    }
+    let meta = json!({
+        "stream": plan.stream(),
+        "connection_id": plan.connection_id(),
+        "connector_key": plan.connector_key(),
+        "more": more,
+    });
+    Reply::done(text, json!({ "data": data, "meta": meta }))
+}

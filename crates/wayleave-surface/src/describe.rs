@@ -1,0 +1,264 @@
+//! `schema` of a stream: everything a caller needs to make its next call, and a call that works.
+//!
+//! What a field can do follows from its type, told once; a field's own line says only what is
+//! different. Nothing here touches a store.
+
+mod example;
+mod field;
+mod text;
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_model::mapping::{Datatype, Mapping};
+use wayleave_plan::filter;
+use wayleave_plan::request::{
+    DEFAULT_ROWS, EXPANDED_ROWS, MOST_EXPANDED, MOST_GROUP_FIELDS, MOST_METRICS, MOST_ROWS,
+    MOST_SORT_KEYS,
+};
+use wayleave_plan::view::{ConnectionView, StreamView, Tracking};
+
+use crate::escape::inline;
+use crate::reply::Reply;
+
+/// What the description of a stream of no field may take, and
+const BASE_BYTES: usize = 3_600;
+/// how much each field adds.
+const FIELD_BYTES: usize = 80;
+/// The most bytes of a description of everything.
+const MOST_BYTES: usize = 96 * 1024;
+
+/// What each line means, for a reader who knows nothing else.
+const LEGEND: &str = "A field can be filtered, sorted and aggregated as its type says, unless its \
+    own line says otherwise. required: never null. type[]: several values. one_of: the only values.";
+
+/// How much is said, from most to least.
+const ROOMS: &[Room] = &[
+    Room {
+        description: 120,
+        values: 24,
+        notes: true,
+    },
+    Room {
+        description: 60,
+        values: 12,
+        notes: true,
+    },
+    Room {
+        description: 30,
+        values: 8,
+        notes: true,
+    },
+    Room {
+        description: 0,
+        values: 6,
+        notes: false,
+    },
+    Room {
+        description: 0,
+        values: 0,
+        notes: false,
+    },
+];
+
+/// Everything there is to say.
+const FULL: Room = Room {
+    description: 1_000,
+    values: usize::MAX,
+    notes: true,
+};
+
+#[derive(Clone, Copy)]
+struct Room {
+    /// Characters of a description.
+    description: usize,
+    /// Values of a closed list.
+    values: usize,
+    /// Whether differences of the store are told.
+    notes: bool,
+}
+
+/// A stream as some connections hold it: all in the same way.
+pub(crate) struct Source<'a> {
+    pub(crate) connections: Vec<&'a ConnectionView>,
+    pub(crate) stream: &'a StreamView,
+    /// Where the store's answers differ from the contract.
+    pub(crate) notes: Vec<String>,
+}
+
+/// The holders of a stream, those that hold it in the same way together.
+pub(crate) fn sources<'a>(
+    holders: Vec<(&'a ConnectionView, &'a StreamView)>,
+    notes: impl Fn(&ConnectionView, &StreamView) -> Vec<String>,
+) -> Vec<Source<'a>> {
+    let mut sources: Vec<Source<'a>> = Vec::new();
+    for (connection, stream) in holders {
+        let notes = notes(connection, stream);
+        let alike = sources
+            .iter_mut()
+            .find(|source| source.notes == notes && same(source.stream, stream));
+        match alike {
+            Some(source) => source.connections.push(connection),
+            None => sources.push(Source {
+                connections: vec![connection],
+                stream,
+                notes,
+            }),
+        }
+    }
+    sources
+}
+
+/// Whether two connections of one dataset hold a stream in the same way.
+fn same(a: &StreamView, b: &StreamView) -> bool {
+    let names = |stream: &StreamView| -> (Vec<String>, Vec<String>) {
+        (
+            stream.fields().map(|it| it.name.value.clone()).collect(),
+            stream.relations().map(|it| it.name.value.clone()).collect(),
+        )
+    };
+    a.connector_key() == b.connector_key() && names(a) == names(b) && a.tracking() == b.tracking()
+}
+
+/// The description of a stream for someone who is about to read it.
+pub(crate) fn compact(sources: &[Source<'_>]) -> Reply {
+    let fields: usize = sources.iter().map(|it| it.stream.fields().count()).sum();
+    let labels: usize = sources
+        .iter()
+        .map(|it| 160 * (it.connections.len() - 1))
+        .sum();
+    let budget = (BASE_BYTES * sources.len() + FIELD_BYTES * fields + labels).min(MOST_BYTES);
+    let mut reply = None;
+    for room in ROOMS {
+        let written = written(sources, "compact", None, *room);
+        let fits = written.bytes() <= budget;
+        reply = Some(written);
+        if fits {
+            break;
+        }
+    }
+    reply.unwrap_or_else(|| written(sources, "compact", None, FULL))
+}
+
+/// Everything about one stream of one connection, with JSON Schema.
+pub(crate) fn full(source: Source<'_>, mapping: Option<&Mapping>) -> Reply {
+    written(&[source], "full", mapping, FULL)
+}
+
+fn written(
+    sources: &[Source<'_>],
+    detail: &'static str,
+    mapping: Option<&Mapping>,
+    room: Room,
+) -> Reply {
+    let types = types(sources);
+    let mut data = Map::new();
+    data.insert("detail".to_owned(), detail.into());
+    if let Some(first) = sources.first() {
+        data.insert("stream".to_owned(), first.stream.name().into());
+    }
+    let described: Vec<Json> = sources
+        .iter()
+        .map(|source| structure(source, detail, mapping, room))
+        .collect();
+    data.insert("sources".to_owned(), described.into());
+    data.insert("types".to_owned(), types_structure(&types));
+    data.insert("limits".to_owned(), limits());
+    data.insert("legend".to_owned(), LEGEND.into());
+    let example = sources.first().map(example::query);
+    if let Some(example) = &example {
+        data.insert("example".to_owned(), example.clone());
+    }
+    let text = text::text(sources, &types, example.as_ref(), mapping, room);
+    Reply::done(text, json!({ "data": data }))
+}
+
+/// The types of the visible fields, each once, in the order documents list them.
+fn types(sources: &[Source<'_>]) -> Vec<Datatype> {
+    let seen: Vec<Datatype> = sources
+        .iter()
+        .flat_map(|source| source.stream.fields())
+        .map(|field| field.datatype.value)
+        .collect();
+    Datatype::ALL
+        .iter()
+        .copied()
+        .filter(|datatype| seen.contains(datatype))
+        .collect()
+}
+
+fn types_structure(types: &[Datatype]) -> Json {
+    let described = types.iter().map(|datatype| {
+        let told = json!({
+            "filter": filter::operators(*datatype).join(" "),
+            "aggregate": field::words(datatype.aggregates()),
+        });
+        (datatype.to_string(), told)
+    });
+    Json::Object(described.collect())
+}
+
+fn limits() -> Json {
+    json!({
+        "limit": MOST_ROWS, "default_limit": DEFAULT_ROWS, "sort": MOST_SORT_KEYS,
+        "expand": MOST_EXPANDED, "expanded": EXPANDED_ROWS, "metrics": MOST_METRICS,
+        "group_by": MOST_GROUP_FIELDS, "filter_depth": filter::MOST_DEPTH,
+        "filter_leaves": filter::MOST_LEAVES,
+    })
+}
+
+fn structure(source: &Source<'_>, detail: &str, mapping: Option<&Mapping>, room: Room) -> Json {
+    let stream = source.stream;
+    let connections: Vec<Json> = source
+        .connections
+        .iter()
+        .map(|it| {
+            json!({ "connection_id": it.connection_id, "label": inline(&it.label, 48), "grant_id": it.grant_id })
+        })
+        .collect();
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
+    put("connector_key", stream.connector_key().into());
+    put("connections", connections.into());
+    put("type", stream.type_name().into());
+    if let Some(description) = stream.description().filter(|_| room.description > 0) {
+        put(
+            "description",
+            inline(description, room.description * 2).into(),
+        );
+    }
+    let key: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
+    put("key", json!(key));
+    for (name, field) in [
+        ("title", stream.title()),
+        ("event_time", stream.event_time()),
+    ] {
+        if let Some(field) = field {
+            put(name, field.name.as_str().into());
+        }
+    }
+    let fields: Vec<Json> = stream
+        .fields()
+        .map(|it| field::structure(it, mapping.filter(|_| detail == "full"), room))
+        .collect();
+    put("fields", fields.into());
+    let relations: Vec<Json> = stream
+        .relations()
+        .map(|it| json!({ "name": it.name.as_str(), "to": it.to.as_str(), "type": it.type_name.as_str() }))
+        .collect();
+    put("relations", relations.into());
+    let search: Vec<&str> = stream.search().map(|it| it.name.as_str()).collect();
+    put("search", json!(search));
+    put("changes_since", changes(stream).into());
+    if room.notes && !source.notes.is_empty() {
+        put("notes", json!(source.notes));
+    }
+    Json::Object(object)
+}
+
+/// How the changes of a stream can be followed, in a word.
+fn changes(stream: &StreamView) -> &'static str {
+    match stream.tracking() {
+        Tracking::None => "no",
+        Tracking::Changes => "yes, deletions not seen",
+        Tracking::ChangesAndDeletions => "yes, with tombstones",
+    }
+}

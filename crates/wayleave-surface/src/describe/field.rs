@@ -1,0 +1,222 @@
+//! One field, as text and as structure.
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_model::mapping::{AggregateOp, Datatype, Field, Mapping, Scalar};
+
+use super::Room;
+use crate::escape::inline;
+
+/// Aggregates in words.
+pub(super) fn words(ops: &[AggregateOp]) -> String {
+    let words: Vec<&str> = ops.iter().map(|op| op.as_str()).collect();
+    words.join(" ")
+}
+
+/// The type of a field's value.
+fn type_name(field: &Field) -> String {
+    let many = if field.many.value { "[]" } else { "" };
+    format!("{}{many}", field.datatype)
+}
+
+fn filterable(field: &Field) -> bool {
+    field.filter.value && field.is_scalar()
+}
+
+fn sortable(field: &Field) -> bool {
+    field.sort.value && field.is_scalar()
+}
+
+/// What sets a field apart from others of its type.
+struct Apart {
+    /// Cannot be filtered, though its type could.
+    no_filter: bool,
+    /// Cannot be sorted by, though its type could.
+    no_sort: bool,
+    /// Other aggregates than its type's.
+    aggregate: Option<String>,
+}
+
+fn apart(field: &Field) -> Apart {
+    let datatype = field.datatype.value;
+    let comparable = datatype != Datatype::Json;
+    let usual = datatype.aggregates();
+    Apart {
+        no_filter: comparable && !filterable(field),
+        no_sort: comparable && !sortable(field),
+        aggregate: (field.aggregate.as_slice() != usual).then(|| words(&field.aggregate)),
+    }
+}
+
+/// A field's line: its name, its type, and what sets it apart.
+pub(super) fn line(field: &Field, mapping: Option<&Mapping>, room: Room) -> String {
+    let mut line = format!("{} {}", field.name, type_name(field));
+    if field.required.value {
+        line.push_str(" required");
+    }
+    let apart = apart(field);
+    if apart.no_filter {
+        line.push_str(" no-filter");
+    }
+    if apart.no_sort {
+        line.push_str(" no-sort");
+    }
+    match apart.aggregate.as_deref() {
+        Some("") => line.push_str(" no-aggregate"),
+        Some(words) => say!(line, " aggregate({words})"),
+        None => {}
+    }
+    if !field.one_of.is_empty() && room.values > 0 {
+        let values: Vec<String> = field
+            .one_of
+            .iter()
+            .take(room.values)
+            .map(|value| inline(&value.to_string(), 64))
+            .collect();
+        say!(line, " one_of({}", values.join(", "));
+        let left = field.one_of.len() - values.len();
+        if left > 0 {
+            say!(line, ", {left} more");
+        }
+        line.push(')');
+    }
+    if let Some(mapping) = mapping {
+        for (name, constraint) in constraints(field) {
+            say!(line, " {name}({})", inline(&plain(&constraint), 200));
+        }
+        say!(line, " predicate({})", mapping.predicate_iri(field));
+    }
+    if let Some(description) = description(field, room) {
+        line.push_str(": ");
+        line.push_str(&description);
+    }
+    line
+}
+
+fn plain(value: &Json) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn description(field: &Field, room: Room) -> Option<String> {
+    let description = field
+        .description
+        .as_ref()
+        .filter(|_| room.description > 0)?;
+    Some(inline(description, room.description))
+}
+
+/// A field for programs; with its JSON Schema where the mapping is given.
+pub(super) fn structure(field: &Field, mapping: Option<&Mapping>, room: Room) -> Json {
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
+    put("name", field.name.as_str().into());
+    put("type", type_name(field).into());
+    if field.required.value {
+        put("required", true.into());
+    }
+    let apart = apart(field);
+    if apart.no_filter {
+        put("filter", false.into());
+    }
+    if apart.no_sort {
+        put("sort", false.into());
+    }
+    if let Some(words) = apart.aggregate {
+        put("aggregate", words.into());
+    }
+    if !field.one_of.is_empty() && mapping.is_none() {
+        let values: Vec<Json> = field
+            .one_of
+            .iter()
+            .take(room.values)
+            .map(|it| scalar(it))
+            .collect();
+        put("one_of", values.into());
+        if field.one_of.len() > room.values {
+            put("one_of_total", field.one_of.len().into());
+        }
+    }
+    if let Some(description) = description(field, room) {
+        put("description", description.into());
+    }
+    if let Some(mapping) = mapping {
+        put("predicate", mapping.predicate_iri(field).into());
+        put("schema", schema(field));
+    }
+    Json::Object(object)
+}
+
+/// The JSON Schema of a field's value, as results show it.
+fn schema(field: &Field) -> Json {
+    let mut one = Map::new();
+    let (name, format) = match field.datatype.value {
+        Datatype::String => (Some("string"), None),
+        Datatype::Iri => (Some("string"), Some("iri")),
+        Datatype::Integer => (Some("integer"), None),
+        Datatype::Decimal => (Some("string"), Some("decimal")),
+        Datatype::Number => (Some("number"), None),
+        Datatype::Boolean => (Some("boolean"), None),
+        Datatype::Date => (Some("string"), Some("date")),
+        Datatype::Datetime => (Some("string"), Some("date-time")),
+        Datatype::Json => (None, None),
+    };
+    if let Some(name) = name {
+        let nullable = !field.required.value && !field.many.value;
+        one.insert(
+            "type".to_owned(),
+            if nullable {
+                json!([name, "null"])
+            } else {
+                name.into()
+            },
+        );
+    }
+    if let Some(format) = format {
+        one.insert("format".to_owned(), format.into());
+    }
+    if !field.one_of.is_empty() {
+        let values: Vec<Json> = field.one_of.iter().map(|it| scalar(it)).collect();
+        one.insert("enum".to_owned(), values.into());
+    }
+    for (name, constraint) in constraints(field) {
+        one.insert(name.to_owned(), constraint);
+    }
+    if field.many.value {
+        return json!({ "type": "array", "items": one });
+    }
+    Json::Object(one)
+}
+
+fn constraints(field: &Field) -> Vec<(&'static str, Json)> {
+    let mut constraints = Vec::new();
+    if let Some(pattern) = &field.pattern {
+        constraints.push(("pattern", pattern.as_str().into()));
+    }
+    for (name, length) in [
+        ("minLength", &field.min_length),
+        ("maxLength", &field.max_length),
+    ] {
+        if let Some(length) = length {
+            constraints.push((name, length.value.into()));
+        }
+    }
+    for (name, bound) in [("minimum", &field.min_value), ("maximum", &field.max_value)] {
+        if let Some(bound) = bound {
+            constraints.push((name, number(&bound.value.to_string())));
+        }
+    }
+    constraints
+}
+
+fn scalar(value: &Scalar) -> Json {
+    match value {
+        Scalar::Text(text) => text.as_str().into(),
+        Scalar::Number(exact) => number(&exact.to_string()),
+    }
+}
+
+/// A number as JSON where JSON holds it exactly, else as text.
+fn number(text: &str) -> Json {
+    text.parse::<i64>().map_or_else(|_| text.into(), Json::from)
+}

@@ -1,0 +1,124 @@
+//! The description of a stream as text.
+
+use serde_json::Value as Json;
+use wayleave_model::mapping::{Datatype, Mapping};
+use wayleave_plan::filter;
+use wayleave_plan::request::{
+    DEFAULT_ROWS, EXPANDED_ROWS, MOST_EXPANDED, MOST_GROUP_FIELDS, MOST_METRICS, MOST_ROWS,
+    MOST_SORT_KEYS,
+};
+
+use super::{LEGEND, Room, Source, changes, field};
+use crate::escape::inline;
+
+/// The whole text.
+pub(super) fn text(
+    sources: &[Source<'_>],
+    types: &[Datatype],
+    example: Option<&Json>,
+    mapping: Option<&Mapping>,
+    room: Room,
+) -> String {
+    let mut text = String::new();
+    for source in sources {
+        heading(&mut text, source, room);
+        text.push_str("fields:\n");
+        for it in source.stream.fields() {
+            say!(text, "- {}\n", field::line(it, mapping, room));
+        }
+        footing(&mut text, source, room);
+    }
+    text.push_str("types:\n");
+    for datatype in types {
+        type_line(&mut text, *datatype);
+    }
+    say!(
+        text,
+        "query_records: fields projects (key fields always come along; relation.field with expand); \
+         sort up to {MOST_SORT_KEYS}; limit 1..{MOST_ROWS}, default {DEFAULT_ROWS}; count none, estimated, \
+         exact; expand up to {MOST_EXPANDED} relations, {EXPANDED_ROWS} records each\n\
+         aggregate: up to {MOST_METRICS} metrics, {MOST_GROUP_FIELDS} group_by fields; count needs no field\n\
+         legend: {LEGEND}\n"
+    );
+    if let Some(example) = example {
+        let tool = example
+            .get("tool")
+            .and_then(Json::as_str)
+            .unwrap_or_default();
+        let arguments = example.get("arguments").unwrap_or(&Json::Null);
+        say!(text, "example: {tool} {arguments}\n");
+    }
+    text
+}
+
+fn heading(text: &mut String, source: &Source<'_>, room: Room) {
+    let stream = source.stream;
+    say!(
+        text,
+        "stream {} type {} connector_key {}",
+        stream.name(),
+        stream.type_name(),
+        stream.connector_key()
+    );
+    if let Some(description) = stream.description().filter(|_| room.description > 0) {
+        text.push_str(": ");
+        text.push_str(&inline(description, room.description * 2));
+    }
+    text.push_str("\nconnection_id");
+    for connection in &source.connections {
+        say!(text, " {}", connection.connection_id);
+        if connection.label != connection.connection_id {
+            say!(text, " ({})", inline(&connection.label, 48));
+        }
+    }
+    let key: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
+    say!(text, "\nkey {}", key.join(" "));
+    for (name, field) in [
+        ("title", stream.title()),
+        ("event_time", stream.event_time()),
+    ] {
+        if let Some(field) = field {
+            say!(text, "; {name} {}", field.name);
+        }
+    }
+    text.push('\n');
+}
+
+fn footing(text: &mut String, source: &Source<'_>, room: Room) {
+    let stream = source.stream;
+    let relations: Vec<String> = stream
+        .relations()
+        .map(|it| format!("{} -> {}", it.name, it.to))
+        .collect();
+    let search: Vec<&str> = stream.search().map(|it| it.name.as_str()).collect();
+    say!(
+        text,
+        "expand: {}\nsearch: {}\nchanges_since: {}\n",
+        or_none(&relations.join(", ")),
+        or_none(&search.join(" ")),
+        changes(stream)
+    );
+    if room.notes {
+        for note in &source.notes {
+            say!(text, "note: {}\n", inline(note, 300));
+        }
+    }
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
+}
+
+fn type_line(text: &mut String, datatype: Datatype) {
+    let operators = filter::operators(datatype);
+    if operators.is_empty() {
+        say!(text, "- {datatype}: only shown\n");
+        return;
+    }
+    say!(
+        text,
+        "- {datatype}: filter {}; sort; aggregate {}\n",
+        operators.join(" "),
+        field::words(datatype.aggregates())
+    );
+}

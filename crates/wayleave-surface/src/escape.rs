@@ -1,0 +1,171 @@
+//! Values inside text that a model reads: one line each, and nothing that pretends to be more.
+//!
+//! A record may hold anything: line breaks, text that looks like a handle of ours, characters
+//! that turn the line around or that nobody can see. In text they are shown as escapes; whoever
+//! needs the exact value has it in the structure beside the text.
+
+use serde_json::Value as Json;
+
+/// Appends one cell of a table. NULL is nothing at all, empty text is `""`.
+pub(crate) fn cell(out: &mut String, value: &Json) {
+    match value {
+        Json::Null => {}
+        Json::String(text) if text.is_empty() => out.push_str("\"\""),
+        // Else text of two quotation marks would read as empty text.
+        Json::String(text) if text == "\"\"" => out.push_str("\\\"\""),
+        Json::String(text) => escaped(out, text, Breaks::Escaped),
+        Json::Array(_) | Json::Object(_) => escaped(out, &value.to_string(), Breaks::Escaped),
+        // Numbers and booleans hold nothing to escape.
+        plain => {
+            say!(out, "{plain}");
+        }
+    }
+}
+
+/// Text of ours or of a mapping as part of one line, of at most so many characters.
+pub(crate) fn inline(text: &str, most: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(most));
+    for (count, c) in text.chars().enumerate() {
+        if count == most {
+            out.push('…');
+            break;
+        }
+        out.push(if is_unsafe(c) { ' ' } else { c });
+    }
+    out
+}
+
+/// Text of several lines under a heading of ours: every line but the first is indented, so that
+/// none of them can be taken for a heading.
+pub(crate) fn block(out: &mut String, text: &str) {
+    escaped(out, text, Breaks::Indented);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Breaks {
+    Escaped,
+    Indented,
+}
+
+fn escaped(out: &mut String, text: &str, breaks: Breaks) {
+    let in_cell = breaks == Breaks::Escaped;
+    let means_something = |c: char| (in_cell && matches!(c, '\\' | '|')) || is_unsafe(c);
+    let mut rest = text;
+    while let Some(at) = rest.find(means_something) {
+        let (plain, from) = rest.split_at(at);
+        out.push_str(plain);
+        let mut chars = from.chars();
+        match chars.next() {
+            Some('\n') if !in_cell => out.push_str("\n  "),
+            Some('\t') if !in_cell => out.push('\t'),
+            // A line break of another system; the line feed follows.
+            Some('\r') if !in_cell && chars.as_str().starts_with('\n') => {}
+            Some('\n') => out.push_str("\\n"),
+            Some('\r') => out.push_str("\\r"),
+            Some('\t') => out.push_str("\\t"),
+            Some(c @ ('\\' | '|')) => {
+                out.push('\\');
+                out.push(c);
+            }
+            Some(c) => {
+                say!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            None => {}
+        }
+        rest = chars.as_str();
+    }
+    out.push_str(rest);
+}
+
+/// Whether a character breaks lines, turns their direction around, or is not to be seen.
+///
+/// The joiners U+200C and U+200D and the variation selectors of emoji stay: scripts need them,
+/// and they move nothing.
+pub(crate) fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(value: &Json) -> String {
+        let mut out = String::new();
+        cell(&mut out, value);
+        out
+    }
+
+    /// Reads a cell back: the proof that nothing was lost.
+    fn read(cell: &str) -> Option<String> {
+        match cell {
+            "" => return None,
+            "\"\"" => return Some(String::new()),
+            _ => {}
+        }
+        let mut text = String::new();
+        let mut chars = cell.chars();
+        while let Some(c) = chars.next() {
+            if c != '\\' {
+                text.push(c);
+                continue;
+            }
+            match chars.next().unwrap() {
+                'n' => text.push('\n'),
+                'r' => text.push('\r'),
+                't' => text.push('\t'),
+                'u' => {
+                    let digits: String = chars
+                        .by_ref()
+                        .skip_while(|c| *c == '{')
+                        .take_while(|c| *c != '}')
+                        .collect();
+                    let code = u32::from_str_radix(&digits, 16).unwrap();
+                    text.push(char::from_u32(code).unwrap());
+                }
+                other => text.push(other),
+            }
+        }
+        Some(text)
+    }
+
+    #[test]
+    fn null_empty_text_and_two_quotation_marks_are_three_things() {
+        assert_eq!(shown(&Json::Null), "");
+        assert_eq!(shown(&json!("")), "\"\"");
+        assert_eq!(shown(&json!("\"\"")), "\\\"\"");
+        assert_eq!(shown(&json!(true)), "true");
+        assert_eq!(shown(&json!(["a|b"])), "[\"a\\|b\"]");
+    }
+
+    #[test]
+    fn what_breaks_or_turns_a_line_is_shown_as_an_escape() {
+        assert_eq!(
+            shown(&json!("a\nnext_cursor=x\u{202e}\u{2028}\u{e0041}|\\")),
+            "a\\nnext_cursor=x\\u{202e}\\u{2028}\\u{e0041}\\|\\\\"
+        );
+        assert_eq!(inline("one\ntwo\u{2066}three", 9), "one two t…");
+        let mut out = String::from("bio: ");
+        block(&mut out, "first\r\nsalary: 3\u{85}\n");
+        assert_eq!(out, "bio: first\n  salary: 3\\u{85}\n  ");
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_is_one_line_in_a_cell_and_reads_back(
+            text in r#"([|\\"nrtu{}\n\r\t\x00]|\PC|[\u{80}-\u{9f}\u{2028}\u{202e}\u{feff}]){0,12}"#,
+        ) {
+            let cell = shown(&json!(text));
+            prop_assert!(!cell.chars().any(is_unsafe), "{cell:?}");
+            let bare = cell.replace("\\\\", "").replace("\\|", "");
+            prop_assert!(!bare.contains('|'));
+            prop_assert_eq!(read(&cell), Some(text));
+        }
+    }
+}

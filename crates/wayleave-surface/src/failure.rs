@@ -1,0 +1,54 @@
+//! What a caller is told when a store does not answer.
+//!
+//! A caller learns what kind of failure it is and whether to try again. Tables, columns, hosts
+//! and whatever a driver said are the operator's, and go to the log.
+
+use wayleave_plan::refusal::{Code, Refusal};
+use wayleave_store::StoreError;
+
+/// The refusal of a read of `connection_id` whose store failed.
+pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
+    // Not what the driver said: that may quote a value.
+    tracing::warn!(connection_id, %error, "a read failed");
+    let (code, reason, what) = match error {
+        StoreError::Timeout { .. } => {
+            return Refusal::new(
+                Code::Timeout,
+                "the source took too long; ask for fewer rows or fields, or filter more",
+            );
+        }
+        StoreError::Cancelled => {
+            return Refusal::new(Code::Timeout, "the read was cancelled");
+        }
+        StoreError::Busy { .. } => (Code::RateLimited, "busy", "is busy; try again in a moment"),
+        StoreError::SchemaDrift { .. } => (
+            Code::SourceUnavailable,
+            "drift",
+            "has changed since its mapping was ratified; its operator must ratify it again",
+        ),
+        StoreError::Unfit { .. } => (
+            Code::SourceUnavailable,
+            "unfit",
+            "holds a value that does not fit its ratified datatype; its operator must mend the mapping",
+        ),
+        StoreError::Unreachable { .. } => (
+            Code::SourceUnavailable,
+            "unreachable",
+            "cannot be reached at the moment",
+        ),
+        StoreError::Unsupported { .. } => (
+            Code::SourceUnavailable,
+            "unsupported",
+            "cannot answer this kind of read",
+        ),
+        _ => (
+            Code::SourceUnavailable,
+            "failed",
+            "gives no answer; its operator has the details",
+        ),
+    };
+    let mut refusal = Refusal::new(code, format!("the source of `{connection_id}` {what}"));
+    refusal.reason = Some(reason);
+    refusal.retryable = error.is_retryable();
+    refusal
+}

@@ -1,0 +1,142 @@
+//! `fetch`: one record as a document.
+//!
+//! The document is exactly `{id, title, text, url, metadata}`, as structure and as JSON text. A
+//! projection narrows all of it: a field that was not asked for is not in the title either.
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_plan::Record;
+use wayleave_plan::fetch::FetchPlan;
+use wayleave_plan::refusal::{Call, Code, Refusal};
+use wayleave_plan::request::FetchRequest;
+use wayleave_plan::value::Value;
+use wayleave_plan::view::StreamView;
+
+use crate::escape;
+use crate::query::{Asked, small_fields};
+use crate::related::{self, Relations};
+use crate::reply::Reply;
+use crate::url;
+
+/// Characters of a title.
+const TITLE: usize = 200;
+
+/// Answers a fetch.
+pub(crate) async fn answer(
+    asked: &Asked<'_>,
+    arguments: &Map<String, Json>,
+) -> Result<Reply, Refusal> {
+    let request = FetchRequest::read(arguments)?;
+    let plan = FetchPlan::new(asked.view, &request)?;
+    let stream = asked
+        .view
+        .connection(plan.connection_id())
+        .and_then(|connection| connection.stream(plan.stream()));
+    let read = asked.reading.rows(plan.rows(), asked.most).await?;
+    let record = plan.record(&read.rows)?;
+    let too_large = || too_large(&record.id, stream);
+    if read.cut {
+        return Err(too_large());
+    }
+    let records = std::slice::from_ref(&record);
+    let related = related::follow(asked.reading, plan.expansions(), records, asked.most).await?;
+    let text = text(&plan, &record, &related);
+    if related.parents == 0 || text.len() > asked.most {
+        return Err(too_large());
+    }
+    let type_name = stream.map_or("", StreamView::type_name);
+    let document = json!({
+        "id": record.id,
+        "title": title(&plan, &record, stream),
+        "text": text,
+        "url": url::record(type_name, &record.id),
+        "metadata": metadata(&plan, &record, type_name),
+    });
+    Ok(Reply::done(document.to_string(), document))
+}
+
+/// A value among the fields that are shown.
+fn shown<'a>(plan: &FetchPlan, record: &'a Record, field: &str) -> Option<&'a Value> {
+    let place = plan.header().iter().position(|name| name == field)?;
+    record.values.get(place)
+}
+
+fn key_text(record: &Record) -> &str {
+    record.id.split_once(':').map_or("", |(_, key)| key)
+}
+
+/// The record's title where it is shown, else its class and key.
+fn title(plan: &FetchPlan, record: &Record, stream: Option<&StreamView>) -> String {
+    let named = stream
+        .and_then(StreamView::title)
+        .and_then(|field| shown(plan, record, &field.name))
+        .and_then(Value::to_text)
+        .map(|title| escape::inline(&title, TITLE))
+        .filter(|title| !title.trim().is_empty());
+    named.unwrap_or_else(|| {
+        let class = stream.map_or("record", StreamView::type_name);
+        format!("{class} {}", escape::inline(key_text(record), TITLE))
+    })
+}
+
+fn metadata(plan: &FetchPlan, record: &Record, type_name: &str) -> Json {
+    json!({
+        "connection_id": plan.connection_id(),
+        "connector_key": plan.connector_key(),
+        "label": plan.label(),
+        "stream": plan.stream(),
+        "type": type_name,
+        "record_id": key_text(record),
+    })
+}
+
+/// A line a field; the lines of a longer text are indented below it.
+fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
+    let mut text = String::new();
+    for (name, value) in plan.header().iter().zip(&record.values) {
+        if let Some(value) = value.to_text() {
+            text.push_str(name);
+            text.push_str(": ");
+            escape::block(&mut text, &value);
+            text.push('\n');
+        }
+    }
+    for (expansion, found) in plan.expansions().iter().zip(related.of(0)) {
+        let Some(found) = found else { continue };
+        say!(
+            text,
+            "{} ({}): {} record(s){}\n",
+            expansion.relation(),
+            expansion.stream(),
+            found.records.len(),
+            if found.more { ", more exist" } else { "" }
+        );
+        if !found.records.is_empty() {
+            say!(text, "  |{}\n", expansion.header().join("|"));
+        }
+        for record in &found.records {
+            text.push_str("  ");
+            if let Json::Array(values) = related::values(record) {
+                for value in &values {
+                    text.push('|');
+                    escape::cell(&mut text, value);
+                }
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn too_large(id: &str, stream: Option<&StreamView>) -> Refusal {
+    let small = stream.map(small_fields).unwrap_or_default();
+    Refusal::new(
+        Code::ResultTooLarge,
+        "the record exceeds a result; name fewer `fields`, or leave `expand` out",
+    )
+    .param("fields")
+    .retry_with("fields")
+    .next(Call::new(
+        "fetch",
+        [("id", id.into()), ("fields", json!(small))],
+    ))
+}

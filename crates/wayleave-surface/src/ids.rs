@@ -1,0 +1,57 @@
+//! How the id of a record is made of the fields a result shows.
+
+use wayleave_plan::Record;
+use wayleave_plan::value::Value;
+use wayleave_plan::view::StreamView;
+
+/// The ids of one stream's records.
+pub(crate) struct Ids {
+    /// What comes before the key.
+    prefix: String,
+    /// The id with the names of the key's fields in it: `crm-eu/people:{id}`.
+    pattern: String,
+    /// Where the key's fields are among the values of a record.
+    places: Vec<usize>,
+}
+
+impl Ids {
+    pub(crate) fn of(
+        connection_id: &str,
+        stream_name: &str,
+        stream: Option<&StreamView>,
+        header: &[String],
+    ) -> Self {
+        let key: Vec<&str> = stream
+            .into_iter()
+            .flat_map(StreamView::key_fields)
+            .map(|field| field.name.as_str())
+            .collect();
+        let named: Vec<String> = key.iter().map(|name| format!("{{{name}}}")).collect();
+        let prefix = format!("{connection_id}/{stream_name}:");
+        Self {
+            pattern: format!("{prefix}{}", named.join(",")),
+            prefix,
+            places: key
+                .iter()
+                .filter_map(|name| header.iter().position(|shown| shown == name))
+                .collect(),
+        }
+    }
+
+    /// The id with the names of the key's fields in place of their values.
+    pub(crate) fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// Whether putting the key's values in place does not give the id, because some characters of
+    /// theirs are encoded in it.
+    pub(crate) fn is_encoded(&self, record: &Record) -> bool {
+        let key: Vec<String> = self
+            .places
+            .iter()
+            .filter_map(|place| record.values.get(*place))
+            .map(|value| Value::to_text(value).unwrap_or_default())
+            .collect();
+        record.id.strip_prefix(&self.prefix) != Some(key.join(",").as_str())
+    }
+}

@@ -1,0 +1,34 @@
+//! The ratified model as MCP tools.
+//!
+//! One [`ReadService`] answers every surface alike: tools, resources and the command line. It
+//! takes a caller's package and arguments, has them planned, reads the one store the plan names,
+//! and writes the answer. It decides nothing about who may read what, and knows no driver.
+
+/// Appends formatted text to a `String`, which cannot fail.
+macro_rules! say {
+    ($out:expr, $($what:tt)*) => {{
+        use std::fmt::Write as _;
+        let _ = write!($out, $($what)*);
+    }};
+}
+
+mod aggregate;
+mod describe;
+mod escape;
+mod failure;
+mod fetch;
+mod ids;
+mod index;
+mod query;
+mod reading;
+mod related;
+mod reply;
+mod service;
+mod table;
+mod tools;
+mod url;
+
+pub use reading::Stores;
+pub use reply::{MOST_ERROR_BYTES, Reply};
+pub use service::{ReadLimits, ReadService};
+pub use tools::{NAMES, SEARCH_IS_ABSENT, instructions, tools};

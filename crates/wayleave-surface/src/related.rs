@@ -1,0 +1,127 @@
+//! Relations that a read follows, as cells beside the record they belong to.
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_plan::Record;
+use wayleave_plan::expand::{Expansion, Related};
+use wayleave_plan::refusal::Refusal;
+use wayleave_plan::value::Value;
+
+use crate::reading::Reading;
+
+/// What is related to some records: for each expansion, for each record.
+#[derive(Default)]
+pub(crate) struct Relations {
+    found: Vec<Vec<Related>>,
+    /// Of how many records this is known.
+    pub(crate) parents: usize,
+}
+
+/// Follows the expansions from these records, or from as many of the first of them as make no
+/// more than `most` bytes.
+pub(crate) async fn follow(
+    reading: &Reading<'_>,
+    expansions: &[Expansion],
+    records: &[Record],
+    most: usize,
+) -> Result<Relations, Refusal> {
+    let mut parents = records.len();
+    'fewer: loop {
+        let from = records.get(..parents).unwrap_or_default();
+        let mut found = Vec::with_capacity(expansions.len());
+        for expansion in expansions {
+            let rows = match expansion.plan(from) {
+                None => Vec::new(),
+                Some(plan) => {
+                    let read = reading.rows(&plan, most).await?;
+                    if read.cut {
+                        // Related records come in their own order, so those of one record are
+                        // whole only when all are read.
+                        parents /= 2;
+                        continue 'fewer;
+                    }
+                    read.rows
+                }
+            };
+            found.push(expansion.attach(from, &rows));
+        }
+        return Ok(Relations { found, parents });
+    }
+}
+
+/// The column of a relation: its name, and in text also the fields of what it leads to.
+pub(crate) fn heading(expansion: &Expansion) -> (String, String) {
+    let name = expansion.relation().to_owned();
+    let heading = format!("{name}[{}]", expansion.header().join(","));
+    (name, heading)
+}
+
+/// The values of a related record.
+pub(crate) fn values(record: &Record) -> Json {
+    Json::Array(record.values.iter().map(Value::to_json).collect())
+}
+
+impl Relations {
+    /// What is related to one record, in the order of the expansions.
+    pub(crate) fn of(&self, index: usize) -> impl Iterator<Item = Option<&Related>> {
+        self.found.iter().map(move |all| all.get(index))
+    }
+
+    /// The cells of one record: the one related record, or a list of them.
+    pub(crate) fn cells(&self, expansions: &[Expansion], index: usize) -> Vec<Json> {
+        expansions
+            .iter()
+            .zip(self.of(index))
+            .map(|(expansion, related)| {
+                let records = related.map_or(&[][..], |it| &it.records);
+                if expansion.single() {
+                    records.first().map_or(Json::Null, values)
+                } else {
+                    Json::Array(records.iter().map(values).collect())
+                }
+            })
+            .collect()
+    }
+
+    /// The rows of which more is related than is shown, counted from 0.
+    fn more(&self, expansion: usize, shown: usize) -> Vec<usize> {
+        let all = self.found.get(expansion).map_or(&[][..], Vec::as_slice);
+        let counted = all.iter().take(shown).enumerate();
+        counted
+            .filter(|(_, it)| it.more)
+            .map(|(row, _)| row)
+            .collect()
+    }
+
+    /// What the structure says about the expansions.
+    pub(crate) fn structure(&self, expansions: &[Expansion], shown: usize) -> Json {
+        let mut all = Map::new();
+        for (index, expansion) in expansions.iter().enumerate() {
+            let mut told = json!({ "stream": expansion.stream(), "fields": expansion.header() });
+            let more = self.more(index, shown);
+            if let (false, Json::Object(members)) = (more.is_empty(), &mut told) {
+                members.insert("more_in_rows".to_owned(), json!(more));
+            }
+            all.insert(expansion.relation().to_owned(), told);
+        }
+        Json::Object(all)
+    }
+
+    /// What the text says about the expansions.
+    pub(crate) fn text(&self, expansions: &[Expansion], shown: usize) -> String {
+        let mut text = String::new();
+        for (index, expansion) in expansions.iter().enumerate() {
+            let more = self.more(index, shown);
+            if !more.is_empty() {
+                let rows: Vec<String> = more.iter().map(|row| (row + 1).to_string()).collect();
+                say!(
+                    text,
+                    "more {} than shown in rows {}: query_records {}\n",
+                    expansion.relation(),
+                    rows.join(" "),
+                    expansion.stream()
+                );
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,258 @@
+//! The one service behind tools, resources and the command line.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use serde_json::{Map, Value as Json};
+use wayleave_model::mapping::{Datatype, Mapping};
+use wayleave_model::ratify::Ratified;
+use wayleave_plan::package::Package;
+use wayleave_plan::refusal::Refusal;
+use wayleave_plan::request::SchemaRequest;
+use wayleave_plan::seal::{KeyRing, Seal};
+use wayleave_plan::view::{ConnectionView, Discovery, StreamView, View};
+use wayleave_plan::world::World;
+use wayleave_store::Topic;
+
+use crate::query::Asked;
+use crate::reading::{Reading, Stores};
+use crate::reply::Reply;
+use crate::{aggregate, describe, fetch, index, query};
+
+/// How many packages' views are kept at hand.
+const VIEWS: usize = 64;
+
+/// Bounds of one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// How long a call may take.
+    pub deadline: Duration,
+    /// The most bytes of a row set's text; a page ends early at it.
+    pub text_bytes: usize,
+    /// The most bytes of a fetched document's text.
+    pub document_bytes: usize,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        Self {
+            deadline: Duration::from_secs(10),
+            text_bytes: 16 * 1024,
+            document_bytes: 64 * 1024,
+        }
+    }
+}
+
+type Clock = dyn Fn() -> i64 + Send + Sync;
+
+/// Answers reads. Cheap to clone; every clone is the same service.
+#[derive(Clone)]
+pub struct ReadService(Arc<Shared>);
+
+struct Shared {
+    snapshot: ArcSwap<Snapshot>,
+    stores: Arc<dyn Stores>,
+    keys: KeyRing,
+    limits: ReadLimits,
+    clock: Box<Clock>,
+}
+
+/// A world, and what some packages see of it.
+struct Snapshot {
+    world: World,
+    /// The latest first.
+    views: Mutex<Vec<(Package, Arc<View>)>>,
+}
+
+impl Snapshot {
+    fn of(world: World) -> Self {
+        Self {
+            world,
+            views: Mutex::default(),
+        }
+    }
+
+    fn view(&self, package: &Package) -> Arc<View> {
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = views.iter().position(|(seen, _)| seen == package) {
+            if let Some(first) = views.get_mut(..=at) {
+                first.rotate_right(1);
+            }
+            if let Some((_, view)) = views.first() {
+                return Arc::clone(view);
+            }
+        }
+        let view = Arc::new(View::new(&self.world, package));
+        for withheld in view.withheld() {
+            tracing::warn!(
+                connection_id = withheld.connection_id,
+                stream = withheld.stream,
+                reason = withheld.reason,
+                "a granted stream is withheld: its row filter does not fit the mapping"
+            );
+        }
+        views.truncate(VIEWS - 1);
+        views.insert(0, (package.clone(), Arc::clone(&view)));
+        view
+    }
+
+    fn mapping(&self, connector_key: &str) -> Option<&Arc<Ratified<Mapping>>> {
+        let mut datasets = self.world.datasets().iter();
+        datasets.find(|mapping| mapping.dataset.name == connector_key)
+    }
+}
+
+impl ReadService {
+    /// A service of this world.
+    pub fn new(world: World, stores: Arc<dyn Stores>, keys: KeyRing, limits: ReadLimits) -> Self {
+        Self::with_clock(world, stores, keys, limits, unix_time)
+    }
+
+    /// A service that takes the time, in seconds since 1970-01-01T00:00:00Z, from `clock`: it
+    /// decides when cursors expire.
+    pub fn with_clock(
+        world: World,
+        stores: Arc<dyn Stores>,
+        keys: KeyRing,
+        limits: ReadLimits,
+        clock: impl Fn() -> i64 + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            snapshot: ArcSwap::from_pointee(Snapshot::of(world)),
+            stores,
+            keys,
+            limits,
+            clock: Box::new(clock),
+        }))
+    }
+
+    /// Serves another world from now on. Calls in flight finish in theirs.
+    pub fn replace_world(&self, world: World) {
+        self.0.snapshot.store(Arc::new(Snapshot::of(world)));
+    }
+
+    /// What there is to read, or what one stream is like.
+    #[expect(clippy::unused_async, reason = "all reads are called alike")]
+    pub async fn schema(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
+        let snapshot = self.0.snapshot.load_full();
+        let view = snapshot.view(caller);
+        let request = match SchemaRequest::read(&arguments) {
+            Ok(request) => request,
+            Err(refusal) => return refusal.into(),
+        };
+        let notes = |connection: &ConnectionView, stream: &StreamView| {
+            self.notes(&snapshot, connection, stream)
+        };
+        match view.discover(&request) {
+            Err(refusal) => refusal.into(),
+            Ok(Discovery::Index(connections)) => index::index(&snapshot.world, &connections),
+            Ok(Discovery::Streams(holders)) => {
+                describe::compact(&describe::sources(holders, notes))
+            }
+            Ok(Discovery::Full(connection, stream)) => {
+                let source = describe::Source {
+                    connections: vec![connection],
+                    stream,
+                    notes: notes(connection, stream),
+                };
+                let mapping = snapshot.mapping(stream.connector_key());
+                describe::full(source, mapping.map(|mapping| &***mapping))
+            }
+        }
+    }
+
+    /// A page of records.
+    pub async fn query_records(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
+        self.answer(caller, self.0.limits.text_bytes, async |asked| {
+            query::answer(&asked, &arguments).await
+        })
+        .await
+    }
+
+    /// Groups and their measures.
+    pub async fn aggregate(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
+        self.answer(caller, self.0.limits.text_bytes, async |asked| {
+            aggregate::answer(&asked, &arguments).await
+        })
+        .await
+    }
+
+    /// One record as a document.
+    pub async fn fetch(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
+        self.answer(caller, self.0.limits.document_bytes, async |asked| {
+            fetch::answer(&asked, &arguments).await
+        })
+        .await
+    }
+
+    async fn answer(
+        &self,
+        caller: &Package,
+        most: usize,
+        answer: impl AsyncFnOnce(Asked<'_>) -> Result<Reply, Refusal>,
+    ) -> Reply {
+        let view = self.0.snapshot.load_full().view(caller);
+        let reading = Reading::within(self.0.limits.deadline, self.0.stores.as_ref());
+        let asked = Asked {
+            view: &view,
+            seal: Seal {
+                keys: &self.0.keys,
+                now: (self.0.clock)(),
+            },
+            reading: &reading,
+            most,
+        };
+        answer(asked).await.unwrap_or_else(Reply::from)
+    }
+
+    /// Where the store of a connection answers otherwise than others would, as far as the fields
+    /// of a stream can show it. A store that cannot be opened says nothing here.
+    fn notes(
+        &self,
+        snapshot: &Snapshot,
+        connection: &ConnectionView,
+        stream: &StreamView,
+    ) -> Vec<String> {
+        let bound = snapshot
+            .mapping(&connection.connector_key)
+            .and_then(|mapping| mapping.connection(&connection.connection_id));
+        let Some(store) = bound.and_then(|it| self.0.stores.store(&it.source).ok()) else {
+            return Vec::new();
+        };
+        store
+            .capabilities()
+            .differences
+            .iter()
+            .filter(|difference| concerns(difference.topic, stream))
+            .map(|difference| format!("{}: {}", difference.topic.as_str(), difference.note))
+            .collect()
+    }
+}
+
+/// Whether a topic is about a type that a stream has fields of.
+fn concerns(topic: Topic, stream: &StreamView) -> bool {
+    let types: &[Datatype] = match topic {
+        Topic::Binary | Topic::Text => &[Datatype::String, Datatype::Iri],
+        Topic::Booleans => &[Datatype::Boolean],
+        Topic::Dates => &[Datatype::Date],
+        Topic::Datetimes => &[Datatype::Datetime],
+        Topic::Decimals => &[Datatype::Decimal],
+        Topic::FloatSums => &[Datatype::Number],
+        Topic::Integers => &[Datatype::Integer],
+        Topic::TimeZones => &[Datatype::Date, Datatype::Datetime],
+        // What costs time is the operator's to know.
+        Topic::Sorting => &[],
+        // Better told once too often than not at all.
+        _ => return true,
+    };
+    let mut fields = stream.fields();
+    fields.any(|field| types.contains(&field.datatype.value))
+}
+
+fn unix_time() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}

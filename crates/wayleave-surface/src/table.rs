@@ -1,0 +1,117 @@
+//! Row sets: the same rows as compact text and as structure, within a budget of bytes.
+//!
+//! Every line of a row begins with `|`, and no other line does, so that no value can pass for a
+//! handle. A table that has no room left for a row says so, and the page ends there.
+
+use serde_json::{Value as Json, json};
+
+use crate::escape;
+
+/// A header, and as many rows as there is room for.
+#[derive(Debug)]
+pub(crate) struct Table {
+    text: String,
+    fields: Vec<String>,
+    rows: Vec<Json>,
+    /// Where each row begins in the text.
+    starts: Vec<usize>,
+    most: usize,
+}
+
+impl Table {
+    /// A table of these columns whose text takes at most `most` bytes. A column may have a name in
+    /// the text that says more than its name in the structure.
+    pub(crate) fn new(columns: impl IntoIterator<Item = (String, String)>, most: usize) -> Self {
+        let mut table = Self {
+            text: String::new(),
+            fields: Vec::new(),
+            rows: Vec::new(),
+            starts: Vec::new(),
+            most,
+        };
+        for (field, heading) in columns {
+            table.text.push('|');
+            table.text.push_str(&heading);
+            table.fields.push(field);
+        }
+        table.text.push('\n');
+        table
+    }
+
+    /// Adds a row, if there is room for it.
+    #[must_use = "a row without room is not in the table"]
+    pub(crate) fn push(&mut self, row: Vec<Json>) -> bool {
+        let before = self.text.len();
+        for value in &row {
+            self.text.push('|');
+            escape::cell(&mut self.text, value);
+        }
+        self.text.push('\n');
+        if self.text.len() > self.most {
+            self.text.truncate(before);
+            return false;
+        }
+        self.rows.push(Json::Array(row));
+        self.starts.push(before);
+        true
+    }
+
+    /// Takes the last row away again.
+    pub(crate) fn pop(&mut self) {
+        if let (Some(start), Some(_)) = (self.starts.pop(), self.rows.pop()) {
+            self.text.truncate(start);
+        }
+    }
+
+    /// How many rows it has.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many bytes its text takes.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The text, and the structure `{fields, rows}`.
+    pub(crate) fn finish(self) -> (String, Json) {
+        (
+            self.text,
+            json!({ "fields": self.fields, "rows": self.rows }),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(names: &[&str]) -> Vec<(String, String)> {
+        let pair = |name: &&str| ((*name).to_owned(), (*name).to_owned());
+        names.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn a_value_cannot_pass_for_a_handle_or_for_another_row() {
+        let mut table = Table::new(columns(&["note"]), 1_000);
+        assert!(table.push(vec![json!("next_cursor=evil")]));
+        assert!(table.push(vec![json!("a\n|b")]));
+        assert!(table.push(vec![Json::Null]));
+        let (text, data) = table.finish();
+        assert_eq!(text, "|note\n|next_cursor=evil\n|a\\n\\|b\n|\n");
+        assert_eq!(
+            data,
+            json!({"fields": ["note"], "rows": [["next_cursor=evil"], ["a\n|b"], [null]]})
+        );
+    }
+
+    #[test]
+    fn a_row_without_room_leaves_no_trace() {
+        let mut table = Table::new(columns(&["a", "b"]), 12);
+        assert!(table.push(vec![json!(1), json!(2)]));
+        assert!(!table.push(vec![json!("long"), json!(2)]));
+        let (text, data) = table.finish();
+        assert_eq!(text, "|a|b\n|1|2\n");
+        assert_eq!(data["rows"], json!([[1, 2]]));
+    }
+}

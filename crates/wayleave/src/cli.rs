@@ -24,4 +24,52 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Make a small project of its own and serve it: the quickest look at what Wayleave does.
     Demo(commands::demo::Arguments),
+    /// Make a project.
+    Init(commands::init::Arguments),
+    /// Declare, list, test and withdraw sources.
+    Source(commands::source::Arguments),
+    /// Show what a source holds: tables, columns, keys and references. No row is read.
+    Introspect(commands::introspect::Arguments),
+    /// Write a draft over a source, or bring one up to date. Your edits stay.
+    Propose(commands::propose::Arguments),
+    /// Show everything that is wrong with the drafts.
+    Check(commands::check::Arguments),
+    /// Show in words what ratifying a draft would change.
+    Diff(commands::diff::Arguments),
+    /// Agree to a draft, byte for byte. Nothing else is ever served.
+    Ratify(commands::ratify::Arguments),
+    /// Withdraw a dataset.
+    Retire(commands::retire::Arguments),
+    /// List datasets: drafted, ratified, active, retired.
+    Datasets,
+    /// Make a ratified dataset live.
+    Connect(commands::connect::Arguments),
+    /// Take a dataset out of service; it stays ratified.
+    Disconnect(commands::disconnect::Arguments),
+    /// List what was decided and by whom, or verify that the record is whole.
+    Audit(commands::audit::Arguments),
+    /// Look at everything the project needs in order to serve.
+    Doctor,
+    /// Print a completion script for a shell.
+    Completions(commands::completions::Arguments),
+}
+
+impl Command {
+    /// Whether the command touches the project folder only: it asks no source and serves nobody.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Self::Init(_)
+            | Self::Diff(_)
+            | Self::Retire(_)
+            | Self::Datasets
+            | Self::Disconnect(_)
+            | Self::Audit(_)
+            | Self::Completions(_) => true,
+            Self::Source(arguments) => arguments.is_local(),
+            Self::Check(arguments) => arguments.is_local(),
+            Self::Ratify(arguments) => arguments.is_local(),
+            Self::Connect(arguments) => arguments.is_local(),
+            Self::Demo(_) | Self::Introspect(_) | Self::Propose(_) | Self::Doctor => false,
+        }
+    }
 }

@@ -67,6 +67,32 @@ impl Failure {
         self
     }
 
+    /// Says what to do where nothing else does.
+    pub(crate) fn or_hint(mut self, hint: &str) -> Self {
+        self.hint.get_or_insert_with(|| hint.to_owned());
+        self
+    }
+
+    /// The same with another exit status.
+    pub(crate) fn status(mut self, status: Status) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// As a member of a JSON document.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        let of = |wanted: &str| -> Vec<String> {
+            let lines = self.lines().into_iter();
+            let of_kind = lines.filter(|(kind, _)| *kind == wanted);
+            of_kind.map(|(_, text)| text.into_owned()).collect()
+        };
+        serde_json::json!({
+            "message": of("error").concat(),
+            "because": of("because"),
+            "hint": of("hint").first(),
+        })
+    }
+
     /// Every text of it, with anything that looks like a secret taken out.
     pub(crate) fn lines(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         let causes = self
@@ -93,7 +119,50 @@ impl From<wayleave_server::ProjectError> for Failure {
 
 impl From<wayleave_ledger::GovernanceError> for Failure {
     fn from(error: wayleave_ledger::GovernanceError) -> Self {
-        Self::from_error(&error)
+        let hint = error.hint();
+        Self::from_error(&error).maybe_hint(hint)
+    }
+}
+
+impl From<wayleave_ledger::LedgerError> for Failure {
+    fn from(error: wayleave_ledger::LedgerError) -> Self {
+        wayleave_ledger::GovernanceError::from(error).into()
+    }
+}
+
+impl From<wayleave_server::check::CheckError> for Failure {
+    fn from(error: wayleave_server::check::CheckError) -> Self {
+        let hint = error.hint();
+        Self::from_error(&error).hint(hint)
+    }
+}
+
+impl From<wayleave_server::live::LiveError> for Failure {
+    fn from(error: wayleave_server::live::LiveError) -> Self {
+        (&error).into()
+    }
+}
+
+impl From<&wayleave_server::live::LiveError> for Failure {
+    fn from(error: &wayleave_server::live::LiveError) -> Self {
+        Self::from_error(error).hint(error.hint())
+    }
+}
+
+impl From<wayleave_server::proposal::ProposalError> for Failure {
+    fn from(error: wayleave_server::proposal::ProposalError) -> Self {
+        let hint = error.hint();
+        Self::from_error(&error).hint(hint)
+    }
+}
+
+impl From<wayleave_server::overview::OverviewError> for Failure {
+    fn from(error: wayleave_server::overview::OverviewError) -> Self {
+        use wayleave_server::overview::OverviewError;
+        match error {
+            OverviewError::Check(error) => error.into(),
+            OverviewError::Governance(error) => error.into(),
+        }
     }
 }
 

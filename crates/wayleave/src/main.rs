@@ -1,33 +1,71 @@
 //! The `wayleave` command: one file a subcommand.
 
+mod arguments;
+mod ask;
 mod cli;
 mod client;
+mod columns;
 mod commands;
 mod failure;
 mod output;
+mod progress;
+mod who;
 
-use std::process::ExitCode;
+use std::{
+    pin::pin,
+    process::ExitCode,
+    task::{Context, Poll, Waker},
+};
 
-use clap::Parser as _;
+use arguments::Parsed;
+use failure::Failure;
+use output::Output;
 
 fn main() -> ExitCode {
-    let arguments = cli::Cli::parse();
-    let output = output::Output::new(arguments.json);
-    start_logging();
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => return output.fail(&failure::Failure::bug(format!("no runtime: {error}"))),
+    let words: Vec<_> = std::env::args_os().collect();
+    let output = Output::new(arguments::wants_json(&words));
+    let arguments = match arguments::parse(words) {
+        Ok(Parsed::Run(arguments)) => *arguments,
+        Ok(Parsed::Print(text)) => {
+            output.document_or(&serde_json::json!({ "text": text }), &text);
+            return ExitCode::SUCCESS;
+        }
+        Err(failure) => return output.fail(&failure),
     };
-    let ran = runtime.block_on(commands::run(arguments, output));
-    // Whatever still runs has no one left to answer.
-    runtime.shutdown_background();
+    start_logging();
+    let ran = if arguments.command.is_local() {
+        on_this_thread(commands::run(arguments, output))
+    } else {
+        on_a_runtime(commands::run(arguments, output))
+    };
     match ran {
         Ok(code) => code,
         Err(failure) => output.fail(&failure),
     }
+}
+
+/// A command of the project folder alone never waits for anybody. One thread makes all its
+/// system calls, in one order, so that tests can stop it at each.
+fn on_this_thread(
+    work: impl Future<Output = Result<ExitCode, Failure>>,
+) -> Result<ExitCode, Failure> {
+    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => Err(Failure::bug("the command waits for another thread")),
+    }
+}
+
+fn on_a_runtime(
+    work: impl Future<Output = Result<ExitCode, Failure>>,
+) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::bug(format!("no runtime: {error}")))?;
+    let ran = runtime.block_on(work);
+    // Whatever still runs has no one left to answer.
+    runtime.shutdown_background();
+    ran
 }
 
 /// Logs go to standard error, where they cannot be mistaken for an answer. The SDK logs requests

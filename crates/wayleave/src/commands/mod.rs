@@ -1,8 +1,24 @@
 //! The subcommands.
 
+pub(crate) mod audit;
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod connect;
+pub(crate) mod datasets;
 pub(crate) mod demo;
+pub(crate) mod diff;
+pub(crate) mod disconnect;
+pub(crate) mod doctor;
+pub(crate) mod init;
+pub(crate) mod introspect;
+pub(crate) mod propose;
+pub(crate) mod ratify;
+pub(crate) mod retire;
+pub(crate) mod source;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
+
+use wayleave_server::{Project, live::Asking};
 
 use crate::{
     cli::{Cli, Command},
@@ -15,5 +31,29 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
     let project = arguments.project.as_deref();
     match arguments.command {
         Command::Demo(demo) => demo::run(demo, project, output).await,
+        Command::Init(it) => init::run(it, project, output),
+        Command::Source(it) => source::run(it, project, output).await,
+        Command::Introspect(it) => introspect::run(it, project, output).await,
+        Command::Propose(it) => propose::run(it, project, output).await,
+        Command::Check(it) => check::run(it, project, output).await,
+        Command::Diff(it) => diff::run(it, project, output).await,
+        Command::Ratify(it) => ratify::run(it, project, output).await,
+        Command::Retire(it) => retire::run(it, project, output).await,
+        Command::Datasets => datasets::run(project, output).await,
+        Command::Connect(it) => connect::run(it, project, output).await,
+        Command::Disconnect(it) => disconnect::run(it, project, output).await,
+        Command::Audit(it) => audit::run(it, project, output).await,
+        Command::Doctor => doctor::run(project, output).await,
+        Command::Completions(it) => completions::run(&it, output),
     }
+}
+
+/// The project asked for, or the one here.
+fn open(project: Option<&Path>) -> Result<Project, Failure> {
+    Ok(Project::open(project.unwrap_or(Path::new(".")))?)
+}
+
+/// Sources are asked with the variables of this process.
+fn asking() -> Asking {
+    Asking::default()
 }

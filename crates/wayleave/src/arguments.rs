@@ -1,0 +1,178 @@
+//! From the words of a command line to arguments, without ever repeating a secret.
+//!
+//! A DSN belongs into an environment variable. One that was pasted onto the command line is
+//! refused before anything looks at it, and no message about a wrong word repeats the word
+//! unless it is plainly one.
+
+use std::ffi::OsString;
+
+use clap::{
+    CommandFactory as _, Parser as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use wayleave_model::{
+    names::NameKind,
+    sensitive::{self, WITHHELD},
+};
+
+use crate::{cli::Cli, failure::Failure};
+
+/// What is to be done.
+pub(crate) enum Parsed {
+    Run(Box<Cli>),
+    /// Help or the version, asked for.
+    Print(String),
+}
+
+/// Reads a command line, the program's name first.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Parsed, Failure> {
+    for (place, word) in words.iter().enumerate().skip(1) {
+        if sensitive::looks_like_dsn(&word.to_string_lossy()) {
+            return Err(Failure::usage(format!(
+                "argument {place} looks like a connection string or a password; it is not repeated here"
+            ))
+            .hint(
+                "put the DSN into an environment variable and name that: \
+                 `wayleave source add NAME --kind KIND --env VARIABLE`",
+            ));
+        }
+    }
+    match Cli::try_parse_from(words) {
+        Ok(cli) => Ok(Parsed::Run(Box::new(cli))),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+                Ok(Parsed::Print(error.render().to_string()))
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                Err(Failure::usage("no command is given").hint("`wayleave --help` lists them"))
+            }
+            _ => Err(failure(&error)),
+        },
+    }
+}
+
+/// Whether the answer is to be JSON, even when the rest cannot be understood.
+pub(crate) fn wants_json(words: &[OsString]) -> bool {
+    words.iter().any(|word| word == "--json")
+}
+
+/// The parser's complaint, without the words that may be secrets.
+fn failure(error: &clap::Error) -> Failure {
+    let mut text = error.render().to_string();
+    for (kind, value) in error.context() {
+        let given = matches!(
+            kind,
+            ContextKind::InvalidArg | ContextKind::InvalidSubcommand | ContextKind::InvalidValue
+        );
+        let words = match value {
+            ContextValue::String(word) => vec![word.as_str()],
+            ContextValue::Strings(words) => words.iter().map(String::as_str).collect(),
+            _ => Vec::new(),
+        };
+        for word in words.into_iter().filter(|_| given) {
+            if !is_plain(word) {
+                text = text.replace(word, WITHHELD);
+            }
+        }
+    }
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    let details = lines
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty());
+    let message = details.fold(message, |message, line| {
+        let line = line.strip_prefix("tip: ").unwrap_or(line);
+        format!("{message}; {line}")
+    });
+    Failure::usage(message).hint("`--help` after a command shows how it is used")
+}
+
+/// Whether a word is one of ours, or spelt like one: an option, a command, a name.
+fn is_plain(word: &str) -> bool {
+    let known = Cli::command();
+    let ours = known
+        .get_subcommands()
+        .flat_map(clap::Command::get_arguments)
+        .any(|argument| word == argument.to_string());
+    let spelt = word.trim_start_matches('-');
+    ours || (spelt.len() <= 32
+        && !spelt.is_empty()
+        && spelt
+            .chars()
+            .all(|c| c.is_ascii_alphabetic() || c == '-' || c == '_'))
+}
+
+/// A dataset's name.
+pub(crate) fn dataset(word: &str) -> Result<String, String> {
+    named(NameKind::Dataset, word)
+}
+
+/// A source's name.
+pub(crate) fn source(word: &str) -> Result<String, String> {
+    named(NameKind::Source, word)
+}
+
+fn named(kind: NameKind, word: &str) -> Result<String, String> {
+    if kind.matches(word) {
+        Ok(word.to_owned())
+    } else {
+        Err(format!("a {} matches `{}`", kind.noun(), kind.pattern()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(words: &[&str]) -> String {
+        let words = words.iter().map(OsString::from).collect();
+        match parse(words) {
+            Err(failure) => {
+                let lines = failure.lines();
+                let texts = lines.iter().map(|(kind, text)| format!("{kind}: {text}"));
+                texts.collect::<Vec<_>>().join("\n")
+            }
+            Ok(_) => panic!("it parsed"),
+        }
+    }
+
+    #[test]
+    fn no_complaint_repeats_a_word_that_could_be_a_secret() {
+        for words in [
+            &["wayleave", "postgres://u:hunter2@h/db"][..],
+            &["wayleave", "diff", "postgres://u:hunter2 with spaces@h/db"],
+            &["wayleave", "diff", "root:hunter2@db"],
+            &["wayleave", "root:hunter2@db"],
+            &["wayleave", "--hunter2=x@y", "diff"],
+            &[
+                "wayleave",
+                "source",
+                "add",
+                "a",
+                "--kind",
+                "root:hunter2@db",
+            ],
+            &["wayleave", "source", "add", "a", "--kind=root:hunter2@db"],
+            &["wayleave", "source", "add", "root:hunter2@db"],
+            &["wayleave", "source", "test", "a", "root:hunter2@db"],
+            &["wayleave", "audit", "--limit", "hunter2"],
+            &["wayleave", "audit", "--head", "hunter2"],
+            &["wayleave", "completions", "hunter2"],
+            &["wayleave", "datasets", "hunter2"],
+        ] {
+            let complaint = complaint(words);
+            assert!(!complaint.contains("hunter2"), "{words:?} gave {complaint}");
+        }
+    }
+
+    #[test]
+    fn a_plain_slip_is_told_with_what_was_meant() {
+        let complaint = complaint(&["wayleave", "ratfy", "crm"]);
+        assert!(
+            complaint.contains("'ratfy'") && complaint.contains("'ratify'"),
+            "{complaint}"
+        );
+    }
+}

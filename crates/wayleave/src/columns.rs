@@ -1,0 +1,52 @@
+//! Rows of words in aligned columns.
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// Aligns rows; the last cell of a row is never padded.
+pub(crate) fn align(rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        for (place, cell) in row.iter().enumerate() {
+            let width = cell.width();
+            match widths.get_mut(place) {
+                Some(widest) => *widest = width.max(*widest),
+                None => widths.push(width),
+            }
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, widest) in row.iter().zip(&widths) {
+            line.push_str(cell);
+            let gap = widest.saturating_sub(cell.width()) + 2;
+            line.extend(std::iter::repeat_n(' ', gap));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text.trim_end_matches('\n').to_owned()
+}
+
+/// The same, each line two steps in.
+pub(crate) fn indented(rows: &[Vec<String>]) -> String {
+    let text = align(rows);
+    let lines: Vec<_> = text.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}
+
+/// A count with its noun: "1 stream", "2 streams".
+pub(crate) fn count(many: usize, noun: &str) -> String {
+    match many {
+        1 => format!("1 {noun}"),
+        _ => format!("{many} {noun}s"),
+    }
+}
+
+/// A count of ledger entries.
+pub(crate) fn count_entries(many: u64) -> String {
+    match many {
+        1 => "1 entry".to_owned(),
+        _ => format!("{many} entries"),
+    }
+}

@@ -1,0 +1,51 @@
+//! `wayleave doctor`: what a project needs in order to serve, looked at.
+
+use std::{path::Path, process::ExitCode};
+
+use serde_json::json;
+use wayleave_server::doctor::{Finding, Grade, examine};
+
+use crate::{
+    columns,
+    failure::{Failure, Status},
+    output::Output,
+    progress::Spinner,
+};
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every command")]
+pub(crate) async fn run(project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let folder = project.unwrap_or(Path::new("."));
+    let spinner = Spinner::start("looking");
+    let findings = examine(folder, &super::asking(), &|step| spinner.hear(step)).await;
+    drop(spinner);
+    let problems = findings
+        .iter()
+        .filter(|it| it.grade == Grade::Problem)
+        .count();
+    let document = json!({ "ok": problems == 0, "findings": findings });
+    output.answer(&document, text(&findings, problems));
+    Ok(if problems == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(Status::Findings as u8)
+    })
+}
+
+fn text(findings: &[Finding], problems: usize) -> String {
+    let rows: Vec<_> = findings
+        .iter()
+        .map(|it| {
+            let hint = it.hint.as_ref().map(|hint| format!(" ({hint})"));
+            vec![
+                it.grade.as_str().to_owned(),
+                it.about.clone(),
+                format!("{}{}", it.message, hint.unwrap_or_default()),
+            ]
+        })
+        .collect();
+    let verdict = match problems {
+        0 => "nothing stands in the way".to_owned(),
+        many => columns::count(many, "problem"),
+    };
+    format!("{}\n{verdict}", columns::align(&rows))
+}

@@ -1,0 +1,151 @@
+//! `wayleave ratify`: a human agrees to a draft, byte for byte.
+
+use std::{path::Path, process::ExitCode};
+
+use serde_json::json;
+use wayleave_server::{Project, review::Review};
+
+use super::{check, diff};
+use crate::{
+    arguments, ask,
+    failure::{Failure, Status},
+    output::Output,
+    progress::Spinner,
+    who,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The dataset.
+    #[arg(value_name = "DATASET", value_parser = arguments::dataset)]
+    dataset: String,
+    /// Why, in your words; kept for ever.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    note: String,
+    /// Who you are [default: the user of this machine].
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+    /// Agree without being asked.
+    #[arg(long)]
+    yes: bool,
+    /// Do not compare the draft with its live sources.
+    #[arg(long)]
+    offline: bool,
+}
+
+impl Arguments {
+    /// Whether only the project folder is touched.
+    pub(crate) fn is_local(&self) -> bool {
+        self.offline
+    }
+}
+
+pub(crate) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let mut review = match Review::of(&project, &arguments.dataset).await {
+        Ok(review) => review,
+        Err(error) => return diff::refused(error, output),
+    };
+    if review.is_ratified() {
+        output.answer(&diff::document(&review), diff::text(&review));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Err(error) = review.claim(&project).await {
+        return diff::refused(error, output);
+    }
+    if !arguments.offline {
+        compare(&mut review, &project, output).await?;
+    }
+    output.preface(diff::text(&review));
+    let digest = review
+        .draft
+        .digest()
+        .map(|it| it.short())
+        .unwrap_or_default();
+    let question = format!("ratify `{}` as {digest}?", arguments.dataset);
+    if !ask::confirm(&question, arguments.yes, output)? {
+        return Err(Failure::usage("nothing was ratified").status(Status::Findings));
+    }
+    ratify(arguments, review, &project, output).await
+}
+
+/// Refuses a draft that its sources do not bear out.
+async fn compare(review: &mut Review, project: &Project, output: Output) -> Result<(), Failure> {
+    let state = project.governance().ledger().state().await?;
+    let spinner = Spinner::start("asking the sources");
+    let hear = |step| spinner.hear(step);
+    review.compare(&super::asking(), &state, &hear).await;
+    drop(spinner);
+    let source = review.draft.text();
+    for compared in &review.draft.live {
+        let text = check::drifted(&review.draft.file.shown, &source, compared);
+        if !text.is_empty() {
+            output.remark(text);
+        }
+    }
+    if review.is_live() {
+        return Ok(());
+    }
+    Err(
+        Failure::usage("the draft does not fit its live sources; nothing was ratified")
+            .status(Status::Findings)
+            .hint("mend the draft or the source, or say `--offline` to ratify unseen"),
+    )
+}
+
+async fn ratify(
+    arguments: Arguments,
+    review: Review,
+    project: &Project,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let who = arguments.who.unwrap_or_else(who::os_user);
+    let changes = review.changes.clone();
+    let was = review.current.digest();
+    let ratified = review.ratify(project, who, arguments.note).await?;
+    let act = ratified.ratification();
+    let frozen = project.governance().frozen_path(act.digest);
+    let frozen = frozen.strip_prefix(project.folder()).unwrap_or(&frozen);
+    let state = project.governance().ledger().state().await?;
+    let serving = state
+        .active()
+        .find(|(name, _)| *name == act.dataset)
+        .map(|(_, active)| active.digest);
+    let next = format!("wayleave connect {}", act.dataset);
+    let document = json!({
+        "dataset": act.dataset,
+        "digest": act.digest,
+        "replaces": was,
+        "who": act.who,
+        "at": act.at,
+        "note": act.note,
+        "frozen": frozen.to_string_lossy(),
+        "serving": serving,
+        "changes": changes,
+        "next": next,
+    });
+    let mut text = format!(
+        "ratified `{}` by {}\n  digest  {}\n  frozen  {}\n",
+        act.dataset,
+        act.who,
+        act.digest,
+        frozen.display()
+    );
+    if let Some(serving) = serving {
+        text.push_str(&format!(
+            "{} stays live until you connect the new one\n",
+            serving.short()
+        ));
+    }
+    output.answer(&document, format!("{text}next: {next}"));
+    Ok(ExitCode::SUCCESS)
+}

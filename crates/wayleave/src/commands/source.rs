@@ -1,0 +1,202 @@
+//! `wayleave source`: which stores there are. A source names the variable that holds its DSN,
+//! never the DSN.
+
+use std::{path::Path, process::ExitCode};
+
+use clap::{Subcommand, ValueEnum};
+use serde_json::json;
+use wayleave_ledger::NewSource;
+use wayleave_model::mapping::SourceKind;
+use wayleave_server::{
+    live::{LiveError, declared},
+    overview::readers,
+    source::{self, Environment},
+};
+
+use crate::{
+    arguments, columns,
+    failure::{Failure, Status},
+    output::Output,
+    who,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// Declare a source: its kind, and the environment variable that holds its DSN.
+    Add(Add),
+    /// List the declared sources.
+    List,
+    /// Withdraw a source. What reads it can be read no more.
+    Remove {
+        /// The source.
+        #[arg(value_name = "NAME", value_parser = arguments::source)]
+        name: String,
+    },
+    /// Open a read-only session and take the time.
+    Test {
+        /// The source.
+        #[arg(value_name = "NAME", value_parser = arguments::source)]
+        name: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Add {
+    /// What to call it: `a-z`, `0-9`, `_` and `-`.
+    #[arg(value_name = "NAME", value_parser = arguments::source)]
+    name: String,
+    /// The kind of store.
+    #[arg(long)]
+    kind: Kind,
+    /// The environment variable that holds the DSN; the variable's name, not the DSN. Instead of
+    /// it `VARIABLE_FILE` may name a file that holds the DSN.
+    #[arg(long, value_name = "VARIABLE")]
+    env: String,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    Sqlite,
+    Postgres,
+    Mysql,
+}
+
+impl From<Kind> for SourceKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Sqlite => Self::Sqlite,
+            Kind::Postgres => Self::Postgres,
+            Kind::Mysql => Self::Mysql,
+        }
+    }
+}
+
+impl Arguments {
+    /// Whether only the project folder is touched.
+    pub(crate) fn is_local(&self) -> bool {
+        !matches!(self.act, Act::Test { .. })
+    }
+}
+
+pub(crate) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    match arguments.act {
+        Act::Add(add) => run_add(add, project, output).await,
+        Act::List => list(project, output).await,
+        Act::Remove { name } => remove(&name, project, output).await,
+        Act::Test { name } => test(&name, project, output).await,
+    }
+}
+
+async fn run_add(add: Add, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let kind = SourceKind::from(add.kind);
+    let new = NewSource {
+        name: add.name.clone(),
+        kind,
+        env: add.env.clone(),
+    };
+    let governance = project.governance();
+    governance.add_source(new, &who::os_user()).await?;
+    let state = governance.ledger().state().await?;
+    let is_set = declared(&state, &add.name)
+        .is_ok_and(|source| source::is_set(source, &Environment::process()));
+    let next = format!("wayleave propose {}", add.name);
+    let document = json!({
+        "source": { "name": add.name, "kind": kind, "env": add.env, "is_set": is_set },
+        "next": next,
+    });
+    output.answer(
+        &document,
+        format!(
+            "declared source `{}`: {kind}, with its DSN in `{}`\nnext: {next}",
+            add.name, add.env
+        ),
+    );
+    if !is_set {
+        output.remark(format!(
+            "remark: `{}` is not set here; export it before the source is read",
+            add.env
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let state = project.governance().ledger().state().await?;
+    let environment = Environment::process();
+    let mut rows = vec![
+        ["SOURCE", "KIND", "VARIABLE", ""]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    let mut sources = Vec::new();
+    for (name, source) in state.sources() {
+        let is_set = source::is_set(source, &environment);
+        rows.push(vec![
+            name.clone(),
+            source.kind.to_string(),
+            source.env.clone(),
+            if is_set { "set" } else { "not set here" }.to_owned(),
+        ]);
+        sources.push(json!({
+            "name": name, "kind": source.kind, "env": source.env, "is_set": is_set,
+            "who": source.who,
+        }));
+    }
+    let text = if sources.is_empty() {
+        "no source is declared\nnext: wayleave source add NAME --kind sqlite|postgres|mysql --env VARIABLE"
+            .to_owned()
+    } else {
+        columns::align(&rows)
+    };
+    output.answer(&json!({ "sources": sources }), text);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn remove(name: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let governance = project.governance();
+    let state = governance.ledger().state().await?;
+    declared(&state, name)?;
+    governance.remove_source(name, &who::os_user()).await?;
+    let readers = readers(&project, &state, name).await;
+    let document = json!({ "removed": name, "read_by": readers });
+    output.answer(&document, format!("withdrew source `{name}`"));
+    for dataset in readers {
+        output.remark(format!(
+            "remark: dataset `{dataset}` reads it, and cannot be served without it"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn test(name: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let state = project.governance().ledger().state().await?;
+    let took = super::asking().ping(&state, name).await.map_err(|error| {
+        let status = match error {
+            LiveError::Store { .. } => Status::Findings,
+            _ => Status::Usage,
+        };
+        Failure::from(error).status(status)
+    })?;
+    let kind = declared(&state, name)?.kind;
+    let took = took.as_millis();
+    let document = json!({ "source": name, "kind": kind, "ms": took, "read_only": true });
+    output.answer(
+        &document,
+        format!("source `{name}` ({kind}) answered in {took} ms; the session is read-only"),
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,43 @@
+//! A sign of life on standard error while a source is read; only on terminals.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use wayleave_model::problem::shown;
+use wayleave_store::Step;
+
+/// A spinner; it goes when dropped.
+pub(crate) struct Spinner {
+    bar: ProgressBar,
+}
+
+impl Spinner {
+    /// Starts one that says what is being done.
+    pub(crate) fn start(doing: &str) -> Self {
+        // Draws on standard error, and on nothing where that is no terminal.
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(doing.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self { bar }
+    }
+
+    /// Hears what a source answers.
+    pub(crate) fn hear(&self, step: Step) {
+        match step {
+            Step::Read { what, rows } => self.bar.set_message(format!("{what}: {rows}")),
+            Step::LeftOut { table, reason } => {
+                self.bar
+                    .println(format!("left out {}: {}", shown(&table), shown(&reason)));
+            }
+        }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

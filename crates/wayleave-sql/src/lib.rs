@@ -1,19 +1,27 @@
 //! SQLite, PostgreSQL and MySQL/MariaDB as sources.
 //!
-//! Every session is read-only and bounded in time. Statements are constants of this crate;
-//! whatever varies is a bound value. Nothing here knows mappings or grants.
+//! Every session is read-only and bounded in time. Statements are constants of this crate, or
+//! compiled from a plan that policy has allowed; whatever a caller gave is a bound value. Nothing
+//! here knows mappings or grants.
 
 mod assemble;
 mod checks;
+mod compile;
 mod dsn;
 mod mysql;
+mod pool;
 mod postgres;
+mod reading;
 mod sqlite;
 mod tls;
+mod values;
+
+use std::sync::Arc;
 
 pub use dsn::{Dsn, TlsMode};
+pub use reading::StoreOptions;
 pub use sqlite::create_sqlite;
-use wayleave_store::{Introspect, Limits};
+use wayleave_store::{Introspect, Limits, Store};
 
 /// The source behind a DSN. No session is opened until it is asked something.
 pub fn open(dsn: Dsn, limits: Limits) -> Box<dyn Introspect> {
@@ -21,5 +29,14 @@ pub fn open(dsn: Dsn, limits: Limits) -> Box<dyn Introspect> {
         dsn::Target::Sqlite(file) => Box::new(sqlite::Sqlite::new(file, limits)),
         dsn::Target::Postgres(server) => Box::new(postgres::Postgres::new(server, limits)),
         dsn::Target::Mysql(server) => Box::new(mysql::Mysql::new(server, limits)),
+    }
+}
+
+/// The store behind a DSN, answering plans. No session is opened until it is asked something.
+pub fn store(dsn: Dsn, options: StoreOptions) -> Arc<dyn Store> {
+    match dsn.into_target() {
+        dsn::Target::Sqlite(file) => Arc::new(sqlite::Reader::new(file, options)),
+        dsn::Target::Postgres(server) => Arc::new(postgres::Reader::new(server, options)),
+        dsn::Target::Mysql(server) => Arc::new(mysql::Reader::new(server, options)),
     }
 }

@@ -3,13 +3,18 @@
 mod connect;
 mod error;
 mod introspect;
+mod pool;
+mod read;
 mod types;
+mod values;
+mod zones;
 
 use async_trait::async_trait;
 use wayleave_model::catalogue::Catalogue;
 use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
 
 use crate::dsn::Server;
+pub(crate) use read::Reader;
 
 /// A MySQL or MariaDB server and database, connected to anew for each question.
 pub(crate) struct Mysql {

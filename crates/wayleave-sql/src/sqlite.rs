@@ -2,11 +2,18 @@
 
 mod connect;
 mod create;
+mod decimal_key;
 mod error;
+mod functions;
 mod introspect;
+mod pool;
+mod read;
 mod types;
+mod values;
 
 pub use create::create_sqlite;
+pub(crate) use decimal_key::decode as decimal_of_key;
+pub(crate) use read::Reader;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;

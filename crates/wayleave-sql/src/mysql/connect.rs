@@ -80,6 +80,11 @@ impl<'a> Session<'a> {
             }))
     }
 
+    /// The session itself, for whoever reads more than the catalogue.
+    pub(super) fn into_connection(self) -> Conn {
+        self.connection
+    }
+
     /// Runs one of our constant statements.
     pub(super) async fn read<T: FromRow + Send + 'static>(
         &mut self,

@@ -59,6 +59,11 @@ impl<'a> Session<'a> {
             }))
     }
 
+    /// The session itself and the task that drives it, for whoever reads more than the catalogue.
+    pub(super) fn into_parts(self) -> (Client, AbortOnDropHandle<()>) {
+        (self.client, self.driver)
+    }
+
     /// Runs one of our constant statements.
     pub(super) async fn read(
         &self,

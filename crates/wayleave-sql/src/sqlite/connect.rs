@@ -67,6 +67,11 @@ impl Session {
         })
     }
 
+    /// The session itself, for whoever reads more than the catalogue.
+    pub(super) fn into_connection(self) -> Connection {
+        self.connection
+    }
+
     /// Reads the file's header, which is where a file that is no database shows.
     pub(super) fn ping(&mut self) -> Result<(), StoreError> {
         self.read("reading the header", "PRAGMA schema_version", |_| Ok(()))

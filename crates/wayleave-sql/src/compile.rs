@@ -1,0 +1,100 @@
+//! Plans as SQL: one statement a plan, for each dialect.
+//!
+//! Pure. Identifiers are the plan's own, looked up in what the store says the table has and
+//! quoted; every value is bound. What the stores do differently is in a [`Dialect`]; what a plan
+//! means is here, once.
+
+mod dialect;
+mod groups;
+mod keyset;
+pub(crate) mod mysql;
+pub(crate) mod numbers;
+pub(crate) mod postgres;
+mod predicate;
+mod rows;
+mod sql;
+pub(crate) mod sqlite;
+#[cfg(test)]
+mod tests;
+
+use wayleave_plan::plan::{Column, Read};
+use wayleave_store::StoreError;
+
+pub(crate) use dialect::{Dialect, Native, Shape};
+pub(crate) use sql::{Bind, Sql};
+
+/// A statement and how its answer is read.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// The text, with the dialect's placeholders.
+    pub(crate) text: String,
+    /// What to bind, in the order of the placeholders.
+    pub(crate) binds: Vec<Bind>,
+    /// What the columns of the answer are.
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// What one value of an answer is. A mean takes two columns of the answer, all others one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// A column, as it is selected.
+    Column(Column),
+    /// A column, as it is compared and grouped by.
+    Key(Column),
+    /// The first day of a period.
+    FirstDay,
+    /// The first instant of a period.
+    FirstInstant,
+    /// A number of rows or values.
+    Count,
+    /// The sum of a column.
+    Sum(Column),
+    /// The sum of a column and how many values were added.
+    Mean(Column),
+}
+
+/// Compiles a plan's read over a table of that shape.
+pub(crate) fn compile<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    read: &Read,
+) -> Result<Statement, StoreError> {
+    let (sql, outputs) = match read {
+        Read::Rows(plan) => rows::compile(dialect, shape, plan)?,
+        Read::Groups(plan) => groups::compile(dialect, shape, plan)?,
+        Read::Count { predicate, .. } => {
+            let mut sql = Sql::text("SELECT COUNT(*) FROM ");
+            sql.add(shape.from(dialect)?);
+            sql.add(predicate::filter(dialect, shape, predicate)?);
+            (sql, vec![Output::Count])
+        }
+    };
+    let (text, binds) = sql.render(dialect.placeholder());
+    Ok(Statement {
+        text,
+        binds,
+        outputs,
+    })
+}
+
+/// The years, in UTC, of a datetime column's values in the rows of a plan.
+pub(crate) fn years<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    read: &Read,
+    column: &Column,
+) -> Result<Statement, StoreError> {
+    let mut sql = shape
+        .name(dialect, column)?
+        .within("SELECT DISTINCT YEAR(", ") FROM ");
+    sql.add(shape.from(dialect)?);
+    if let Read::Groups(plan) = read {
+        sql.add(predicate::filter(dialect, shape, &plan.predicate)?);
+    }
+    let (text, binds) = sql.render(dialect.placeholder());
+    Ok(Statement {
+        text,
+        binds,
+        outputs: vec![Output::Count],
+    })
+}

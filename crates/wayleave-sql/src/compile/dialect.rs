@@ -1,0 +1,194 @@
+//! What differs between the stores.
+
+use std::collections::HashMap;
+
+use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::value::Value;
+use wayleave_store::StoreError;
+
+use super::sql::{Placeholder, Sql};
+
+/// The name every statement gives the table it reads, so that each column is written with it: a
+/// qualified name is never anything but a column.
+const ALIAS: &str = "t";
+
+/// A table as the store has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape<K> {
+    /// The schema it is in, where the store has schemas.
+    pub(crate) schema: Option<String>,
+    /// Its name.
+    pub(crate) table: String,
+    /// Its columns by name.
+    pub(crate) columns: HashMap<String, Native<K>>,
+}
+
+/// A column as the store has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Native<K> {
+    /// What the store says it holds.
+    pub(crate) kind: K,
+    /// Whether the store keeps NULL out of it.
+    pub(crate) not_null: bool,
+}
+
+impl<K> Shape<K> {
+    /// What the store says of a column.
+    pub(crate) fn column(&self, column: &Column) -> Result<&Native<K>, StoreError> {
+        self.columns
+            .get(&column.name)
+            .ok_or_else(|| StoreError::SchemaDrift {
+                table: self.table.clone(),
+                column: Some(column.name.clone()),
+            })
+    }
+
+    /// The column, quoted and qualified.
+    pub(crate) fn name<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Sql, StoreError> {
+        self.column(column)?;
+        Ok(Sql::text(format!(
+            "{ALIAS}.{}",
+            self.quoted(dialect, &column.name)?
+        )))
+    }
+
+    /// The table, quoted, qualified and named.
+    pub(crate) fn from<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
+        let table = self.quoted(dialect, &self.table)?;
+        Ok(Sql::text(match &self.schema {
+            Some(schema) => {
+                let schema = self.quoted(dialect, schema)?;
+                format!("{schema}.{table} AS {ALIAS}")
+            }
+            None => format!("{table} AS {ALIAS}"),
+        }))
+    }
+
+    fn quoted<D: Dialect<Kind = K>>(&self, dialect: &D, name: &str) -> Result<String, StoreError> {
+        // No store has a name with a NUL in it, and a driver might end the statement there.
+        if name.contains('\0') {
+            return Err(StoreError::SchemaDrift {
+                table: self.table.clone(),
+                column: None,
+            });
+        }
+        let quote = dialect.quote();
+        let doubled = format!("{quote}{quote}");
+        Ok(format!("{quote}{}{quote}", name.replace(quote, &doubled)))
+    }
+}
+
+/// Whether periods of that length begin at a time of day, and not with a day.
+pub(crate) fn is_within_a_day(granularity: Granularity) -> bool {
+    matches!(granularity, Granularity::Minute | Granularity::Hour)
+}
+
+/// A comparison with a value, once the store's own reach is considered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Compared {
+    /// No value of the column satisfies it.
+    Never,
+    /// Every value of the column but NULL does.
+    Always,
+    /// Those do for which this holds.
+    With {
+        /// The column's side.
+        left: Sql,
+        /// How.
+        comparison: Comparison,
+        /// The value's side.
+        right: Sql,
+        /// Holds for every row that satisfies the comparison, and an index can answer it.
+        hint: Option<Sql>,
+    },
+}
+
+impl Compared {
+    /// A plain comparison.
+    pub(crate) fn with(left: Sql, comparison: Comparison, right: Sql) -> Self {
+        Self::With {
+            left,
+            comparison,
+            right,
+            hint: None,
+        }
+    }
+}
+
+/// What one dialect writes.
+///
+/// `name` is always the column, quoted and qualified.
+pub(crate) trait Dialect {
+    /// What the store says a column holds.
+    type Kind;
+
+    /// The character around identifiers; doubled inside them.
+    fn quote(&self) -> char;
+
+    /// How bound values are written.
+    fn placeholder(&self) -> Placeholder;
+
+    /// Whether `(a, b) > (x, y)` begins in the middle of an index.
+    fn has_row_values(&self) -> bool;
+
+    /// A column as it is selected.
+    fn select(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
+
+    /// A column such that equal values, and only they, are equal, and `MIN` and `MAX` are right.
+    fn key(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
+
+    /// A column such that the store sorts it right.
+    fn sort(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql {
+        self.key(column, kind, name)
+    }
+
+    /// A key, once it is grouped by or aggregated, as it is selected.
+    fn select_key(&self, column: &Column, key: Sql) -> Sql;
+
+    /// A grouped key as it is grouped by and sorted.
+    fn grouped(&self, _column: &Column, key: Sql) -> Sql {
+        key
+    }
+
+    /// A column compared with a value.
+    fn compare(
+        &self,
+        column: &Column,
+        kind: &Self::Kind,
+        name: Sql,
+        comparison: Comparison,
+        value: &Value,
+    ) -> Compared;
+
+    /// Whether a text column holds a text somewhere.
+    fn contains(&self, column: &Column, kind: &Self::Kind, name: Sql, text: &str) -> Sql;
+
+    /// One part of `ORDER BY`; NULLs come last in either direction.
+    fn order(&self, key: Sql, descending: bool, nullable: bool) -> Sql;
+
+    /// The beginning of the period that a time is in.
+    fn period(
+        &self,
+        column: &Column,
+        kind: &Self::Kind,
+        name: Sql,
+        granularity: Granularity,
+        zone: &str,
+    ) -> Sql;
+
+    /// A numeric column as it is added up.
+    fn addend(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
+
+    /// The exact sum of addends, as it is selected.
+    fn sum(&self, column: &Column, addend: Sql) -> Sql;
+
+    /// The sum, as groups are sorted by it.
+    fn sum_order(&self, column: &Column, addend: Sql) -> Sql;
+
+    /// The mean, rounded as the answer is, as groups are sorted by it.
+    fn mean_order(&self, column: &Column, addend: Sql) -> Sql;
+}

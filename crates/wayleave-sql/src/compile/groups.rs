@@ -1,0 +1,212 @@
+//! Groups and their measures.
+//!
+//! Keys and what is measured are computed once, in an inner query, under names of ours; the
+//! outer one groups, measures and sorts by those names alone.
+
+use wayleave_model::mapping::AggregateOp;
+use wayleave_plan::plan::{Column, GroupKey, Groups, Measure};
+use wayleave_store::StoreError;
+
+use super::Output;
+use super::dialect::{Dialect, Shape};
+use super::predicate::filter;
+use super::sql::Sql;
+
+/// One value of a group.
+struct Part {
+    /// What the inner query computes, if anything, under its name.
+    inner: Option<(Sql, String)>,
+    /// What the outer query selects.
+    selected: Sql,
+    /// What it sorts by, and whether that may be NULL.
+    sorted: Sql,
+    nullable: bool,
+    /// What it groups by, if this is a key.
+    grouped: Option<Sql>,
+    output: Output,
+}
+
+/// `SELECT … FROM (SELECT …) GROUP BY … ORDER BY … LIMIT …`.
+pub(super) fn compile<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    plan: &Groups,
+) -> Result<(Sql, Vec<Output>), StoreError> {
+    let mut parts = Vec::new();
+    for (number, key) in plan.by.iter().enumerate() {
+        parts.push(key_part(dialect, shape, key, &format!("k{number}"))?);
+    }
+    for (number, measure) in plan.measures.iter().enumerate() {
+        parts.push(measure_part(
+            dialect,
+            shape,
+            measure,
+            &format!("m{number}"),
+        )?);
+    }
+    let order = ordered(dialect, plan, &parts);
+    let mut inner: Vec<Sql> = Vec::new();
+    let mut selected = Vec::new();
+    let mut grouped = Vec::new();
+    let mut outputs = Vec::new();
+    for part in parts {
+        if let Some((sql, name)) = part.inner {
+            inner.push(sql.within("", &format!(" AS {name}")));
+        }
+        selected.push(part.selected);
+        grouped.extend(part.grouped);
+        outputs.push(part.output);
+    }
+    if inner.is_empty() {
+        // Nothing but rows is counted.
+        inner.push(Sql::text("1 AS one"));
+    }
+    let mut sql = Sql::joined(selected, ", ").within("SELECT ", " FROM (SELECT ");
+    sql.add(Sql::joined(inner, ", "));
+    sql.add(shape.from(dialect)?.within(" FROM ", ""));
+    sql.add(filter(dialect, shape, &plan.predicate)?);
+    sql.push(") AS g");
+    if !grouped.is_empty() {
+        sql.add(Sql::joined(grouped, ", ").within(" GROUP BY ", ""));
+        sql.add(Sql::joined(order, ", ").within(" ORDER BY ", ""));
+    }
+    sql.push(&format!(" LIMIT {}", plan.limit));
+    Ok((sql, outputs))
+}
+
+/// The order asked for, then every key that it leaves open.
+fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[Part]) -> Vec<Sql> {
+    let asked = plan.order.iter().map(|by| (by.index, by.descending));
+    let open = (0..plan.by.len())
+        .filter(|index| plan.order.iter().all(|by| by.index != *index))
+        .map(|index| (index, false));
+    asked
+        .chain(open)
+        .filter_map(|(index, descending)| {
+            let part = parts.get(index)?;
+            Some(dialect.order(part.sorted.clone(), descending, part.nullable))
+        })
+        .collect()
+}
+
+fn key_part<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    key: &GroupKey,
+    name: &str,
+) -> Result<Part, StoreError> {
+    let outer = Sql::text(name);
+    let (column, inner, selected, grouped, output) = match key {
+        GroupKey::Column(column) => {
+            let inner = key_of(dialect, shape, column)?;
+            let grouped = dialect.grouped(column, outer.clone());
+            let selected = dialect.select_key(column, outer);
+            (
+                column,
+                inner,
+                selected,
+                grouped,
+                Output::Key(column.clone()),
+            )
+        }
+        GroupKey::Period {
+            column,
+            granularity,
+            time_zone,
+        } => {
+            let native = shape.column(column)?;
+            let physical = shape.name(dialect, column)?;
+            let inner = dialect.period(column, &native.kind, physical, *granularity, time_zone);
+            let output = if super::dialect::is_within_a_day(*granularity) {
+                Output::FirstInstant
+            } else {
+                Output::FirstDay
+            };
+            (column, inner, outer.clone(), outer, output)
+        }
+    };
+    Ok(Part {
+        inner: Some((inner, name.to_owned())),
+        selected,
+        sorted: grouped.clone(),
+        nullable: !shape.column(column)?.not_null,
+        grouped: Some(grouped),
+        output,
+    })
+}
+
+fn key_of<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    column: &Column,
+) -> Result<Sql, StoreError> {
+    let name = shape.name(dialect, column)?;
+    Ok(dialect.key(column, &shape.column(column)?.kind, name))
+}
+
+fn measure_part<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    measure: &Measure,
+    name: &str,
+) -> Result<Part, StoreError> {
+    let Some(column) = &measure.column else {
+        return Ok(Part {
+            inner: None,
+            selected: Sql::text("COUNT(*)"),
+            sorted: Sql::text("COUNT(*)"),
+            nullable: false,
+            grouped: None,
+            output: Output::Count,
+        });
+    };
+    let outer = Sql::text(name);
+    let key = dialect.grouped(column, outer.clone());
+    let (inner, selected, sorted, output) = match measure.op {
+        AggregateOp::Min | AggregateOp::Max => {
+            let call = if measure.op == AggregateOp::Min {
+                "MIN("
+            } else {
+                "MAX("
+            };
+            let extreme = key.within(call, ")");
+            let inner = key_of(dialect, shape, column)?;
+            let sorted = dialect.grouped(column, extreme.clone());
+            let selected = dialect.select_key(column, extreme);
+            (inner, selected, sorted, Output::Key(column.clone()))
+        }
+        AggregateOp::Sum | AggregateOp::Avg => {
+            let native = shape.column(column)?;
+            let physical = shape.name(dialect, column)?;
+            let inner = dialect.addend(column, &native.kind, physical);
+            let sum = dialect.sum(column, outer.clone());
+            if measure.op == AggregateOp::Sum {
+                let sorted = dialect.sum_order(column, outer);
+                (inner, sum, sorted, Output::Sum(column.clone()))
+            } else {
+                let sorted = dialect.mean_order(column, outer);
+                let selected = sum.within("", &format!(", COUNT({name})"));
+                (inner, selected, sorted, Output::Mean(column.clone()))
+            }
+        }
+        AggregateOp::CountDistinct => {
+            let count = key.within("COUNT(DISTINCT ", ")");
+            let inner = key_of(dialect, shape, column)?;
+            (inner, count.clone(), count, Output::Count)
+        }
+        // The other two are no measures; counting is what any column can do.
+        AggregateOp::Count | AggregateOp::GroupBy | AggregateOp::GroupByTime => {
+            let count = outer.within("COUNT(", ")");
+            let inner = shape.name(dialect, column)?;
+            (inner, count.clone(), count, Output::Count)
+        }
+    };
+    Ok(Part {
+        inner: Some((inner, name.to_owned())),
+        selected,
+        sorted,
+        nullable: true,
+        grouped: None,
+        output,
+    })
+}

@@ -1,0 +1,301 @@
+//! MySQL and MariaDB.
+
+use std::collections::BTreeMap;
+
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::value::Value;
+
+use super::dialect::{Compared, Dialect, is_within_a_day};
+use super::numbers::{beside, beyond_all, cut};
+use super::sql::{Bind, Placeholder, Sql};
+
+/// What the server says a column holds, as far as it matters to a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Characters.
+    Text {
+        /// Whether its collation is the order of code points, trailing spaces counted, so that
+        /// an index is too.
+        by_code_point: bool,
+    },
+    /// Bytes.
+    Binary,
+    /// Anything whose text form is served: enums, sets, times, addresses.
+    Other,
+    Integer,
+    Bit,
+    Decimal,
+    Float,
+    Date,
+    Datetime,
+    Json,
+}
+
+/// When a zone's clocks changed, and by how many seconds they were ahead of UTC from then on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Offsets {
+    /// Ahead of UTC before the first change.
+    pub(crate) before: i64,
+    /// Changes: microseconds since 1970-01-01T00:00:00Z, and the seconds from then on.
+    pub(crate) changes: Vec<(i64, i64)>,
+}
+
+/// The dialect. The server's own zone tables may be empty or old, so the offsets of zones a
+/// statement needs are ours, and bound.
+#[derive(Default)]
+pub(crate) struct Mysql {
+    pub(crate) zones: BTreeMap<(String, String), Offsets>,
+}
+
+/// More digits than any column has.
+const DIGITS: usize = 65;
+/// The most digits after the point that a cast can keep.
+const SCALE: usize = 30;
+
+impl Mysql {
+    /// UTF-8 bytes, which sort as code points do and have no padding.
+    fn bytes(name: Sql) -> Sql {
+        name.within("CAST(CONVERT(", " USING utf8mb4) AS BINARY)")
+    }
+
+    fn local(&self, column: &Column, name: &Sql, zone: &str) -> Sql {
+        let key = (column.name.clone(), zone.to_owned());
+        let offset = match self.zones.get(&key) {
+            Some(offsets) => offset(name, offsets.before, &offsets.changes),
+            None => Sql::text("0"),
+        };
+        Sql::joined([offset, name.clone()], ", ").within("TIMESTAMPADD(SECOND, ", ")")
+    }
+}
+
+/// The offset of a time, found by halving.
+fn offset(name: &Sql, before: i64, changes: &[(i64, i64)]) -> Sql {
+    let middle = changes.len() / 2;
+    let (Some((change, from)), earlier) = (changes.get(middle), changes.get(..middle)) else {
+        return Sql::bind(Bind::Integer(before));
+    };
+    let later = changes.get(middle + 1..).unwrap_or_default();
+    let mut sql = name.clone().within("IF(", " < ");
+    sql.add(Sql::bind(Bind::Datetime(*change)));
+    sql.add(offset(name, before, earlier.unwrap_or_default()).within(", ", ""));
+    sql.add(offset(name, *from, later).within(", ", ")"));
+    sql
+}
+
+impl Dialect for Mysql {
+    type Kind = Kind;
+
+    fn quote(&self) -> char {
+        '`'
+    }
+
+    fn placeholder(&self) -> Placeholder {
+        Placeholder::Question
+    }
+
+    /// It has them, and reads the whole index for them.
+    fn has_row_values(&self) -> bool {
+        false
+    }
+
+    fn select(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        match kind {
+            Kind::Binary => name.within("CONCAT(CHAR(92), 'x', LOWER(HEX(", ")))"),
+            Kind::Other if column.datatype.is_text() => name.within("CONVERT(", " USING utf8mb4)"),
+            Kind::Bit => name.within("(", " + 0)"),
+            _ => name,
+        }
+    }
+
+    fn key(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        match (column.datatype, kind) {
+            (
+                Datatype::String | Datatype::Iri,
+                Kind::Text {
+                    by_code_point: true,
+                },
+            ) => name,
+            (Datatype::String | Datatype::Iri, Kind::Binary) => self
+                .select(column, kind, name)
+                .within("CAST(", " AS BINARY)"),
+            (Datatype::String | Datatype::Iri, _) => Self::bytes(name),
+            (Datatype::Boolean, _) => name.within("(", " <> 0)"),
+            (Datatype::Integer, Kind::Bit) => name.within("(", " + 0)"),
+            (Datatype::Number, Kind::Integer | Kind::Bit | Kind::Decimal) => {
+                name.within("(", " + 0e0)")
+            }
+            _ => name,
+        }
+    }
+
+    fn select_key(&self, _column: &Column, key: Sql) -> Sql {
+        key
+    }
+
+    fn compare(
+        &self,
+        column: &Column,
+        kind: &Kind,
+        name: Sql,
+        comparison: Comparison,
+        value: &Value,
+    ) -> Compared {
+        let left = self.key(column, kind, name.clone());
+        let right = match value {
+            Value::Text(text) => return compare_text(*kind, &name, left, comparison, text),
+            Value::Integer(integer) => match (i64::try_from(*integer), u64::try_from(*integer)) {
+                (Ok(integer), _) => Bind::Integer(integer),
+                (_, Ok(integer)) => Bind::Unsigned(integer),
+                _ => return beyond_all(comparison, *integer > 0),
+            },
+            Value::Decimal(text) => return compare_decimal(left, comparison, text),
+            Value::Number(number) => Bind::Real(*number),
+            Value::Boolean(boolean) => Bind::Integer(i64::from(*boolean)),
+            Value::Date(days) => Bind::Date(*days),
+            Value::Datetime(micros) => Bind::Datetime(*micros),
+            // No plan compares with these.
+            Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
+        };
+        Compared::with(left, comparison, Sql::bind(right))
+    }
+
+    fn contains(&self, column: &Column, kind: &Kind, name: Sql, text: &str) -> Sql {
+        let key = match kind {
+            Kind::Text { .. } => Self::bytes(name),
+            _ => self.key(column, kind, name),
+        };
+        Sql::joined([bytes_operand(text), key], ", ").within("LOCATE(", ") > 0")
+    }
+
+    fn order(&self, key: Sql, descending: bool, nullable: bool) -> Sql {
+        let direction = if descending { " DESC" } else { "" };
+        if nullable && !descending {
+            let nulls = key.clone().within("", " IS NULL");
+            Sql::joined([nulls, key], ", ")
+        } else {
+            // Descending, NULLs are last already.
+            key.within("", direction)
+        }
+    }
+
+    fn period(
+        &self,
+        column: &Column,
+        _kind: &Kind,
+        name: Sql,
+        granularity: Granularity,
+        zone: &str,
+    ) -> Sql {
+        let local = if column.datatype == Datatype::Date {
+            name.clone()
+        } else {
+            self.local(column, &name, zone)
+        };
+        let of = |call: &str, after: &str| local.clone().within(call, after);
+        if is_within_a_day(granularity) {
+            let mut passed = of("-(SECOND(", ") * 1000000");
+            passed.add(of(" + MICROSECOND(", ")"));
+            if granularity == Granularity::Hour {
+                passed.add(of(" + MINUTE(", ") * 60000000"));
+            }
+            passed.push(")");
+            return Sql::joined([passed, name], ", ").within("TIMESTAMPADD(MICROSECOND, ", ")");
+        }
+        let day = of("DATE(", ")");
+        let less = |day: Sql, days: Sql| {
+            Sql::joined([day, days], ", INTERVAL ").within("DATE_SUB(", " DAY)")
+        };
+        match granularity {
+            Granularity::Week => less(day, of("WEEKDAY(", ")")),
+            Granularity::Year => less(day, of("DAYOFYEAR(", ") - 1")),
+            Granularity::Month => less(day, of("DAYOFMONTH(", ") - 1")),
+            Granularity::Quarter => {
+                let month = less(day, of("DAYOFMONTH(", ") - 1"));
+                let months = of("MOD(MONTH(", ") - 1, 3)");
+                Sql::joined([month, months], ", INTERVAL ").within("DATE_SUB(", " MONTH)")
+            }
+            Granularity::Day | Granularity::Hour | Granularity::Minute => day,
+        }
+    }
+
+    fn addend(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        self.key(column, kind, name)
+    }
+
+    fn sum(&self, _column: &Column, addend: Sql) -> Sql {
+        addend.within("SUM(", ")")
+    }
+
+    fn sum_order(&self, _column: &Column, addend: Sql) -> Sql {
+        addend.within("SUM(", ")")
+    }
+
+    /// Rounded half away from zero to six digits, in whole millionths. What is divided is a
+    /// multiple of what divides it, since quotients are cut.
+    fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
+        if column.datatype == Datatype::Number {
+            return addend.within("AVG(", ")");
+        }
+        let sum = addend.clone().within("SUM(", ")");
+        let count = addend.within("COUNT(", ")");
+        let twice = count.clone().within("(2 * ", ")");
+        let scaled = Sql::joined([sum.clone().within("ABS(", ") * 2000000"), count], " + ");
+        let rest = Sql::joined([scaled.clone(), twice.clone()], ", ").within("MOD(", ")");
+        let whole = Sql::joined([scaled, rest], " - ").within("(", ")");
+        let quotient = Sql::joined([whole, twice], " / ").within("(", ")");
+        Sql::joined([sum.within("SIGN(", ")"), quotient], " * ")
+    }
+}
+
+fn bytes_operand(text: &str) -> Sql {
+    Sql::bind(Bind::Text(text.to_owned())).within("CAST(", " AS BINARY)")
+}
+
+fn compare_text(kind: Kind, name: &Sql, left: Sql, comparison: Comparison, text: &str) -> Compared {
+    let right = match kind {
+        Kind::Text {
+            by_code_point: true,
+        } => {
+            let right = Sql::bind(Bind::Text(text.to_owned()));
+            return Compared::with(left, comparison, right);
+        }
+        _ => bytes_operand(text),
+    };
+    // The same text is equal in every collation, and the same bytes have the same digits.
+    let hint = match kind {
+        _ if comparison != Comparison::Eq => None,
+        Kind::Text { .. } => Some(Bind::Text(text.to_owned())),
+        Kind::Binary => from_hexadecimal(text).map(Bind::Bytes),
+        _ => None,
+    };
+    Compared::With {
+        left,
+        comparison,
+        right,
+        hint: hint.map(|it| Sql::joined([name.clone(), Sql::bind(it)], " = ")),
+    }
+}
+
+/// The bytes that `\x` and hexadecimal digits spell.
+fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("\\x")?;
+    let pairs = digits.as_bytes().chunks(2);
+    pairs
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}
+
+/// A decimal must be cast: with a text, the server would compare floats.
+fn compare_decimal(left: Sql, comparison: Comparison, text: &str) -> Compared {
+    let digits = text.trim_start_matches('-');
+    let whole = digits.split('.').next().map_or(0, str::len);
+    let scale = SCALE.min(DIGITS.saturating_sub(whole));
+    let Some((kept, side)) = cut(text, DIGITS, scale) else {
+        return beyond_all(comparison, !text.starts_with('-'));
+    };
+    let scale = kept.split_once('.').map_or(0, |(_, after)| after.len());
+    let cast = format!(" AS DECIMAL({DIGITS}, {scale}))");
+    let right = Sql::bind(Bind::Text(kept)).within("CAST(", &cast);
+    beside(left, comparison, right, side)
+}

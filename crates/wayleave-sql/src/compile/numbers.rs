@@ -1,0 +1,97 @@
+//! Comparisons with numbers that a store cannot hold: what they mean for those it can.
+
+use std::cmp::Ordering;
+
+use wayleave_model::mapping::ExactNumber;
+use wayleave_plan::plan::Comparison;
+
+use super::dialect::Compared;
+use super::sql::Sql;
+
+/// A comparison of every value of a column with one that is greater (or less) than all of them.
+pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> Compared {
+    let holds = match comparison {
+        Comparison::Eq => false,
+        Comparison::Ne => true,
+        Comparison::Gt | Comparison::Gte => !greater,
+        Comparison::Lt | Comparison::Lte => greater,
+    };
+    if holds {
+        Compared::Always
+    } else {
+        Compared::Never
+    }
+}
+
+/// A comparison with a value that the column cannot hold, given the nearest value that it can
+/// (`right`), and on which side of the value that lies. No value of the column is between them.
+pub(crate) fn beside(left: Sql, comparison: Comparison, right: Sql, nearest: Ordering) -> Compared {
+    let comparison = match (comparison, nearest) {
+        (comparison, Ordering::Equal) => comparison,
+        (Comparison::Eq, _) => return Compared::Never,
+        (Comparison::Ne, _) => return Compared::Always,
+        (Comparison::Gt | Comparison::Gte, Ordering::Less) => Comparison::Gt,
+        (Comparison::Lt | Comparison::Lte, Ordering::Less) => Comparison::Lte,
+        (Comparison::Gt | Comparison::Gte, Ordering::Greater) => Comparison::Gte,
+        (Comparison::Lt | Comparison::Lte, Ordering::Greater) => Comparison::Lt,
+    };
+    Compared::with(left, comparison, right)
+}
+
+/// A canonical decimal cut to `scale` digits after the point, and how the cut compares with it.
+/// `None` where more than `whole` digits stand before the point.
+pub(crate) fn cut(decimal: &str, whole: usize, scale: usize) -> Option<(String, Ordering)> {
+    let (before, after) = decimal.split_once('.').unwrap_or((decimal, ""));
+    if before.trim_start_matches('-').len() > whole {
+        return None;
+    }
+    let Some(kept) = after.get(..scale).filter(|_| after.len() > scale) else {
+        return Some((decimal.to_owned(), Ordering::Equal));
+    };
+    let towards_zero = if decimal.starts_with('-') {
+        Ordering::Greater
+    } else {
+        Ordering::Less
+    };
+    let text = if kept.is_empty() {
+        before.to_owned()
+    } else {
+        format!("{before}.{kept}")
+    };
+    Some((text, towards_zero))
+}
+
+/// The floating-point number nearest to a canonical decimal, and how the decimal which that
+/// number is written as compares with it.
+pub(crate) fn nearest_float(decimal: &str) -> Option<(f64, Ordering)> {
+    let exact: ExactNumber = decimal.parse().ok()?;
+    let float = exact.to_f64();
+    let written = ExactNumber::from_f64(float)?;
+    Some((float, written.cmp(&exact)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_decimal_says_on_which_side_it_lies() {
+        for (decimal, scale, expected) in [
+            ("1.25", 2, Some(("1.25", Ordering::Equal))),
+            ("1.25", 1, Some(("1.2", Ordering::Less))),
+            ("-1.25", 1, Some(("-1.2", Ordering::Greater))),
+            ("1.25", 0, Some(("1", Ordering::Less))),
+            ("1234", 0, None),
+        ] {
+            let expected = expected.map(|(text, side)| (text.to_owned(), side));
+            assert_eq!(cut(decimal, 3, scale), expected, "{decimal}");
+        }
+    }
+
+    #[test]
+    fn a_decimal_no_float_is_written_as_lies_beside_one() {
+        assert_eq!(nearest_float("0.1"), Some((0.1, Ordering::Equal)));
+        let (float, side) = nearest_float("0.1000000000000000000001").unwrap();
+        assert_eq!((float, side), (0.1, Ordering::Less));
+    }
+}

@@ -1,0 +1,279 @@
+//! PostgreSQL.
+
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::value::Value;
+
+use super::dialect::{Compared, Dialect, is_within_a_day};
+use super::numbers::{beside, beyond_all};
+use super::sql::{Bind, Placeholder, Sql};
+
+/// What PostgreSQL says a column holds, as far as it matters to a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `text` and `varchar`.
+    Text {
+        /// Whether its collation is the order of code points, so that an index is too.
+        by_code_point: bool,
+        /// Whether texts are equal only when all their bytes are.
+        deterministic: bool,
+    },
+    Uuid,
+    /// Anything whose text form is served.
+    Other,
+    /// `int2`, `int4`, `int8`.
+    Integer,
+    Oid,
+    Numeric,
+    Float,
+    Boolean,
+    Date,
+    Timestamp,
+    TimestampTz,
+    Json,
+    Array,
+}
+
+/// The dialect.
+pub(crate) struct Postgres;
+
+fn is_text(column: &Column) -> bool {
+    column.datatype.is_text()
+}
+
+/// A bound value of a named type.
+fn typed(bind: Bind, cast: &str) -> Sql {
+    Sql::bind(bind).within("", cast)
+}
+
+impl Postgres {
+    fn text(name: Sql) -> Sql {
+        name.within("(", "::text)")
+    }
+
+    fn text_operand(
+        name: &Sql,
+        kind: Kind,
+        left: Sql,
+        comparison: Comparison,
+        text: &str,
+    ) -> Compared {
+        if kind == Kind::Uuid && is_canonical_uuid(text) {
+            // Its own order is that of its text form, and an index has it.
+            let right = typed(Bind::Text(text.to_owned()), "::text::uuid");
+            return Compared::with(name.clone(), comparison, right);
+        }
+        // No text of PostgreSQL's holds a NUL; the nearest one ends before it.
+        let (kept, side) = match text.split_once('\0') {
+            Some((kept, _)) => (kept, std::cmp::Ordering::Less),
+            None => (text, std::cmp::Ordering::Equal),
+        };
+        let right = typed(Bind::Text(kept.to_owned()), "::text");
+        let equality = matches!(comparison, Comparison::Eq | Comparison::Ne);
+        let left = match kind {
+            Kind::Text {
+                deterministic: true,
+                ..
+            } if equality => name.clone(),
+            _ => left,
+        };
+        beside(left, comparison, right, side)
+    }
+}
+
+impl Dialect for Postgres {
+    type Kind = Kind;
+
+    fn quote(&self) -> char {
+        '"'
+    }
+
+    fn placeholder(&self) -> Placeholder {
+        Placeholder::Dollar
+    }
+
+    fn has_row_values(&self) -> bool {
+        true
+    }
+
+    fn select(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        if column.many {
+            return name.within("(", "::text[])");
+        }
+        match (kind, column.datatype) {
+            (Kind::Numeric, Datatype::Number) => name.within("(", "::float8)"),
+            (Kind::Uuid | Kind::Other | Kind::Numeric | Kind::Json | Kind::Array, _) => {
+                Self::text(name)
+            }
+            (Kind::Oid, _) => name.within("(", "::int8)"),
+            _ => name,
+        }
+    }
+
+    fn key(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        match (column.datatype, kind) {
+            (
+                Datatype::String | Datatype::Iri,
+                Kind::Text {
+                    by_code_point: true,
+                    ..
+                },
+            ) => name,
+            (Datatype::String | Datatype::Iri, Kind::Text { .. }) => {
+                name.within("", " COLLATE \"C\"")
+            }
+            (Datatype::String | Datatype::Iri, _) => Self::text(name).within("", " COLLATE \"C\""),
+            (Datatype::Decimal, Kind::Integer | Kind::Oid) => name.within("(", "::numeric)"),
+            (Datatype::Number, Kind::Integer | Kind::Oid | Kind::Numeric) => {
+                name.within("(", "::float8)")
+            }
+            (Datatype::Integer, Kind::Oid) => name.within("(", "::int8)"),
+            _ => name,
+        }
+    }
+
+    fn sort(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        if *kind == Kind::Uuid && is_text(column) {
+            name
+        } else {
+            self.key(column, kind, name)
+        }
+    }
+
+    fn select_key(&self, column: &Column, key: Sql) -> Sql {
+        match column.datatype {
+            Datatype::Decimal => Self::text(key),
+            _ => key,
+        }
+    }
+
+    fn compare(
+        &self,
+        column: &Column,
+        kind: &Kind,
+        name: Sql,
+        comparison: Comparison,
+        value: &Value,
+    ) -> Compared {
+        let left = self.key(column, kind, name.clone());
+        let right = match value {
+            Value::Text(text) => {
+                return Self::text_operand(&name, *kind, left, comparison, text);
+            }
+            Value::Integer(integer) => match i64::try_from(*integer) {
+                Ok(integer) => typed(Bind::Integer(integer), "::int8"),
+                Err(_) => return beyond_all(comparison, *integer > 0),
+            },
+            Value::Decimal(text) => typed(Bind::Text(text.clone()), "::text::numeric"),
+            Value::Number(number) => typed(Bind::Real(*number), "::float8"),
+            Value::Boolean(boolean) => typed(Bind::Boolean(*boolean), "::bool"),
+            Value::Date(days) => typed(Bind::Date(*days), "::date"),
+            Value::Datetime(micros) if *kind == Kind::Timestamp => {
+                typed(Bind::Datetime(*micros), "::timestamp")
+            }
+            Value::Datetime(micros) => typed(Bind::Datetime(*micros), "::timestamptz"),
+            // No plan compares with these.
+            Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
+        };
+        Compared::with(left, comparison, right)
+    }
+
+    fn contains(&self, column: &Column, kind: &Kind, name: Sql, text: &str) -> Sql {
+        if text.contains('\0') {
+            return Sql::text("1 = 0");
+        }
+        // By code point whatever the collation: some refuse to search at all.
+        let key = match kind {
+            Kind::Text { .. } => name.within("", " COLLATE \"C\""),
+            _ => self.key(column, kind, name),
+        };
+        let text = typed(Bind::Text(text.to_owned()), "::text");
+        Sql::joined([key, text], ", ").within("strpos(", ") > 0")
+    }
+
+    fn order(&self, key: Sql, descending: bool, nullable: bool) -> Sql {
+        // Ascending, NULLs are last already.
+        key.within(
+            "",
+            match (descending, nullable) {
+                (false, _) => "",
+                (true, false) => " DESC",
+                (true, true) => " DESC NULLS LAST",
+            },
+        )
+    }
+
+    fn period(
+        &self,
+        column: &Column,
+        kind: &Kind,
+        name: Sql,
+        granularity: Granularity,
+        zone: &str,
+    ) -> Sql {
+        let unit = match granularity {
+            Granularity::Minute => "minute",
+            Granularity::Hour => "hour",
+            Granularity::Day => "day",
+            Granularity::Week => "week",
+            Granularity::Month => "month",
+            Granularity::Quarter => "quarter",
+            Granularity::Year => "year",
+        };
+        let truncate = format!("date_trunc('{unit}', ");
+        if column.datatype == Datatype::Date {
+            return name.within(&truncate, "::timestamp)::date");
+        }
+        let instant = match kind {
+            Kind::Timestamp => name.within("(", " AT TIME ZONE 'UTC')"),
+            _ => name,
+        };
+        let zone = typed(Bind::Text(zone.to_owned()), "::text");
+        let local = Sql::joined([instant.clone(), zone], " AT TIME ZONE ").within("(", ")");
+        let begin = local.clone().within(&truncate, ")");
+        if is_within_a_day(granularity) {
+            let passed = Sql::joined([local, begin], " - ").within("(", ")");
+            Sql::joined([instant, passed], " - ").within("(", ")")
+        } else {
+            begin.within("", "::date")
+        }
+    }
+
+    fn addend(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        self.key(column, kind, name)
+    }
+
+    fn sum(&self, column: &Column, addend: Sql) -> Sql {
+        match column.datatype {
+            Datatype::Number => addend.within("SUM(", ")"),
+            _ => addend.within("SUM(", ")::text"),
+        }
+    }
+
+    fn sum_order(&self, _column: &Column, addend: Sql) -> Sql {
+        addend.within("SUM(", ")")
+    }
+
+    /// Rounded half away from zero to six digits, in whole millionths: `div` is exact, `/` is not.
+    fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
+        if column.datatype == Datatype::Number {
+            return addend.within("AVG(", ")");
+        }
+        let sum = addend.clone().within("SUM(", ")::numeric");
+        let count = addend.within("COUNT(", ")::numeric");
+        let mut sql = sum.clone().within("sign(", ") * div(abs(");
+        sql.add(sum.within("", ") * 2000000 + "));
+        sql.add(count.clone());
+        sql.add(count.within(", nullif(2 * ", ", 0))"));
+        sql
+    }
+}
+
+/// Whether a text is how PostgreSQL writes a UUID.
+fn is_canonical_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(place, byte)| match place {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+        })
+}

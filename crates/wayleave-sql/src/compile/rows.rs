@@ -1,0 +1,108 @@
+//! Rows in order.
+
+use wayleave_plan::plan::{Each, Rows};
+use wayleave_store::StoreError;
+
+use super::Output;
+use super::dialect::{Dialect, Shape};
+use super::keyset;
+use super::predicate::{condition, where_all};
+use super::sql::Sql;
+
+/// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`.
+pub(super) fn compile<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    plan: &Rows,
+) -> Result<(Sql, Vec<Output>), StoreError> {
+    let mut selected = Vec::new();
+    for column in &plan.columns {
+        let name = shape.name(dialect, column)?;
+        selected.push(dialect.select(column, &shape.column(column)?.kind, name));
+    }
+    let mut conditions = vec![condition(dialect, shape, &plan.predicate)?];
+    let mut after = match &plan.after {
+        Some(values) => Some(keyset::after(dialect, shape, &plan.order, values)?),
+        None => None,
+    };
+    if plan.each.is_none() {
+        conditions.extend(after.take());
+    }
+    let mut order = Vec::new();
+    for by in &plan.order {
+        let name = shape.name(dialect, &by.column)?;
+        let key = dialect.sort(&by.column, &shape.column(&by.column)?.kind, name);
+        let nullable = keyset::is_nullable(shape, by)?;
+        order.push(dialect.order(key, by.descending, nullable));
+    }
+    let order = Sql::joined(order, ", ").within(" ORDER BY ", "");
+    let mut rest = Sql::text(" FROM ");
+    rest.add(shape.from(dialect)?);
+    rest.add(where_all(conditions));
+    let mut sql = match &plan.each {
+        Some(each) => {
+            let numbered = Numbered {
+                selected,
+                order,
+                after,
+                rest,
+            };
+            first_of_each(dialect, shape, each, numbered)?
+        }
+        None => {
+            let mut sql = Sql::joined(selected, ", ").within("SELECT ", "");
+            sql.add(rest);
+            sql.add(order);
+            sql
+        }
+    };
+    sql.push(&format!(" LIMIT {}", plan.limit));
+    let outputs = plan.columns.iter().cloned().map(Output::Column).collect();
+    Ok((sql, outputs))
+}
+
+/// The parts of a statement whose rows are numbered.
+struct Numbered {
+    selected: Vec<Sql>,
+    order: Sql,
+    after: Option<Sql>,
+    rest: Sql,
+}
+
+/// The first rows of each parent, numbered by the store before any are passed over.
+fn first_of_each<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    each: &Each,
+    numbered: Numbered,
+) -> Result<Sql, StoreError> {
+    let Numbered {
+        selected,
+        order,
+        after,
+        rest,
+    } = numbered;
+    let mut by = Vec::new();
+    for column in &each.by {
+        let name = shape.name(dialect, column)?;
+        by.push(dialect.key(column, &shape.column(column)?.kind, name));
+    }
+    let names: Vec<String> = (0..selected.len()).map(|n| format!("c{n}")).collect();
+    let named = selected
+        .into_iter()
+        .zip(&names)
+        .map(|(sql, name)| sql.within("", &format!(" AS {name}")));
+    let mut sql = Sql::text(format!("SELECT {} FROM (SELECT ", names.join(", ")));
+    sql.add(Sql::joined(named, ", "));
+    sql.add(Sql::joined(by, ", ").within(", ROW_NUMBER() OVER (PARTITION BY ", ""));
+    sql.add(order.clone().within("", ") AS place"));
+    sql.add(order.within(", ROW_NUMBER() OVER (", ") AS position"));
+    let later = after.unwrap_or_else(|| Sql::text("1 = 1"));
+    sql.add(later.within(", CASE WHEN ", " THEN 1 ELSE 0 END AS later"));
+    sql.add(rest);
+    sql.push(&format!(
+        ") AS r WHERE place <= {} AND later = 1 ORDER BY position",
+        each.limit
+    ));
+    Ok(sql)
+}

@@ -1,0 +1,278 @@
+//! SQLite.
+//!
+//! A column may hold any value whatever its declared type, and there are no dates, decimals or
+//! booleans. Functions of ours, registered on every session, read what is there as the mapping
+//! says it is meant; where the raw column compares right, it is used, so that an index is too.
+
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::value::Value;
+
+use super::dialect::{Compared, Dialect};
+use super::numbers::{beside, beyond_all, nearest_float};
+use super::sql::{Bind, Placeholder, Sql};
+
+/// The functions every session has. Their names are the contract between statements and sessions.
+pub(crate) mod functions {
+    /// Any value as text: numbers as they are written, bytes as `\x` and hexadecimal digits.
+    pub(crate) const TEXT: &str = "wayleave_text";
+    /// A text or number as microseconds since 1970-01-01T00:00:00Z.
+    pub(crate) const DATETIME: &str = "wayleave_datetime";
+    /// A text or number as bytes that sort as decimals do.
+    pub(crate) const DECIMAL: &str = "wayleave_decimal";
+    /// The beginning of the period of a datetime: `(micros, granularity, zone)`.
+    pub(crate) const PERIOD: &str = "wayleave_period";
+    /// The beginning of the period of a date: `(text, granularity)`.
+    pub(crate) const DATE_PERIOD: &str = "wayleave_date_period";
+    /// The exact sum of integers and decimals, as text.
+    pub(crate) const SUM: &str = "wayleave_sum";
+    /// The mean of an exact sum and a count, as text.
+    pub(crate) const MEAN: &str = "wayleave_mean";
+    /// A floating-point number as answers round it.
+    pub(crate) const ROUNDED: &str = "wayleave_rounded";
+
+    /// All of them, for the authorizer.
+    pub(crate) const ALL: [&str; 8] = [
+        TEXT,
+        DATETIME,
+        DECIMAL,
+        PERIOD,
+        DATE_PERIOD,
+        SUM,
+        MEAN,
+        ROUNDED,
+    ];
+}
+
+/// The affinity of a column, which decides what SQLite makes of what it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Affinity {
+    Text,
+    Integer,
+    Real,
+    Numeric,
+    Blob,
+}
+
+impl Affinity {
+    /// SQLite's own rules, in its order.
+    pub(crate) fn of(declared: &str) -> Self {
+        let declared = declared.to_ascii_uppercase();
+        let holds = |words: &[&str]| words.iter().any(|word| declared.contains(word));
+        if holds(&["INT"]) {
+            Self::Integer
+        } else if holds(&["CHAR", "CLOB", "TEXT"]) {
+            Self::Text
+        } else if declared.is_empty() || holds(&["BLOB"]) {
+            Self::Blob
+        } else if holds(&["REAL", "FLOA", "DOUB"]) {
+            Self::Real
+        } else {
+            Self::Numeric
+        }
+    }
+
+    const fn holds_numbers(self) -> bool {
+        matches!(self, Self::Integer | Self::Real | Self::Numeric)
+    }
+}
+
+/// The dialect.
+pub(crate) struct Sqlite;
+
+/// What is read as true, as false; other numbers are true.
+const TRUE_WORDS: &str = "('true', 't', 'TRUE', 'True', 'T')";
+const FALSE_WORDS: &str = "('false', 'f', 'FALSE', 'False', 'F')";
+
+fn call(function: &str, argument: Sql) -> Sql {
+    argument.within(&format!("{function}("), ")")
+}
+
+impl Dialect for Sqlite {
+    type Kind = Affinity;
+
+    fn quote(&self) -> char {
+        '"'
+    }
+
+    fn placeholder(&self) -> Placeholder {
+        Placeholder::NumberedQuestion
+    }
+
+    fn has_row_values(&self) -> bool {
+        true
+    }
+
+    fn select(&self, _column: &Column, _kind: &Affinity, name: Sql) -> Sql {
+        name
+    }
+
+    fn key(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
+        match (column.datatype, kind) {
+            (Datatype::String | Datatype::Iri, Affinity::Text) | (Datatype::Date, _) => {
+                name.within("", " COLLATE BINARY")
+            }
+            (Datatype::String | Datatype::Iri, _) => call(functions::TEXT, name),
+            (Datatype::Decimal, affinity) if !affinity.holds_numbers() => {
+                call(functions::DECIMAL, name)
+            }
+            (Datatype::Boolean, _) => {
+                let mut sql = name
+                    .clone()
+                    .within("(CASE WHEN ", &format!(" IN {TRUE_WORDS} THEN 1 WHEN "));
+                sql.add(
+                    name.clone()
+                        .within("", &format!(" IN {FALSE_WORDS} THEN 0 ELSE ")),
+                );
+                sql.add(name.within("", " <> 0 END)"));
+                sql
+            }
+            (Datatype::Datetime, _) => call(functions::DATETIME, name),
+            _ => name,
+        }
+    }
+
+    fn select_key(&self, _column: &Column, key: Sql) -> Sql {
+        key
+    }
+
+    /// The collation of a column does not reach through an inner query.
+    fn grouped(&self, column: &Column, key: Sql) -> Sql {
+        match column.datatype {
+            Datatype::String | Datatype::Iri | Datatype::Date => key.within("", " COLLATE BINARY"),
+            _ => key,
+        }
+    }
+
+    fn compare(
+        &self,
+        column: &Column,
+        kind: &Affinity,
+        name: Sql,
+        comparison: Comparison,
+        value: &Value,
+    ) -> Compared {
+        let left = self.key(column, kind, name.clone());
+        let right = match value {
+            Value::Text(text) => return compare_text(*kind, &name, left, comparison, text),
+            Value::Integer(integer) => match i64::try_from(*integer) {
+                Ok(integer) => Bind::Integer(integer),
+                Err(_) => return beyond_all(comparison, *integer > 0),
+            },
+            Value::Decimal(text) => return compare_decimal(*kind, left, comparison, text),
+            Value::Number(number) => Bind::Real(*number),
+            Value::Boolean(boolean) => Bind::Integer(i64::from(*boolean)),
+            Value::Date(_) => match value.to_text() {
+                Some(text) => Bind::Text(text),
+                None => return Compared::Never,
+            },
+            Value::Datetime(micros) => Bind::Integer(*micros),
+            // No plan compares with these.
+            Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
+        };
+        Compared::with(left, comparison, Sql::bind(right))
+    }
+
+    fn contains(&self, column: &Column, kind: &Affinity, name: Sql, text: &str) -> Sql {
+        let key = self.key(column, kind, name);
+        let text = Sql::bind(Bind::Text(text.to_owned()));
+        Sql::joined([key, text], ", ").within("instr(", ") > 0")
+    }
+
+    fn order(&self, key: Sql, descending: bool, nullable: bool) -> Sql {
+        key.within(
+            "",
+            match (descending, nullable) {
+                (false, false) => "",
+                (false, true) => " NULLS LAST",
+                // Descending, NULLs are last already.
+                (true, _) => " DESC",
+            },
+        )
+    }
+
+    fn period(
+        &self,
+        column: &Column,
+        kind: &Affinity,
+        name: Sql,
+        granularity: Granularity,
+        zone: &str,
+    ) -> Sql {
+        let unit = Bind::Text(format!("{granularity:?}"));
+        let unit = Sql::bind(unit);
+        if column.datatype == Datatype::Date {
+            return call(functions::DATE_PERIOD, Sql::joined([name, unit], ", "));
+        }
+        let micros = self.key(column, kind, name);
+        let zone = Sql::bind(Bind::Text(zone.to_owned()));
+        call(functions::PERIOD, Sql::joined([micros, unit, zone], ", "))
+    }
+
+    fn addend(&self, column: &Column, _kind: &Affinity, name: Sql) -> Sql {
+        match column.datatype {
+            Datatype::Number => name.within("CAST(", " AS REAL)"),
+            _ => name,
+        }
+    }
+
+    fn sum(&self, column: &Column, addend: Sql) -> Sql {
+        match column.datatype {
+            Datatype::Number => addend.within("SUM(", ")"),
+            _ => call(functions::SUM, addend),
+        }
+    }
+
+    fn sum_order(&self, column: &Column, addend: Sql) -> Sql {
+        let sum = self.sum(column, addend);
+        match column.datatype {
+            Datatype::Number => call(functions::ROUNDED, sum),
+            _ => call(functions::DECIMAL, sum),
+        }
+    }
+
+    fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
+        if column.datatype == Datatype::Number {
+            return call(functions::ROUNDED, addend.within("AVG(", ")"));
+        }
+        let count = addend.clone().within("COUNT(", ")");
+        let sum = self.sum(column, addend);
+        let mean = call(functions::MEAN, Sql::joined([sum, count], ", "));
+        call(functions::DECIMAL, mean)
+    }
+}
+
+fn compare_text(
+    kind: Affinity,
+    name: &Sql,
+    left: Sql,
+    comparison: Comparison,
+    text: &str,
+) -> Compared {
+    let right = Sql::bind(Bind::Text(text.to_owned()));
+    // Equal text forms are equal values, but for bytes, which are no text.
+    let indexed = comparison == Comparison::Eq && kind != Affinity::Text && !text.starts_with('\\');
+    let hint = indexed.then(|| Sql::joined([name.clone(), right.clone()], " = "));
+    Compared::With {
+        left,
+        comparison,
+        right,
+        hint,
+    }
+}
+
+/// Numbers are held as integers or as floats, and a float stands for the decimal it is written
+/// as; texts are compared by a key of ours.
+fn compare_decimal(kind: Affinity, left: Sql, comparison: Comparison, text: &str) -> Compared {
+    if !kind.holds_numbers() {
+        let right = call(functions::DECIMAL, Sql::bind(Bind::Text(text.to_owned())));
+        return Compared::with(left, comparison, right);
+    }
+    if let Ok(integer) = text.parse::<i64>() {
+        return Compared::with(left, comparison, Sql::bind(Bind::Integer(integer)));
+    }
+    match nearest_float(text) {
+        Some((float, side)) => beside(left, comparison, Sql::bind(Bind::Real(float)), side),
+        None => beyond_all(comparison, !text.starts_with('-')),
+    }
+}

@@ -1,0 +1,102 @@
+//! The server's values as cells, and bound values as the server's.
+
+use mysql_async::Value;
+use wayleave_model::mapping::Datatype;
+
+use crate::compile::{Bind, Output};
+use crate::values::Cell;
+
+const MICROS_A_DAY: i64 = 86_400_000_000;
+
+/// A value as the driver has it, for one column of the answer.
+pub(super) fn cell(value: Value, output: Option<&Output>) -> Cell {
+    match value {
+        Value::NULL => Cell::Null,
+        Value::Int(integer) => Cell::Integer(integer.into()),
+        Value::UInt(integer) => Cell::Integer(integer.into()),
+        Value::Float(real) => Cell::Real(real.into()),
+        Value::Double(real) => Cell::Real(real),
+        Value::Bytes(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Cell::Text(text),
+            Err(bytes) => Cell::Bytes(bytes.into_bytes()),
+        },
+        Value::Date(year, month, day, hour, minute, second, micros) => {
+            let clock = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
+            let Some(days) = days(year, month, day) else {
+                // The day of no month and no year is no day.
+                return Cell::Bytes(Vec::new());
+            };
+            if is_date(output) {
+                Cell::Date(days)
+            } else {
+                let clock = clock * 1_000_000 + i64::from(micros);
+                Cell::Datetime(i64::from(days) * MICROS_A_DAY + clock)
+            }
+        }
+        Value::Time(negative, days, hours, minutes, seconds, micros) => {
+            let sign = if negative { "-" } else { "" };
+            let hours = days * 24 + u32::from(hours);
+            let mut text = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
+            if micros > 0 {
+                text.push_str(&format!(".{micros:06}"));
+            }
+            Cell::Text(text)
+        }
+    }
+}
+
+fn is_date(output: Option<&Output>) -> bool {
+    match output {
+        Some(Output::Column(column) | Output::Key(column)) => column.datatype == Datatype::Date,
+        Some(Output::FirstDay) => true,
+        _ => false,
+    }
+}
+
+fn days(year: u16, month: u8, day: u8) -> Option<i32> {
+    let date = jiff::civil::Date::new(
+        i16::try_from(year).ok()?,
+        i8::try_from(month).ok()?,
+        i8::try_from(day).ok()?,
+    )
+    .ok()?;
+    let since = date.duration_since(jiff::civil::date(1970, 1, 1));
+    i32::try_from(since.as_hours() / 24).ok()
+}
+
+/// A bound value as the driver takes it. A time no column can hold is the nearest one.
+pub(super) fn bound(bind: &Bind) -> Value {
+    match bind {
+        Bind::Text(text) => Value::Bytes(text.clone().into_bytes()),
+        Bind::Bytes(bytes) => Value::Bytes(bytes.clone()),
+        Bind::Integer(integer) => Value::Int(*integer),
+        Bind::Unsigned(integer) => Value::UInt(*integer),
+        Bind::Real(real) => Value::Double(*real),
+        Bind::Boolean(boolean) => Value::Int(i64::from(*boolean)),
+        Bind::Date(days) => time(i64::from(*days) * MICROS_A_DAY),
+        Bind::Datetime(micros) => time(*micros),
+    }
+}
+
+fn time(micros: i64) -> Value {
+    let instant = jiff::Timestamp::from_microsecond(micros).unwrap_or(if micros < 0 {
+        jiff::Timestamp::MIN
+    } else {
+        jiff::Timestamp::MAX
+    });
+    let civil = jiff::tz::Offset::UTC.to_datetime(instant);
+    let small = |number: i8| u8::try_from(number).unwrap_or(0);
+    let micros = u32::try_from(civil.subsec_nanosecond() / 1_000).unwrap_or(0);
+    match u16::try_from(civil.year()) {
+        Ok(year) => Value::Date(
+            year,
+            small(civil.month()),
+            small(civil.day()),
+            small(civil.hour()),
+            small(civil.minute()),
+            small(civil.second()),
+            micros,
+        ),
+        Err(_) => Value::Date(0, 1, 1, 0, 0, 0, 0),
+    }
+}

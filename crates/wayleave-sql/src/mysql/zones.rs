@@ -1,0 +1,63 @@
+//! When the clocks of a zone changed, in the years that matter.
+
+use jiff::Timestamp;
+use jiff::civil;
+use jiff::tz::{Offset, TimeZone};
+
+use crate::compile::mysql::Offsets;
+
+/// More changes than this no statement carries: some centuries of them.
+pub(super) const MOST: usize = 2_000;
+
+/// The offsets of a zone in these years (in UTC); `None` for an unknown zone or too many changes.
+pub(super) fn offsets(zone: &str, years: &[i16]) -> Option<Offsets> {
+    let zone = TimeZone::get(zone).ok()?;
+    let mut years = years.to_vec();
+    years.sort_unstable();
+    years.dedup();
+    let mut offsets = Offsets::default();
+    let seconds = |instant: Timestamp| i64::from(zone.to_offset(instant).seconds());
+    for (place, year) in years.into_iter().enumerate() {
+        let begin = beginning(year)?;
+        let end = year.checked_add(1).and_then(beginning);
+        // Between two years that matter there may be changes that do not.
+        if place == 0 {
+            offsets.before = seconds(begin);
+        } else {
+            offsets
+                .changes
+                .push((begin.as_microsecond(), seconds(begin)));
+        }
+        let following = zone.following(begin);
+        for change in following.take_while(|it| end.is_none_or(|end| it.timestamp() < end)) {
+            let instant = change.timestamp();
+            offsets.changes.push((
+                instant.as_microsecond(),
+                i64::from(change.offset().seconds()),
+            ));
+        }
+        if offsets.changes.len() > MOST {
+            return None;
+        }
+    }
+    Some(offsets)
+}
+
+fn beginning(year: i16) -> Option<Timestamp> {
+    let date = civil::Date::new(year, 1, 1).ok()?;
+    Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_years_that_matter_bring_their_changes() {
+        let found = offsets("Europe/Berlin", &[2024, 9998]).unwrap();
+        assert_eq!(found.before, 3_600);
+        let hours: Vec<i64> = found.changes.iter().map(|it| it.1 / 3_600).collect();
+        assert_eq!(hours, [2, 1, 1, 2, 1]);
+        assert_eq!(offsets("Nowhere/Atall", &[2024]), None);
+    }
+}

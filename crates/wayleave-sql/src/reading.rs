@@ -1,0 +1,189 @@
+//! One read from its beginning to its end: who may stop it, and what it answers.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use wayleave_plan::plan::{Read, Target};
+use wayleave_plan::value::Value;
+use wayleave_store::{Answer, Limits, ReadContext, RowSender, Rows, StoreError, Unwanted};
+
+use crate::compile::Shape;
+
+/// How a store is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// How long a session may take to open, and one statement to run, whatever the deadline.
+    pub limits: Limits,
+    /// How many sessions are open at once.
+    pub sessions: u32,
+    /// How long a read waits for one of them.
+    pub wait: Duration,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            sessions: 8,
+            wait: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What ends a read before its answer does.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop {
+    deadline: Instant,
+    limit: Duration,
+    cancel: CancellationToken,
+    closing: CancellationToken,
+}
+
+impl Stop {
+    /// Why a read must end now, if it must.
+    pub(crate) fn now(&self) -> Option<StoreError> {
+        if self.cancel.is_cancelled() || self.closing.is_cancelled() {
+            Some(StoreError::Cancelled)
+        } else if Instant::now() >= self.deadline {
+            Some(self.timeout())
+        } else {
+            None
+        }
+    }
+
+    /// Waits until a read must end, and says why.
+    pub(crate) async fn wait(&self, unwanted: &Unwanted) -> StoreError {
+        tokio::select! {
+            () = self.cancel.cancelled() => StoreError::Cancelled,
+            () = self.closing.cancelled() => StoreError::Cancelled,
+            () = unwanted.wait() => StoreError::Cancelled,
+            () = tokio::time::sleep_until(self.deadline.into()) => self.timeout(),
+        }
+    }
+
+    fn timeout(&self) -> StoreError {
+        StoreError::Timeout {
+            doing: "reading",
+            limit: self.limit,
+        }
+    }
+}
+
+/// The reads of one store, so that closing it ends them all.
+#[derive(Default)]
+pub(crate) struct Readings {
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl Readings {
+    /// Starts the task that reads, and waits until its answer has begun. Dropping this, or the
+    /// answer, makes the task stop; it is never abandoned, since it may have to tell the
+    /// database to stop too.
+    pub(crate) async fn start<F>(
+        &self,
+        read: &Read,
+        context: &ReadContext,
+        limits: Limits,
+        task: impl FnOnce(RowSender, Stop) -> F,
+    ) -> Result<Answer, StoreError>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let now = Instant::now();
+        let latest = now
+            .checked_add(limits.statement)
+            .unwrap_or(context.deadline);
+        let deadline = context.deadline.min(latest);
+        let stop = Stop {
+            deadline,
+            limit: deadline.saturating_duration_since(now),
+            cancel: context.cancel.clone(),
+            closing: self.closing.clone(),
+        };
+        let (sender, rows) = Rows::channel();
+        self.tasks.spawn(task(sender, stop));
+        let rows = rows.begun().await?;
+        match read {
+            Read::Rows(_) => Ok(Answer::Rows(rows)),
+            Read::Groups(_) => Ok(Answer::Groups(rows)),
+            Read::Count { .. } => count(rows).await,
+        }
+    }
+
+    /// Ends every read and waits for them.
+    pub(crate) async fn close(&self) {
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// The number in the first row; beside it, whether it was counted.
+async fn count(rows: Rows) -> Result<Answer, StoreError> {
+    let rows = rows.collect().await?;
+    let row = rows.first().map(Vec::as_slice).unwrap_or_default();
+    let (count, exact) = match row {
+        [Value::Integer(count)] => (*count, true),
+        [Value::Integer(count), ..] => (*count, false),
+        _ => (0, true),
+    };
+    Ok(Answer::Count {
+        rows: u64::try_from(count).unwrap_or(0),
+        exact,
+    })
+}
+
+/// The shapes of tables that were read before.
+pub(crate) struct Shapes<K> {
+    known: Mutex<HashMap<(Option<String>, String), Arc<Shape<K>>>>,
+}
+
+impl<K> Default for Shapes<K> {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+        }
+    }
+}
+
+impl<K> Shapes<K> {
+    pub(crate) fn get(&self, target: &Target) -> Option<Arc<Shape<K>>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .get(&(target.schema.clone(), target.table.clone()))
+            .cloned()
+    }
+
+    pub(crate) fn put(&self, target: &Target, shape: Shape<K>) -> Arc<Shape<K>> {
+        let shape = Arc::new(shape);
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(
+                (target.schema.clone(), target.table.clone()),
+                Arc::clone(&shape),
+            );
+        shape
+    }
+
+    /// Forgets a table: whatever failed, it may have changed.
+    pub(crate) fn forget(&self, target: &Target) {
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&(target.schema.clone(), target.table.clone()));
+    }
+}
+
+/// A table without columns is none.
+pub(crate) fn no_table(target: &Target) -> StoreError {
+    StoreError::SchemaDrift {
+        table: target.table.clone(),
+        column: None,
+    }
+}

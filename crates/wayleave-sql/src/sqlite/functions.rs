@@ -1,0 +1,155 @@
+//! The functions statements of ours call inside SQLite.
+//!
+//! They are deterministic, cannot be called from a schema, and refuse a value that is not what
+//! the mapping says rather than compare it as something else.
+
+use rusqlite::functions::{Aggregate, Context, FunctionFlags};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Error, Result};
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::calendar::{Calendar, UnknownZone};
+use wayleave_plan::plan::Granularity;
+use wayleave_plan::value::{Value, average, rounded, sum};
+
+use super::decimal_key;
+use super::values::cell;
+use crate::compile::sqlite::functions;
+use crate::values::{Cell, datetime, decimal, text};
+
+/// What a refusal begins with; the datatype follows.
+pub(super) const UNFIT: &str = "wayleave: not of datatype ";
+
+/// Gives a session all of them.
+pub(super) fn register(connection: &Connection) -> Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8
+        | FunctionFlags::SQLITE_DETERMINISTIC
+        | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function(functions::TEXT, 1, flags, |call| {
+        of(call, Datatype::String, text)
+    })?;
+    connection.create_scalar_function(functions::DATETIME, 1, flags, |call| {
+        of(call, Datatype::Datetime, |cell| datetime(&cell))
+    })?;
+    connection.create_scalar_function(functions::DECIMAL, 1, flags, |call| {
+        of(call, Datatype::Decimal, |cell| {
+            decimal(cell).map(|it| decimal_key::encode(&it))
+        })
+    })?;
+    connection.create_scalar_function(functions::PERIOD, 3, flags, period)?;
+    connection.create_scalar_function(functions::DATE_PERIOD, 2, flags, date_period)?;
+    connection.create_scalar_function(functions::MEAN, 2, flags, mean)?;
+    connection.create_scalar_function(functions::ROUNDED, 1, flags, |call| {
+        Ok(call.get::<Option<f64>>(0)?.map(rounded))
+    })?;
+    connection.create_aggregate_function(functions::SUM, 1, flags, Sum)
+}
+
+fn unfit(datatype: Datatype) -> Error {
+    Error::UserFunctionError(format!("{UNFIT}{datatype}").into())
+}
+
+/// A function of one value; NULL of NULL.
+fn of<T>(
+    call: &Context<'_>,
+    datatype: Datatype,
+    read: impl Fn(Cell) -> Option<T>,
+) -> Result<Option<T>> {
+    match cell(call.get_raw(0)) {
+        Cell::Null => Ok(None),
+        cell => read(cell).map(Some).ok_or_else(|| unfit(datatype)),
+    }
+}
+
+fn granularity(word: &str) -> Granularity {
+    match word {
+        "Minute" => Granularity::Minute,
+        "Hour" => Granularity::Hour,
+        "Week" => Granularity::Week,
+        "Month" => Granularity::Month,
+        "Quarter" => Granularity::Quarter,
+        "Year" => Granularity::Year,
+        _ => Granularity::Day,
+    }
+}
+
+fn word<'a>(call: &'a Context<'_>, place: usize) -> &'a str {
+    match call.get_raw(place) {
+        ValueRef::Text(text) => std::str::from_utf8(text).unwrap_or_default(),
+        _ => "",
+    }
+}
+
+fn period(call: &Context<'_>) -> Result<Option<i64>> {
+    let Some(micros) = call.get::<Option<i64>>(0)? else {
+        return Ok(None);
+    };
+    // It is a constant of the statement, so it is looked up once.
+    let calendar = call.get_or_create_aux(2, |zone| -> std::result::Result<_, UnknownZone> {
+        Calendar::new(zone.as_str().unwrap_or_default())
+    })?;
+    let granularity = granularity(word(call, 1));
+    Ok(number(
+        &calendar.period(&Value::Datetime(micros), granularity),
+    ))
+}
+
+fn date_period(call: &Context<'_>) -> Result<Option<i64>> {
+    let read = |cell| crate::values::scalar(Datatype::Date, cell);
+    let Some(date) = of(call, Datatype::Date, read)? else {
+        return Ok(None);
+    };
+    // A date is the same in every zone.
+    let calendar = Calendar::new("UTC").map_err(|error| Error::UserFunctionError(error.into()))?;
+    Ok(number(&calendar.period(&date, granularity(word(call, 1)))))
+}
+
+fn number(value: &Value) -> Option<i64> {
+    match value {
+        Value::Date(days) => Some(i64::from(*days)),
+        Value::Datetime(micros) => Some(*micros),
+        _ => None,
+    }
+}
+
+fn mean(call: &Context<'_>) -> Result<Option<String>> {
+    let Some(sum) = call.get::<Option<String>>(0)? else {
+        return Ok(None);
+    };
+    let count = call.get::<i64>(1)?;
+    let count = u64::try_from(count).unwrap_or(0);
+    Ok(average(&Value::Decimal(sum), count).to_text())
+}
+
+/// The exact sum: in a machine integer while it fits, in a decimal once it does not.
+struct Sum;
+
+impl Aggregate<Option<Value>, Option<String>> for Sum {
+    fn init(&self, _: &mut Context<'_>) -> Result<Option<Value>> {
+        Ok(None)
+    }
+
+    fn step(&self, call: &mut Context<'_>, total: &mut Option<Value>) -> Result<()> {
+        let addend = match cell(call.get_raw(0)) {
+            Cell::Null => return Ok(()),
+            Cell::Integer(integer) => Value::Integer(integer),
+            other => Value::Decimal(decimal(other).ok_or_else(|| unfit(Datatype::Decimal))?),
+        };
+        *total = Some(match total.take() {
+            None => addend,
+            Some(total) => sum([&total, &addend]),
+        });
+        Ok(())
+    }
+
+    fn finalize(
+        &self,
+        _: &mut Context<'_>,
+        total: Option<Option<Value>>,
+    ) -> Result<Option<String>> {
+        Ok(match total.flatten() {
+            Some(Value::Integer(total)) => Some(total.to_string()),
+            Some(Value::Decimal(total)) => Some(total),
+            _ => None,
+        })
+    }
+}

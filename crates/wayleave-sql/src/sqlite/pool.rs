@@ -1,0 +1,97 @@
+//! Sessions for reading: hardened further than for introspection, and kept.
+
+use std::os::unix::fs::MetadataExt;
+use std::sync::Weak;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use wayleave_store::{Limits, StoreError};
+
+use super::connect::Session;
+use super::error::store_error;
+use super::functions;
+use crate::compile::sqlite::functions::ALL;
+use crate::dsn::File;
+
+/// How many prepared statements a session keeps.
+const STATEMENTS: usize = 64;
+/// How long a session waits for a writer to let go; the deadline is not looked at meanwhile.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
+
+/// The functions of SQLite's own that statements of ours call.
+const BUILT_IN: [&str; 7] = ["avg", "count", "instr", "max", "min", "row_number", "sum"];
+/// What no view may call either.
+const NEVER: [&str; 3] = [
+    "load_extension",
+    "fts3_tokenizer",
+    "sqlite_compileoption_get",
+];
+
+/// A session and the file it was opened on.
+pub(super) struct Kept {
+    pub(super) connection: Connection,
+    identity: Option<Identity>,
+}
+
+/// Which file a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity(u64, u64);
+
+impl Identity {
+    pub(super) fn of(file: &File) -> Option<Self> {
+        let metadata = std::fs::metadata(&file.path).ok()?;
+        Some(Self(metadata.dev(), metadata.ino()))
+    }
+}
+
+impl Kept {
+    /// Opens a session that can do nothing but select.
+    pub(super) fn open(file: &File, limits: Limits) -> Result<Self, StoreError> {
+        let identity = Identity::of(file);
+        let mut connection = Session::open(file, limits, Weak::new())?.into_connection();
+        prepare(&mut connection)
+            .map_err(|error| store_error("opening a session", limits.statement, &error))?;
+        Ok(Self {
+            connection,
+            identity,
+        })
+    }
+
+    /// Whether its file is still the one the path names.
+    pub(super) fn is_of(&self, identity: Option<Identity>) -> bool {
+        self.identity == identity
+    }
+}
+
+fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(LOCK_WAIT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // A name in double quotes that is no column is an error, not a text.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    functions::register(connection)?;
+    connection.authorizer(Some(allow))
+}
+
+/// Allows selecting, reading, and the functions we know; in a view, whatever is harmless.
+fn allow(asked: AuthContext<'_>) -> Authorization {
+    let allowed = match asked.action {
+        AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
+        AuthAction::Pragma { pragma_name, .. } => pragma_name == "table_xinfo",
+        AuthAction::Function { function_name } => {
+            let is = |name: &&str| name.eq_ignore_ascii_case(function_name);
+            match asked.accessor {
+                Some(_) => !NEVER.iter().any(|name| is(name)),
+                None => BUILT_IN.iter().chain(&ALL).any(|name| is(name)),
+            }
+        }
+        _ => false,
+    };
+    if allowed {
+        Authorization::Allow
+    } else {
+        Authorization::Deny
+    }
+}

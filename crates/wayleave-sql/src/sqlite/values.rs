@@ -1,0 +1,40 @@
+//! SQLite's values as cells, and bound values as SQLite's.
+
+use rusqlite::ToSql;
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+
+use crate::compile::Bind;
+use crate::values::Cell;
+
+/// A value as SQLite holds it. A text that is no UTF-8 is bytes.
+pub(super) fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(integer) => Cell::Integer(i128::from(integer)),
+        ValueRef::Real(real) => Cell::Real(real),
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Cell::Text(text.to_owned()),
+            Err(_) => Cell::Bytes(text.to_vec()),
+        },
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+    }
+}
+
+impl ToSql for Bind {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            Self::Bytes(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            Self::Integer(integer) | Self::Datetime(integer) => {
+                ToSqlOutput::Owned(Value::Integer(*integer))
+            }
+            Self::Unsigned(integer) => {
+                let integer = i64::try_from(*integer).unwrap_or(i64::MAX);
+                ToSqlOutput::Owned(Value::Integer(integer))
+            }
+            Self::Real(real) => ToSqlOutput::Owned(Value::Real(*real)),
+            Self::Boolean(boolean) => ToSqlOutput::Owned(Value::Integer(i64::from(*boolean))),
+            Self::Date(days) => ToSqlOutput::Owned(Value::Integer(i64::from(*days))),
+        })
+    }
+}

@@ -1,0 +1,363 @@
+//! What a driver gave, as the value the mapping says it is.
+//!
+//! Drivers hand over [`Cell`]s; what a cell means is decided here, once for every store.
+
+use wayleave_model::mapping::{Datatype, ExactNumber};
+use wayleave_plan::plan::Column;
+use wayleave_plan::value::{
+    Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
+};
+use wayleave_store::{Row, StoreError};
+
+use crate::compile::Output;
+
+/// A value as a driver has it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Null,
+    Text(String),
+    Bytes(Vec<u8>),
+    Integer(i128),
+    Real(f64),
+    Boolean(bool),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Microseconds since 1970-01-01T00:00:00Z.
+    Datetime(i64),
+    /// The text forms of a list's items.
+    Texts(Vec<Option<String>>),
+}
+
+const MICROS_A_SECOND: i64 = 1_000_000;
+/// Floats below this are exact when they are whole.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// One row of an answer; a cell that fits its output in no way is named.
+pub(crate) fn row(
+    outputs: &[Output],
+    mut cells: impl Iterator<Item = Cell>,
+) -> Result<Row, StoreError> {
+    let mut row = Vec::with_capacity(outputs.len());
+    let mut next = || cells.next().unwrap_or(Cell::Null);
+    for output in outputs {
+        let cell = next();
+        row.push(match output {
+            Output::Column(column) => {
+                column_value(column, cell).ok_or_else(|| unfit(column, column.datatype))?
+            }
+            Output::Key(column) => {
+                key_value(column, cell).ok_or_else(|| unfit(column, column.datatype))?
+            }
+            Output::FirstDay => first_day(&cell)?,
+            Output::FirstInstant => first_instant(&cell)?,
+            Output::Count => integer(&cell).map_or(Value::Null, Value::Integer),
+            Output::Sum(column) => match sum(column, cell) {
+                Some(Value::Number(number)) => Value::Number(rounded(number)),
+                Some(sum) => sum,
+                None => return Err(unfit(column, column.datatype)),
+            },
+            Output::Mean(column) => {
+                let sum = sum(column, cell).ok_or_else(|| unfit(column, column.datatype))?;
+                let count = integer(&next()).and_then(|it| u64::try_from(it).ok());
+                average(&sum, count.unwrap_or(0))
+            }
+        });
+    }
+    Ok(row)
+}
+
+/// A value of a column is not what the mapping says.
+pub(crate) fn unfit(column: &Column, datatype: Datatype) -> StoreError {
+    StoreError::Unfit {
+        column: column.name.clone(),
+        datatype,
+    }
+}
+
+fn first_day(cell: &Cell) -> Result<Value, StoreError> {
+    match cell {
+        Cell::Null => Some(Value::Null),
+        Cell::Date(days) => Some(Value::Date(*days)),
+        Cell::Integer(days) => i32::try_from(*days).ok().map(Value::Date),
+        _ => None,
+    }
+    .ok_or_else(|| period_unfit(Datatype::Date))
+}
+
+fn first_instant(cell: &Cell) -> Result<Value, StoreError> {
+    match cell {
+        Cell::Null => Some(Value::Null),
+        Cell::Datetime(micros) => Some(Value::Datetime(*micros)),
+        Cell::Integer(micros) => i64::try_from(*micros).ok().map(Value::Datetime),
+        _ => None,
+    }
+    .ok_or_else(|| period_unfit(Datatype::Datetime))
+}
+
+fn period_unfit(datatype: Datatype) -> StoreError {
+    StoreError::Unfit {
+        column: "of the period".to_owned(),
+        datatype,
+    }
+}
+
+fn column_value(column: &Column, cell: Cell) -> Option<Value> {
+    match (column.many, cell) {
+        (_, Cell::Null) => Some(Value::Null),
+        (true, cell) => list(column.datatype, cell),
+        (false, cell) => scalar(column.datatype, cell),
+    }
+}
+
+/// A key is what the compiler made of a column: datetimes may be microseconds, decimals bytes.
+fn key_value(column: &Column, cell: Cell) -> Option<Value> {
+    match (column.datatype, cell) {
+        (_, Cell::Null) => Some(Value::Null),
+        (Datatype::Datetime, Cell::Integer(micros)) => {
+            i64::try_from(micros).ok().map(Value::Datetime)
+        }
+        (Datatype::Decimal, Cell::Bytes(key)) => {
+            crate::sqlite::decimal_of_key(&key).map(Value::Decimal)
+        }
+        (datatype, cell) => scalar(datatype, cell),
+    }
+}
+
+fn sum(column: &Column, cell: Cell) -> Option<Value> {
+    match (column.datatype, cell) {
+        (_, Cell::Null) => Some(Value::Null),
+        // A sum of integers may be wider than any integer a store has.
+        (Datatype::Integer, Cell::Text(text)) => match text.parse() {
+            Ok(integer) => Some(Value::Integer(integer)),
+            Err(_) => decimal_from_text(&text).map(Value::Decimal),
+        },
+        (datatype, cell) => scalar(datatype, cell),
+    }
+}
+
+/// One value of a datatype; `None` where the cell holds none.
+pub(crate) fn scalar(datatype: Datatype, cell: Cell) -> Option<Value> {
+    match datatype {
+        Datatype::String | Datatype::Iri => text(cell).map(Value::Text),
+        Datatype::Integer => integer(&cell).map(Value::Integer),
+        Datatype::Decimal => decimal(cell).map(Value::Decimal),
+        Datatype::Number => number(&cell).map(Value::Number),
+        Datatype::Boolean => boolean(&cell).map(Value::Boolean),
+        Datatype::Date => match cell {
+            Cell::Date(days) => Some(Value::Date(days)),
+            Cell::Text(text) => date_from_text(&text).map(Value::Date),
+            _ => None,
+        },
+        Datatype::Datetime => datetime(&cell).map(Value::Datetime),
+        Datatype::Json => match cell {
+            Cell::Text(text) => serde_json::from_str(&text).ok().map(Value::Json),
+            _ => None,
+        },
+    }
+}
+
+/// A value as text: numbers as they are written, bytes as `\x` and hexadecimal digits.
+pub(crate) fn text(cell: Cell) -> Option<String> {
+    match cell {
+        Cell::Text(text) => Some(text),
+        Cell::Integer(integer) => Some(integer.to_string()),
+        Cell::Real(real) => Some(real.to_string()),
+        Cell::Bytes(bytes) => {
+            let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+            Some(std::iter::once("\\x".to_owned()).chain(digits).collect())
+        }
+        _ => None,
+    }
+}
+
+fn integer(cell: &Cell) -> Option<i128> {
+    match cell {
+        Cell::Integer(integer) => Some(*integer),
+        Cell::Text(text) => text.parse().ok(),
+        Cell::Boolean(boolean) => Some(i128::from(*boolean)),
+        #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
+        Cell::Real(real) if real.fract() == 0.0 && real.abs() <= EXACT => Some(*real as i128),
+        _ => None,
+    }
+}
+
+/// A decimal in canonical form. A float stands for the decimal it is written as.
+pub(crate) fn decimal(cell: Cell) -> Option<String> {
+    match cell {
+        Cell::Text(text) => decimal_from_text(text.strip_prefix('+').unwrap_or(&text)),
+        Cell::Integer(integer) => Some(integer.to_string()),
+        Cell::Real(real) => ExactNumber::from_f64(real).map(|it| it.to_string()),
+        _ => None,
+    }
+}
+
+fn number(cell: &Cell) -> Option<f64> {
+    let number = match cell {
+        Cell::Real(real) => *real,
+        #[expect(clippy::cast_precision_loss, reason = "a number is the nearest float")]
+        Cell::Integer(integer) => *integer as f64,
+        Cell::Text(text) => text.parse().ok()?,
+        _ => return None,
+    };
+    // Not every store keeps the sign of zero.
+    number
+        .is_finite()
+        .then_some(if number == 0.0 { 0.0 } else { number })
+}
+
+fn boolean(cell: &Cell) -> Option<bool> {
+    match cell {
+        Cell::Boolean(boolean) => Some(*boolean),
+        Cell::Integer(integer) => Some(*integer != 0),
+        Cell::Real(real) => Some(*real != 0.0),
+        Cell::Text(text) => match text.as_str() {
+            "true" | "t" | "TRUE" | "True" | "T" => Some(true),
+            "false" | "f" | "FALSE" | "False" | "F" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Microseconds since 1970: of a text as stores and programs write times, without a zone in UTC;
+/// of a number, as seconds since 1970.
+pub(crate) fn datetime(cell: &Cell) -> Option<i64> {
+    match cell {
+        Cell::Datetime(micros) => Some(*micros),
+        Cell::Integer(seconds) => i64::try_from(*seconds).ok()?.checked_mul(MICROS_A_SECOND),
+        Cell::Real(seconds) => {
+            let micros = (seconds * 1e6).round();
+            #[expect(clippy::cast_possible_truncation, reason = "it is within reach")]
+            (micros.abs() < 9e18).then_some(micros as i64)
+        }
+        Cell::Text(text) => datetime_from_text(&as_rfc3339(text)?),
+        _ => None,
+    }
+}
+
+/// `2024-05-06 07:08`, `2024-05-06T07:08:09.123456789`, `2024-05-06 07:08:09+02` and the like,
+/// with what they leave out; digits below a microsecond are cut.
+fn as_rfc3339(text: &str) -> Option<String> {
+    let text = text.trim_end();
+    if text.len() <= 10 {
+        return Some(text.to_owned());
+    }
+    let (day, rest) = text.split_at_checked(10)?;
+    let clock = rest.strip_prefix(['T', 't', ' '])?;
+    let end = clock.find(|c: char| !(c.is_ascii_digit() || c == ':' || c == '.'));
+    let (clock, zone) = clock.split_at(end.unwrap_or(clock.len()));
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let clock = if clock.len() == 5 {
+        format!("{clock}:00")
+    } else {
+        clock.to_owned()
+    };
+    let fraction = fraction.get(..6).unwrap_or(fraction);
+    let zone = zone.trim_start();
+    let zone = match (zone.len(), zone.split_at_checked(3)) {
+        (0, _) | (_, None) if matches!(zone, "" | "Z" | "z") => "Z".to_owned(),
+        (3, _) => format!("{zone}:00"),
+        (5, Some((hours, minutes))) => format!("{hours}:{minutes}"),
+        _ if zone == "UTC" => "Z".to_owned(),
+        _ => zone.to_owned(),
+    };
+    Some(format!("{day}T{clock}.{fraction}{zone}"))
+}
+
+fn list(datatype: Datatype, cell: Cell) -> Option<Value> {
+    let item = |text: Option<String>| match text {
+        None => Some(Value::Null),
+        Some(text) => scalar(datatype, Cell::Text(text)),
+    };
+    match cell {
+        Cell::Texts(items) => items.into_iter().map(item).collect::<Option<_>>(),
+        // The raw text of each item, so that no digit of a number is lost.
+        Cell::Text(text) => serde_json::from_str::<Vec<&serde_json::value::RawValue>>(&text)
+            .ok()?
+            .into_iter()
+            .map(|raw| json_item(datatype, raw.get()))
+            .collect(),
+        _ => None,
+    }
+    .map(Value::List)
+}
+
+fn json_item(datatype: Datatype, raw: &str) -> Option<Value> {
+    if raw == "null" {
+        return Some(Value::Null);
+    }
+    if datatype == Datatype::Json {
+        return serde_json::from_str(raw).ok().map(Value::Json);
+    }
+    let text = if raw.starts_with('"') {
+        serde_json::from_str(raw).ok()?
+    } else {
+        raw.to_owned()
+    };
+    scalar(datatype, Cell::Text(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_however_programs_write_them() {
+        let expected = datetime_from_text("2024-05-06T07:08:09Z");
+        for text in [
+            "2024-05-06 07:08:09",
+            "2024-05-06T07:08:09",
+            "2024-05-06T07:08:09Z",
+            "2024-05-06 07:08:09+00",
+            "2024-05-06 09:08:09+02:00",
+            "2024-05-06 09:08:09 +0200",
+            "2024-05-06 07:08:09.000000000",
+            "2024-05-06 07:08:09 UTC",
+        ] {
+            assert_eq!(datetime(&Cell::Text(text.into())), expected, "{text}");
+        }
+        let minutes = datetime_from_text("2024-05-06T07:08:00Z");
+        assert_eq!(datetime(&Cell::Text("2024-05-06 07:08".into())), minutes);
+        let day = datetime_from_text("2024-05-06T00:00:00Z");
+        assert_eq!(datetime(&Cell::Text("2024-05-06".into())), day);
+        let cut = datetime_from_text("2024-05-06T07:08:09.123456Z");
+        let nanos = Cell::Text("2024-05-06T07:08:09.123456789Z".into());
+        assert_eq!(datetime(&nanos), cut);
+        assert_eq!(datetime(&Cell::Integer(1_714_979_289)), expected);
+        assert_eq!(datetime(&Cell::Real(1_714_979_289.0)), expected);
+        for text in ["", "yesterday", "06/05/2024", "2024-13-01 00:00:00"] {
+            assert_eq!(datetime(&Cell::Text(text.into())), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_keep_every_digit() {
+        let column = Column {
+            name: "c".into(),
+            datatype: Datatype::Decimal,
+            many: true,
+        };
+        let cell = Cell::Text("[1.10, \"2.000000000000000000001\", null]".into());
+        let expected = Value::List(vec![
+            Value::Decimal("1.1".into()),
+            Value::Decimal("2.000000000000000000001".into()),
+            Value::Null,
+        ]);
+        assert_eq!(column_value(&column, cell), Some(expected));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let column = Column {
+            name: "age".into(),
+            datatype: Datatype::Integer,
+            many: false,
+        };
+        let outputs = [Output::Column(column)];
+        let error = row(&outputs, [Cell::Text("old".into())].into_iter()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a value of column `age` is not of datatype `integer`"
+        );
+    }
+}

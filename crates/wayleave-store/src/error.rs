@@ -119,9 +119,9 @@ impl StoreError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::BadDsn { .. } => {
-                "a DSN is `postgres://user:password@host:5432/database`, \
-                 `mysql://user:password@host:3306/database`, `sqlite:///absolute/path.db` or a \
-                 path; percent-encode special characters in a password"
+                "a DSN is a scheme (`postgres`, `mysql`), `://`, user and password with a colon \
+                 between them, `@`, host, port and database, or the path of a SQLite file; \
+                 percent-encode special characters"
             }
             Self::Unreachable { .. } => {
                 "check that the server runs and that host and port are right"

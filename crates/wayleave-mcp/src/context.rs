@@ -4,8 +4,11 @@
 use std::{sync::Arc, time::Duration};
 
 use rmcp::{
-    model::{ClientResult, ProgressNotificationParam, ProtocolVersion, ServerRequest},
-    service::{RequestContext, RoleServer, ServiceError},
+    model::{
+        ClientCapabilities, ClientResult, Implementation, ProgressNotificationParam,
+        ProtocolVersion, RequestMetaObject, ServerRequest,
+    },
+    service::{Peer, RequestContext, RoleServer, ServiceError},
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -29,8 +32,26 @@ pub enum Era {
 #[derive(Debug, Clone)]
 pub struct Context {
     caller: Arc<Caller>,
-    request: Arc<RequestContext<RoleServer>>,
+    origin: Arc<Origin>,
     log_level: Option<LogLevel>,
+}
+
+/// How a request came to its handler.
+#[derive(Debug)]
+enum Origin {
+    /// Through the SDK's own loop.
+    Sdk(RequestContext<RoleServer>),
+    /// Straight from an HTTP request that asked for nothing but its answer.
+    Direct(Direct),
+}
+
+/// A stateless request handled where it was received.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    pub(crate) meta: RequestMetaObject,
+    pub(crate) parts: http::request::Parts,
+    /// Cancelled when the request is dropped.
+    pub(crate) cancelled: CancellationToken,
 }
 
 impl Context {
@@ -46,9 +67,36 @@ impl Context {
         };
         Self {
             caller,
-            request: Arc::new(request),
+            origin: Arc::new(Origin::Sdk(request)),
             log_level,
         }
+    }
+
+    pub(crate) fn direct(caller: Arc<Caller>, direct: Direct) -> Self {
+        Self {
+            caller,
+            origin: Arc::new(Origin::Direct(direct)),
+            log_level: None,
+        }
+    }
+
+    fn sdk(&self) -> Option<&RequestContext<RoleServer>> {
+        match &*self.origin {
+            Origin::Sdk(request) => Some(request),
+            Origin::Direct(_) => None,
+        }
+    }
+
+    fn request_meta(&self) -> &RequestMetaObject {
+        match &*self.origin {
+            Origin::Sdk(request) => &request.meta,
+            Origin::Direct(direct) => &direct.meta,
+        }
+    }
+
+    /// Where notifications go; a direct request asked for none.
+    fn peer(&self) -> Option<&Peer<RoleServer>> {
+        self.sdk().map(|request| &request.peer)
     }
 
     /// Who asks.
@@ -58,17 +106,20 @@ impl Context {
 
     /// The protocol era of this request.
     pub fn era(&self) -> Era {
-        era_of(&self.request)
+        self.sdk().map_or(Era::Stateless, era_of)
     }
 
     /// Cancelled when the client gives the request up.
     pub fn cancelled(&self) -> CancellationToken {
-        self.request.ct.clone()
+        match &*self.origin {
+            Origin::Sdk(request) => request.ct.clone(),
+            Origin::Direct(direct) => direct.cancelled.clone(),
+        }
     }
 
     /// The request's `_meta`.
     pub fn meta(&self) -> Map<String, Value> {
-        match serde_json::to_value(&self.request.meta) {
+        match serde_json::to_value(self.request_meta()) {
             Ok(Value::Object(map)) => map,
             _ => Map::new(),
         }
@@ -76,8 +127,11 @@ impl Context {
 
     /// What the client declared it can do, as JSON; an empty object when it said nothing.
     pub fn client_capabilities(&self) -> Value {
-        self.request
-            .client_capabilities()
+        let declared: Option<ClientCapabilities> = match self.sdk() {
+            Some(request) => request.client_capabilities(),
+            None => self.request_meta().client_capabilities(),
+        };
+        declared
             .and_then(|capabilities| serde_json::to_value(capabilities).ok())
             .unwrap_or_else(|| json!({}))
     }
@@ -94,25 +148,26 @@ impl Context {
 
     /// The client's own name and version, as it tells them.
     pub fn client_name(&self) -> Option<(String, String)> {
-        self.request
-            .client_info()
-            .map(|info| (info.name.clone(), info.version.clone()))
+        let told: Option<Implementation> = match self.sdk() {
+            Some(request) => request.client_info(),
+            None => self.request_meta().client_info(),
+        };
+        told.map(|info| (info.name, info.version))
     }
 
     /// A header of the HTTP request this came in; `None` on stdio.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.request
-            .extensions
-            .get::<http::request::Parts>()?
-            .headers
-            .get(name)?
-            .to_str()
-            .ok()
+        let parts = match &*self.origin {
+            Origin::Sdk(request) => request.extensions.get::<http::request::Parts>()?,
+            Origin::Direct(direct) => &direct.parts,
+        };
+        parts.headers.get(name)?.to_str().ok()
     }
 
     /// Reports progress, when the client asked for it. Never fails the request.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(token) = self.request.meta.get_progress_token() else {
+        let (Some(peer), Some(token)) = (self.peer(), self.request_meta().get_progress_token())
+        else {
             return;
         };
         let mut params = ProgressNotificationParam::new(token, progress);
@@ -122,17 +177,18 @@ impl Context {
         if let Some(message) = message {
             params = params.with_message(message.to_owned());
         }
-        if let Err(error) = self.request.peer.notify_progress(params).await {
+        if let Err(error) = peer.notify_progress(params).await {
             tracing::debug!(%error, "progress not delivered");
         }
     }
 
     /// Sends a log message to the client, when it asked for this level. Never fails the request.
     pub async fn log(&self, level: LogLevel, logger: &str, data: Value) {
-        if self.log_level.is_none_or(|wanted| level < wanted) {
-            return;
+        if let Some(peer) = self.peer()
+            && self.log_level.is_some_and(|wanted| level >= wanted)
+        {
+            logging::send(peer, level, logger, data).await;
         }
-        logging::send(&self.request.peer, level, logger, data).await;
     }
 
     /// Ends the stream this request's answer was to come on, and waits for the client to come
@@ -142,9 +198,9 @@ impl Context {
     /// Only sessions over HTTP have such a stream, and only clients of 2025-11-25 are sure to
     /// come back; for any other this returns at once.
     pub async fn hang_up(&self, retry: Duration) {
-        let polls = self.request.protocol_version() == Some(ProtocolVersion::V_2025_11_25);
-        if let Some(line) = self.request.extensions.get::<Line>()
-            && polls
+        if let Some(request) = self.sdk()
+            && request.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
+            && let Some(line) = request.extensions.get::<Line>()
         {
             line.hang_up(retry).await;
         }
@@ -153,32 +209,30 @@ impl Context {
     /// Sends the client a request and waits for its answer. Only sessions can: a stateless
     /// request returns [`InputRequired`](crate::InputRequired) instead.
     pub async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
-        if self.era() == Era::Stateless {
+        let (Era::Session, Some(peer)) = (self.era(), self.peer()) else {
             return Err(RpcError::new(
                 RpcError::INVALID_REQUEST,
                 "a stateless request cannot ask the client; return the input it requires",
             ));
-        }
+        };
         let request: ServerRequest =
             serde_json::from_value(json!({ "method": method, "params": params })).map_err(
                 |error| RpcError::internal(&format!("request to the client is malformed: {error}")),
             )?;
-        let answer =
-            self.request
-                .peer
-                .send_request(request)
-                .await
-                .map_err(|error| match error {
-                    ServiceError::McpError(error) => RpcError {
-                        code: error.code.0,
-                        message: error.message,
-                        data: error.data,
-                    },
-                    other => RpcError::new(
-                        RpcError::INTERNAL,
-                        format!("the client did not answer: {other}"),
-                    ),
-                })?;
+        let answer = peer
+            .send_request(request)
+            .await
+            .map_err(|error| match error {
+                ServiceError::McpError(error) => RpcError {
+                    code: error.code.0,
+                    message: error.message,
+                    data: error.data,
+                },
+                other => RpcError::new(
+                    RpcError::INTERNAL,
+                    format!("the client did not answer: {other}"),
+                ),
+            })?;
         client_result(&answer)
     }
 }

@@ -5,13 +5,13 @@ use std::{cell::Cell, collections::BTreeMap, panic::AssertUnwindSafe, time::Dura
 use futures::FutureExt as _;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
-    GetPromptRequestParams, GetPromptResponse, ReadResourceRequestParams, ReadResourceResponse,
-    Reference,
+    GetPromptRequestParams, GetPromptResponse, MetaObject, ReadResourceRequestParams,
+    ReadResourceResponse, Reference,
 };
 use serde_json::Value;
 
 use crate::{
-    Answers, Call, Completing, CompletionRef, Context, PromptCall, Read, ReadReply, RpcError,
+    Answers, Call, Completing, CompletionRef, Context, Era, PromptCall, Read, ReadReply, RpcError,
     convert, registry::COMMITTED, resolve, schema, server::Shared,
 };
 
@@ -19,6 +19,14 @@ use crate::{
 const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Shared {
+    /// Says who answered, in the era that asks for it.
+    pub(crate) fn sign(&self, era: Era, meta: &mut Option<MetaObject>) {
+        if era == Era::Stateless {
+            let meta = meta.get_or_insert_default();
+            meta.0.extend(self.signature.0.clone());
+        }
+    }
+
     /// Runs a handler: a panic is an answer, a client that left is not waited for, and a change
     /// it made is told to listeners before its reply.
     async fn run<T>(

@@ -90,13 +90,6 @@ impl Door {
         (era == Era::Stateless).then(|| self.shared.signature.clone())
     }
 
-    fn sign(&self, era: Era, meta: &mut Option<MetaObject>) {
-        if era == Era::Stateless {
-            let meta = meta.get_or_insert_default();
-            meta.0.extend(self.shared.signature.0.clone());
-        }
-    }
-
     fn inbox(&self) -> Result<&Arc<Inbox>, RpcError> {
         let session = self.session.get();
         session
@@ -242,7 +235,7 @@ impl ServerHandler for Door {
         let era = era_of(&context);
         let mut response = self.shared.call(request, self.context(context)).await?;
         if let CallToolResponse::Complete(result) = &mut response {
-            self.sign(era, &mut result.meta);
+            self.shared.sign(era, &mut result.meta);
         }
         Ok(response)
     }
@@ -255,7 +248,7 @@ impl ServerHandler for Door {
         let era = era_of(&context);
         let mut response = self.shared.read(request, self.context(context)).await?;
         if let ReadResourceResponse::Complete(result) = &mut response {
-            self.sign(era, &mut result.meta);
+            self.shared.sign(era, &mut result.meta);
         }
         Ok(response)
     }
@@ -268,7 +261,7 @@ impl ServerHandler for Door {
         let era = era_of(&context);
         let mut response = self.shared.prompt(request, self.context(context)).await?;
         if let GetPromptResponse::Complete(result) = &mut response {
-            self.sign(era, &mut result.meta);
+            self.shared.sign(era, &mut result.meta);
         }
         Ok(response)
     }
@@ -280,7 +273,7 @@ impl ServerHandler for Door {
     ) -> Result<CompleteResult, ErrorData> {
         let era = era_of(&context);
         let mut result = self.shared.complete(request, self.context(context)).await?;
-        self.sign(era, &mut result.meta);
+        self.shared.sign(era, &mut result.meta);
         Ok(result)
     }
 

@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 
 use http::Method;
 use http_body_util::{BodyExt, Full};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use support::{
     LOST,
     http::{Events, Listening},
@@ -26,7 +26,7 @@ use support::{
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 use wayleave_mcp::{
-    Caller, Tool, ToolResult,
+    Caller, InputRequired, RpcError, Tool, ToolReply, ToolResult,
     http::{Authenticate, Options, Rejection},
 };
 
@@ -276,4 +276,49 @@ async fn http_2_is_served_on_the_same_port() {
         .unwrap();
     let reply: Value = serde_json::from_slice(&body.to_bytes()).unwrap();
     assert_eq!(reply["result"]["tools"][0]["name"], "ok");
+}
+
+#[tokio::test]
+async fn a_call_answered_directly_says_what_the_full_path_says() {
+    let (registry, server) = server();
+    let strict = Tool::new(
+        "strict",
+        json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }),
+        |call| async move {
+            match call.arguments["n"].as_i64() {
+                Some(0) => Ok(InputRequired::new()
+                    .ask("k", "roots/list", json!({}))
+                    .into()),
+                Some(1) => Err(RpcError::missing_capability("roots")),
+                Some(n) => Ok(ToolReply::from(
+                    ToolResult::text(format!("{n} \u{1F980}"))
+                        .with_structured(json!({ "era": format!("{:?}", call.context.era()) }))
+                        .with_meta(Map::from_iter([("example.org/n".to_owned(), json!(n))])),
+                )),
+                None => unreachable!("the schema says so"),
+            }
+        },
+    );
+    registry.add_tool(strict.unwrap());
+    let client = Listening::start(&server, Options::default()).await.client();
+    for params in [
+        json!({ "name": "strict", "arguments": { "n": 7 } }),
+        json!({ "name": "strict", "arguments": { "n": 0 } }),
+        json!({ "name": "strict", "arguments": { "n": 1 } }),
+        json!({ "name": "strict", "arguments": { "n": "x" } }),
+        json!({ "name": "strict" }),
+        json!({ "name": "nobody", "arguments": {} }),
+    ] {
+        let direct = client.ask("tools/call", params.clone()).await;
+        // Asking for progress takes the request through the SDK.
+        let request = client.stateless("tools/call", params.clone());
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        let mut message: Value = serde_json::from_slice(&body).unwrap();
+        message["params"]["_meta"]["progressToken"] = json!(1);
+        let body = Full::new(message.to_string().into());
+        let full = client.send(http::Request::from_parts(parts, body)).await;
+        assert_eq!(direct.status, full.status, "{params}");
+        assert_eq!(direct.json(), full.json(), "{params}");
+    }
 }

@@ -23,6 +23,7 @@ use tokio_util::{
 use super::{
     Options,
     body::Served,
+    direct,
     exchange::Exchange,
     reply::{self, Body, Refused},
     sessions::{Busy, Sessions},
@@ -41,12 +42,15 @@ tokio::task_local! {
 }
 
 const SESSION_ID: &str = "mcp-session-id";
-const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-const METHOD: &str = "mcp-method";
+pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+pub(super) const METHOD: &str = "mcp-method";
 /// The revisions a session may speak.
 const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// Our own reaper ends idle sessions; the SDK's timer also ends those that only listen.
 const SDK_PATIENCE: Duration = Duration::from_hours(365 * 24);
+
+/// Well under any deadline of a connection.
+const HEARTBEAT: Duration = Duration::from_secs(2);
 
 pub(crate) struct Gate {
     shared: Arc<Shared>,
@@ -64,7 +68,7 @@ pub(crate) struct Gate {
 
 /// What a response keeps alive until it has been sent.
 #[expect(dead_code, reason = "held for their drop alone")]
-struct Held {
+pub(super) struct Held {
     ending: Option<TaskTrackerToken>,
     session: Option<Busy>,
     room: Option<OwnedSemaphorePermit>,
@@ -174,6 +178,10 @@ impl Gate {
         {
             return Ok(reply::json(StatusCode::OK, answer));
         }
+        let parts = match direct::read(&self.shared, parts, &caller, &message) {
+            Ok(call) => return Ok(call.answer(&self.shared, caller, held).await),
+            Err(parts) => *parts,
+        };
         let begins = text(&parts.headers, SESSION_ID).is_none();
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let subject = caller.clone();
@@ -289,11 +297,8 @@ impl Gate {
 
     /// Whether nothing about the headers needs the full path's judgement.
     async fn plain(&self, headers: &HeaderMap, era: Era) -> bool {
-        let accepts = text(headers, header::ACCEPT.as_str()).is_some_and(|accept| {
-            accept.contains("application/json") && accept.contains("text/event-stream")
-        });
         let version = text(headers, PROTOCOL_VERSION);
-        accepts
+        accepts_both(headers)
             && match era {
                 Era::Stateless => text(headers, METHOD).is_some(),
                 Era::Session => {
@@ -310,7 +315,9 @@ impl Gate {
     /// Forgets idle sessions until stopped.
     pub(crate) async fn reap(&self, stop: CancellationToken) {
         let idle = self.options.limits.session_idle;
-        let period = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(30));
+        // Also the heartbeat of the timers: a runtime with no timer sooner than a connection's
+        // header deadline wakes itself up to learn of each one.
+        let period = (idle / 4).clamp(Duration::from_millis(100), HEARTBEAT);
         let mut ticks = interval(period);
         loop {
             tokio::select! {
@@ -355,7 +362,14 @@ async fn finish(response: Response<Body>, held: Held) -> Response<Served> {
     response.map(|body| Served::holding(body, held))
 }
 
-fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+/// Whether the client takes an answer in either form, as it must.
+pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
+    text(headers, header::ACCEPT.as_str()).is_some_and(|accept| {
+        accept.contains("application/json") && accept.contains("text/event-stream")
+    })
+}
+
+pub(super) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 

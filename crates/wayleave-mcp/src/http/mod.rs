@@ -17,6 +17,7 @@
 mod accept;
 mod authenticate;
 mod body;
+mod direct;
 pub(crate) mod exchange;
 mod gate;
 mod origin;

@@ -1,0 +1,146 @@
+//! Stateless tool calls, answered where they were received.
+//!
+//! The SDK runs a loop of its own for every stateless request, with channels and tasks, so that
+//! the handler may send notifications before its answer. A call that asked for neither progress
+//! nor log messages can only be answered; it is carried out here, with the same checks, by the
+//! same dispatch. Whatever is unusual about a request, even in the least, is left to the full
+//! path, which also knows how to refuse it.
+
+use std::{borrow::Cow, sync::Arc};
+
+use http::{Response, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt as _, Full};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ProtocolVersion, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage, ServerResult,
+};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    body::Served,
+    gate::{Held, METHOD, PROTOCOL_VERSION, accepts_both, text},
+};
+use crate::{
+    Caller, Context, Era, RpcError, context::Direct, convert, quick, resolve, server::Shared,
+};
+
+const NAME: &str = "mcp-name";
+
+#[derive(Deserialize)]
+struct Message<'m> {
+    #[serde(borrow)]
+    jsonrpc: Cow<'m, str>,
+    id: RequestId,
+    #[serde(borrow)]
+    method: Cow<'m, str>,
+    params: CallToolRequestParams,
+}
+
+/// A plain stateless call.
+pub(super) struct Call {
+    id: RequestId,
+    params: CallToolRequestParams,
+    meta: RequestMetaObject,
+    parts: Parts,
+}
+
+/// Reads `message` as a plain stateless call; gives the request's head back if it is not one.
+pub(super) fn read(
+    shared: &Shared,
+    parts: Parts,
+    caller: &Caller,
+    message: &[u8],
+) -> Result<Call, Box<Parts>> {
+    match plain(shared, &parts, caller, message) {
+        Some((id, params, meta)) => Ok(Call {
+            id,
+            params,
+            meta,
+            parts,
+        }),
+        None => Err(Box::new(parts)),
+    }
+}
+
+fn plain(
+    shared: &Shared,
+    parts: &Parts,
+    caller: &Caller,
+    message: &[u8],
+) -> Option<(RequestId, CallToolRequestParams, RequestMetaObject)> {
+    let headers = &parts.headers;
+    let stateless_call = text(headers, METHOD) == Some("tools/call")
+        && text(headers, PROTOCOL_VERSION) == Some(quick::STATELESS)
+        && accepts_both(headers)
+        && text(headers, header::CONTENT_TYPE.as_str()) == Some("application/json");
+    if !stateless_call {
+        return None;
+    }
+    let mut message: Message<'_> = serde_json::from_slice(message).ok()?;
+    let meta = message.params.meta.take()?;
+    let plain = message.jsonrpc == "2.0"
+        && message.method == "tools/call"
+        && text(headers, NAME) == Some(&*message.params.name)
+        && meta
+            .missing_required_keys(&ProtocolVersion::V_2026_07_28)
+            .is_empty()
+        && meta.protocol_version() == Some(ProtocolVersion::V_2026_07_28)
+        && meta.get_progress_token().is_none()
+        && meta.log_level().is_none();
+    if !plain {
+        return None;
+    }
+    let snapshot = shared.registry.snapshot();
+    let mirrors_headers = resolve::tool(&snapshot, &message.params.name, caller)
+        .is_ok_and(|tool| tool.input.mirrors_headers());
+    (!mirrors_headers).then_some((message.id, message.params, meta))
+}
+
+impl Call {
+    /// Carries the call out. Dropped, it stops.
+    pub(super) async fn answer(
+        self,
+        shared: &Shared,
+        caller: Arc<Caller>,
+        held: Held,
+    ) -> Response<Served> {
+        let cancelled = CancellationToken::new();
+        let _dropped = cancelled.clone().drop_guard();
+        let direct = Direct {
+            meta: self.meta,
+            parts: self.parts,
+            cancelled,
+        };
+        let reply = shared
+            .call(self.params, Context::direct(caller, direct))
+            .await;
+        let status = reply.as_ref().map_or_else(status_of, |_| StatusCode::OK);
+        let message = match reply {
+            Ok(mut response) => {
+                if let CallToolResponse::Complete(result) = &mut response {
+                    shared.sign(Era::Stateless, &mut result.meta);
+                }
+                ServerJsonRpcMessage::response(ServerResult::from(response), self.id)
+            }
+            Err(error) => ServerJsonRpcMessage::error(convert::error(error), Some(self.id)),
+        };
+        let body = serde_json::to_vec(&message).unwrap_or_default();
+        let mut response = Response::new(Served::holding(Full::new(body.into()).boxed(), held));
+        *response.status_mut() = status;
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            header::HeaderValue::from_static("application/json"),
+        );
+        response
+    }
+}
+
+/// The status the protocol gives an error.
+fn status_of(error: &RpcError) -> StatusCode {
+    match error.code {
+        -32022..=-32020 => StatusCode::BAD_REQUEST,
+        RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
+    }
+}

@@ -11,7 +11,7 @@ use crate::plan::{
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::{AggregateRequest, Metric, TimeGroup};
 use crate::value::Value;
-use crate::view::{StreamView, Tool, View, column};
+use crate::view::{ConnectionView, StreamView, Tool, View, column};
 
 /// An authorized aggregate.
 #[derive(Debug, Clone)]
@@ -33,6 +33,14 @@ impl AggregatePlan {
     pub fn new(view: &View, request: &AggregateRequest) -> Result<Self, Refusal> {
         let connection_id = request.connection_id.as_deref();
         let (connection, stream) = view.locate(Tool::Aggregate, &request.stream, connection_id)?;
+        Self::of(connection, stream, request).map_err(|refusal| refusal.see(stream))
+    }
+
+    fn of(
+        connection: &ConnectionView,
+        stream: &StreamView,
+        request: &AggregateRequest,
+    ) -> Result<Self, Refusal> {
         let mut header: Vec<String> = Vec::new();
         let mut by = Vec::new();
         for name in &request.group_by {

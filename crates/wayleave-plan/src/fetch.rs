@@ -9,7 +9,7 @@ use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::FetchRequest;
 use crate::value::Value;
-use crate::view::{Tool, View, column};
+use crate::view::{ConnectionView, StreamView, Tool, View, column};
 
 /// An authorized fetch.
 #[derive(Debug, Clone)]
@@ -39,7 +39,18 @@ impl FetchPlan {
                 .retry_with("connection_id")
                 .next(Call::new("fetch", [("id", request.id.clone().into())])));
         }
-        let (connection, stream) = view.locate(Tool::Fetch, &id.stream, Some(&id.connection_id))?;
+        let (connection, stream) = view
+            .locate(Tool::Fetch, &id.stream, Some(&id.connection_id))
+            .map_err(|refusal| refusal.param("id").retry_with("id"))?;
+        Self::of(connection, stream, request, id).map_err(|refusal| refusal.see(stream))
+    }
+
+    fn of(
+        connection: &ConnectionView,
+        stream: &StreamView,
+        request: &FetchRequest,
+        id: RecordId,
+    ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref());
         let shown = layout::projected(stream, own.as_deref())?;
         let keys: Vec<_> = stream.key_fields().collect();

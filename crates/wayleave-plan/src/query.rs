@@ -18,7 +18,7 @@ use crate::refusal::{Call, Code, Refusal};
 use crate::request::{CountKind, QueryRequest, SortKey};
 use crate::seal::{Binding, Position, Seal};
 use crate::value::Value;
-use crate::view::{StreamView, Tool, View};
+use crate::view::{ConnectionView, StreamView, Tool, View};
 use changes::Changes;
 
 /// An authorized query: what to read, and how to make a page of it.
@@ -42,6 +42,16 @@ impl QueryPlan {
         let connection_id = request.connection_id.as_deref();
         let (connection, stream) =
             view.locate(Tool::QueryRecords, &request.stream, connection_id)?;
+        Self::of(view, connection, stream, request, seal).map_err(|refusal| refusal.see(stream))
+    }
+
+    fn of(
+        view: &View,
+        connection: &ConnectionView,
+        stream: &StreamView,
+        request: &QueryRequest,
+        seal: Seal<'_>,
+    ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref());
         let shown = layout::projected(stream, own.as_deref())?;
         let wanted = match &request.filter {

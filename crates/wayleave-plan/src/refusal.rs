@@ -13,6 +13,8 @@ use wayleave_model::nearest::nearest;
 
 pub use fit::MOST_BYTES;
 
+use crate::view::StreamView;
+
 /// What kind of refusal it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -244,6 +246,22 @@ impl Refusal {
     #[must_use]
     pub fn next(mut self, call: Call) -> Self {
         self.next = Some(call);
+        self
+    }
+
+    /// Offers a look at the stream, where nothing better is offered: what may be said of it is
+    /// there, and the call works.
+    #[must_use]
+    pub(crate) fn see(mut self, stream: &StreamView) -> Self {
+        if self.next.is_none() {
+            self.next = Some(Call::new(
+                "schema",
+                [
+                    ("stream", stream.name().into()),
+                    ("connection_id", stream.connection_id().into()),
+                ],
+            ));
+        }
         self
     }
 

@@ -89,7 +89,7 @@ fn decimal(number: &Number) -> Option<String> {
 /// How a value of the datatype is written.
 const fn spelling(datatype: Datatype) -> &'static str {
     match datatype {
-        Datatype::String | Datatype::Iri => "a text",
+        Datatype::String | Datatype::Iri => "a text without U+0000",
         Datatype::Integer => "a whole number, or one in quotes beyond 2^53",
         Datatype::Decimal => "a decimal in quotes, such as \"12.50\"",
         Datatype::Number => "a number",

@@ -29,7 +29,8 @@ pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
     }
     loop {
         let json = written(&refusal, known);
-        if json.to_string().len() <= bytes || !shorten(&mut refusal) {
+        let over = json.to_string().len().saturating_sub(bytes);
+        if over == 0 || !shorten(&mut refusal, over) {
             return json;
         }
     }
@@ -45,15 +46,22 @@ fn written(refusal: &Facts, known: usize) -> Json {
     json
 }
 
-/// Drops what matters least of what is left; `false` when there is nothing more to drop.
-fn shorten(refusal: &mut Facts) -> bool {
+/// Drops what matters least of what is left, about so many bytes of it; `false` when there is
+/// nothing more to drop.
+fn shorten(refusal: &mut Facts, over: usize) -> bool {
     if let Some(choice) = &mut refusal.choice
         && choice.available_connections.pop().is_some()
     {
         choice.truncated = true;
         return true;
     }
-    if refusal.allowed.pop().is_some() {
+    let mut dropped = 0;
+    while dropped < over
+        && let Some(word) = refusal.allowed.pop()
+    {
+        dropped += word.len();
+    }
+    if dropped > 0 {
         return true;
     }
     if refusal.next.take().is_some() || refusal.did_you_mean.take().is_some() {

@@ -1,0 +1,137 @@
+//! The world the tests are about: `crm` over two connections, and `shop`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value as Json};
+use wayleave_model::digest::Digest;
+use wayleave_model::ratify::{Ratification, verify};
+use wayleave_model::schema::EXAMPLE;
+use wayleave_plan::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
+use wayleave_plan::view::View;
+use wayleave_plan::world::World;
+
+const SHOP: &str = include_str!("../fixtures/shop.toml");
+
+/// How many cases a property is tried on: so many every day, fifty times that in a full run.
+pub(crate) fn cases(everyday: u32) -> u32 {
+    everyday
+        * if std::env::var_os("WAYLEAVE_FULL").is_some() {
+            50
+        } else {
+            1
+        }
+}
+
+/// Noon on a day in 2026.
+pub(crate) const NOW: i64 = 1_780_000_000;
+
+fn ratified(
+    name: &str,
+    text: &str,
+) -> Arc<wayleave_model::ratify::Ratified<wayleave_model::mapping::Mapping>> {
+    let act = Ratification {
+        dataset: name.to_owned(),
+        digest: Digest::of(text.as_bytes()),
+        replaces: None,
+        who: "ada".to_owned(),
+        at: "2026-01-02T03:04:05Z".to_owned(),
+        note: "read it twice".to_owned(),
+    };
+    Arc::new(verify(text.as_bytes(), &act).unwrap())
+}
+
+pub(crate) fn world() -> World {
+    static WORLD: LazyLock<World> = LazyLock::new(|| {
+        World::new(vec![ratified("crm", EXAMPLE), ratified("shop", SHOP)]).unwrap()
+    });
+    WORLD.clone()
+}
+
+/// The world after `shop` was ratified again, with nothing changed but a comment.
+pub(crate) fn ratified_again() -> World {
+    let shop = format!("# once more\n{SHOP}");
+    World::new(vec![ratified("crm", EXAMPLE), ratified("shop", &shop)]).unwrap()
+}
+
+pub(crate) fn keys() -> KeyRing {
+    KeyRing::new(
+        &SealingKey {
+            id: 1,
+            secret: [7; 32],
+        },
+        &[],
+    )
+}
+
+pub(crate) fn at(keys: &KeyRing, now: i64) -> Seal<'_> {
+    Seal { keys, now }
+}
+
+pub(crate) fn local() -> View {
+    View::new(&world(), &Package::local())
+}
+
+pub(crate) fn arguments(json: Json) -> Map<String, Json> {
+    match json {
+        Json::Object(map) => map,
+        other => panic!("{other} is no object"),
+    }
+}
+
+/// A package written as `local`, or as one grant a word:
+///
+/// ```text
+/// crm-eu                                        all of the connection
+/// crm-eu/orgs                                   one stream, whole
+/// crm-eu/people[id,full_name]                   some fields
+/// shop/orders[amount]{"state":"open"}           some rows
+/// ```
+pub(crate) fn package(text: &str) -> Package {
+    if text == "local" {
+        return Package::local();
+    }
+    let mut grants: BTreeMap<String, Grant> = BTreeMap::new();
+    for word in text.split_whitespace() {
+        let (connection, stream) = match word.split_once('/') {
+            None => (word, None),
+            Some((connection, stream)) => (connection, Some(stream)),
+        };
+        let grant = grants
+            .entry(connection.to_owned())
+            .or_insert_with(|| Grant {
+                id: format!("g-{connection}"),
+                streams: StreamScope::All,
+            });
+        if let Some(stream) = stream {
+            let (stream, rows) = match stream.find('{') {
+                None => (stream, None),
+                Some(at) => (
+                    &stream[..at],
+                    Some(serde_json::from_str(&stream[at..]).unwrap()),
+                ),
+            };
+            let (name, fields) = match stream.strip_suffix(']') {
+                None => (stream, FieldScope::All),
+                Some(listed) => {
+                    let (name, fields) = listed.split_once('[').unwrap();
+                    let fields = fields.split(',').filter(|f| !f.is_empty());
+                    (name, FieldScope::Only(fields.map(str::to_owned).collect()))
+                }
+            };
+            if grant.streams == StreamScope::All {
+                grant.streams = StreamScope::Only(BTreeMap::new());
+            }
+            let StreamScope::Only(streams) = &mut grant.streams else {
+                unreachable!()
+            };
+            streams.insert(name.to_owned(), StreamGrant { fields, rows });
+        }
+    }
+    Package {
+        subject: "token-1".to_owned(),
+        epoch: 1,
+        grants: Grants::Only(grants),
+    }
+}

@@ -1,0 +1,20 @@
+//! The specification of planning, in one binary: golden plans and refusals, and properties over
+//! the reference interpreter.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod explain;
+mod fixture;
+mod goldens;
+mod grants;
+mod hostile;
+mod requests;
+mod seals;
+mod surface;
+mod values;
+mod walks;

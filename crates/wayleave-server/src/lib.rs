@@ -3,6 +3,7 @@
 //! This crate joins the others; it holds no rule of its own about what may be read.
 
 pub mod check;
+pub mod deployment;
 pub mod doctor;
 pub mod draft;
 pub mod keys;
@@ -13,6 +14,8 @@ pub mod proposal;
 pub mod review;
 pub mod settings;
 pub mod source;
+mod stores;
 
+pub use deployment::{DeployError, Deployment};
 pub use project::{Project, ProjectError};
 pub use settings::{Settings, SettingsError};

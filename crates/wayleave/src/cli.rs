@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Connect(commands::connect::Arguments),
     /// Take a dataset out of service; it stays ratified.
     Disconnect(commands::disconnect::Arguments),
+    /// Serve the active datasets to agents.
+    Serve(commands::serve::Arguments),
     /// List what was decided and by whom, or verify that the record is whole.
     Audit(commands::audit::Arguments),
     /// Look at everything the project needs in order to serve.
@@ -69,7 +71,11 @@ impl Command {
             Self::Check(arguments) => arguments.is_local(),
             Self::Ratify(arguments) => arguments.is_local(),
             Self::Connect(arguments) => arguments.is_local(),
-            Self::Demo(_) | Self::Introspect(_) | Self::Propose(_) | Self::Doctor => false,
+            Self::Demo(_)
+            | Self::Serve(_)
+            | Self::Introspect(_)
+            | Self::Propose(_)
+            | Self::Doctor => false,
         }
     }
 }

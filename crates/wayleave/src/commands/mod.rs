@@ -14,6 +14,7 @@ pub(crate) mod introspect;
 pub(crate) mod propose;
 pub(crate) mod ratify;
 pub(crate) mod retire;
+pub(crate) mod serve;
 pub(crate) mod source;
 
 use std::{path::Path, process::ExitCode};
@@ -30,6 +31,7 @@ use crate::{
 pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Failure> {
     let project = arguments.project.as_deref();
     match arguments.command {
+        Command::Serve(serve) => serve::run(serve, project, output).await,
         Command::Demo(demo) => demo::run(demo, project, output).await,
         Command::Init(it) => init::run(it, project, output),
         Command::Source(it) => source::run(it, project, output).await,

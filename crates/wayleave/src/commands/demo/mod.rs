@@ -5,6 +5,7 @@ mod harbour;
 use std::{
     collections::BTreeMap,
     fs,
+    net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -12,10 +13,11 @@ use std::{
 use wayleave_ledger::{Freeze, NewSource};
 use wayleave_model::{mapping::SourceKind, ratify::Draft};
 use wayleave_server::{
-    Project,
+    Deployment, Project,
     source::{Environment, create_sqlite},
 };
 
+use super::serve;
 use crate::{failure::Failure, output::Output};
 
 const DATASET: &str = "harbour";
@@ -27,9 +29,9 @@ const SETTINGS: &str = "[project]\nname = \"wayleave-demo\"\n\n[serve]\n\
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Where to listen; the default port moves on when it is taken.
-    #[arg(long, value_name = "ADDRESS")]
-    http: Option<String>,
+    /// Where to listen [default: 127.0.0.1:7411, or a free port when that is taken].
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
 }
 
 pub(crate) async fn run(
@@ -39,8 +41,26 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let folder = project.map_or_else(|| PathBuf::from("wayleave-demo"), Path::to_owned);
     let project = prepare(&folder).await?;
-    let _ = (arguments, output, project, environment(&folder)?);
+    let deployment = Deployment::open(&project, environment(&folder)?).await?;
+    let address = arguments
+        .http
+        .unwrap_or_else(|| free_address(project.settings().http));
+    output.remark(format_args!(
+        "the demo project is in `{}`",
+        folder.display()
+    ));
+    let name = project.settings().name.as_str();
+    serve::over_http(&deployment, name, address, serve::stop_on_signal(), output).await?;
+    deployment.close().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The usual address, or any free port beside it while another program has that one.
+fn free_address(usual: SocketAddr) -> SocketAddr {
+    match TcpListener::bind(usual) {
+        Ok(_) => usual,
+        Err(_) => SocketAddr::new(usual.ip(), 0),
+    }
 }
 
 /// Makes the project, or as much of it as an earlier run did not get to.

@@ -1,0 +1,129 @@
+//! `wayleave serve`: the project's active datasets, for agents.
+
+use std::{net::SocketAddr, path::Path, process::ExitCode};
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use wayleave_server::{DeployError, Deployment, Project, source::Environment};
+
+use crate::{client, failure::Failure, output::Output};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Serve one client over standard input and output.
+    #[arg(long, conflicts_with = "http")]
+    stdio: bool,
+    /// Serve over Streamable HTTP at this address [default: `serve.http` of the settings].
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
+}
+
+pub(crate) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = Project::open(project.unwrap_or(Path::new(".")))?;
+    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let stop = stop_on_signal();
+    if arguments.stdio {
+        over_stdio(&deployment, stop, output).await?;
+    } else {
+        let address = arguments.http.unwrap_or(project.settings().http);
+        over_http(
+            &deployment,
+            project.settings().name.as_str(),
+            address,
+            stop,
+            output,
+        )
+        .await?;
+    }
+    deployment.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn over_stdio(
+    deployment: &Deployment,
+    stop: CancellationToken,
+    output: Output,
+) -> Result<(), Failure> {
+    warn_of_withheld(deployment, output);
+    deployment
+        .server()
+        .serve_stdio(Deployment::local_caller(), stop)
+        .await
+        .map_err(|error| Failure::from_error(&error))
+}
+
+/// Serves until told to stop, having said where.
+pub(super) async fn over_http(
+    deployment: &Deployment,
+    name: &str,
+    address: SocketAddr,
+    stop: CancellationToken,
+    output: Output,
+) -> Result<(), Failure> {
+    let http = deployment.bind(address).await?;
+    warn_of_withheld(deployment, output);
+    let url = format!("http://{}/mcp", http.local_addr());
+    output.remark(format_args!("listening on {url}"));
+    let text = format!(
+        "{} stream(s) ready. Connect a client:\n\n{}\nCtrl-C stops.",
+        deployment.streams(),
+        client::text(name, &url)
+    );
+    output.answer(
+        &json!({ "url": url, "streams": deployment.streams() }),
+        text,
+    );
+    http.serve(stop).await;
+    Ok(())
+}
+
+fn warn_of_withheld(deployment: &Deployment, output: Output) {
+    for withheld in deployment.withheld() {
+        let failure = Failure::from_error(&withheld.reason);
+        output.remark(format_args!(
+            "warning: dataset `{}` is not served",
+            withheld.dataset
+        ));
+        for (kind, text) in failure.lines() {
+            output.remark(format_args!("  {kind}: {text}"));
+        }
+    }
+}
+
+/// Cancelled by Ctrl-C or the signal service managers send; a second one ends the process.
+pub(super) fn stop_on_signal() -> CancellationToken {
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    tokio::spawn(async move {
+        signal().await;
+        told.cancel();
+        signal().await;
+        std::process::exit(130);
+    });
+    stop
+}
+
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated => {}
+    }
+}
+
+impl From<DeployError> for Failure {
+    fn from(error: DeployError) -> Self {
+        let hint = error.hint();
+        Self::from_error(&error).maybe_hint(hint)
+    }
+}

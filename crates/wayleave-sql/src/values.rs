@@ -151,6 +151,9 @@ pub(crate) fn scalar(datatype: Datatype, cell: Cell) -> Option<Value> {
         Datatype::Datetime => datetime(&cell).map(Value::Datetime),
         Datatype::Json => match cell {
             Cell::Text(text) => serde_json::from_str(&text).ok().map(Value::Json),
+            // SQLite may hold the text of a number as the number.
+            Cell::Integer(integer) => i64::try_from(integer).ok().map(|it| Value::Json(it.into())),
+            Cell::Real(real) => Some(Value::Json(real.into())),
             _ => None,
         },
     }

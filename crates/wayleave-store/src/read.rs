@@ -49,7 +49,7 @@ impl ReadContext {
     pub fn within(time: Duration) -> Self {
         let now = Instant::now();
         // A limit beyond the clock's reach is none that could pass.
-        let far = Duration::from_secs(60 * 60 * 24 * 365);
+        let far = Duration::from_hours(24 * 365);
         Self {
             deadline: now.checked_add(time.min(far)).unwrap_or(now),
             cancel: CancellationToken::new(),

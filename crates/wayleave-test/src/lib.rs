@@ -17,4 +17,4 @@ pub use golden::assert_golden;
 pub use mariadb::{MariadbServer, mariadb};
 pub use postgres::{PostgresServer, postgres};
 pub use server::{Database, Endpoint, StartError};
-pub use sqlite::sqlite_file;
+pub use sqlite::{sqlite_execute, sqlite_file};

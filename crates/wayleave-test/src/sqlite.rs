@@ -23,3 +23,16 @@ pub fn sqlite_file(sql: &str) -> Result<(TempDir, PathBuf), StartError> {
         .map_err(failed)?;
     Ok((folder, path))
 }
+
+/// Runs statements on a SQLite file, as its owner.
+pub fn sqlite_execute(path: &str, sql: &str) -> Result<(), StartError> {
+    let failed = |error: rusqlite::Error| StartError::Statement {
+        database: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let connection = rusqlite::Connection::open(path).map_err(failed)?;
+    connection
+        .busy_timeout(std::time::Duration::from_secs(10))
+        .map_err(failed)?;
+    connection.execute_batch(sql).map_err(failed)
+}

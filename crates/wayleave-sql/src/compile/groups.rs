@@ -49,11 +49,12 @@ pub(super) fn compile<D: Dialect>(
     let mut selected = Vec::new();
     let mut grouped = Vec::new();
     let mut outputs = Vec::new();
-    for part in parts {
+    for (number, part) in parts.into_iter().enumerate() {
         if let Some((sql, name)) = part.inner {
             inner.push(sql.within("", &format!(" AS {name}")));
         }
-        selected.push(part.selected);
+        // Named, or what is sorted by could be taken for what is selected.
+        selected.push(part.selected.within("", &format!(" AS v{number}")));
         grouped.extend(part.grouped);
         outputs.push(part.output);
     }

@@ -20,7 +20,7 @@ const FORMS: [&str; 5] = [
     "SET SESSION time_zone = '+00:00'",
     "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
     "SET NAMES utf8mb4",
-    "SET SESSION max_sort_length = 1048576",
+    "SET SESSION max_sort_length = 16384",
     "SET SESSION group_concat_max_len = 1024",
 ];
 

@@ -50,7 +50,7 @@ const CAPABILITIES: Capabilities = Capabilities {
         Difference {
             topic: Topic::Sorting,
             note: "an index sorts text only where its collation is by code point without \
-                   padding; texts are sorted by their first 1,048,576 bytes",
+                   padding; texts are sorted by their first 16,384 bytes",
         },
     ],
 };

@@ -1,5 +1,6 @@
 //! The server's values as cells, and bound values as the server's.
 
+use jiff::ToSpan as _;
 use mysql_async::Value;
 use wayleave_model::mapping::Datatype;
 
@@ -79,24 +80,40 @@ pub(super) fn bound(bind: &Bind) -> Value {
 }
 
 fn time(micros: i64) -> Value {
-    let instant = jiff::Timestamp::from_microsecond(micros).unwrap_or(if micros < 0 {
-        jiff::Timestamp::MIN
-    } else {
-        jiff::Timestamp::MAX
-    });
-    let civil = jiff::tz::Offset::UTC.to_datetime(instant);
-    let small = |number: i8| u8::try_from(number).unwrap_or(0);
-    let micros = u32::try_from(civil.subsec_nanosecond() / 1_000).unwrap_or(0);
-    match u16::try_from(civil.year()) {
-        Ok(year) => Value::Date(
-            year,
-            small(civil.month()),
-            small(civil.day()),
-            small(civil.hour()),
-            small(civil.minute()),
-            small(civil.second()),
-            micros,
-        ),
-        Err(_) => Value::Date(0, 1, 1, 0, 0, 0, 0),
+    let days = micros.div_euclid(MICROS_A_DAY);
+    let clock = micros.rem_euclid(MICROS_A_DAY);
+    let date = i32::try_from(days)
+        .ok()
+        .and_then(|days| jiff::civil::date(1970, 1, 1).checked_add(days.days()).ok())
+        .filter(|date| date.year() >= 0)
+        .unwrap_or(if micros < 0 {
+            jiff::civil::date(0, 1, 1)
+        } else {
+            jiff::civil::Date::MAX
+        });
+    let small = |number: i64| u8::try_from(number).unwrap_or(0);
+    let seconds = clock / 1_000_000;
+    Value::Date(
+        u16::try_from(date.year()).unwrap_or(0),
+        small(date.month().into()),
+        small(date.day().into()),
+        small(seconds / 3_600),
+        small(seconds / 60 % 60),
+        small(seconds % 60),
+        u32::try_from(clock % 1_000_000).unwrap_or(0),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_day_of_all_is_bound_as_itself() {
+        let last = Bind::Date(2_932_896);
+        assert_eq!(bound(&last), Value::Date(9999, 12, 31, 0, 0, 0, 0));
+        let instant = Bind::Datetime(-1);
+        let expected = Value::Date(1969, 12, 31, 23, 59, 59, 999_999);
+        assert_eq!(bound(&instant), expected);
     }
 }

@@ -1,0 +1,233 @@
+//! The conformance suite's records in each store, in tables that are as different as the stores
+//! allow.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "each test binary uses what it needs"
+)]
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_plan::interpret::Row;
+use wayleave_plan::value::Value;
+use wayleave_sql::{Dsn, StoreOptions, store};
+use wayleave_store::Store;
+use wayleave_store::conformance::fixture::{
+    FixtureColumn, PART_COLUMNS, PARTS, SAMPLE_COLUMNS, SAMPLES, rows,
+};
+use wayleave_test::{mariadb, postgres, sqlite_file};
+
+/// The kinds of store that are tested.
+pub const KINDS: [SourceKind; 3] = [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
+
+/// A database with its owner's way in.
+pub struct Loaded {
+    pub kind: SourceKind,
+    pub dsn: String,
+    /// The database's name on its server; of SQLite the path.
+    pub name: String,
+    _folder: Option<TempDir>,
+}
+
+impl Loaded {
+    /// A new database of that kind, made by `sql`.
+    pub async fn new(kind: SourceKind, sql: &str) -> Self {
+        let (dsn, name, folder) = match kind {
+            SourceKind::Sqlite => {
+                let (folder, path) = sqlite_file(sql).unwrap();
+                let path = path.to_str().unwrap().to_owned();
+                (path.clone(), path, Some(folder))
+            }
+            SourceKind::Postgres => {
+                let made = postgres().await.fresh_database("read", sql).await.unwrap();
+                (made.dsn, made.name, None)
+            }
+            _ => {
+                let made = mariadb().await.fresh_database("read", sql).await.unwrap();
+                (made.dsn, made.name, None)
+            }
+        };
+        Self {
+            kind,
+            dsn,
+            name,
+            _folder: folder,
+        }
+    }
+
+    /// A database with the suite's records.
+    pub async fn with_fixture(kind: SourceKind) -> Self {
+        Self::new(kind, &fixture_sql(kind)).await
+    }
+
+    /// A store over it.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.store_with(StoreOptions::default())
+    }
+
+    pub fn store_with(&self, options: StoreOptions) -> Arc<dyn Store> {
+        store(Dsn::parse(self.kind, &self.dsn).unwrap(), options)
+    }
+
+    /// Runs statements as the owner.
+    pub async fn execute(&self, sql: &str) {
+        match self.kind {
+            SourceKind::Sqlite => {
+                let (path, sql) = (self.name.clone(), sql.to_owned());
+                tokio::task::spawn_blocking(move || wayleave_test::sqlite_execute(&path, &sql))
+                    .await
+                    .unwrap()
+                    .unwrap();
+            }
+            SourceKind::Postgres => postgres().await.execute(&self.name, sql).await.unwrap(),
+            _ => mariadb().await.execute(&self.name, sql).await.unwrap(),
+        }
+    }
+}
+
+/// The statements that make and fill the suite's tables.
+pub fn fixture_sql(kind: SourceKind) -> String {
+    let tables = rows();
+    let mut sql = schema(kind).to_owned();
+    for (table, columns) in [
+        (SAMPLES, SAMPLE_COLUMNS.as_slice()),
+        (PARTS, PART_COLUMNS.as_slice()),
+    ] {
+        for row in &tables[table] {
+            insert(&mut sql, kind, table, columns, row);
+        }
+    }
+    sql
+}
+
+pub fn quoted(kind: SourceKind, name: &str) -> String {
+    if kind == SourceKind::Mysql {
+        format!("`{}`", name.replace('`', "``"))
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+fn insert(sql: &mut String, kind: SourceKind, table: &str, columns: &[FixtureColumn], row: &Row) {
+    let names: Vec<String> = columns.iter().map(|it| quoted(kind, it.column)).collect();
+    let values: Vec<String> = columns
+        .iter()
+        .map(|it| literal(kind, it, &row[it.column]))
+        .collect();
+    writeln!(
+        sql,
+        "INSERT INTO {} ({}) VALUES ({});",
+        quoted(kind, table),
+        names.join(", "),
+        values.join(", ")
+    )
+    .unwrap();
+}
+
+/// A text, by its bytes: no store reads anything into those.
+pub fn text_literal(kind: SourceKind, text: &str) -> String {
+    let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    match kind {
+        SourceKind::Sqlite => format!("CAST(x'{digits}' AS TEXT)"),
+        SourceKind::Postgres => format!("convert_from('\\x{digits}'::bytea, 'UTF8')"),
+        _ if text.is_empty() => "''".to_owned(),
+        _ => format!("CONVERT(0x{digits} USING utf8mb4)"),
+    }
+}
+
+fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Text(text) if column.field == "token" && kind == SourceKind::Postgres => {
+            format!("'{text}'::uuid")
+        }
+        Value::Text(text) if column.field == "status" => format!("'{text}'"),
+        Value::Text(text) => text_literal(kind, text),
+        Value::Decimal(text) if kind == SourceKind::Sqlite && column.field == "price" => {
+            format!("'{text}'")
+        }
+        Value::Integer(_) | Value::Decimal(_) => value.to_text().unwrap(),
+        Value::Number(number) => format!("{number:?}"),
+        Value::Boolean(boolean) => match kind {
+            SourceKind::Postgres => boolean.to_string(),
+            _ => u8::from(*boolean).to_string(),
+        },
+        Value::Date(_) => format!("'{}'", value.to_text().unwrap()),
+        Value::Datetime(micros) => format!("'{}'", time(kind, *micros)),
+        Value::Json(json) => {
+            text_literal(kind, &json.to_string())
+                + if kind == SourceKind::Postgres {
+                    "::jsonb"
+                } else {
+                    ""
+                }
+        }
+        Value::List(items) if kind == SourceKind::Postgres => {
+            let element = FixtureColumn {
+                many: false,
+                ..*column
+            };
+            let items: Vec<String> = items.iter().map(|it| literal(kind, &element, it)).collect();
+            let cast = if column.datatype == Datatype::Decimal {
+                "numeric[]"
+            } else {
+                "text[]"
+            };
+            format!("ARRAY[{}]::{cast}", items.join(", "))
+        }
+        Value::List(_) => text_literal(kind, &value.to_json().to_string()),
+    }
+}
+
+/// A time as programs that use the store write it; in SQLite, as several of them do.
+fn time(kind: SourceKind, micros: i64) -> String {
+    let written = Value::Datetime(micros).to_text().unwrap();
+    let plain = written.trim_end_matches('Z');
+    match kind {
+        SourceKind::Postgres => written,
+        SourceKind::Sqlite => match micros.rem_euclid(3) {
+            0 => written,
+            1 => plain.replace('T', " "),
+            _ => format!("{}+00:00", plain.replace('T', " ")),
+        },
+        _ => plain.replace('T', " "),
+    }
+}
+
+fn schema(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Sqlite => {
+            "CREATE TABLE \"the \"\"samples` '\" (id INTEGER PRIMARY KEY, \"na\"\"me\" TEXT COLLATE NOCASE NOT NULL, \
+             \"wo`rd ?\", link TEXT, token UUID NOT NULL, status VARCHAR(10), \"select\" INT, big BIGINT NOT NULL, \
+             amount NUMERIC, price TEXT NOT NULL, ratio DOUBLE, active BOOLEAN, day DATE, at DATETIME, \
+             stamp TEXT NOT NULL, data JSON, tags TEXT, marks TEXT);\n\
+             CREATE TABLE parts (sample_id INTEGER NOT NULL, label TEXT NOT NULL, weight DECIMAL(20, 8), made DATE, \
+             PRIMARY KEY (sample_id, label)) WITHOUT ROWID;\n"
+        }
+        SourceKind::Postgres => {
+            "CREATE TYPE state AS ENUM ('rejected', 'proposed', 'Accepted');\n\
+             CREATE DOMAIN address AS text CHECK (VALUE <> '');\n\
+             CREATE TABLE \"the \"\"samples` '\" (id int PRIMARY KEY, \"na\"\"me\" text COLLATE \"en-x-icu\" NOT NULL, \
+             \"wo`rd ?\" varchar(200), link address, token uuid NOT NULL, status state, \"select\" smallint, big bigint NOT NULL, \
+             amount numeric, price numeric(40, 20) NOT NULL, ratio float8, active bool, day date, at timestamptz, \
+             stamp timestamp NOT NULL, data jsonb, tags text[], marks numeric[]);\n\
+             CREATE TABLE parts (sample_id int NOT NULL, label text COLLATE \"C\" NOT NULL, weight numeric(20, 8), made date, \
+             PRIMARY KEY (sample_id, label));\n"
+        }
+        _ => {
+            "CREATE TABLE `the \"samples`` '` (id int PRIMARY KEY, `na\"me` varchar(200) COLLATE utf8mb4_unicode_ci NOT NULL, \
+             `wo``rd ?` text COLLATE utf8mb4_bin, link varchar(200) CHARACTER SET latin1, token char(36) CHARACTER SET ascii NOT NULL, \
+             status enum('rejected', 'proposed', 'Accepted'), `select` smallint, big bigint NOT NULL, \
+             amount decimal(20, 8), price decimal(50, 20) NOT NULL, ratio double, active tinyint(1), day date, at datetime(6), \
+             stamp timestamp(6) NOT NULL DEFAULT '2000-01-01 00:00:00', data json, tags json, marks json);\n\
+             CREATE TABLE parts (sample_id int NOT NULL, label varchar(100) COLLATE utf8mb4_nopad_bin NOT NULL, \
+             weight decimal(20, 8), made date, PRIMARY KEY (sample_id, label));\n\
+             SET time_zone = '+00:00';\n"
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Chance that repeats: the same seed gives the same choices on every machine.
+
+/// A source of choices.
+#[derive(Debug, Clone)]
+pub struct Dice {
+    state: u64,
+}
+
+impl Dice {
+    /// Dice that fall as the seed says.
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next number.
+    pub fn roll(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`; 0 where that is 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
+        usize::try_from(self.roll() % end).unwrap_or(0)
+    }
+
+    /// Whether something that happens so many times in a hundred happens.
+    pub fn percent(&mut self, chance: usize) -> bool {
+        self.below(100) < chance
+    }
+
+    /// One of these; `None` of none.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        from.get(self.below(from.len()))
+    }
+
+    /// One of these words.
+    pub fn word(&mut self, from: &[&'static str]) -> &'static str {
+        self.pick(from).copied().unwrap_or_default()
+    }
+
+    /// Some of these, at most so many, each once.
+    pub fn some<T: Clone>(&mut self, from: &[T], most: usize) -> Vec<T> {
+        let mut left = from.to_vec();
+        let mut taken = Vec::new();
+        for _ in 0..most.min(left.len()) {
+            taken.push(left.swap_remove(self.below(left.len())));
+        }
+        taken
+    }
+}

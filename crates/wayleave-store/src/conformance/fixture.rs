@@ -1,0 +1,440 @@
+//! The records of the suite: every datatype, with what stores are known to disagree on.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_plan::interpret::{Row, Tables};
+use wayleave_plan::value::Value;
+
+use super::dice::Dice;
+
+/// The table of the stream `samples`: a name that must be quoted.
+pub const SAMPLES: &str = "the \"samples` '";
+/// The table of the stream `parts`, keyed by two columns, one of them text.
+pub const PARTS: &str = "parts";
+/// How many samples there are.
+pub const SAMPLE_COUNT: usize = 160;
+
+/// A column of a fixture's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FixtureColumn {
+    /// The field.
+    pub field: &'static str,
+    /// The column.
+    pub column: &'static str,
+    /// The datatype.
+    pub datatype: Datatype,
+    /// Whether it holds many values.
+    pub many: bool,
+    /// Whether it is never NULL.
+    pub required: bool,
+}
+
+const fn column(
+    field: &'static str,
+    column: &'static str,
+    datatype: Datatype,
+    required: bool,
+) -> FixtureColumn {
+    FixtureColumn {
+        field,
+        column,
+        datatype,
+        many: false,
+        required,
+    }
+}
+
+/// The columns of `samples`.
+pub const SAMPLE_COLUMNS: [FixtureColumn; 18] = [
+    column("id", "id", Datatype::Integer, true),
+    column("name", "na\"me", Datatype::String, true),
+    column("word", "wo`rd ?", Datatype::String, false),
+    column("link", "link", Datatype::Iri, false),
+    column("token", "token", Datatype::String, true),
+    column("status", "status", Datatype::String, false),
+    column("small", "select", Datatype::Integer, false),
+    column("big", "big", Datatype::Integer, true),
+    column("amount", "amount", Datatype::Decimal, false),
+    column("price", "price", Datatype::Decimal, true),
+    column("ratio", "ratio", Datatype::Number, false),
+    column("active", "active", Datatype::Boolean, false),
+    column("day", "day", Datatype::Date, false),
+    column("at", "at", Datatype::Datetime, false),
+    column("stamp", "stamp", Datatype::Datetime, true),
+    column("data", "data", Datatype::Json, false),
+    FixtureColumn {
+        field: "tags",
+        column: "tags",
+        datatype: Datatype::String,
+        many: true,
+        required: false,
+    },
+    FixtureColumn {
+        field: "marks",
+        column: "marks",
+        datatype: Datatype::Decimal,
+        many: true,
+        required: false,
+    },
+];
+
+/// The columns of `parts`.
+pub const PART_COLUMNS: [FixtureColumn; 4] = [
+    column("sample_id", "sample_id", Datatype::Integer, true),
+    column("label", "label", Datatype::String, true),
+    column("weight", "weight", Datatype::Decimal, false),
+    column("made", "made", Datatype::Date, false),
+];
+
+/// The words of `status`, for stores that have enumerations.
+pub const STATUSES: [&str; 3] = ["proposed", "Accepted", "rejected"];
+
+/// The mapping, for a store of some kind.
+pub fn mapping(kind: SourceKind) -> String {
+    let mut text = format!(
+        "[dataset]\nname = \"conformance\"\nkind = \"{kind}\"\n\n\
+         [[connections]]\nid = \"main\"\nsource = \"main\"\n"
+    );
+    let streams: [(&str, &str, &str, &str, &[FixtureColumn]); 2] = [
+        ("samples", "Sample", SAMPLES, "\"id\"", &SAMPLE_COLUMNS),
+        (
+            "parts",
+            "Part",
+            PARTS,
+            "\"sample_id\", \"label\"",
+            &PART_COLUMNS,
+        ),
+    ];
+    for (stream, type_name, table, key, columns) in streams {
+        text += &format!(
+            "\n[streams.{stream}]\ntype = \"{type_name}\"\ntable = {}\nkey = [{key}]\n",
+            json!(table)
+        );
+        for it in columns {
+            text += &format!(
+                "\n[streams.{stream}.fields.{}]\ncolumn = {}\ndatatype = \"{}\"\nrequired = {}\n",
+                it.field,
+                json!(it.column),
+                it.datatype,
+                it.required
+            );
+            if it.many {
+                text.push_str("many = true\n");
+            }
+        }
+    }
+    text.push_str(
+        "\n[streams.samples.relations.parts]\nto = \"parts\"\non = { id = \"sample_id\" }\n\
+         \n[streams.parts.relations.sample]\nto = \"samples\"\non = { sample_id = \"id\" }\n",
+    );
+    text
+}
+
+/// The records, by table and column.
+pub fn rows() -> Tables {
+    let mut dice = Dice::new(0xC0_FFEE);
+    let samples: Vec<Row> = (0..SAMPLE_COUNT)
+        .map(|number| sample(number, &mut dice))
+        .collect();
+    let parts = (0..SAMPLE_COUNT)
+        .step_by(3)
+        .flat_map(|number| parts_of(number, &mut dice))
+        .collect();
+    BTreeMap::from([(SAMPLES.to_owned(), samples), (PARTS.to_owned(), parts)])
+}
+
+/// Texts that stores are known to sort, fold, pad or escape.
+pub const TEXTS: [&str; 44] = [
+    "",
+    " ",
+    "a",
+    "a ",
+    "a  ",
+    "A",
+    "aa",
+    "ab",
+    "Ab",
+    "AB",
+    "b",
+    "ä",
+    "a\u{308}",
+    "Ä",
+    "z",
+    "Z",
+    "é",
+    "ß",
+    "ss",
+    "SS",
+    "ı",
+    "İ",
+    "i",
+    "ﬀ",
+    "日本",
+    "日本語",
+    "😀",
+    "😁",
+    "\u{FFFD}",
+    "\u{E000}",
+    "\u{10FFFF}",
+    "O'Reilly",
+    "\"q\"",
+    "100%",
+    "1_0",
+    "100",
+    "back\\slash",
+    "tab\tx",
+    "line\nx",
+    "null",
+    "\\x41",
+    "a\u{1}",
+    "?1 $1",
+    "'; DROP TABLE parts; --",
+];
+
+const DECIMALS: [&str; 14] = [
+    "0",
+    "0.1",
+    "-0.1",
+    "0.01",
+    "1",
+    "1.5",
+    "-1.5",
+    "10",
+    "99.99",
+    "-99.99",
+    "100.25",
+    "12345678.9",
+    "-12345678.9",
+    "0.000001",
+];
+
+const EXACT_DECIMALS: [&str; 8] = [
+    "123456789012345678.123456789012",
+    "-123456789012345678.123456789012",
+    "123456789012345678.123456789011",
+    "0.000000000001",
+    "9007199254740993",
+    "9007199254740992",
+    "0.1",
+    "-0.1",
+];
+
+const BIGS: [i128; 9] = [
+    i64::MAX as i128,
+    i64::MIN as i128,
+    i64::MAX as i128 - 1,
+    9_007_199_254_740_993,
+    9_007_199_254_740_992,
+    -9_007_199_254_740_993,
+    0,
+    1,
+    -1,
+];
+
+/// Around the hours that clocks skip and repeat, in two hemispheres, and far from them.
+const INSTANTS: [&str; 18] = [
+    "2024-03-31T00:59:59Z",
+    "2024-03-31T01:00:00Z",
+    "2024-03-31T01:30:00.5Z",
+    "2024-10-27T00:30:00Z",
+    "2024-10-27T01:30:00Z",
+    "2024-10-27T01:00:00Z",
+    "2024-11-03T05:30:00Z",
+    "2024-11-03T06:30:00Z",
+    "2024-04-06T15:45:00.000001Z",
+    "2024-12-31T23:30:00Z",
+    "2025-01-01T00:00:00Z",
+    "2024-02-29T12:00:00Z",
+    "2000-01-01T00:00:00Z",
+    "1999-12-31T23:59:59.999999Z",
+    "1971-06-01T00:00:00Z",
+    "2037-07-01T12:34:56Z",
+    "2024-07-01T22:15:00Z",
+    "2024-07-02T03:45:00Z",
+];
+
+/// Beyond what all stores have a timestamp for.
+const FAR_INSTANTS: [&str; 3] = [
+    "1000-01-01T00:00:00Z",
+    "9999-12-29T23:59:59.999999Z",
+    "1969-12-31T23:59:59.5Z",
+];
+
+const DAYS: [&str; 10] = [
+    "0001-01-01",
+    "9999-12-31",
+    "1969-12-31",
+    "1970-01-01",
+    "2000-02-29",
+    "2024-01-01",
+    "2024-02-29",
+    "2024-03-31",
+    "2024-12-30",
+    "2024-12-31",
+];
+
+const LINKS: [&str; 4] = [
+    "https://example.org/",
+    "https://example.org/a",
+    "https://example.org/A",
+    "urn:x:1",
+];
+
+fn read(datatype: Datatype, text: &str) -> Value {
+    Value::from_text(datatype, text).unwrap_or(Value::Null)
+}
+
+fn one(dice: &mut Dice, datatype: Datatype, from: &[&'static str]) -> Value {
+    read(datatype, dice.word(from))
+}
+
+/// A value, or NULL one time in five.
+fn or_null(dice: &mut Dice, value: Value) -> Value {
+    if dice.percent(20) { Value::Null } else { value }
+}
+
+fn token(dice: &mut Dice) -> String {
+    let (a, b) = (dice.roll(), dice.roll());
+    let digits = format!("{a:016x}{b:016x}");
+    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
+    [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)]
+        .map(|(from, to)| part(from, to))
+        .join("-")
+}
+
+fn sample(number: usize, dice: &mut Dice) -> Row {
+    let text = |dice: &mut Dice| one(dice, Datatype::String, &TEXTS);
+    let instant = |dice: &mut Dice, far: usize| {
+        let from: &[&'static str] = if dice.percent(far) {
+            &FAR_INSTANTS
+        } else {
+            &INSTANTS
+        };
+        one(dice, Datatype::Datetime, from)
+    };
+    let id = i128::try_from(number).unwrap_or(0) - 20;
+    let big = *dice.pick(&BIGS).unwrap_or(&0);
+    // Eighths add up exactly in any order; and a zero with a sign.
+    let eighths = i32::try_from(dice.below(200)).unwrap_or(0) - 100;
+    let ratio = if eighths == 0 {
+        -0.0
+    } else {
+        f64::from(eighths) / 8.0
+    };
+    let values = [
+        Value::Integer(id),
+        text(dice),
+        {
+            let it = text(dice);
+            or_null(dice, it)
+        },
+        {
+            let it = one(dice, Datatype::Iri, &LINKS);
+            or_null(dice, it)
+        },
+        Value::Text(token(dice)),
+        {
+            let it = one(dice, Datatype::String, &STATUSES);
+            or_null(dice, it)
+        },
+        {
+            let it = Value::Integer(i128::try_from(dice.below(7)).unwrap_or(0) - 3);
+            or_null(dice, it)
+        },
+        Value::Integer(big),
+        {
+            let it = one(dice, Datatype::Decimal, &DECIMALS);
+            or_null(dice, it)
+        },
+        one(dice, Datatype::Decimal, &EXACT_DECIMALS),
+        or_null(dice, Value::Number(ratio)),
+        {
+            let it = Value::Boolean(dice.percent(50));
+            or_null(dice, it)
+        },
+        {
+            let it = one(dice, Datatype::Date, &DAYS);
+            or_null(dice, it)
+        },
+        {
+            let it = instant(dice, 10);
+            or_null(dice, it)
+        },
+        instant(dice, 0),
+        {
+            let it = json_value(dice);
+            or_null(dice, it)
+        },
+        {
+            let it = tags(dice);
+            or_null(dice, it)
+        },
+        {
+            let it = marks(dice);
+            or_null(dice, it)
+        },
+    ];
+    SAMPLE_COLUMNS
+        .iter()
+        .map(|it| it.column.to_owned())
+        .zip(values)
+        .collect()
+}
+
+fn json_value(dice: &mut Dice) -> Value {
+    let choices = [
+        json!({"b": 1, "a": [true, null, "x"], "ä": {"z": 1, "y": "\"'\\"}}),
+        json!([]),
+        json!("text"),
+        json!(12),
+        json!(null),
+        json!(false),
+    ];
+    Value::Json(dice.pick(&choices).cloned().unwrap_or_default())
+}
+
+fn tags(dice: &mut Dice) -> Value {
+    let count = dice.below(4);
+    let mut tags: Vec<Value> = (0..count)
+        .map(|_| one(dice, Datatype::String, &TEXTS))
+        .collect();
+    if dice.percent(20) {
+        tags.push(Value::Null);
+    }
+    Value::List(tags)
+}
+
+fn marks(dice: &mut Dice) -> Value {
+    let count = dice.below(3);
+    Value::List(
+        (0..count)
+            .map(|_| one(dice, Datatype::Decimal, &EXACT_DECIMALS))
+            .collect(),
+    )
+}
+
+/// Some samples have more parts than an expansion shows.
+fn parts_of(number: usize, dice: &mut Dice) -> Vec<Row> {
+    let id = Value::Integer(i128::try_from(number).unwrap_or(0) - 20);
+    let labels = dice.some(&TEXTS, 1 + number % 14);
+    labels
+        .into_iter()
+        .map(|label| {
+            let weight = one(dice, Datatype::Decimal, &DECIMALS);
+            let made = one(dice, Datatype::Date, &DAYS);
+            let values = [
+                id.clone(),
+                Value::Text(label.to_owned()),
+                or_null(dice, weight),
+                or_null(dice, made),
+            ];
+            PART_COLUMNS
+                .iter()
+                .map(|it| it.column.to_owned())
+                .zip(values)
+                .collect()
+        })
+        .collect()
+}

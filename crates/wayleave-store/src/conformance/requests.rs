@@ -1,0 +1,335 @@
+//! Requests as callers make them, with operands that lie on, beside and between the records.
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_model::mapping::{AggregateOp, Datatype};
+use wayleave_plan::interpret::Tables;
+use wayleave_plan::value::Value;
+
+use super::dice::Dice;
+use super::fixture::{FixtureColumn, PART_COLUMNS, PARTS, SAMPLE_COLUMNS, SAMPLES};
+
+/// One request, by the tool it is for.
+#[derive(Debug, Clone)]
+pub(super) enum Request {
+    Query(Map<String, Json>),
+    Aggregate(Map<String, Json>),
+}
+
+/// Makes requests over the fixture's records.
+pub(super) struct Maker<'a> {
+    dice: Dice,
+    tables: &'a Tables,
+}
+
+const ZONES: [&str; 7] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kathmandu",
+    "Australia/Lord_Howe",
+    "America/St_Johns",
+    "Pacific/Apia",
+];
+
+const GRANULARITIES: [&str; 7] = ["minute", "hour", "day", "week", "month", "quarter", "year"];
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(seed: u64, tables: &'a Tables) -> Self {
+        Self {
+            dice: Dice::new(seed),
+            tables,
+        }
+    }
+
+    pub(super) fn request(&mut self) -> Request {
+        let samples = self.dice.percent(80);
+        let (stream, columns): (_, &'static [FixtureColumn]) = if samples {
+            ("samples", &SAMPLE_COLUMNS)
+        } else {
+            ("parts", &PART_COLUMNS)
+        };
+        if self.dice.percent(65) {
+            Request::Query(self.query(stream, columns))
+        } else {
+            Request::Aggregate(self.aggregate(stream, columns))
+        }
+    }
+
+    fn query(&mut self, stream: &str, columns: &[FixtureColumn]) -> Map<String, Json> {
+        let mut request = Map::from_iter([("stream".to_owned(), json!(stream))]);
+        if self.dice.percent(75) {
+            let filter = self.filter(columns, 2);
+            request.insert("filter".to_owned(), Json::Object(filter));
+        }
+        if self.dice.percent(75) {
+            let sortable: Vec<&FixtureColumn> = columns.iter().filter(|it| scalar(it)).collect();
+            let sort: Vec<String> = self
+                .dice
+                .some(&sortable, 3)
+                .into_iter()
+                .map(|it| self.directed(it.field))
+                .collect();
+            request.insert("sort".to_owned(), json!(sort));
+        }
+        if self.dice.percent(40) {
+            let fields: Vec<&str> = columns.iter().map(|it| it.field).collect();
+            let count = 1 + self.dice.below(5);
+            let fields = self.dice.some(&fields, count);
+            request.insert("fields".to_owned(), json!(fields));
+        }
+        if self.dice.percent(15) {
+            let relation = if stream == "samples" {
+                "parts"
+            } else {
+                "sample"
+            };
+            request.insert("expand".to_owned(), json!([relation]));
+            request.remove("fields");
+        }
+        let limit = 1 + self.dice.below(40);
+        request.insert("limit".to_owned(), json!(limit));
+        if self.dice.percent(30) {
+            request.insert("count".to_owned(), json!("exact"));
+        }
+        request
+    }
+
+    fn aggregate(&mut self, stream: &str, columns: &[FixtureColumn]) -> Map<String, Json> {
+        let mut request = Map::from_iter([("stream".to_owned(), json!(stream))]);
+        let mut metrics = Vec::new();
+        let mut labels = Vec::new();
+        if self.dice.percent(60) {
+            metrics.push(json!({"op": "count"}));
+            labels.push("count".to_owned());
+        }
+        for column in self.dice.some(columns, 4) {
+            let offered = offered(&column);
+            let ops: Vec<AggregateOp> = offered
+                .iter()
+                .copied()
+                .filter(|op| !matches!(op, AggregateOp::GroupBy | AggregateOp::GroupByTime))
+                .collect();
+            if let Some(op) = self.dice.pick(&ops) {
+                metrics.push(json!({"op": op.as_str(), "field": column.field}));
+                labels.push(format!("{op}_{}", column.field));
+            }
+        }
+        if metrics.is_empty() {
+            metrics.push(json!({"op": "count"}));
+            labels.push("count".to_owned());
+        }
+        request.insert("metrics".to_owned(), json!(metrics));
+        let groupable: Vec<&str> = columns
+            .iter()
+            .filter(|it| offered(it).contains(&AggregateOp::GroupBy))
+            .map(|it| it.field)
+            .collect();
+        let count = self.dice.below(3);
+        let group_by = self.dice.some(&groupable, count);
+        labels.extend(group_by.iter().map(|it| (*it).to_owned()));
+        if !group_by.is_empty() {
+            request.insert("group_by".to_owned(), json!(group_by));
+        }
+        let times: Vec<FixtureColumn> = columns
+            .iter()
+            .filter(|it| offered(it).contains(&AggregateOp::GroupByTime))
+            .filter(|it| !group_by.contains(&it.field))
+            .copied()
+            .collect();
+        if self.dice.percent(45)
+            && let Some(time) = self.dice.pick(&times).copied()
+        {
+            let units = if time.datatype == Datatype::Date {
+                GRANULARITIES.get(2..).unwrap_or_default()
+            } else {
+                &GRANULARITIES
+            };
+            let period = json!({
+                "field": time.field,
+                "granularity": self.dice.word(units),
+                "time_zone": self.dice.word(&ZONES),
+            });
+            request.insert("group_by_time".to_owned(), period);
+            labels.push(time.field.to_owned());
+        }
+        if self.dice.percent(50) {
+            let filter = self.filter(columns, 1);
+            request.insert("filter".to_owned(), Json::Object(filter));
+        }
+        if self.dice.percent(50) {
+            let sort: Vec<String> = self
+                .dice
+                .some(&labels, 2)
+                .into_iter()
+                .map(|it| self.directed(&it))
+                .collect();
+            request.insert("sort".to_owned(), json!(sort));
+        }
+        let limit = 1 + self.dice.below(60);
+        request.insert("limit".to_owned(), json!(limit));
+        request
+    }
+
+    fn directed(&mut self, name: &str) -> String {
+        if self.dice.percent(50) {
+            format!("-{name}")
+        } else {
+            name.to_owned()
+        }
+    }
+
+    fn filter(&mut self, columns: &[FixtureColumn], depth: usize) -> Map<String, Json> {
+        let mut filter = Map::new();
+        let filterable: Vec<&FixtureColumn> = columns.iter().filter(|it| scalar(it)).collect();
+        let count = 1 + self.dice.below(2);
+        for column in self.dice.some(&filterable, count) {
+            let condition = self.condition(column);
+            filter.insert(column.field.to_owned(), condition);
+        }
+        if depth > 0 && self.dice.percent(25) {
+            let count = 1 + self.dice.below(3);
+            let any: Vec<Json> = (0..count)
+                .map(|_| Json::Object(self.filter(columns, depth - 1)))
+                .collect();
+            filter.insert("any".to_owned(), Json::Array(any));
+        }
+        filter
+    }
+
+    fn condition(&mut self, column: &FixtureColumn) -> Json {
+        let ops: &[&str] = match column.datatype {
+            Datatype::String | Datatype::Iri => &[
+                "eq",
+                "ne",
+                "in",
+                "not_in",
+                "gt",
+                "gte",
+                "lt",
+                "lte",
+                "contains",
+                "contains",
+                "starts_with",
+                "starts_with",
+                "is_null",
+            ],
+            Datatype::Boolean => &["eq", "ne", "in", "not_in", "is_null"],
+            _ => &[
+                "eq", "ne", "in", "not_in", "gt", "gte", "lt", "lte", "is_null",
+            ],
+        };
+        let op = self.dice.pick(ops).copied().unwrap_or("eq");
+        match op {
+            "is_null" => json!({"is_null": self.dice.percent(50)}),
+            "in" | "not_in" => {
+                let count = 1 + self.dice.below(5);
+                let values: Vec<Json> = (0..count).map(|_| self.operand(column)).collect();
+                json!({op: values})
+            }
+            "contains" | "starts_with" => json!({op: self.fragment(column, op == "starts_with")}),
+            "eq" if self.dice.percent(50) => self.operand(column),
+            _ => json!({op: self.operand(column)}),
+        }
+    }
+
+    /// A value that some record has.
+    fn held(&mut self, column: &FixtureColumn) -> Value {
+        let table = if SAMPLE_COLUMNS.contains(column) {
+            SAMPLES
+        } else {
+            PARTS
+        };
+        let rows = self
+            .tables
+            .get(table)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        for _ in 0..20 {
+            let held = self.dice.pick(rows).and_then(|row| row.get(column.column));
+            if let Some(value) = held
+                && *value != Value::Null
+            {
+                return value.clone();
+            }
+        }
+        Value::Null
+    }
+
+    /// An operand on a held value, or beside it.
+    fn operand(&mut self, column: &FixtureColumn) -> Json {
+        let held = self.held(column);
+        if self.dice.percent(60) {
+            return held.to_json();
+        }
+        match held {
+            Value::Text(text) if column.datatype == Datatype::Iri => json!(format!("{text}x")),
+            Value::Text(text) => match self.dice.below(5) {
+                0 => json!(text.to_uppercase()),
+                1 => json!(format!("{text} ")),
+                2 => json!(format!("{text}\u{0}")),
+                3 => json!(text.trim_end()),
+                _ => json!(format!("{text}a")),
+            },
+            Value::Integer(integer) => match self.dice.below(4) {
+                0 => json!((integer + 1).to_string()),
+                1 => json!((integer - 1).to_string()),
+                2 => json!("170141183460469231731687303715884105727"),
+                _ => json!("-18446744073709551616"),
+            },
+            Value::Decimal(text) => {
+                let point = if text.contains('.') { "" } else { "." };
+                match self.dice.below(3) {
+                    0 => json!(format!(
+                        "{text}{point}0000000000000000000000000000000000000001"
+                    )),
+                    1 => json!(
+                        "123456789012345678901234567890123456789012345678901234567890123456789.5"
+                    ),
+                    _ => json!(format!("{text}{point}5")),
+                }
+            }
+            Value::Number(number) => json!(number + 0.0625),
+            Value::Date(days) => {
+                Value::Date(days.saturating_add(if days > 0 { -1 } else { 1 })).to_json()
+            }
+            Value::Datetime(micros) => {
+                Value::Datetime(micros.saturating_add(if micros > 0 { -1 } else { 1 })).to_json()
+            }
+            other => other.to_json(),
+        }
+    }
+
+    /// A piece of a held text.
+    fn fragment(&mut self, column: &FixtureColumn, first: bool) -> String {
+        let Value::Text(text) = self.held(column) else {
+            return "%".to_owned();
+        };
+        let characters: Vec<char> = text.chars().collect();
+        let from = if first {
+            0
+        } else {
+            self.dice.below(characters.len())
+        };
+        let length = 1 + self.dice.below(characters.len());
+        let piece: String = characters.into_iter().skip(from).take(length).collect();
+        match self.dice.below(8) {
+            0 => "%".to_owned(),
+            1 => "_".to_owned(),
+            2 => format!("{piece}\u{0}"),
+            // The language may refuse an empty text; then the refusal is skipped.
+            _ => piece,
+        }
+    }
+}
+
+fn scalar(column: &FixtureColumn) -> bool {
+    !column.many && column.datatype != Datatype::Json
+}
+
+fn offered(column: &FixtureColumn) -> &'static [AggregateOp] {
+    if column.many {
+        &[]
+    } else {
+        column.datatype.aggregates()
+    }
+}

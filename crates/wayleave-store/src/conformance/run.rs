@@ -1,0 +1,322 @@
+//! Asking a store and the reference interpreter the same, and comparing the bytes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json};
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::{Ratification, verify};
+use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::aggregate::AggregatePlan;
+use wayleave_plan::interpret::{Tables, interpret};
+use wayleave_plan::package::Package;
+use wayleave_plan::query::QueryPlan;
+use wayleave_plan::request::{AggregateRequest, QueryRequest};
+use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
+use wayleave_plan::value::Value;
+use wayleave_plan::view::View;
+use wayleave_plan::world::World;
+
+use super::fixture;
+use super::requests::{Maker, Request};
+use crate::{Answer, ReadContext, Store, StoreError};
+
+/// How far a walk of pages goes.
+const PAGES: usize = 4;
+/// How long one read may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How much to ask.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// How many requests.
+    pub requests: usize,
+    /// Which ones.
+    pub seed: u64,
+}
+
+/// A difference that a store cannot hide.
+pub struct Exclusion {
+    /// Why, for whoever reads the suite.
+    pub reason: &'static str,
+    /// Whether a request may differ for it: the tool and its arguments.
+    pub applies: fn(&Json) -> bool,
+}
+
+/// What was asked and answered alike.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Requests made.
+    pub requests: usize,
+    /// Requests that policy refused before any store was asked.
+    pub refused: usize,
+    /// Pages of records compared.
+    pub pages: usize,
+    /// Counts compared.
+    pub counts: usize,
+    /// Aggregates compared.
+    pub aggregates: usize,
+    /// Expansions compared.
+    pub expansions: usize,
+    /// Requests that differed as an exclusion allows.
+    pub excluded: usize,
+}
+
+/// Why a store does not conform.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConformanceError {
+    /// The suite itself is wrong.
+    #[error("the suite is broken: {reason}")]
+    Broken {
+        /// How.
+        reason: String,
+    },
+    /// The store failed.
+    #[error("the store failed on {request}")]
+    Failed {
+        /// The request.
+        request: String,
+        /// Its failure.
+        #[source]
+        source: StoreError,
+    },
+    /// The store answers something else.
+    #[error("{what} of {request} differ\nexpected {expected}\nanswered {answered}")]
+    Differs {
+        /// Rows, a count, groups.
+        what: &'static str,
+        /// The request.
+        request: String,
+        /// What the interpreter answers: the first line that differs.
+        expected: String,
+        /// What the store answers there.
+        answered: String,
+    },
+    /// An exclusion is no longer needed.
+    #[error("nothing differs any more, so this exclusion must go: {reason}")]
+    Unneeded {
+        /// The exclusion's.
+        reason: &'static str,
+    },
+}
+
+/// A world of one ratified mapping, served to a local client.
+pub struct Served {
+    view: View,
+    keys: KeyRing,
+}
+
+impl Served {
+    /// Ratifies a mapping and serves it.
+    pub fn new(mapping: &str) -> Result<Self, ConformanceError> {
+        let broken = |reason: String| ConformanceError::Broken { reason };
+        let ratification = Ratification {
+            dataset: "conformance".to_owned(),
+            digest: Digest::of(mapping.as_bytes()),
+            replaces: None,
+            who: "the suite".to_owned(),
+            at: "2026-01-01T00:00:00Z".to_owned(),
+            note: String::new(),
+        };
+        let mapping = verify(mapping.as_bytes(), &ratification)
+            .map_err(|error| broken(format!("{error:?}")))?;
+        let world =
+            World::new(vec![Arc::new(mapping)]).map_err(|error| broken(error.to_string()))?;
+        let key = SealingKey {
+            id: 1,
+            secret: [7; 32],
+        };
+        Ok(Self {
+            view: View::new(&world, &Package::local()),
+            keys: KeyRing::new(&key, &[]),
+        })
+    }
+
+    /// The keys and a fixed time.
+    pub fn seal(&self) -> Seal<'_> {
+        Seal {
+            keys: &self.keys,
+            now: 1_800_000_000,
+        }
+    }
+
+    /// Plans a query from its arguments; `None` where policy refuses it.
+    pub fn query(&self, arguments: &Map<String, Json>) -> Option<QueryPlan> {
+        let request = QueryRequest::read(arguments).ok()?;
+        QueryPlan::new(&self.view, &request, self.seal()).ok()
+    }
+
+    /// Plans an aggregate from its arguments; `None` where policy refuses it.
+    pub fn aggregate(&self, arguments: &Map<String, Json>) -> Option<AggregatePlan> {
+        let request = AggregateRequest::read(arguments).ok()?;
+        AggregatePlan::new(&self.view, &request).ok()
+    }
+}
+
+/// Runs the suite over a store that holds [`fixture::rows`].
+pub async fn run(
+    store: &dyn Store,
+    options: Options,
+    exclusions: &[Exclusion],
+) -> Result<Report, ConformanceError> {
+    let kind: SourceKind = store.capabilities().kind;
+    let served = Served::new(&fixture::mapping(kind))?;
+    let tables = fixture::rows();
+    let mut suite = Suite {
+        store,
+        served,
+        tables: &tables,
+        report: Report::default(),
+    };
+    let mut maker = Maker::new(options.seed, &tables);
+    let mut needed = vec![false; exclusions.len()];
+    for _ in 0..options.requests {
+        let request = maker.request();
+        suite.report.requests += 1;
+        let (named, outcome) = suite.check(&request).await;
+        if let Err(error) = outcome {
+            let excluded = exclusions.iter().position(|it| (it.applies)(&named));
+            match excluded.and_then(|index| needed.get_mut(index)) {
+                Some(needed) => *needed = true,
+                None => return Err(error),
+            }
+            suite.report.excluded += 1;
+        }
+    }
+    for (exclusion, needed) in exclusions.iter().zip(needed) {
+        if !needed {
+            return Err(ConformanceError::Unneeded {
+                reason: exclusion.reason,
+            });
+        }
+    }
+    if suite.report.refused * 4 > suite.report.requests {
+        let reason = format!("policy refused too much: {:?}", suite.report);
+        return Err(ConformanceError::Broken { reason });
+    }
+    Ok(suite.report)
+}
+
+struct Suite<'a> {
+    store: &'a dyn Store,
+    served: Served,
+    tables: &'a Tables,
+    report: Report,
+}
+
+impl Suite<'_> {
+    async fn check(&mut self, request: &Request) -> (Json, Result<(), ConformanceError>) {
+        match request {
+            Request::Query(arguments) => {
+                let named = serde_json::json!({"query_records": arguments});
+                let outcome = self.query(arguments.clone(), &named).await;
+                (named, outcome)
+            }
+            Request::Aggregate(arguments) => {
+                let named = serde_json::json!({"aggregate": arguments});
+                let outcome = self.aggregate(arguments, &named).await;
+                (named, outcome)
+            }
+        }
+    }
+
+    async fn query(
+        &mut self,
+        mut arguments: Map<String, Json>,
+        named: &Json,
+    ) -> Result<(), ConformanceError> {
+        for _ in 0..PAGES {
+            let Some(plan) = self.served.query(&arguments) else {
+                self.report.refused += 1;
+                return Ok(());
+            };
+            let rows = self.same("rows", plan.rows(), named).await?;
+            self.report.pages += 1;
+            if let Some(count) = plan.count() {
+                self.same("counts", count, named).await?;
+                self.report.counts += 1;
+            }
+            let page = plan.page(&rows);
+            for expansion in plan.expansions() {
+                if let Some(related) = expansion.plan(page.records()) {
+                    self.same("expansions", &related, named).await?;
+                    self.report.expansions += 1;
+                }
+            }
+            let shown = page.records().len();
+            match page.next_cursor(shown, self.served.seal()) {
+                Some(cursor) => arguments.insert("cursor".to_owned(), Json::String(cursor)),
+                None => return Ok(()),
+            };
+        }
+        Ok(())
+    }
+
+    async fn aggregate(
+        &mut self,
+        arguments: &Map<String, Json>,
+        named: &Json,
+    ) -> Result<(), ConformanceError> {
+        let Some(plan) = self.served.aggregate(arguments) else {
+            self.report.refused += 1;
+            return Ok(());
+        };
+        self.same("groups", plan.groups(), named).await?;
+        self.report.aggregates += 1;
+        Ok(())
+    }
+
+    /// Asks both, and compares what they would write.
+    async fn same(
+        &self,
+        what: &'static str,
+        plan: &AuthorizedPlan,
+        named: &Json,
+    ) -> Result<Vec<Vec<Value>>, ConformanceError> {
+        let expected = interpret(plan, self.tables);
+        let answered =
+            answer(self.store, plan)
+                .await
+                .map_err(|source| ConformanceError::Failed {
+                    request: format!("{named}\n{:?}", plan.read()),
+                    source,
+                })?;
+        let (wanted, got) = (lines(&expected), lines(&answered));
+        if wanted == got {
+            return Ok(answered);
+        }
+        let place = wanted.iter().zip(&got).take_while(|(a, b)| a == b).count();
+        let shown = |lines: &[String], others: &[String]| {
+            let alone = lines.iter().filter(|line| !others.contains(line));
+            let alone: Vec<&str> = alone.map(String::as_str).take(3).collect();
+            let line = lines.get(place).map_or("nothing", String::as_str);
+            format!(
+                "in row {place} of {}: {line}\n  and only here: {}",
+                lines.len(),
+                alone.join("\n  ")
+            )
+        };
+        Err(ConformanceError::Differs {
+            what,
+            request: format!("{named}\n{:?}", plan.read()),
+            expected: shown(&wanted, &got),
+            answered: shown(&got, &wanted),
+        })
+    }
+}
+
+/// Every row of an answer.
+async fn answer(store: &dyn Store, plan: &AuthorizedPlan) -> Result<Vec<Vec<Value>>, StoreError> {
+    match store.read(plan, &ReadContext::within(PATIENCE)).await? {
+        Answer::Rows(rows) | Answer::Groups(rows) => rows.collect().await,
+        Answer::Count { rows, .. } => Ok(vec![vec![Value::Integer(rows.into())]]),
+    }
+}
+
+fn lines(rows: &[Vec<Value>]) -> Vec<String> {
+    rows.iter()
+        .map(|row| Json::Array(row.iter().map(Value::to_json).collect()).to_string())
+        .collect()
+}

@@ -99,6 +99,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// What the tests of a crate may use besides: the real thing behind a port.
+const TESTED_WITH: &[(&str, &[&str])] = &[("wayleave-surface", &["wayleave-sql"])];
+
 /// Stores, clients and fixtures for tests: a dev-dependency of anyone, a dependency of no product.
 const TEST_CRATE: &str = "wayleave-test";
 
@@ -290,7 +293,10 @@ fn check(workspace: &Workspace) -> Vec<Finding> {
 }
 
 fn inner_edge(member: &Member, dependency: &Dependency, allowed: &[&str]) -> Option<Finding> {
-    let to_tests = dependency.name == TEST_CRATE && dependency.kind == Kind::Dev;
+    let tested_with = TESTED_WITH
+        .iter()
+        .any(|(name, with)| *name == member.name && with.contains(&dependency.name.as_str()));
+    let to_tests = (dependency.name == TEST_CRATE || tested_with) && dependency.kind == Kind::Dev;
     if to_tests || dependency.name == member.name || allowed.contains(&dependency.name.as_str()) {
         return None;
     }

@@ -87,6 +87,18 @@ fn a_dev_dependency_keeps_to_the_table_too() {
 }
 
 #[test]
+fn the_surface_is_tested_with_a_real_store_and_built_without() {
+    let members = "wayleave-sql: normal serde";
+    let tested = messages(&format!("wayleave-surface: dev wayleave-sql\n{members}"));
+    assert_eq!(tested, Vec::<String>::new());
+    let built = messages(&format!("wayleave-surface: normal wayleave-sql\n{members}"));
+    assert_eq!(
+        built,
+        ["`wayleave-surface` may not depend on `wayleave-sql`"]
+    );
+}
+
+#[test]
 fn the_test_crate_is_never_a_normal_dependency_of_the_product() {
     let found = messages("wayleave-server: normal wayleave-test\nwayleave-test: normal serde");
     assert_eq!(

@@ -135,11 +135,15 @@ fn defined(pattern: &Regex, text: &str) -> Vec<(usize, String)> {
 
 /// Whether a document holds the name as inline code, alone or as the first word of it.
 fn documented(document: &str, name: &str) -> bool {
-    let opening = format!("`{name}");
-    document.match_indices(&opening).any(|(at, _)| {
-        let rest = document.get(at + opening.len()..).unwrap_or_default();
-        !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '-')
-    })
+    // A setting is documented with its section: `serve.http`.
+    [format!("`{name}"), format!(".{name}")]
+        .iter()
+        .any(|opening| {
+            document.match_indices(opening).any(|(at, _)| {
+                let rest = document.get(at + opening.len()..).unwrap_or_default();
+                !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '-')
+            })
+        })
 }
 
 #[cfg(test)]

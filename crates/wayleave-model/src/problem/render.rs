@@ -38,12 +38,17 @@ pub fn render(problems: &[Problem], file_name: &str, source: &str, style: Style)
 }
 
 /// The source without its secrets: those that can be seen in the text, and those that were only
-/// found once it was read, such as one written with escapes.
+/// found once it was read, such as one written with escapes. Each takes the rest of its line with
+/// it: a password may hold a quote or a space, and then goes on past where it seemed to end.
 fn blotted(problems: &[Problem], source: &str) -> String {
     let found = problems
         .iter()
         .filter(|problem| problem.code == ProblemCode::ConnectionString)
-        .filter_map(|problem| problem.span.clone());
+        .filter_map(|problem| problem.span.clone())
+        .map(|span| {
+            let rest = source.get(span.end..).unwrap_or("");
+            span.start..span.end + rest.find('\n').unwrap_or(rest.len())
+        });
     sensitive::blot(source, found)
 }
 

@@ -130,6 +130,8 @@ impl Inner {
         let unwanted = sender.unwanted();
         let outcome = self.answer(&target, &read, &mut sender, &stop).await;
         tokio::select! {
+            // First: at the deadline both are ready, and the reason must be told.
+            biased;
             () = sender.finish(outcome) => {}
             _ = stop.wait(&unwanted) => {}
         }

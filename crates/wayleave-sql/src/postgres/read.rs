@@ -156,6 +156,8 @@ impl Inner {
             work.await
         };
         tokio::select! {
+            // First: at the deadline both are ready, and the reason must be told.
+            biased;
             () = sender.finish(outcome) => {}
             _ = stop.wait(&unwanted) => {}
         }

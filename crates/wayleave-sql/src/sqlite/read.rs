@@ -146,6 +146,8 @@ async fn perform(
     match work.await {
         Ok((sender, outcome)) => {
             tokio::select! {
+                // First: at the deadline both are ready, and the reason must be told.
+                biased;
                 () = sender.finish(outcome) => {}
                 _ = stop.wait(&unwanted) => {}
             }
@@ -193,6 +195,8 @@ impl Inner {
                 outcome = work.attempt(&kept, None, target, read, sender);
             }
         }
+        // Else the kept session would hold on to the answer's queue, and the reader wait for ever.
+        let _ = kept.connection.progress_handler(0, None::<fn() -> bool>);
         // A session that failed to read is as good as before, unless the file itself is not.
         if !matches!(outcome, Err(StoreError::NotADatabase { .. })) {
             slot.keep(kept);

@@ -20,6 +20,7 @@ mod error;
 pub mod http;
 mod input;
 mod listeners;
+mod listing;
 mod lists;
 mod logging;
 mod methods;

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use futures::future::BoxFuture;
 
-use crate::{Answers, Content, Context, InputRequired, RpcError, Visibility};
+use crate::{
+    Answers, Content, Context, InputRequired, RpcError, Visibility, listing::listing_setters,
+};
 
 /// One use of a prompt.
 #[derive(Debug, Clone)]
@@ -116,20 +118,6 @@ impl Prompt {
         &self.listing.name
     }
 
-    /// Sets the description.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).description = Some(description.into());
-        self
-    }
-
-    /// Sets the title people read.
-    #[must_use]
-    pub fn titled(mut self, title: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).title = Some(title.into());
-        self
-    }
-
     /// Adds an optional argument.
     #[must_use]
     pub fn argument(self, name: &str, description: &str) -> Self {
@@ -140,13 +128,6 @@ impl Prompt {
     #[must_use]
     pub fn required(self, name: &str, description: &str) -> Self {
         self.with_argument(name, description, true)
-    }
-
-    /// Restricts who may see and use it.
-    #[must_use]
-    pub fn visible(mut self, visibility: Visibility) -> Self {
-        self.visibility = visibility;
-        self
     }
 
     fn with_argument(mut self, name: &str, description: &str, required: bool) -> Self {
@@ -170,11 +151,14 @@ impl Prompt {
             })
             .map(|argument| argument.name.as_str())
     }
-
-    pub(crate) fn lists_like(&self, other: &Self) -> bool {
-        self.visibility.same(&other.visibility) && self.listing == other.listing
-    }
 }
+
+listing_setters!(Prompt {
+    /// Sets the description models read.
+    describe => description;
+    /// Sets the title people read.
+    titled => title;
+});
 
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

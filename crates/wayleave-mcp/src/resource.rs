@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Answers, Caller, Context, InputRequired, ResourceContents, RpcError, Visibility,
+    listing::listing_setters,
     uri_template::{TemplateError, UriTemplate},
 };
 
@@ -105,27 +106,6 @@ impl Resource {
         &self.listing.uri
     }
 
-    /// Sets the description.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).description = Some(description.into());
-        self
-    }
-
-    /// Sets the title people read.
-    #[must_use]
-    pub fn titled(mut self, title: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).title = Some(title.into());
-        self
-    }
-
-    /// Sets the media type.
-    #[must_use]
-    pub fn of_type(mut self, mime_type: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).mime_type = Some(mime_type.into());
-        self
-    }
-
     /// Sets `_meta`, under reverse-DNS keys.
     #[must_use]
     pub fn with_meta(mut self, meta: Map<String, Value>) -> Self {
@@ -139,18 +119,16 @@ impl Resource {
         self.subscribe = Some(Arc::new(|_, _| Ok(())));
         self
     }
-
-    /// Restricts who may see and read it.
-    #[must_use]
-    pub fn visible(mut self, visibility: Visibility) -> Self {
-        self.visibility = visibility;
-        self
-    }
-
-    pub(crate) fn lists_like(&self, other: &Self) -> bool {
-        self.visibility.same(&other.visibility) && self.listing == other.listing
-    }
 }
+
+listing_setters!(Resource {
+    /// Sets the description models read.
+    describe => description;
+    /// Sets the title people read.
+    titled => title;
+    /// Sets the media type.
+    of_type => mime_type;
+});
 
 impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -208,27 +186,6 @@ impl ResourceTemplate {
         &self.listing.uri_template
     }
 
-    /// Sets the description.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).description = Some(description.into());
-        self
-    }
-
-    /// Sets the title people read.
-    #[must_use]
-    pub fn titled(mut self, title: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).title = Some(title.into());
-        self
-    }
-
-    /// Sets the media type all its resources share.
-    #[must_use]
-    pub fn of_type(mut self, mime_type: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).mime_type = Some(mime_type.into());
-        self
-    }
-
     /// Lets clients subscribe to the URIs for which `rule` holds; its error says why not.
     #[must_use]
     pub fn subscribable(
@@ -238,18 +195,16 @@ impl ResourceTemplate {
         self.subscribe = Some(Arc::new(rule));
         self
     }
-
-    /// Restricts who may see it and read through it.
-    #[must_use]
-    pub fn visible(mut self, visibility: Visibility) -> Self {
-        self.visibility = visibility;
-        self
-    }
-
-    pub(crate) fn lists_like(&self, other: &Self) -> bool {
-        self.visibility.same(&other.visibility) && self.listing == other.listing
-    }
 }
+
+listing_setters!(ResourceTemplate {
+    /// Sets the description models read.
+    describe => description;
+    /// Sets the title people read.
+    titled => title;
+    /// Sets the media type.
+    of_type => mime_type;
+});
 
 impl fmt::Debug for ResourceTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Answers, Content, Context, InputRequired, RpcError, Visibility,
+    listing::listing_setters,
     schema::{InputSchema, SchemaError, Violation},
 };
 
@@ -197,20 +198,6 @@ impl Tool {
         &self.listing.name
     }
 
-    /// Sets the description models read.
-    #[must_use]
-    pub fn describe(mut self, description: impl Into<Cow<'static, str>>) -> Self {
-        Arc::make_mut(&mut self.listing).description = Some(description.into());
-        self
-    }
-
-    /// Sets the title people read.
-    #[must_use]
-    pub fn titled(mut self, title: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.listing).title = Some(title.into());
-        self
-    }
-
     /// Sets the hints about what it does.
     #[must_use]
     pub fn behaving(mut self, behaviour: Behaviour) -> Self {
@@ -239,13 +226,6 @@ impl Tool {
         self
     }
 
-    /// Restricts who may see and call it.
-    #[must_use]
-    pub fn visible(mut self, visibility: Visibility) -> Self {
-        self.visibility = visibility;
-        self
-    }
-
     /// Chooses how invalid arguments are refused. The handler never sees them either way.
     #[must_use]
     pub fn refusing(
@@ -263,13 +243,14 @@ impl Tool {
         self.checks_arguments = true;
         self
     }
-
-    /// Whether a client's list would not change if `other` took this one's place.
-    pub(crate) fn lists_like(&self, other: &Self) -> bool {
-        self.visibility.same(&other.visibility)
-            && (Arc::ptr_eq(&self.listing, &other.listing) || self.listing == other.listing)
-    }
 }
+
+listing_setters!(Tool {
+    /// Sets the description models read.
+    describe => description;
+    /// Sets the title people read.
+    titled => title;
+});
 
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

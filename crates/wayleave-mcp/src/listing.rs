@@ -1,0 +1,34 @@
+//! What every primitive's entry in a client's list has alike, written once.
+
+/// Gives a primitive with `listing` and `visibility` the setters named, and `visible`.
+macro_rules! listing_setters {
+    ($type:ident { $($(#[$doc:meta])+ $method:ident => $field:ident;)+ }) => {
+        impl $type {
+            $(
+                $(#[$doc])+
+                #[must_use]
+                pub fn $method(mut self, text: impl Into<String>) -> Self {
+                    let text: String = text.into();
+                    std::sync::Arc::make_mut(&mut self.listing).$field = Some(text.into());
+                    self
+                }
+            )+
+
+            /// Restricts who may see and use it.
+            #[must_use]
+            pub fn visible(mut self, visibility: $crate::Visibility) -> Self {
+                self.visibility = visibility;
+                self
+            }
+
+            /// Whether a client's list would not change if `other` took this one's place.
+            pub(crate) fn lists_like(&self, other: &Self) -> bool {
+                self.visibility.same(&other.visibility)
+                    && (std::sync::Arc::ptr_eq(&self.listing, &other.listing)
+                        || self.listing == other.listing)
+            }
+        }
+    };
+}
+
+pub(crate) use listing_setters;

@@ -11,6 +11,8 @@ mod dsn;
 mod mysql;
 mod pool;
 mod postgres;
+#[cfg(feature = "raw")]
+pub mod raw;
 mod reading;
 mod sqlite;
 mod tls;

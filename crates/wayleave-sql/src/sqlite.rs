@@ -13,6 +13,8 @@ mod values;
 
 pub use create::create_sqlite;
 pub(crate) use decimal_key::decode as decimal_of_key;
+#[cfg(feature = "raw")]
+pub(crate) use functions::register;
 pub(crate) use read::Reader;
 
 use async_trait::async_trait;

@@ -115,6 +115,24 @@ impl Reader {
     }
 }
 
+#[cfg(feature = "raw")]
+impl Reader {
+    /// What plans become, and what is bound in it.
+    pub(crate) async fn statements(
+        &self,
+        plans: &[&AuthorizedPlan],
+    ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
+        let session = Kept::open(&self.inner.server, self.inner.options.limits).await?;
+        let mut statements = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let shape = self.inner.shape(&session, plan.target()).await?;
+            let statement = compile(&Postgres, &shape, plan.read())?;
+            statements.push((statement.text, statement.binds));
+        }
+        Ok(statements)
+    }
+}
+
 #[async_trait]
 impl Store for Reader {
     fn capabilities(&self) -> &Capabilities {

@@ -20,7 +20,7 @@ use crate::values::{Cell, datetime, decimal, text};
 pub(super) const UNFIT: &str = "wayleave: not of datatype ";
 
 /// Gives a session all of them.
-pub(super) fn register(connection: &Connection) -> Result<()> {
+pub(crate) fn register(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_DIRECTONLY;

@@ -95,6 +95,23 @@ impl Reader {
     }
 }
 
+#[cfg(feature = "raw")]
+impl Reader {
+    /// What plans become, and what is bound in it.
+    pub(crate) fn statements(
+        &self,
+        plans: &[&AuthorizedPlan],
+    ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
+        let kept = Kept::open(&self.inner.file, self.inner.options.limits)?;
+        let statement = |plan: &&AuthorizedPlan| {
+            let shape = self.inner.shape(&kept, plan.target())?;
+            let statement = compile(&Sqlite, &shape, plan.read())?;
+            Ok((statement.text, statement.binds))
+        };
+        plans.iter().map(statement).collect()
+    }
+}
+
 #[async_trait]
 impl Store for Reader {
     fn capabilities(&self) -> &Capabilities {
@@ -203,6 +220,33 @@ impl Inner {
         }
         outcome
     }
+
+    fn shape(&self, kept: &Kept, target: &Target) -> Result<Shape<Affinity>, StoreError> {
+        let limit = self.options.limits.statement;
+        let failed = |error| store_error("reading the table's columns", limit, &error);
+        let mut statement = kept.connection.prepare_cached(COLUMNS).map_err(failed)?;
+        let columns = statement.query_map([&target.table], |row| {
+            let declared: String = row.get(1)?;
+            // Such a column is the row's own number.
+            let row_number = row.get::<_, i64>(3)? > 0 && declared.eq_ignore_ascii_case("INTEGER");
+            let native = Native {
+                kind: Affinity::of(&declared),
+                not_null: row.get::<_, bool>(2)? || row_number,
+            };
+            Ok((row.get::<_, String>(0)?, native))
+        });
+        let columns = columns
+            .and_then(Iterator::collect::<Result<std::collections::HashMap<_, _>, _>>)
+            .map_err(failed)?;
+        if columns.is_empty() {
+            return Err(no_table(target));
+        }
+        Ok(Shape {
+            schema: None,
+            table: target.table.clone(),
+            columns,
+        })
+    }
 }
 
 /// One read under way.
@@ -223,7 +267,10 @@ impl Work<'_> {
     ) -> Result<(), StoreError> {
         let shape = match known {
             Some(shape) => shape,
-            None => self.inner.shapes.put(target, self.shape(kept, target)?),
+            None => self
+                .inner
+                .shapes
+                .put(target, self.inner.shape(kept, target)?),
         };
         let statement = compile(&Sqlite, &shape, read)?;
         let failed = |error| self.failed("reading", read, &error);
@@ -260,33 +307,6 @@ impl Work<'_> {
         } else {
             Err(StoreError::Cancelled)
         }
-    }
-
-    fn shape(&self, kept: &Kept, target: &Target) -> Result<Shape<Affinity>, StoreError> {
-        let limit = self.inner.options.limits.statement;
-        let failed = |error| store_error("reading the table's columns", limit, &error);
-        let mut statement = kept.connection.prepare_cached(COLUMNS).map_err(failed)?;
-        let columns = statement.query_map([&target.table], |row| {
-            let declared: String = row.get(1)?;
-            // Such a column is the row's own number.
-            let row_number = row.get::<_, i64>(3)? > 0 && declared.eq_ignore_ascii_case("INTEGER");
-            let native = Native {
-                kind: Affinity::of(&declared),
-                not_null: row.get::<_, bool>(2)? || row_number,
-            };
-            Ok((row.get::<_, String>(0)?, native))
-        });
-        let columns = columns
-            .and_then(Iterator::collect::<Result<std::collections::HashMap<_, _>, _>>)
-            .map_err(failed)?;
-        if columns.is_empty() {
-            return Err(no_table(target));
-        }
-        Ok(Shape {
-            schema: None,
-            table: target.table.clone(),
-            columns,
-        })
     }
 
     fn failed(&self, doing: &'static str, read: &Read, error: &rusqlite::Error) -> StoreError {

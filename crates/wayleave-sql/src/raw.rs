@@ -1,0 +1,70 @@
+//! What plans become, for whoever gives it to a driver himself: the benchmark, which compares us
+//! with the driver alone. Behind a feature, since no product has a use for it.
+
+use rusqlite::Connection;
+use wayleave_plan::AuthorizedPlan;
+use wayleave_store::StoreError;
+
+use crate::dsn::{Dsn, Target};
+use crate::reading::StoreOptions;
+use crate::{postgres, sqlite};
+
+/// A value to bind, as SQLite's driver takes it.
+pub type SqliteBind = Box<dyn rusqlite::ToSql + Send + Sync>;
+
+/// A value to bind, as PostgreSQL's driver takes it.
+pub type PostgresBind = Box<dyn tokio_postgres::types::ToSql + Send + Sync>;
+
+/// A statement's text and the values bound in it.
+#[derive(Debug)]
+pub struct Statement<B> {
+    /// The text.
+    pub text: String,
+    /// The values, in the order of their placeholders.
+    pub binds: Vec<B>,
+}
+
+/// Gives a session the functions that statements call.
+pub fn sqlite_functions(connection: &Connection) -> rusqlite::Result<()> {
+    sqlite::register(connection)
+}
+
+/// What plans over a SQLite file become.
+pub fn sqlite_statements(
+    dsn: Dsn,
+    plans: &[&AuthorizedPlan],
+) -> Result<Vec<Statement<SqliteBind>>, StoreError> {
+    let Target::Sqlite(file) = dsn.into_target() else {
+        return Err(another_kind());
+    };
+    let reader = sqlite::Reader::new(file, StoreOptions::default());
+    let statements = reader.statements(plans)?.into_iter();
+    let boxed = |(text, binds): (String, Vec<_>)| Statement {
+        text,
+        binds: binds.into_iter().map(|it| Box::new(it) as _).collect(),
+    };
+    Ok(statements.map(boxed).collect())
+}
+
+/// What plans over a PostgreSQL database become.
+pub async fn postgres_statements(
+    dsn: Dsn,
+    plans: &[&AuthorizedPlan],
+) -> Result<Vec<Statement<PostgresBind>>, StoreError> {
+    let Target::Postgres(server) = dsn.into_target() else {
+        return Err(another_kind());
+    };
+    let reader = postgres::Reader::new(server, StoreOptions::default());
+    let statements = reader.statements(plans).await?.into_iter();
+    let boxed = |(text, binds): (String, Vec<_>)| Statement {
+        text,
+        binds: binds.into_iter().map(|it| Box::new(it) as _).collect(),
+    };
+    Ok(statements.map(boxed).collect())
+}
+
+fn another_kind() -> StoreError {
+    StoreError::Unsupported {
+        what: "a DSN of another kind",
+    }
+}

@@ -91,17 +91,19 @@ fn failure(error: &clap::Error) -> Failure {
 
 /// Whether a word is one of ours, or spelt like one: an option, a command, a name.
 fn is_plain(word: &str) -> bool {
-    let known = Cli::command();
-    let ours = known
-        .get_subcommands()
-        .flat_map(clap::Command::get_arguments)
-        .any(|argument| word == argument.to_string());
     let spelt = word.trim_start_matches('-');
-    ours || (spelt.len() <= 32
-        && !spelt.is_empty()
-        && spelt
-            .chars()
-            .all(|c| c.is_ascii_alphabetic() || c == '-' || c == '_'))
+    let like_ours = spelt
+        .chars()
+        .all(|c| c.is_ascii_alphabetic() || c == '-' || c == '_');
+    let mut known = Cli::command();
+    known.build();
+    (like_ours && !spelt.is_empty() && spelt.len() <= 32) || is_argument(&known, word)
+}
+
+/// Whether a word is how the parser writes one of our own arguments.
+fn is_argument(command: &clap::Command, word: &str) -> bool {
+    command.get_arguments().any(|it| it.to_string() == word)
+        || command.get_subcommands().any(|it| is_argument(it, word))
 }
 
 /// A dataset's name.

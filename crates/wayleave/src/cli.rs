@@ -1,5 +1,8 @@
 //! The command line: one definition for parser, help and completions.
 
+#[cfg(test)]
+mod reference;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};

@@ -12,6 +12,7 @@ mod progress;
 mod who;
 
 use std::{
+    ffi::OsString,
     pin::pin,
     process::ExitCode,
     task::{Context, Poll, Waker},
@@ -24,6 +25,21 @@ use output::Output;
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let output = Output::new(arguments::wants_json(&words));
+    // The place of a panic is ours; what it says may hold a value, and values are others'.
+    std::panic::set_hook(Box::new(move |panic| {
+        if let Some(place) = panic.location() {
+            output.remark(format!(
+                "error: stopped at {}:{}",
+                place.file(),
+                place.line()
+            ));
+        }
+    }));
+    std::panic::catch_unwind(move || run(words, output))
+        .unwrap_or_else(|_| output.fail(&Failure::bug("the command did not end as it should")))
+}
+
+fn run(words: Vec<OsString>, output: Output) -> ExitCode {
     let arguments = match arguments::parse(words) {
         Ok(Parsed::Run(arguments)) => *arguments,
         Ok(Parsed::Print(text)) => {

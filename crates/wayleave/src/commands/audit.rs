@@ -1,6 +1,6 @@
 //! `wayleave audit`: what was decided, by whom, and whether the record is whole.
 
-use std::{path::Path, process::ExitCode};
+use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_ledger::{Entry, Event, Head};
@@ -66,16 +66,17 @@ async fn verify(
     });
     let mut text = format!("{} whole and in order", columns::count_entries(ledger.good));
     if let Some(head) = ledger.head {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "\nhead: {head}\nhint: keep the head where nobody can write, and give it back with `--head`"
-        ));
+        );
     }
     if let Some(problem) = &ledger.problem {
-        text.push_str(&format!("\nerror: {problem}"));
+        let _ = write!(text, "\nerror: {problem}");
     }
     for failure in &mappings {
         for (kind, line) in failure.lines() {
-            text.push_str(&format!("\n{kind}: {line}"));
+            let _ = write!(text, "\n{kind}: {line}");
         }
     }
     output.answer(&document, text);
@@ -88,7 +89,7 @@ async fn verify(
 
 fn row(entry: &Entry) -> Vec<String> {
     let at = jiff::Timestamp::from_millisecond(entry.at)
-        .map_or_else(|_| entry.at.to_string(), |at| at.to_string());
+        .map_or_else(|_| entry.at.to_string(), |at| format!("{at:.0}"));
     let (what, who, note) = words(&entry.event);
     let note = match note {
         "" => String::new(),

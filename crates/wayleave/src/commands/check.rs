@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use wayleave_model::problem::{Problem, Severity, Style, render, shown};
 use wayleave_server::{
     check::{self, Checked, Report},
+    draft::Unreadable,
     live::Compared,
 };
 
@@ -60,7 +61,7 @@ pub(crate) fn document(report: &Report) -> Value {
         "sound": report.is_sound(),
         "ontology": report.ontology.as_ref().map(|it| json!({
             "file": it.file.shown,
-            "unreadable": it.file.bytes.as_ref().err().map(|error| error.reason()),
+            "unreadable": it.file.bytes.as_ref().err().map(Unreadable::reason),
             "problems": it.problems,
         })),
         "drafts": report.drafts.iter().map(draft).collect::<Vec<_>>(),
@@ -74,7 +75,7 @@ fn draft(checked: &Checked) -> Value {
         "dataset": checked.file.dataset,
         "digest": checked.digest(),
         "sound": checked.is_sound(),
-        "unreadable": checked.unreadable().map(|error| error.reason()),
+        "unreadable": checked.unreadable().map(Unreadable::reason),
         "problems": checked.problems,
         "live": checked.live.iter().map(live).collect::<Vec<_>>(),
     })

@@ -1,6 +1,6 @@
 //! `wayleave datasets`: what is drafted, ratified, live or retired.
 
-use std::{path::Path, process::ExitCode};
+use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_server::overview::{Line, overview};
@@ -36,7 +36,7 @@ fn text(lines: &[Line]) -> String {
     for line in lines {
         if let Some(reason) = &line.refused {
             let name = line.name.as_deref().unwrap_or_default();
-            text.push_str(&format!("\nerror: dataset `{name}` is refused: {reason}"));
+            let _ = write!(text, "\nerror: dataset `{name}` is refused: {reason}");
         }
     }
     text

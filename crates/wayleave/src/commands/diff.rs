@@ -66,10 +66,11 @@ pub(crate) fn text(review: &Review) -> String {
         ),
     };
     let changes = if review.changes.is_empty() {
-        "  says the same in other words: only comments, order of keys or layout differ\n".to_owned()
+        "  says the same in other words: only comments, order of keys or layout differ".to_owned()
     } else {
         let lines = render(&review.changes);
-        lines.lines().map(|line| format!("  {line}\n")).collect()
+        let lines: Vec<_> = lines.lines().map(|line| format!("  {line}")).collect();
+        lines.join("\n")
     };
     format!("{file} ({draft}): {against}\n{changes}")
 }

@@ -12,7 +12,6 @@ use crate::{
     progress::Spinner,
 };
 
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every command")]
 pub(crate) async fn run(project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let folder = project.unwrap_or(Path::new("."));
     let spinner = Spinner::start("looking");

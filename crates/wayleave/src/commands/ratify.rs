@@ -1,6 +1,6 @@
 //! `wayleave ratify`: a human agrees to a draft, byte for byte.
 
-use std::{path::Path, process::ExitCode};
+use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_server::{Project, review::Review};
@@ -141,10 +141,8 @@ async fn ratify(
         frozen.display()
     );
     if let Some(serving) = serving {
-        text.push_str(&format!(
-            "{} stays live until you connect the new one\n",
-            serving.short()
-        ));
+        let short = serving.short();
+        let _ = writeln!(text, "{short} stays live until you connect the new one");
     }
     output.answer(&document, format!("{text}next: {next}"));
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,59 @@
+//! The guides: what they show is what the program prints.
+
+use std::path::{Path, PathBuf};
+
+use wayleave_test::fixture::{Dialect, Fixture};
+use wayleave_test::{assert_golden, postgres};
+
+use crate::session::Session;
+
+fn guide(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/guide")
+        .join(name)
+}
+
+/// Runs every line after `$ ` in the guide's `console` blocks, in order, in one session, and
+/// holds the guide to what was printed.
+fn check(name: &str, session: &mut Session) {
+    let text = std::fs::read_to_string(guide(name)).unwrap();
+    let mut retold = String::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if inside {
+            if let Some(command) = line.strip_prefix("$ ") {
+                session.type_line(command);
+            } else if line == "```" {
+                inside = false;
+                retold.push_str(&session.take_transcript());
+                retold.push_str("```\n");
+            }
+            continue;
+        }
+        inside = line == "```console";
+        retold.push_str(line);
+        retold.push('\n');
+    }
+    assert!(!inside, "a block of {name} has no end");
+    assert_golden(guide(name), &retold);
+}
+
+#[tokio::test]
+async fn a_newcomer_goes_from_nothing_to_a_live_dataset_as_the_guide_says() {
+    let server = postgres().await;
+    let trade = Fixture::Trade.sql(Dialect::Postgres);
+    let database = server.fresh_database("trade", trade).await.unwrap();
+    let mut session = Session::new();
+    session.keep_sqlite("music.db", Fixture::Music.sql(Dialect::Sqlite));
+    session.set("TRADE_DSN", &database.dsn);
+    check("first-dataset.md", &mut session);
+}
+
+#[test]
+fn ratifying_goes_as_the_guide_says() {
+    let mut session = Session::new();
+    let sql = "CREATE TABLE people (id integer PRIMARY KEY, full_name text NOT NULL, \
+               status text NOT NULL, badge text, salary numeric, updated_at datetime);";
+    session.keep_sqlite("staff.db", sql);
+    check("ratifying.md", &mut session);
+}

@@ -1,0 +1,19 @@
+//! The command line as people meet it: the real program, real stores, real files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+mod crash;
+mod guide;
+mod hostile;
+mod json;
+mod secrets;
+mod session;
+mod stores;
+mod tamper;
+mod terminal;

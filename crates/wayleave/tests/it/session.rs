@@ -1,0 +1,242 @@
+//! A terminal session: commands in a project folder, and what they printed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use regex::Regex;
+use wayleave_test::fixture::{Dialect, Fixture};
+use wayleave_test::sqlite_file;
+
+/// Where a person keeps things, in every transcript.
+const HOME: &str = "/home/ana";
+
+/// The program under test.
+pub(crate) fn program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_wayleave"))
+}
+
+/// A folder of one's own, variables, and a transcript.
+pub(crate) struct Session {
+    home: tempfile::TempDir,
+    here: PathBuf,
+    variables: Vec<(String, String)>,
+    transcript: String,
+}
+
+/// What a command did.
+pub(crate) struct Ran {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("output is UTF-8");
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+
+    /// Everything it printed.
+    pub(crate) fn all(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
+    #[track_caller]
+    pub(crate) fn exits(self, status: i32) -> Self {
+        assert_eq!(self.status, status, "{}", self.all());
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says(self, words: &str) -> Self {
+        let all = self.all();
+        assert!(all.contains(words), "`{words}` is not in:\n{all}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn document(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}:\n{}", self.all()))
+    }
+}
+
+impl Session {
+    /// An empty home.
+    pub(crate) fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let here = home.path().to_owned();
+        Self {
+            home,
+            here,
+            variables: Vec::new(),
+            transcript: String::new(),
+        }
+    }
+
+    /// In a new project.
+    pub(crate) fn in_project() -> Self {
+        let mut session = Self::new();
+        session.run(&["init", "project"]).exits(0);
+        session.enter("project");
+        session
+    }
+
+    /// In a new project with a music store declared as source `music`, and a draft over it.
+    pub(crate) fn with_draft() -> Self {
+        let mut session = Self::in_project();
+        let path = session.keep_sqlite("music.db", Fixture::Music.sql(Dialect::Sqlite));
+        session.set("MUSIC_DSN", path.to_str().unwrap());
+        session
+            .run(&[
+                "source",
+                "add",
+                "music",
+                "--kind",
+                "sqlite",
+                "--env",
+                "MUSIC_DSN",
+            ])
+            .exits(0);
+        session.run(&["propose", "music"]).exits(0);
+        session
+    }
+
+    /// The same, ratified.
+    pub(crate) fn with_dataset() -> Self {
+        let session = Self::with_draft();
+        session.run(&["ratify", "music", "--yes"]).exits(0);
+        session
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The present folder.
+    pub(crate) fn here(&self) -> &Path {
+        &self.here
+    }
+
+    pub(crate) fn enter(&mut self, folder: &str) {
+        self.here.push(folder);
+    }
+
+    pub(crate) fn set(&mut self, variable: &str, value: &str) {
+        self.variables.retain(|(name, _)| name != variable);
+        self.variables.push((variable.to_owned(), value.to_owned()));
+    }
+
+    pub(crate) fn unset(&mut self, variable: &str) {
+        self.variables.retain(|(name, _)| name != variable);
+    }
+
+    pub(crate) fn variable(&self, variable: &str) -> &str {
+        let found = self.variables.iter().find(|(name, _)| name == variable);
+        &found.expect("the variable is set").1
+    }
+
+    /// A SQLite file in the home.
+    pub(crate) fn keep_sqlite(&self, name: &str, sql: &str) -> PathBuf {
+        let (_folder, made) = sqlite_file(sql).unwrap();
+        let kept = self.home().join(name);
+        std::fs::copy(made, &kept).unwrap();
+        kept
+    }
+
+    pub(crate) fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        std::fs::write(self.here.join(path), text).unwrap();
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.here.join(path)).unwrap()
+    }
+
+    /// The one frozen mapping.
+    pub(crate) fn frozen(&self) -> PathBuf {
+        let folder = std::fs::read_dir(self.here.join(".wayleave/mappings")).unwrap();
+        let files: Vec<_> = folder.map(|it| it.unwrap().path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        files[0].clone()
+    }
+
+    /// The program, to be run here and with these variables only.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let path = std::env::var("PATH").unwrap_or_default();
+        let beside = self::program().parent().unwrap().display().to_string();
+        command
+            .current_dir(&self.here)
+            .env_clear()
+            .env("PATH", format!("{beside}:{path}"))
+            .env("HOME", self.home())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `wayleave` with these words.
+    pub(crate) fn run(&self, words: &[&str]) -> Ran {
+        Ran::of(&self.command(program()).args(words).output().unwrap())
+    }
+
+    /// Runs a line of a shell, as a guide shows it, and takes it into the transcript.
+    pub(crate) fn type_line(&mut self, line: &str) {
+        self.transcript.extend(["$ ", line, "\n"]);
+        if let Some(folder) = line.strip_prefix("cd ") {
+            return self.enter(folder);
+        }
+        let line = line.replace(HOME, self.home().to_str().unwrap());
+        if let Some(assignment) = line.strip_prefix("export ") {
+            let (name, value) = assignment.split_once('=').unwrap();
+            // What stands in the guide is an example; the test has set the real one.
+            if !self.variables.iter().any(|(known, _)| known == name) {
+                self.set(name, value);
+            }
+            return;
+        }
+        let output = self
+            .command("sh")
+            .args(["-c", &format!("{{ {line}; }} 2>&1")])
+            .output()
+            .unwrap();
+        let ran = Ran::of(&output);
+        let printed = self.normal(&ran.stdout);
+        self.transcript.push_str(&printed);
+        if !printed.is_empty() && !printed.ends_with('\n') {
+            self.transcript.push('\n');
+        }
+        assert_eq!(ran.status, 0, "{line}\n{}", ran.all());
+    }
+
+    /// The transcript so far; the next begins empty.
+    pub(crate) fn take_transcript(&mut self) -> String {
+        std::mem::take(&mut self.transcript)
+    }
+
+    /// A text without what differs from run to run.
+    pub(crate) fn normal(&self, text: &str) -> String {
+        let user = Command::new("id").arg("-un").output().unwrap();
+        let user = String::from_utf8(user.stdout).unwrap();
+        let mut text = text.replace(self.home().to_str().unwrap(), HOME);
+        for (pattern, instead) in [
+            (format!(r"\bby {}\b", user.trim()), "by ana"),
+            (format!(r"(?m)  {}(  |$)", user.trim()), "  ana$1"),
+            (
+                r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z".to_owned(),
+                "2026-01-02T03:04:05Z",
+            ),
+            (r"\bin \d+ ms\b".to_owned(), "in 2 ms"),
+            (r"\bhead: (\d+):[0-9a-f]{64}\b".to_owned(), "head: $1:5eed…"),
+            (r"about \d+ rows".to_owned(), "about 2 rows"),
+        ] {
+            let pattern = Regex::new(&pattern).unwrap();
+            text = pattern.replace_all(&text, instead).into_owned();
+        }
+        text
+    }
+}

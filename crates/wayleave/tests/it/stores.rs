@@ -1,0 +1,226 @@
+//! Every kind of store, end to end: the ugly, the large, the drifting.
+
+use std::time::Instant;
+
+use wayleave_test::fixture::{Dialect, Fixture, many_tables};
+use wayleave_test::{mariadb, postgres};
+
+use crate::session::Session;
+
+async fn dsn_of(session: &Session, dialect: Dialect, name: &str, sql: &str) -> String {
+    match dialect {
+        Dialect::Sqlite => {
+            let path = session.keep_sqlite("store.db", sql);
+            path.to_str().unwrap().to_owned()
+        }
+        Dialect::Postgres => {
+            postgres()
+                .await
+                .fresh_database(name, sql)
+                .await
+                .unwrap()
+                .dsn
+        }
+        Dialect::Mysql => mariadb().await.fresh_database(name, sql).await.unwrap().dsn,
+    }
+}
+
+fn kind(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "sqlite",
+        Dialect::Postgres => "postgres",
+        Dialect::Mysql => "mysql",
+    }
+}
+
+/// From a DSN to a live dataset; what was printed must be fit for a terminal.
+async fn walk(dialect: Dialect, name: &str, sql: &str) -> Session {
+    let mut session = Session::in_project();
+    let dsn = dsn_of(&session, dialect, name, sql).await;
+    session.set("STORE_DSN", &dsn);
+    let start = Instant::now();
+    let kind = kind(dialect);
+    for words in [
+        &[
+            "source",
+            "add",
+            "store",
+            "--kind",
+            kind,
+            "--env",
+            "STORE_DSN",
+        ][..],
+        &["source", "test", "store"],
+        &["introspect", "store"],
+        &["propose", "store"],
+        &["check", "--live"],
+        &["ratify", "store", "--yes"],
+        &["connect", "store"],
+        &["doctor"],
+    ] {
+        let ran = session.run(words).exits(0);
+        let fit = |c: char| c == '\n' || c == '\t' || !c.is_control();
+        assert!(
+            ran.all().chars().all(fit),
+            "{words:?} printed {:?}",
+            ran.all()
+        );
+    }
+    eprintln!("{kind} {name}: init to live in {:?}", start.elapsed());
+    session
+}
+
+#[tokio::test]
+async fn the_ugliest_schema_becomes_a_live_dataset_on_sqlite() {
+    walk(Dialect::Sqlite, "ugly", Fixture::Ugly.sql(Dialect::Sqlite)).await;
+}
+
+#[tokio::test]
+async fn the_ugliest_schema_becomes_a_live_dataset_on_postgres() {
+    walk(
+        Dialect::Postgres,
+        "ugly",
+        Fixture::Ugly.sql(Dialect::Postgres),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_ugliest_schema_becomes_a_live_dataset_on_mariadb() {
+    walk(Dialect::Mysql, "ugly", Fixture::Ugly.sql(Dialect::Mysql)).await;
+}
+
+#[tokio::test]
+async fn four_hundred_tables_become_a_live_dataset_on_sqlite() {
+    walk(Dialect::Sqlite, "many", &many_tables(Dialect::Sqlite, 400)).await;
+}
+
+#[tokio::test]
+async fn four_hundred_tables_become_a_live_dataset_on_postgres() {
+    walk(
+        Dialect::Postgres,
+        "many",
+        &many_tables(Dialect::Postgres, 400),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_table_renamed_after_ratification_is_drift_everywhere_and_connects_nowhere() {
+    let sql = "CREATE TABLE people (id integer PRIMARY KEY, name text NOT NULL);";
+    let session = walk(Dialect::Postgres, "drift", sql).await;
+    let database = {
+        let dsn = session.variable("STORE_DSN");
+        dsn.rsplit('/').next().unwrap().to_owned()
+    };
+    let rename = "ALTER TABLE people RENAME COLUMN name TO label";
+    postgres().await.execute(&database, rename).await.unwrap();
+
+    session.run(&["check"]).exits(0);
+    session
+        .run(&["check", "--live"])
+        .exits(1)
+        .says("renamed_column")
+        .says("`label`")
+        .says("mappings/store.toml (store)");
+    session
+        .run(&["connect", "store"])
+        .exits(1)
+        .says("was not connected");
+    session
+        .run(&["doctor"])
+        .exits(1)
+        .says("dataset store, connection store");
+    session.write(
+        "mappings/store.toml",
+        session.read("mappings/store.toml") + "# edited\n",
+    );
+    session
+        .run(&["ratify", "store", "--yes"])
+        .exits(1)
+        .says("nothing was ratified");
+    session
+        .run(&["ratify", "store", "--yes", "--offline"])
+        .exits(0);
+    session.run(&["datasets"]).exits(0).says("is still live");
+
+    // Proposing again tells of it, keeps the draft's own words, and mends nothing by itself.
+    session
+        .run(&["propose", "store"])
+        .exits(0)
+        .says("column `label` of `people` is new")
+        .says("is gone");
+    assert!(session.read("mappings/store.toml").contains("# edited"));
+}
+
+#[test]
+fn a_source_that_is_not_there_is_told_with_what_to_do() {
+    let mut session = Session::with_draft();
+    session.set("MUSIC_DSN", "/nowhere/music.db");
+    session
+        .run(&["source", "test", "music"])
+        .exits(1)
+        .says("does not exist")
+        .says("hint:");
+    session
+        .run(&["introspect", "music"])
+        .exits(2)
+        .says("does not exist");
+    session
+        .run(&["ratify", "music", "--yes"])
+        .exits(1)
+        .says("does not exist");
+    session
+        .run(&["introspect", "musik"])
+        .exits(2)
+        .says("did you mean `music`?");
+    session.run(&["source", "remove", "music"]).exits(0);
+    session
+        .run(&["check", "--live"])
+        .exits(1)
+        .says("no source `music` is declared");
+}
+
+#[test]
+fn a_dsn_may_come_from_a_file_that_a_variable_names() {
+    let mut session = Session::with_draft();
+    let path = session.home().join("music.db");
+    session.write("dsn", format!("{}\n", path.display()));
+    session.unset("MUSIC_DSN");
+    session
+        .run(&["source", "test", "music"])
+        .exits(2)
+        .says("`MUSIC_DSN` is not set");
+    let file = session.here().join("dsn");
+    session.set("MUSIC_DSN_FILE", file.to_str().unwrap());
+    session.run(&["source", "test", "music"]).exits(0);
+}
+
+#[test]
+fn a_draft_is_brought_up_to_date_only_with_what_it_was_made_from() {
+    let mut session = Session::with_draft();
+    session.set(
+        "OTHER_DSN",
+        session.home().join("music.db").to_str().unwrap(),
+    );
+    session
+        .run(&[
+            "source",
+            "add",
+            "other",
+            "--kind",
+            "sqlite",
+            "--env",
+            "OTHER_DSN",
+        ])
+        .exits(0);
+    session
+        .run(&["propose", "other", "--dataset", "music"])
+        .exits(2)
+        .says("reads source `music`, and not `other`");
+    let before = session.read("mappings/music.toml");
+    let shown = session.run(&["propose", "other", "--stdout"]).exits(0);
+    assert!(shown.stdout.contains("name = \"other\""));
+    assert!(!session.here().join("mappings/other.toml").exists());
+    assert_eq!(session.read("mappings/music.toml"), before);
+}

@@ -1,0 +1,100 @@
+//! A person at a terminal is asked; nobody else can answer for them.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::session::{Ran, Session, program};
+
+/// Runs `wayleave` on a terminal of its own, where these keys are typed.
+fn type_keys(session: &Session, words: &str, keys: &str) -> Ran {
+    let line = format!("{} {words}", program().display());
+    let mut child = session
+        .command("script")
+        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .env("TERM", "dumb")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("`script` runs; else install the package `bsdutils`");
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(keys.as_bytes())
+        .unwrap();
+    Ran::of(&child.wait_with_output().unwrap())
+}
+
+fn state(session: &Session) -> String {
+    let listed = session.run(&["datasets", "--json"]).document();
+    listed["datasets"][0]["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_person_who_says_yes_has_ratified_and_one_who_does_not_has_not() {
+    let session = Session::with_draft();
+    for keys in ["n\n", "\n", "maybe\n"] {
+        type_keys(&session, "ratify music", keys)
+            .exits(1)
+            .says("ratify `music` as")
+            .says("[y/N]")
+            .says("nothing was ratified");
+        assert_eq!(state(&session), "draft");
+    }
+    type_keys(&session, "ratify music", "y\n")
+        .exits(0)
+        .says("ratified `music` by");
+    assert_eq!(state(&session), "ratified");
+    type_keys(&session, "retire music", "n\n")
+        .exits(1)
+        .says("nothing was retired");
+    assert_eq!(state(&session), "ratified");
+    type_keys(&session, "retire music", "y\n").exits(0);
+    assert_eq!(state(&session), "retired");
+}
+
+#[test]
+fn a_yes_through_a_pipe_is_no_answer() {
+    let session = Session::with_draft();
+    let mut child = session
+        .command(program())
+        .args(["ratify", "music"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have ended before it is told.
+    let _ = child.stdin.take().unwrap().write_all(b"y\ny\n");
+    Ran::of(&child.wait_with_output().unwrap())
+        .exits(2)
+        .says("this is not a terminal");
+    assert_eq!(state(&session), "draft");
+}
+
+#[test]
+fn names_from_a_store_do_not_move_the_cursor_even_on_a_terminal() {
+    let mut session = Session::in_project();
+    let sql =
+        "CREATE TABLE \"a\u{1b}]0;owned\u{7}b\" (id integer PRIMARY KEY, \"c\u{9b}2J\" text);";
+    let path = session.keep_sqlite("evil.db", sql);
+    session.set("EVIL_DSN", path.to_str().unwrap());
+    session
+        .run(&[
+            "source", "add", "evil", "--kind", "sqlite", "--env", "EVIL_DSN",
+        ])
+        .exits(0);
+    for words in [
+        "introspect evil",
+        "propose evil --stdout",
+        "propose evil",
+        "check --live",
+    ] {
+        let shown = type_keys(&session, words, "").all();
+        assert!(
+            !shown.contains("\u{1b}]0;") && !shown.contains('\u{9b}'),
+            "{words}: {shown:?}"
+        );
+        assert!(!shown.contains('\u{7}'), "{words}: {shown:?}");
+    }
+}

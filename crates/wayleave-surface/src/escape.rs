@@ -41,6 +41,26 @@ pub(crate) fn block(out: &mut String, text: &str) {
     escaped(out, text, Breaks::Indented);
 }
 
+/// JSON as text that shows every character it holds: those that break or turn a line, or that are
+/// not to be seen, are written as JSON's own escapes.
+pub(crate) fn json(value: &Json) -> String {
+    let text = value.to_string();
+    if !text.contains(is_unsafe) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_unsafe(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                say!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breaks {
     Escaped,
@@ -154,6 +174,14 @@ mod tests {
         let mut out = String::from("bio: ");
         block(&mut out, "first\r\nsalary: 3\u{85}\n");
         assert_eq!(out, "bio: first\n  salary: 3\\u{85}\n  ");
+    }
+
+    #[test]
+    fn json_shows_what_it_holds_and_reads_back() {
+        let value = json!({ "a\u{7f}": "b\u{202e}\u{e0041}\n" });
+        let text = super::json(&value);
+        assert_eq!(text, r#"{"a\u007f":"b\u202e\udb40\udc41\n"}"#);
+        assert_eq!(serde_json::from_str::<Json>(&text).unwrap(), value);
     }
 
     proptest! {

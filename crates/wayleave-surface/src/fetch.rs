@@ -51,7 +51,7 @@ pub(crate) async fn answer(
         "url": url::record(type_name, &record.id),
         "metadata": metadata(&plan, &record, type_name),
     });
-    Ok(Reply::done(document.to_string(), document))
+    Ok(Reply::done(escape::json(&document), document))
 }
 
 /// A value among the fields that are shown.

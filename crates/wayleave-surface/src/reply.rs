@@ -4,6 +4,8 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::ToolResult;
 use wayleave_plan::refusal::Refusal;
 
+use crate::escape;
+
 /// The most bytes of an error result, text and structure together.
 pub const MOST_ERROR_BYTES: usize = 2_048;
 
@@ -52,7 +54,7 @@ impl From<&Refusal> for Reply {
         loop {
             let error = refusal.to_json_within(within);
             let reply = Self {
-                text: error.to_string(),
+                text: escape::json(&error),
                 structured: json!({ "error": error }),
                 is_error: true,
                 meta: None,

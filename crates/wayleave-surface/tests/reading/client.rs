@@ -1,0 +1,92 @@
+//! A client on a pipe that speaks the wire itself.
+
+use serde_json::{Value as Json, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use wayleave_mcp::{Batch, Caller, Identity, Registry, Server};
+use wayleave_plan::package::Package;
+use wayleave_surface::{ReadService, instructions, tools};
+
+pub struct Client {
+    lines: Lines<BufReader<tokio::io::ReadHalf<DuplexStream>>>,
+    write: tokio::io::WriteHalf<DuplexStream>,
+    next: u64,
+    pub greeting: Json,
+    _stop: DropGuard,
+}
+
+impl Client {
+    /// A client of this service's tools, under one package.
+    pub async fn of(service: &ReadService, package: Package) -> Self {
+        let registry = Registry::new();
+        let batch = tools(service, move |_| package.clone())
+            .unwrap()
+            .into_iter()
+            .fold(Batch::new(), Batch::add_tool);
+        registry.commit(batch);
+        let mut identity = Identity::new("test", "1");
+        identity.instructions = Some(instructions());
+        let server = Server::new(registry, identity);
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let stop = CancellationToken::new();
+        let (read, write) = tokio::io::split(theirs);
+        let ended = stop.clone();
+        tokio::spawn(async move {
+            server
+                .serve_pipe(Caller::anonymous(), read, write, ended)
+                .await
+        });
+        let (read, write) = tokio::io::split(ours);
+        let mut client = Self {
+            lines: BufReader::new(read).lines(),
+            write,
+            next: 0,
+            greeting: Json::Null,
+            _stop: stop.drop_guard(),
+        };
+        let hello = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        client.greeting = client.ask("initialize", hello).await;
+        client
+            .say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+        client
+    }
+
+    async fn say(&mut self, message: Json) {
+        self.write
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .unwrap();
+    }
+
+    /// A request's result.
+    pub async fn ask(&mut self, method: &str, params: Json) -> Json {
+        self.next += 1;
+        let id = self.next;
+        self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+        loop {
+            let line = self.lines.next_line().await.unwrap().unwrap();
+            let message: Json = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{message}");
+                return message["result"].clone();
+            }
+        }
+    }
+
+    pub async fn tools(&mut self) -> Json {
+        self.ask("tools/list", json!({})).await["tools"].clone()
+    }
+
+    pub async fn call(&mut self, tool: &str, arguments: Json) -> Json {
+        self.ask(
+            "tools/call",
+            json!({ "name": tool, "arguments": arguments }),
+        )
+        .await
+    }
+}

@@ -1,0 +1,270 @@
+//! Deployments to read from: real SQLite files behind ratified mappings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Map, Value as Json};
+use tempfile::TempDir;
+use wayleave_model::mapping::{Mapping, SourceKind};
+use wayleave_model::ratify::{Draft, Ratification, Ratified, ratify};
+use wayleave_plan::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use wayleave_plan::seal::{KeyRing, SealingKey};
+use wayleave_plan::world::World;
+use wayleave_sql::{Dsn, StoreOptions};
+use wayleave_store::{Store, StoreError};
+use wayleave_surface::{ReadLimits, ReadService, Reply, Stores};
+
+pub const CRM: &str = include_str!("fixtures/crm.toml");
+pub const CRM_SQL: &str = include_str!("fixtures/crm.sql");
+/// The time in every deployment, so that cursors are the same bytes whenever a test runs.
+pub const NOW: i64 = 1_780_000_000;
+
+/// A mapping a human has ratified.
+pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
+    let proposed = Draft::new(toml).propose(None).unwrap_or_else(|rejected| {
+        panic!("{:#?}\n{toml}", rejected.problems);
+    });
+    let ratification = Ratification {
+        dataset: proposed.mapping().dataset.name.value.clone(),
+        digest: proposed.digest(),
+        replaces: None,
+        who: "tester".to_owned(),
+        at: "2026-01-01T00:00:00Z".to_owned(),
+        note: String::new(),
+    };
+    Arc::new(ratify(proposed, ratification).unwrap())
+}
+
+pub fn world(mappings: &[&str]) -> World {
+    World::new(mappings.iter().map(|toml| ratified(toml)).collect()).unwrap()
+}
+
+/// SQLite files by source; it counts how often one was asked for.
+pub struct Files {
+    stores: BTreeMap<String, Arc<dyn Store>>,
+    paths: BTreeMap<String, PathBuf>,
+    pub asked: AtomicUsize,
+    _folders: Vec<TempDir>,
+}
+
+impl Files {
+    pub fn new(sources: &[(&str, &str)]) -> Arc<Self> {
+        let mut stores = BTreeMap::new();
+        let mut paths = BTreeMap::new();
+        let mut folders = Vec::new();
+        for (source, sql) in sources {
+            let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
+            let dsn = Dsn::parse(SourceKind::Sqlite, path.to_str().unwrap()).unwrap();
+            let store = wayleave_sql::store(dsn, StoreOptions::default());
+            stores.insert((*source).to_owned(), store);
+            paths.insert((*source).to_owned(), path);
+            folders.push(folder);
+        }
+        Arc::new(Self {
+            stores,
+            paths,
+            asked: AtomicUsize::new(0),
+            _folders: folders,
+        })
+    }
+
+    /// The bytes of every file, for comparing before and after.
+    pub fn bytes(&self) -> Vec<Vec<u8>> {
+        self.paths
+            .values()
+            .map(|path| std::fs::read(path).unwrap())
+            .collect()
+    }
+
+    pub fn path(&self, source: &str) -> &PathBuf {
+        &self.paths[source]
+    }
+
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+impl Stores for Files {
+    fn store(&self, source: &str) -> Result<Arc<dyn Store>, StoreError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.stores
+            .get(source)
+            .cloned()
+            .ok_or(StoreError::Unsupported {
+                what: "sources that were never declared",
+            })
+    }
+}
+
+pub fn keys() -> KeyRing {
+    let key = SealingKey {
+        id: 1,
+        secret: [7; 32],
+    };
+    KeyRing::new(&key, &[])
+}
+
+/// A service over these mappings and files.
+pub fn service(mappings: &[&str], files: &Arc<Files>) -> ReadService {
+    service_within(mappings, files, ReadLimits::default())
+}
+
+pub fn service_within(mappings: &[&str], files: &Arc<Files>, limits: ReadLimits) -> ReadService {
+    let stores: Arc<dyn Stores> = files.clone();
+    ReadService::with_clock(world(mappings), stores, keys(), limits, || NOW)
+}
+
+/// Two connections that share every stream, with different rows; and another dataset that has a
+/// stream of the same name with other fields.
+pub fn crm() -> (ReadService, Arc<Files>) {
+    let us = CRM_SQL.replace("'Worker ' || n", "'Citizen ' || n");
+    let hr_sql = "CREATE TABLE people (id TEXT PRIMARY KEY, grade INTEGER);
+        INSERT INTO people VALUES ('x', 1), ('y', 2);
+        CREATE TABLE offices (id INTEGER PRIMARY KEY, city TEXT);
+        INSERT INTO offices VALUES (1, 'Oslo');";
+    let files = Files::new(&[("crm_eu", CRM_SQL), ("crm_us", &us), ("hr", hr_sql)]);
+    (service(&[CRM, HR], &files), files)
+}
+
+pub const HR: &str = r#"
+[dataset]
+name = "hr"
+kind = "sqlite"
+[[connections]]
+id = "hr-main"
+source = "hr"
+[streams.people]
+type = "Employee"
+key = ["id"]
+[streams.people.fields.id]
+datatype = "string"
+required = true
+[streams.people.fields.grade]
+datatype = "integer"
+[streams.offices]
+type = "Office"
+key = ["id"]
+[streams.offices.fields.id]
+datatype = "integer"
+[streams.offices.fields.city]
+datatype = "string"
+"#;
+
+/// A dataset of so many streams, each with so many fields, over so many connections.
+pub fn wide(name: &str, streams: usize, fields: usize, connections: usize) -> String {
+    let mut toml = format!("[dataset]\nname = \"{name}\"\nkind = \"sqlite\"\n");
+    for n in 1..=connections {
+        toml += &format!(
+            "[[connections]]\nid = \"{name}-{n:02}\"\nlabel = \"Branch number {n}\"\nsource = \"{name}\"\n"
+        );
+    }
+    let types = [
+        "string", "integer", "decimal", "datetime", "boolean", "date", "number",
+    ];
+    for s in 1..=streams {
+        toml += &format!(
+            "[streams.stream_{s:04}]\ntype = \"{}_{s}\"\nkey = [\"id\"]\n\
+             description = \"What happened in area {s} of the business, day by day.\"\n\
+             [streams.stream_{s:04}.fields.id]\ndatatype = \"integer\"\nrequired = true\n",
+            name.to_uppercase()
+        );
+        for f in 1..fields {
+            toml += &format!(
+                "[streams.stream_{s:04}.fields.some_field_{f:02}]\ndatatype = \"{}\"\n\
+                 description = \"The {f}th thing that is known about it.\"\n",
+                types[f % types.len()]
+            );
+        }
+    }
+    toml
+}
+
+/// The tables that [`wide`] maps.
+pub fn wide_sql(streams: usize, fields: usize) -> String {
+    (1..=streams)
+        .map(|s| {
+            let columns: String = (1..fields)
+                .map(|f| format!(", some_field_{f:02} TEXT"))
+                .collect();
+            format!("CREATE TABLE stream_{s:04} (id INTEGER PRIMARY KEY{columns});\n")
+        })
+        .collect()
+}
+
+/// A grant of some fields and rows of one stream.
+pub fn stream_grant(fields: &[&str], rows: Option<Json>) -> StreamGrant {
+    let fields: BTreeSet<String> = fields.iter().map(|it| (*it).to_owned()).collect();
+    StreamGrant {
+        fields: if fields.is_empty() {
+            FieldScope::All
+        } else {
+            FieldScope::Only(fields)
+        },
+        rows,
+    }
+}
+
+/// A package of these grants, each a connection and its streams.
+pub fn package(subject: &str, grants: Vec<(&str, Vec<(&str, StreamGrant)>)>) -> Package {
+    let grants = grants
+        .into_iter()
+        .enumerate()
+        .map(|(n, (connection, streams))| {
+            let streams = streams
+                .into_iter()
+                .map(|(name, grant)| (name.to_owned(), grant));
+            let grant = Grant {
+                id: format!("grant-{n}"),
+                streams: StreamScope::Only(streams.collect()),
+            };
+            (connection.to_owned(), grant)
+        });
+    Package {
+        subject: subject.to_owned(),
+        epoch: 1,
+        grants: Grants::Only(grants.collect()),
+    }
+}
+
+pub fn arguments(json: Json) -> Map<String, Json> {
+    match json {
+        Json::Object(map) => map,
+        other => panic!("{other} is no object"),
+    }
+}
+
+/// Calls a tool by its name.
+pub async fn call(service: &ReadService, package: &Package, tool: &str, given: Json) -> Reply {
+    let given = arguments(given);
+    match tool {
+        "schema" => service.schema(package, given).await,
+        "query_records" => service.query_records(package, given).await,
+        "aggregate" => service.aggregate(package, given).await,
+        "fetch" => service.fetch(package, given).await,
+        other => panic!("no tool {other}"),
+    }
+}
+
+/// Calls a tool that must answer.
+pub async fn good(service: &ReadService, package: &Package, tool: &str, given: Json) -> Reply {
+    let reply = call(service, package, tool, given.clone()).await;
+    assert!(!reply.is_error, "{tool} {given}: {}", reply.text);
+    reply
+}
+
+/// Calls a tool that must refuse, and gives the error: the same in text and in structure.
+pub async fn refused(service: &ReadService, package: &Package, tool: &str, given: Json) -> Json {
+    let reply = call(service, package, tool, given.clone()).await;
+    assert!(reply.is_error, "{tool} {given}: {}", reply.text);
+    let error = reply.structured["error"].clone();
+    assert_eq!(serde_json::from_str::<Json>(&reply.text).unwrap(), error);
+    assert!(
+        reply.bytes() <= wayleave_surface::MOST_ERROR_BYTES,
+        "{} bytes",
+        reply.bytes()
+    );
+    error
+}

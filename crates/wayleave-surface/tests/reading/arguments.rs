@@ -60,14 +60,24 @@ async fn r05_a_filter_that_is_no_object_is_refused_before_any_store_is_touched()
         let filter = &tool["inputSchema"]["properties"]["filter"];
         assert!(filter.is_null() || filter["type"] == "object");
     }
-    for filter in [json!("status=open"), json!(""), json!("{\"status\":\"open\"}"), json!([1]), json!(7)] {
+    for filter in [
+        json!("status=open"),
+        json!(""),
+        json!("{\"status\":\"open\"}"),
+        json!([1]),
+        json!(7),
+    ] {
         for tool in ["query_records", "aggregate"] {
-            let mut given = json!({ "stream": "orgs", "connection_id": "crm-eu", "filter": filter });
+            let mut given =
+                json!({ "stream": "orgs", "connection_id": "crm-eu", "filter": filter });
             if tool == "aggregate" {
                 given["metrics"] = json!([{ "op": "count" }]);
             }
             let error = refused(&service, &local(), tool, given).await;
-            assert_eq!((&error["code"], &error["param"]), (&json!("invalid_filter"), &json!("filter")));
+            assert_eq!(
+                (&error["code"], &error["param"]),
+                (&json!("invalid_filter"), &json!("filter"))
+            );
         }
     }
     assert_eq!(files.asked(), 0);
@@ -80,13 +90,19 @@ async fn r06_empty_filters_bracketed_keys_and_unknown_operators_are_invalid_filt
         (json!({}), "filter"),
         (json!({ "status[gte]": "a" }), "filter.status[gte]"),
         (json!({ "status": { "like": "a%" } }), "filter.status.like"),
-        (json!({ "active": { "contains": "t" } }), "filter.active.contains"),
+        (
+            json!({ "active": { "contains": "t" } }),
+            "filter.active.contains",
+        ),
         (json!({ "any": [] }), "filter.any"),
         (json!({ "salary": "a lot" }), "filter.salary"),
     ] {
         let given = json!({ "stream": "people", "connection_id": "crm-eu", "filter": filter });
         let error = refused(&service, &local(), "query_records", given).await;
-        assert_eq!((&error["code"], &error["param"]), (&json!("invalid_filter"), &json!(param)));
+        assert_eq!(
+            (&error["code"], &error["param"]),
+            (&json!("invalid_filter"), &json!(param))
+        );
     }
     assert_eq!(files.asked(), 0);
 }
@@ -94,12 +110,26 @@ async fn r06_empty_filters_bracketed_keys_and_unknown_operators_are_invalid_filt
 #[tokio::test]
 async fn r07_a_limit_of_100_is_taken_and_of_500_refused() {
     let (service, _files) = crm();
-    let given = |limit: Json| json!({ "stream": "people", "connection_id": "crm-eu", "limit": limit });
+    let given =
+        |limit: Json| json!({ "stream": "people", "connection_id": "crm-eu", "limit": limit });
     let reply = good(&service, &local(), "query_records", given(json!(100))).await;
-    assert_eq!(reply.structured["data"]["rows"].as_array().unwrap().len(), 100);
-    for limit in [json!(500), json!(0), json!(-1), json!(1.5), json!("10"), json!(101)] {
+    assert_eq!(
+        reply.structured["data"]["rows"].as_array().unwrap().len(),
+        100
+    );
+    for limit in [
+        json!(500),
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!("10"),
+        json!(101),
+    ] {
         let error = refused(&service, &local(), "query_records", given(limit)).await;
-        assert_eq!((&error["code"], &error["param"]), (&json!("invalid_request"), &json!("limit")));
+        assert_eq!(
+            (&error["code"], &error["param"]),
+            (&json!("invalid_request"), &json!("limit"))
+        );
     }
 }
 
@@ -108,7 +138,10 @@ async fn r17_a_stream_of_several_connections_is_ambiguous_before_any_store_is_to
     let (service, files) = crm();
     for (tool, given) in [
         ("query_records", json!({ "stream": "orgs" })),
-        ("aggregate", json!({ "stream": "orgs", "metrics": [{ "op": "count" }] })),
+        (
+            "aggregate",
+            json!({ "stream": "orgs", "metrics": [{ "op": "count" }] }),
+        ),
     ] {
         let error = refused(&service, &local(), tool, given).await;
         assert_eq!(error["code"], "ambiguous_connection");
@@ -120,7 +153,13 @@ async fn r17_a_stream_of_several_connections_is_ambiguous_before_any_store_is_to
         }
         assert_eq!(files.asked(), 0);
         let next = error["next"].clone();
-        good(&service, &local(), next["tool"].as_str().unwrap(), next["arguments"].clone()).await;
+        good(
+            &service,
+            &local(),
+            next["tool"].as_str().unwrap(),
+            next["arguments"].clone(),
+        )
+        .await;
         files.asked.store(0, Ordering::SeqCst);
     }
 }
@@ -133,7 +172,10 @@ async fn r18_of_many_candidates_some_are_listed_with_the_total_and_a_pointer_to_
     let listed = error["available_connections"].as_array().unwrap().len();
     println!("of 25 connections {listed} are listed in an error");
     assert!((4..=12).contains(&listed), "{listed}");
-    assert_eq!((&error["total"], &error["truncated"]), (&json!(25), &json!(true)));
+    assert_eq!(
+        (&error["total"], &error["truncated"]),
+        (&json!(25), &json!(true))
+    );
     assert!(error["message"].as_str().unwrap().contains("schema"));
     assert_eq!(files.asked(), 0);
     let reply = good(&service, &local(), "schema", json!({})).await;
@@ -147,8 +189,14 @@ async fn r19_an_unknown_connection_is_not_found_and_touches_no_store() {
     let (service, files) = crm();
     for (tool, given) in [
         ("schema", json!({ "connection_id": "crm-ue" })),
-        ("query_records", json!({ "stream": "people", "connection_id": "crm-ue" })),
-        ("aggregate", json!({ "stream": "people", "connection_id": "crm-ue", "metrics": [{ "op": "count" }] })),
+        (
+            "query_records",
+            json!({ "stream": "people", "connection_id": "crm-ue" }),
+        ),
+        (
+            "aggregate",
+            json!({ "stream": "people", "connection_id": "crm-ue", "metrics": [{ "op": "count" }] }),
+        ),
         ("fetch", json!({ "id": "crm-ue/people:1" })),
     ] {
         let error = refused(&service, &local(), tool, given).await;
@@ -167,7 +215,10 @@ async fn r20_only_the_named_connection_is_touched_and_its_failure_is_told_as_it_
     assert_eq!(files.asked(), 1);
     let error = refused(&service, &local(), "query_records", given("crm-us")).await;
     assert_eq!(error["code"], "source_unavailable");
-    assert!(!error.to_string().contains("crm_us"), "a source's name is the operator's: {error}");
+    assert!(
+        !error.to_string().contains("crm_us"),
+        "a source's name is the operator's: {error}"
+    );
     good(&service, &local(), "query_records", given("crm-eu")).await;
 }
 
@@ -176,7 +227,10 @@ async fn r24_an_id_and_a_connection_that_disagree_are_refused() {
     let (service, files) = crm();
     let given = json!({ "id": "crm-eu/people:1", "connection_id": "crm-us" });
     let error = refused(&service, &local(), "fetch", given).await;
-    assert_eq!((&error["code"], &error["param"]), (&json!("invalid_request"), &json!("connection_id")));
+    assert_eq!(
+        (&error["code"], &error["param"]),
+        (&json!("invalid_request"), &json!("connection_id"))
+    );
     assert!(error["message"].as_str().unwrap().contains("conflicting"));
     assert_eq!(files.asked(), 0);
     let given = json!({ "id": "crm-eu/people:1", "connection_id": "crm-eu" });
@@ -187,13 +241,27 @@ async fn r24_an_id_and_a_connection_that_disagree_are_refused() {
 async fn r25_malformed_ids_are_refused_before_any_store_is_touched() {
     let (service, files) = crm();
     for id in [
-        "../x/people:1", "crm-eu/", "/people:1", "crm-eu/people", "crm-eu/x/people:1",
-        "crm-eu/../people:1", "people:1", "", "crm-eu/people:", "crm-eu/people:%zz",
-        "crm-eu/people:1:2", "crm-eu/people:abc", "crm-eu/people:1,2", "crm-eu/people:1%00",
+        "../x/people:1",
+        "crm-eu/",
+        "/people:1",
+        "crm-eu/people",
+        "crm-eu/x/people:1",
+        "crm-eu/../people:1",
+        "people:1",
+        "",
+        "crm-eu/people:",
+        "crm-eu/people:%zz",
+        "crm-eu/people:1:2",
+        "crm-eu/people:abc",
+        "crm-eu/people:1,2",
+        "crm-eu/people:1%00",
     ] {
         let error = refused(&service, &local(), "fetch", json!({ "id": id })).await;
         let code = error["code"].as_str().unwrap();
-        assert!(["invalid_request", "not_found"].contains(&code), "{id}: {error}");
+        assert!(
+            ["invalid_request", "not_found"].contains(&code),
+            "{id}: {error}"
+        );
     }
     assert_eq!(files.asked(), 0);
 }
@@ -201,17 +269,34 @@ async fn r25_malformed_ids_are_refused_before_any_store_is_touched() {
 #[tokio::test]
 async fn x3_a_stream_of_one_connection_is_never_ambiguous() {
     let (service, _files) = crm();
-    let reply = good(&service, &local(), "query_records", json!({ "stream": "offices" })).await;
+    let reply = good(
+        &service,
+        &local(),
+        "query_records",
+        json!({ "stream": "offices" }),
+    )
+    .await;
     assert_eq!(reply.structured["meta"]["connection_id"], "hr-main");
-    let only_us = package("t", vec![("crm-us", vec![("people", stream_grant(&[], None))])]);
-    let reply = good(&service, &only_us, "query_records", json!({ "stream": "people" })).await;
+    let only_us = package(
+        "t",
+        vec![("crm-us", vec![("people", stream_grant(&[], None))])],
+    );
+    let reply = good(
+        &service,
+        &only_us,
+        "query_records",
+        json!({ "stream": "people" }),
+    )
+    .await;
     assert_eq!(reply.structured["meta"]["connection_id"], "crm-us");
 }
 
 /// A call of `tool` that uses the argument `name`.
 fn using(tool: &str, name: &str) -> Json {
     let mut given = match tool {
-        "aggregate" => json!({ "stream": "people", "connection_id": "crm-eu", "metrics": [{ "op": "count" }] }),
+        "aggregate" => {
+            json!({ "stream": "people", "connection_id": "crm-eu", "metrics": [{ "op": "count" }] })
+        }
         "fetch" => json!({ "id": "crm-eu/people:1" }),
         _ => json!({ "stream": "people", "connection_id": "crm-eu" }),
     };
@@ -229,7 +314,9 @@ fn using(tool: &str, name: &str) -> Json {
         "changes_since" => json!("beginning"),
         "metrics" => json!([{ "op": "avg", "field": "salary" }, { "op": "count" }]),
         "group_by" => json!(["status"]),
-        "group_by_time" => json!({ "field": "hired_at", "granularity": "month", "time_zone": "Europe/Paris" }),
+        "group_by_time" => {
+            json!({ "field": "hired_at", "granularity": "month", "time_zone": "Europe/Paris" })
+        }
         "id" => json!("crm-eu/people:1"),
         other => panic!("no value for `{other}`"),
     };
@@ -259,7 +346,10 @@ async fn x5_every_advertised_argument_is_accepted_and_no_other() {
         unknown["feilds"] = json!(["id"]);
         let result = client.call(name, unknown).await;
         let error = &result["structuredContent"]["error"];
-        assert_eq!((&result["isError"], &error["param"]), (&json!(true), &json!("feilds")));
+        assert_eq!(
+            (&result["isError"], &error["param"]),
+            (&json!(true), &json!("feilds"))
+        );
         if properties.contains_key("fields") {
             assert_eq!(error["did_you_mean"], "fields");
         }
@@ -269,18 +359,47 @@ async fn x5_every_advertised_argument_is_accepted_and_no_other() {
 #[tokio::test]
 async fn what_is_missing_and_what_is_forbidden_are_refused_in_the_same_bytes() {
     let (service, _files) = crm();
-    let some = package("t", vec![("crm-eu", vec![("people", stream_grant(&["full_name"], None))])]);
+    let some = package(
+        "t",
+        vec![(
+            "crm-eu",
+            vec![("people", stream_grant(&["full_name"], None))],
+        )],
+    );
     for (word, other, given) in [
         ("orgs", "agro", json!({ "stream": "orgs" })),
-        ("salary", "yralas", json!({ "stream": "people", "fields": ["salary"] })),
-        ("salary", "yralas", json!({ "stream": "people", "filter": { "salary": "1" } })),
-        ("salary", "yralas", json!({ "stream": "people", "sort": ["salary"] })),
-        ("employer", "reyolpme", json!({ "stream": "people", "expand": ["employer"] })),
-        ("crm-us", "crm-su", json!({ "stream": "people", "connection_id": "crm-us" })),
+        (
+            "salary",
+            "yralas",
+            json!({ "stream": "people", "fields": ["salary"] }),
+        ),
+        (
+            "salary",
+            "yralas",
+            json!({ "stream": "people", "filter": { "salary": "1" } }),
+        ),
+        (
+            "salary",
+            "yralas",
+            json!({ "stream": "people", "sort": ["salary"] }),
+        ),
+        (
+            "employer",
+            "reyolpme",
+            json!({ "stream": "people", "expand": ["employer"] }),
+        ),
+        (
+            "crm-us",
+            "crm-su",
+            json!({ "stream": "people", "connection_id": "crm-us" }),
+        ),
     ] {
         let missing: Json = serde_json::from_str(&given.to_string().replace(word, other)).unwrap();
         let forbidden = refused(&service, &some, "query_records", given).await;
         let missing = refused(&service, &some, "query_records", missing).await;
-        assert_eq!(forbidden.to_string().replace(word, other), missing.to_string());
+        assert_eq!(
+            forbidden.to_string().replace(word, other),
+            missing.to_string()
+        );
     }
 }

@@ -20,7 +20,10 @@ async fn r01_the_tools_are_exactly_the_read_tools() {
     let (service, _files) = crm();
     let tools = Client::of(&service, local()).await.tools().await;
     let tools = tools.as_array().unwrap();
-    let mut names: Vec<&str> = tools.iter().map(|it| it["name"].as_str().unwrap()).collect();
+    let mut names: Vec<&str> = tools
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
     names.sort_unstable();
     // Exact: five once there is search, and until then the four others.
     let mut expected: Vec<&str> = NAMES
@@ -38,19 +41,31 @@ async fn r02_and_r09_descriptors_are_the_same_bytes_with_one_dataset_or_many() {
     let many = service(&[&wide("branch", 2, 3, 25)], &files);
     let first = Client::of(&one, local()).await.tools().await;
     let second = Client::of(&many, local()).await.tools().await;
-    assert_eq!(first, second, "no stream, field or connection may be named in a descriptor");
+    assert_eq!(
+        first, second,
+        "no stream, field or connection may be named in a descriptor"
+    );
 }
 
 #[tokio::test]
 async fn r03_every_tool_is_read_only_idempotent_and_closed() {
     let (service, _files) = crm();
-    for tool in Client::of(&service, local()).await.tools().await.as_array().unwrap() {
+    for tool in Client::of(&service, local())
+        .await
+        .tools()
+        .await
+        .as_array()
+        .unwrap()
+    {
         let wanted = json!({
             "readOnlyHint": true, "destructiveHint": false,
             "idempotentHint": true, "openWorldHint": false,
         });
         assert_eq!(tool["annotations"], wanted, "{}", tool["name"]);
-        assert_eq!(tool["_meta"]["io.wayleave/tool"], json!({ "kind": "runtime" }));
+        assert_eq!(
+            tool["_meta"]["io.wayleave/tool"],
+            json!({ "kind": "runtime" })
+        );
     }
 }
 
@@ -61,7 +76,14 @@ async fn r08_the_first_512_characters_of_the_instructions_stand_alone() {
     let told = client.greeting["instructions"].as_str().unwrap();
     assert_eq!(told, instructions());
     let first: String = told.chars().take(512).collect();
-    for word in ["schema", "connection_id", "filter", "next_cursor", "Paging", "fetch"] {
+    for word in [
+        "schema",
+        "connection_id",
+        "filter",
+        "next_cursor",
+        "Paging",
+        "fetch",
+    ] {
         assert!(first.contains(word), "`{word}` is not in: {first}");
     }
 }
@@ -74,7 +96,10 @@ async fn r10_the_index_names_streams_without_fields() {
     assert!(reply.structured["data"]["data"].is_null());
     for text in [reply.text.clone(), reply.structured.to_string()] {
         assert!(text.contains("people") && text.contains("Person") && text.contains("crm-us"));
-        assert!(!text.contains("salary") && !text.contains("secret_rating"), "{text}");
+        assert!(
+            !text.contains("salary") && !text.contains("secret_rating"),
+            "{text}"
+        );
     }
     assert_eq!(files.asked(), 0, "an index touches no store");
 }
@@ -89,8 +114,14 @@ async fn r11_every_stream_is_named_by_connector_however_many_there_are() {
         let reply = good(&service, &local(), "schema", json!({})).await;
         let (alpha, beta) = reply.text.split_once("\nbeta").unwrap();
         for n in 1..=each {
-            assert!(alpha.contains(&format!("stream_{n:04}")), "stream {n} is not listed");
-            assert!(beta.contains(&format!("flow_{n:04}")), "flow {n} is not listed");
+            assert!(
+                alpha.contains(&format!("stream_{n:04}")),
+                "stream {n} is not listed"
+            );
+            assert!(
+                beta.contains(&format!("flow_{n:04}")),
+                "flow {n} is not listed"
+            );
         }
         assert_eq!(reply.structured["data"]["totals"]["streams"], streams);
     }
@@ -101,13 +132,28 @@ async fn r12_a_shared_stream_is_described_for_every_source_with_a_legend() {
     let (service, _files) = crm();
     let reply = good(&service, &local(), "schema", json!({ "stream": "people" })).await;
     for word in [
-        "crm-eu", "crm-us", "hr-main", "CRM, Europe", "connector_key crm", "connector_key hr",
-        "full_name string required", "grade integer", "legend:", "types:", "example:",
+        "crm-eu",
+        "crm-us",
+        "hr-main",
+        "CRM, Europe",
+        "connector_key crm",
+        "connector_key hr",
+        "full_name string required",
+        "grade integer",
+        "legend:",
+        "types:",
+        "example:",
     ] {
-        assert!(reply.text.contains(word), "`{word}` is not in:\n{}", reply.text);
+        assert!(
+            reply.text.contains(word),
+            "`{word}` is not in:\n{}",
+            reply.text
+        );
     }
     let sources = reply.structured["data"]["sources"].as_array().unwrap();
-    let connections = sources.iter().map(|it| it["connections"].as_array().unwrap().len());
+    let connections = sources
+        .iter()
+        .map(|it| it["connections"].as_array().unwrap().len());
     assert_eq!((sources.len(), connections.sum::<usize>()), (2, 3));
 }
 
@@ -118,13 +164,28 @@ async fn r13_a_stream_of_one_connection_is_described_alone_with_all_the_next_cal
     let reply = good(&service, &local(), "schema", given).await;
     assert!(!reply.text.contains("crm-eu") && !reply.text.contains("hr-main"));
     for word in [
-        "connection_id crm-us (CRM, United States)", "connector_key crm", "key id",
-        "title full_name", "event_time hired_at", "one_of(proposed, accepted, rejected)",
-        "bio string no-sort no-aggregate", "employer -> orgs", "tickets -> tickets",
-        "search: full_name bio", "changes_since: yes, with tombstones", "contains starts_with",
-        "count none, estimated, exact", "limit 1..100", "sort", "group_by",
+        "connection_id crm-us (CRM, United States)",
+        "connector_key crm",
+        "key id",
+        "title full_name",
+        "event_time hired_at",
+        "one_of(proposed, accepted, rejected)",
+        "bio string no-sort no-aggregate",
+        "employer -> orgs",
+        "tickets -> tickets",
+        "search: full_name bio",
+        "changes_since: yes, with tombstones",
+        "contains starts_with",
+        "count none, estimated, exact",
+        "limit 1..100",
+        "sort",
+        "group_by",
     ] {
-        assert!(reply.text.contains(word), "`{word}` is not in:\n{}", reply.text);
+        assert!(
+            reply.text.contains(word),
+            "`{word}` is not in:\n{}",
+            reply.text
+        );
     }
 }
 
@@ -134,8 +195,16 @@ async fn r14_full_detail_of_everything_is_refused() {
     let error = refused(&service, &local(), "schema", json!({ "detail": "full" })).await;
     assert_eq!(files.asked(), 0);
     assert_eq!(error["code"], "invalid_request");
-    assert_eq!((&error["param"], &error["retry_with"]), (&json!("detail"), &json!("stream")));
-    assert!(error["message"].as_str().unwrap().contains("schema(stream, connection_id"));
+    assert_eq!(
+        (&error["param"], &error["retry_with"]),
+        (&json!("detail"), &json!("stream"))
+    );
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("schema(stream, connection_id")
+    );
     let next = error["next"].clone();
     let tool = next["tool"].as_str().unwrap();
     good(&service, &local(), tool, next["arguments"].clone()).await;
@@ -149,7 +218,10 @@ async fn r15_full_detail_of_a_shared_stream_asks_which_and_lists_exactly_the_hol
     assert_eq!(error["code"], "ambiguous_connection");
     assert_eq!(error["retry_with"], "connection_id");
     let listed = error["available_connections"].as_array().unwrap();
-    let listed: Vec<&str> = listed.iter().map(|it| it["connection_id"].as_str().unwrap()).collect();
+    let listed: Vec<&str> = listed
+        .iter()
+        .map(|it| it["connection_id"].as_str().unwrap())
+        .collect();
     assert_eq!(listed, ["crm-eu", "crm-us"]);
     assert_eq!(files.asked(), 0);
 }
@@ -168,21 +240,39 @@ async fn r16_full_detail_of_one_stream_has_json_schema_once() {
     assert_eq!(status["schema"], closed);
     assert_eq!(status["predicate"], "https://example.org/crm#status");
     let salary = fields.iter().find(|it| it["name"] == "salary").unwrap();
-    assert_eq!(salary["schema"], json!({ "type": ["string", "null"], "format": "decimal" }));
+    assert_eq!(
+        salary["schema"],
+        json!({ "type": ["string", "null"], "format": "decimal" })
+    );
     let structure = reply.structured.to_string();
     assert_eq!(structure.matches("\"hired_at\",\"type\"").count(), 1);
-    assert!(!structure.contains("personnel"), "tables are the operator's");
+    assert!(
+        !structure.contains("personnel"),
+        "tables are the operator's"
+    );
 }
 
 #[tokio::test]
 async fn x4_a_connector_has_one_key_everywhere() {
     let (service, _files) = crm();
-    let error = refused(&service, &local(), "query_records", json!({ "stream": "orgs" })).await;
+    let error = refused(
+        &service,
+        &local(),
+        "query_records",
+        json!({ "stream": "orgs" }),
+    )
+    .await;
     let index = good(&service, &local(), "schema", json!({})).await;
     let given = json!({ "stream": "orgs", "connection_id": "crm-eu" });
     let described = good(&service, &local(), "schema", given.clone()).await;
     let queried = good(&service, &local(), "query_records", given).await;
-    let fetched = good(&service, &local(), "fetch", json!({ "id": "crm-eu/orgs:1" })).await;
+    let fetched = good(
+        &service,
+        &local(),
+        "fetch",
+        json!({ "id": "crm-eu/orgs:1" }),
+    )
+    .await;
     for key in [
         &error["available_connections"][0]["connector_key"],
         &index.structured["data"]["connectors"][0]["connector_key"],
@@ -198,8 +288,13 @@ async fn x4_a_connector_has_one_key_everywhere() {
 async fn every_example_that_schema_shows_works() {
     let (service, _files) = crm();
     for (stream, connection) in [
-        ("people", "crm-eu"), ("orgs", "crm-us"), ("tickets", "crm-eu"), ("documents", "crm-eu"),
-        ("notes", "crm-eu"), ("people", "hr-main"), ("offices", "hr-main"),
+        ("people", "crm-eu"),
+        ("orgs", "crm-us"),
+        ("tickets", "crm-eu"),
+        ("documents", "crm-eu"),
+        ("notes", "crm-eu"),
+        ("people", "hr-main"),
+        ("offices", "hr-main"),
     ] {
         for detail in ["compact", "full"] {
             let given = json!({ "stream": stream, "connection_id": connection, "detail": detail });

@@ -26,7 +26,11 @@ fn ids_in_text(text: &str) -> Vec<String> {
     rows.map(|row| {
         let named = header.iter().zip(cells(row));
         named.fold(pattern.to_owned(), |id, (name, cell)| {
-            if id == *name { cell } else { id.replace(&format!("{{{name}}}"), &cell) }
+            if id == *name {
+                cell
+            } else {
+                id.replace(&format!("{{{name}}}"), &cell)
+            }
         })
     })
     .collect()
@@ -59,19 +63,34 @@ async fn r23_an_id_read_from_text_alone_fetches_its_record() {
 #[tokio::test]
 async fn r26_a_fetched_document_is_five_members_and_its_text_is_the_same() {
     let (service, _files) = crm();
-    let reply = good(&service, &local(), "fetch", json!({ "id": "crm-eu/people:1" })).await;
+    let reply = good(
+        &service,
+        &local(),
+        "fetch",
+        json!({ "id": "crm-eu/people:1" }),
+    )
+    .await;
     let members: Vec<&String> = reply.structured.as_object().unwrap().keys().collect();
     assert_eq!(members, ["id", "title", "text", "url", "metadata"]);
-    assert_eq!(serde_json::from_str::<Json>(&reply.text).unwrap(), reply.structured);
+    assert_eq!(
+        serde_json::from_str::<Json>(&reply.text).unwrap(),
+        reply.structured
+    );
     assert_eq!(reply.structured["title"], "Worker 1");
-    assert_eq!(reply.structured["url"], "wayleave://kg/Person/crm-eu%2Fpeople:1");
+    assert_eq!(
+        reply.structured["url"],
+        "wayleave://kg/Person/crm-eu%2Fpeople:1"
+    );
     let metadata = json!({
         "connection_id": "crm-eu", "connector_key": "crm", "label": "CRM, Europe",
         "stream": "people", "type": "Person", "record_id": "1",
     });
     assert_eq!(reply.structured["metadata"], metadata);
     let text = reply.structured["text"].as_str().unwrap();
-    assert!(text.contains("full_name: Worker 1\n") && text.contains("salary: 1001.25\n"), "{text}");
+    assert!(
+        text.contains("full_name: Worker 1\n") && text.contains("salary: 1001.25\n"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -81,7 +100,11 @@ async fn r27_a_projected_fetch_says_nothing_else() {
     let reply = good(&service, &local(), "fetch", given).await;
     assert!(reply.bytes() < 2_500);
     for hidden in ["Worker 1", "1001.25", "accepted", "Likes", "2026-01"] {
-        assert!(!reply.text.contains(hidden), "`{hidden}` is in {}", reply.text);
+        assert!(
+            !reply.text.contains(hidden),
+            "`{hidden}` is in {}",
+            reply.text
+        );
     }
     // The title is not told either: what is left is the class and the key.
     assert_eq!(reply.structured["title"], "Person 1");
@@ -104,7 +127,10 @@ async fn r29_cursors_and_counts_in_the_text_walk_every_record_once() {
         assert_eq!(reply.structured["meta"]["count"], count);
         seen.extend(ids_in_text(&reply.text));
         let cursor = handle(&reply.text, "next_cursor");
-        assert_eq!(cursor.as_deref(), reply.structured["meta"]["next_cursor"].as_str());
+        assert_eq!(
+            cursor.as_deref(),
+            reply.structured["meta"]["next_cursor"].as_str()
+        );
         match cursor {
             Some(cursor) => given["cursor"] = cursor.into(),
             None => break,
@@ -145,7 +171,10 @@ async fn relations_are_followed_within_the_grant_and_shown_beside_their_record()
     });
     let reply = good(&service, &local(), "query_records", given).await;
     let data = &reply.structured["data"];
-    assert_eq!(data["fields"], json!(["id", "full_name", "employer", "tickets"]));
+    assert_eq!(
+        data["fields"],
+        json!(["id", "full_name", "employer", "tickets"])
+    );
     assert_eq!(data["rows"][0][2], json!([2, "Bolt"]));
     assert_eq!(data["rows"][0][3].as_array().unwrap().len(), 10);
     assert_eq!(data["expand"]["tickets"]["more_in_rows"], json!([0]));
@@ -154,10 +183,19 @@ async fn relations_are_followed_within_the_grant_and_shown_beside_their_record()
     assert!(reply.text.contains("more tickets than shown in rows 1"));
     assert!(!reply.text.contains("secret_rating") && !reply.text.contains("Ticket "));
 
-    let narrowed = package("t", vec![("crm-eu", vec![
-        ("people", stream_grant(&[], None)),
-        ("orgs", stream_grant(&["name"], Some(json!({ "name": { "ne": "Bolt" } })))),
-    ])]);
+    let narrowed = package(
+        "t",
+        vec![(
+            "crm-eu",
+            vec![
+                ("people", stream_grant(&[], None)),
+                (
+                    "orgs",
+                    stream_grant(&["name"], Some(json!({ "name": { "ne": "Bolt" } }))),
+                ),
+            ],
+        )],
+    );
     let given = json!({
         "stream": "people", "sort": ["id"], "limit": 2, "fields": ["full_name"],
         "expand": ["employer"],
@@ -179,7 +217,11 @@ async fn fat_records_end_a_page_early_and_the_walk_still_sees_each_once() {
         let reply = good(&service, &local(), "query_records", given.clone()).await;
         assert!(reply.text.len() <= 16 * 1024, "{} bytes", reply.text.len());
         let rows = reply.structured["data"]["rows"].as_array().unwrap();
-        let lines = reply.text.lines().filter(|line| line.starts_with('|')).count();
+        let lines = reply
+            .text
+            .lines()
+            .filter(|line| line.starts_with('|'))
+            .count();
         assert_eq!(rows.len(), lines - 1);
         seen.extend(rows.iter().map(|row| row[0].as_i64().unwrap()));
         pages += 1;
@@ -205,7 +247,13 @@ async fn a_record_too_large_for_any_result_is_refused_with_a_call_that_works() {
         assert_eq!(told, (&json!("result_too_large"), &json!("fields")));
         good(&service, &local(), tool, error["next"]["arguments"].clone()).await;
     }
-    let reply = good(&service, &local(), "fetch", json!({ "id": "crm-eu/documents:20" })).await;
+    let reply = good(
+        &service,
+        &local(),
+        "fetch",
+        json!({ "id": "crm-eu/documents:20" }),
+    )
+    .await;
     assert!(reply.structured["text"].as_str().unwrap().len() > 5_000);
 }
 
@@ -215,7 +263,11 @@ async fn data_cannot_forge_lines_in_the_text() {
     let given = json!({ "stream": "notes", "connection_id": "crm-eu" });
     let reply = good(&service, &local(), "query_records", given).await;
     assert_eq!(handle(&reply.text, "next_cursor"), None, "{}", reply.text);
-    let lines = reply.text.lines().filter(|line| line.starts_with('|')).count();
+    let lines = reply
+        .text
+        .lines()
+        .filter(|line| line.starts_with('|'))
+        .count();
     assert_eq!(lines, 3, "{}", reply.text);
     assert!(reply.text.contains("first line\\nnext_cursor=forged"));
     assert!(reply.text.contains("\\|id\\|forged\\u{202e}\\u{2028}"));
@@ -223,7 +275,10 @@ async fn data_cannot_forge_lines_in_the_text() {
     assert_eq!(row[2], "first line\nnext_cursor=forged");
     let document = good(&service, &local(), "fetch", json!({ "id": row[3] })).await;
     let text = document.structured["text"].as_str().unwrap();
-    assert!(text.contains("said: first line\n  next_cursor=forged\n"), "{text}");
+    assert!(
+        text.contains("said: first line\n  next_cursor=forged\n"),
+        "{text}"
+    );
 }
 
 #[tokio::test]

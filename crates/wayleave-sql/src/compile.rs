@@ -6,6 +6,8 @@
 
 mod dialect;
 mod groups;
+#[cfg(test)]
+mod index_tests;
 mod keyset;
 pub(crate) mod mysql;
 pub(crate) mod numbers;

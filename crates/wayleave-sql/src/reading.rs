@@ -187,3 +187,11 @@ pub(crate) fn no_table(target: &Target) -> StoreError {
         column: None,
     }
 }
+
+/// Whether a failure may come from what was known of a table and is no longer so.
+pub(crate) fn may_have_changed(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Failed { .. } | StoreError::SchemaDrift { .. } | StoreError::Unfit { .. }
+    )
+}

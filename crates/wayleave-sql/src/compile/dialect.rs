@@ -164,6 +164,11 @@ pub(crate) trait Dialect {
         value: &Value,
     ) -> Compared;
 
+    /// The column's side of a comparison, as it is written before `IN`.
+    fn listed(&self, _column: &Column, left: Sql) -> Sql {
+        left
+    }
+
     /// Whether a text column holds a text somewhere.
     fn contains(&self, column: &Column, kind: &Self::Kind, name: Sql, text: &str) -> Sql;
 

@@ -62,16 +62,21 @@ pub(super) fn condition<D: Dialect>(
             column,
             values,
             negated: false,
-        } => any(each(dialect, shape, column, Comparison::Eq, values)?),
+        } => match list(dialect, shape, column, Comparison::Eq, values)? {
+            Some(list) => list,
+            None => any(each(dialect, shape, column, Comparison::Eq, values)?),
+        },
         Predicate::In {
             column,
             values,
             negated: true,
-        } => Sql::joined(
-            each(dialect, shape, column, Comparison::Ne, values)?,
-            " AND ",
-        )
-        .within("(", ")"),
+        } => match list(dialect, shape, column, Comparison::Ne, values)? {
+            Some(list) => list,
+            None => {
+                let each = each(dialect, shape, column, Comparison::Ne, values)?;
+                Sql::joined(each, " AND ").within("(", ")")
+            }
+        },
         Predicate::Like {
             column,
             text,
@@ -117,6 +122,40 @@ pub(super) fn compare<D: Dialect>(
             }
         },
     )
+}
+
+/// `… IN (…)` or `… NOT IN (…)`, where each value is compared in the same plain way.
+fn list<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    column: &Column,
+    wanted: Comparison,
+    values: &[Value],
+) -> Result<Option<Sql>, StoreError> {
+    let kind = &shape.column(column)?.kind;
+    let (mut left, mut rights) = (None, Vec::new());
+    for value in values {
+        let name = shape.name(dialect, column)?;
+        match dialect.compare(column, kind, name, wanted, value) {
+            Compared::With {
+                left: this,
+                comparison,
+                right,
+                hint: None,
+            } if comparison == wanted && left.as_ref().is_none_or(|left| *left == this) => {
+                left = Some(this);
+                rights.push(right);
+            }
+            _ => return Ok(None),
+        }
+    }
+    let test = if wanted == Comparison::Eq {
+        " IN ("
+    } else {
+        " NOT IN ("
+    };
+    let rights = Sql::joined(rights, ", ").within(test, ")");
+    Ok(left.map(|left| Sql::joined([dialect.listed(column, left), rights], "")))
 }
 
 fn each<D: Dialect>(

@@ -152,7 +152,13 @@ impl Dialect for Sqlite {
         comparison: Comparison,
         value: &Value,
     ) -> Compared {
-        let left = self.key(column, kind, name.clone());
+        // A collation on the value's side decides too, and leaves the column to its index.
+        let left = match (column.datatype, kind) {
+            (Datatype::String | Datatype::Iri, Affinity::Text) | (Datatype::Date, _) => {
+                name.clone()
+            }
+            _ => self.key(column, kind, name.clone()),
+        };
         let right = match value {
             Value::Text(text) => return compare_text(*kind, &name, left, comparison, text),
             Value::Integer(integer) => match i64::try_from(*integer) {
@@ -162,15 +168,20 @@ impl Dialect for Sqlite {
             Value::Decimal(text) => return compare_decimal(*kind, left, comparison, text),
             Value::Number(number) => Bind::Real(*number),
             Value::Boolean(boolean) => Bind::Integer(i64::from(*boolean)),
-            Value::Date(_) => match value.to_text() {
-                Some(text) => Bind::Text(text),
-                None => return Compared::Never,
-            },
+            Value::Date(_) => {
+                let text = value.to_text().unwrap_or_default();
+                return Compared::with(left, comparison, binary(text));
+            }
             Value::Datetime(micros) => Bind::Integer(*micros),
             // No plan compares with these.
             Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
         };
         Compared::with(left, comparison, Sql::bind(right))
+    }
+
+    /// Before `IN`, only the column's own collation counts.
+    fn listed(&self, column: &Column, left: Sql) -> Sql {
+        self.grouped(column, left)
     }
 
     fn contains(&self, column: &Column, kind: &Affinity, name: Sql, text: &str) -> Sql {
@@ -242,6 +253,11 @@ impl Dialect for Sqlite {
     }
 }
 
+/// A text compared by code point, whatever the column's collation.
+fn binary(text: String) -> Sql {
+    Sql::bind(Bind::Text(text)).within("", " COLLATE BINARY")
+}
+
 fn compare_text(
     kind: Affinity,
     name: &Sql,
@@ -249,7 +265,7 @@ fn compare_text(
     comparison: Comparison,
     text: &str,
 ) -> Compared {
-    let right = Sql::bind(Bind::Text(text.to_owned()));
+    let right = binary(text.to_owned());
     // Equal text forms are equal values, but for bytes, which are no text.
     let indexed = comparison == Comparison::Eq && kind != Affinity::Text && !text.starts_with('\\');
     let hint = indexed.then(|| Sql::joined([name.clone(), right.clone()], " = "));

@@ -1,1 +1,454 @@
+//! Statements as they are agreed: one golden file a dialect.
 
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use wayleave_model::mapping::{AggregateOp, Datatype};
+use wayleave_plan::plan::{
+    Column, Comparison, Each, Granularity, GroupKey, GroupOrder, Groups, Measure, OrderBy,
+    Predicate, Read, Rows,
+};
+use wayleave_plan::value::Value;
+use wayleave_store::StoreError;
+
+use super::mysql::{self, Mysql, Offsets};
+use super::postgres::{self, Postgres};
+use super::sqlite::{Affinity, Sqlite};
+use super::{Dialect, Native, Shape, compile};
+
+fn column(name: &str, datatype: Datatype) -> Column {
+    Column {
+        name: name.to_owned(),
+        datatype,
+        many: false,
+    }
+}
+
+fn by(name: &str, datatype: Datatype, descending: bool, nullable: bool) -> OrderBy {
+    OrderBy {
+        column: column(name, datatype),
+        descending,
+        nullable,
+    }
+}
+
+fn rows(predicate: Predicate, order: Vec<OrderBy>, after: Option<Vec<Value>>) -> Read {
+    Read::Rows(Rows {
+        columns: vec![
+            column("id", Datatype::Integer),
+            column("na\"me`", Datatype::String),
+            column("price", Datatype::Decimal),
+        ],
+        predicate,
+        order,
+        after,
+        each: None,
+        limit: 26,
+    })
+}
+
+fn compare(name: &str, datatype: Datatype, comparison: Comparison, value: Value) -> Predicate {
+    Predicate::Compare {
+        column: column(name, datatype),
+        comparison,
+        value,
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn id() -> OrderBy {
+    by("id", Datatype::Integer, false, false)
+}
+
+/// What each golden file shows.
+fn plans() -> Vec<(&'static str, Read)> {
+    let name = || column("na\"me`", Datatype::String);
+    let named = |comparison, value| compare("na\"me`", Datatype::String, comparison, value);
+    let hostile = "'; DROP TABLE t; -- \" ` \\";
+    vec![
+        ("every row", rows(Predicate::True, vec![id()], None)),
+        (
+            "one record",
+            rows(
+                compare("id", Datatype::Integer, Comparison::Eq, Value::Integer(7)),
+                vec![id()],
+                None,
+            ),
+        ),
+        (
+            "text is bound, never written",
+            rows(named(Comparison::Eq, text(hostile)), vec![id()], None),
+        ),
+        (
+            "text greater than a text with a NUL in it",
+            rows(named(Comparison::Gt, text("a\0b")), vec![id()], None),
+        ),
+        (
+            "a beginning and a part",
+            rows(
+                Predicate::And(vec![
+                    Predicate::Like {
+                        column: name(),
+                        text: "50%_".into(),
+                        prefix: true,
+                    },
+                    Predicate::Like {
+                        column: name(),
+                        text: "%".into(),
+                        prefix: false,
+                    },
+                ]),
+                vec![id()],
+                None,
+            ),
+        ),
+        (
+            "any of, none of, none at all",
+            rows(
+                Predicate::Or(vec![
+                    Predicate::In {
+                        column: column("id", Datatype::Integer),
+                        values: vec![Value::Integer(1), Value::Integer(1 << 70)],
+                        negated: false,
+                    },
+                    Predicate::In {
+                        column: name(),
+                        values: vec![text("a"), text("b")],
+                        negated: true,
+                    },
+                    Predicate::IsNull {
+                        column: name(),
+                        negated: false,
+                    },
+                ]),
+                vec![id()],
+                None,
+            ),
+        ),
+        (
+            "decimals, numbers, times and truth",
+            rows(
+                Predicate::And(vec![
+                    compare(
+                        "price",
+                        Datatype::Decimal,
+                        Comparison::Gte,
+                        Value::Decimal("0.10000000000000000000000000000000001".into()),
+                    ),
+                    compare(
+                        "ratio",
+                        Datatype::Number,
+                        Comparison::Lt,
+                        Value::Number(0.5),
+                    ),
+                    compare("day", Datatype::Date, Comparison::Ne, Value::Date(0)),
+                    compare(
+                        "at",
+                        Datatype::Datetime,
+                        Comparison::Lte,
+                        Value::Datetime(1),
+                    ),
+                    compare(
+                        "active",
+                        Datatype::Boolean,
+                        Comparison::Eq,
+                        Value::Boolean(true),
+                    ),
+                ]),
+                vec![id()],
+                None,
+            ),
+        ),
+        (
+            "a page by key",
+            rows(Predicate::True, vec![id()], Some(vec![Value::Integer(7)])),
+        ),
+        (
+            "a page by two columns that are never NULL",
+            rows(
+                Predicate::True,
+                vec![
+                    by("small", Datatype::Integer, true, false),
+                    by("id", Datatype::Integer, true, false),
+                ],
+                Some(vec![Value::Integer(3), Value::Integer(7)]),
+            ),
+        ),
+        (
+            "a page by a column that may be NULL, downwards",
+            rows(
+                Predicate::True,
+                vec![by("at", Datatype::Datetime, true, true), id()],
+                Some(vec![Value::Datetime(1), Value::Integer(7)]),
+            ),
+        ),
+        (
+            "a page after a NULL",
+            rows(
+                Predicate::True,
+                vec![by("na\"me`", Datatype::String, false, true), id()],
+                Some(vec![Value::Null, Value::Integer(7)]),
+            ),
+        ),
+        ("the first of each", first_of_each()),
+        (
+            "a count",
+            Read::Count {
+                predicate: compare("id", Datatype::Integer, Comparison::Gt, Value::Integer(0)),
+                exact: true,
+            },
+        ),
+        ("measures of everything", measures()),
+        ("groups", groups()),
+        (
+            "periods of a zone",
+            periods("Europe/Berlin", Granularity::Quarter),
+        ),
+        (
+            "hours of a zone",
+            periods("Europe/Berlin", Granularity::Hour),
+        ),
+    ]
+}
+
+fn first_of_each() -> Read {
+    Read::Rows(Rows {
+        columns: vec![column("id", Datatype::Integer)],
+        predicate: Predicate::True,
+        order: vec![id()],
+        after: None,
+        each: Some(Each {
+            by: vec![column("small", Datatype::Integer)],
+            limit: 3,
+        }),
+        limit: 30,
+    })
+}
+
+fn measures() -> Read {
+    let measure = |op, column| Measure {
+        op,
+        column: Some(column),
+    };
+    Read::Groups(Groups {
+        by: Vec::new(),
+        measures: vec![
+            Measure {
+                op: AggregateOp::Count,
+                column: None,
+            },
+            measure(
+                AggregateOp::CountDistinct,
+                column("na\"me`", Datatype::String),
+            ),
+            measure(AggregateOp::Sum, column("id", Datatype::Integer)),
+            measure(AggregateOp::Avg, column("price", Datatype::Decimal)),
+            measure(AggregateOp::Sum, column("ratio", Datatype::Number)),
+            measure(AggregateOp::Min, column("na\"me`", Datatype::String)),
+            measure(AggregateOp::Max, column("at", Datatype::Datetime)),
+        ],
+        predicate: Predicate::True,
+        order: Vec::new(),
+        limit: 1,
+    })
+}
+
+fn groups() -> Read {
+    Read::Groups(Groups {
+        by: vec![
+            GroupKey::Column(column("na\"me`", Datatype::String)),
+            GroupKey::Column(column("active", Datatype::Boolean)),
+        ],
+        measures: vec![Measure {
+            op: AggregateOp::Avg,
+            column: Some(column("price", Datatype::Decimal)),
+        }],
+        predicate: compare("id", Datatype::Integer, Comparison::Gt, Value::Integer(0)),
+        order: vec![GroupOrder {
+            index: 2,
+            descending: true,
+        }],
+        limit: 11,
+    })
+}
+
+fn periods(zone: &str, granularity: Granularity) -> Read {
+    Read::Groups(Groups {
+        by: vec![GroupKey::Period {
+            column: column("at", Datatype::Datetime),
+            granularity,
+            time_zone: zone.to_owned(),
+        }],
+        measures: vec![Measure {
+            op: AggregateOp::Count,
+            column: None,
+        }],
+        predicate: Predicate::True,
+        order: vec![GroupOrder {
+            index: 0,
+            descending: false,
+        }],
+        limit: 11,
+    })
+}
+
+fn shape<K: Clone>(schema: Option<&str>, kinds: &[(&str, K, bool)]) -> Shape<K> {
+    let columns: HashMap<String, Native<K>> = kinds
+        .iter()
+        .map(|(name, kind, not_null)| {
+            let native = Native {
+                kind: kind.clone(),
+                not_null: *not_null,
+            };
+            ((*name).to_owned(), native)
+        })
+        .collect();
+    Shape {
+        schema: schema.map(str::to_owned),
+        table: "the \"table` '".to_owned(),
+        columns,
+    }
+}
+
+fn sqlite_shape() -> Shape<Affinity> {
+    shape(
+        None,
+        &[
+            ("id", Affinity::Integer, true),
+            ("small", Affinity::Integer, true),
+            ("na\"me`", Affinity::Text, false),
+            ("price", Affinity::Numeric, false),
+            ("ratio", Affinity::Real, false),
+            ("day", Affinity::Numeric, false),
+            ("at", Affinity::Numeric, false),
+            ("active", Affinity::Numeric, false),
+        ],
+    )
+}
+
+fn postgres_shape() -> Shape<postgres::Kind> {
+    use postgres::Kind;
+    let text = Kind::Text {
+        by_code_point: false,
+        deterministic: true,
+    };
+    shape(
+        Some("pub\"lic"),
+        &[
+            ("id", Kind::Integer, true),
+            ("small", Kind::Integer, true),
+            ("na\"me`", text, false),
+            ("price", Kind::Numeric, false),
+            ("ratio", Kind::Float, false),
+            ("day", Kind::Date, false),
+            ("at", Kind::TimestampTz, false),
+            ("active", Kind::Boolean, false),
+        ],
+    )
+}
+
+fn mysql_shape() -> Shape<mysql::Kind> {
+    use mysql::Kind;
+    let text = Kind::Text {
+        by_code_point: false,
+    };
+    shape(
+        Some("data`base"),
+        &[
+            ("id", Kind::Integer, true),
+            ("small", Kind::Integer, true),
+            ("na\"me`", text, false),
+            ("price", Kind::Decimal, false),
+            ("ratio", Kind::Float, false),
+            ("day", Kind::Date, false),
+            ("at", Kind::Datetime, false),
+            ("active", Kind::Integer, false),
+        ],
+    )
+}
+
+fn berlin() -> Mysql {
+    let mut dialect = Mysql::default();
+    dialect.zones.insert(
+        ("at".to_owned(), "Europe/Berlin".to_owned()),
+        Offsets {
+            before: 3_600,
+            changes: vec![
+                (1_711_846_800_000_000, 7_200),
+                (1_729_990_800_000_000, 3_600),
+            ],
+        },
+    );
+    dialect
+}
+
+fn check<D: Dialect>(dialect: &D, shape: &Shape<D::Kind>, golden: &str) {
+    let mut shown = String::new();
+    for (name, read) in plans() {
+        let statement = compile(dialect, shape, &read).unwrap();
+        writeln!(shown, "-- {name}\n{}", statement.text).unwrap();
+        for bind in &statement.binds {
+            writeln!(shown, "--   {bind:?}").unwrap();
+        }
+        shown.push('\n');
+    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/compile");
+    wayleave_test::assert_golden(format!("{folder}/{golden}.sql"), &shown);
+}
+
+#[test]
+fn sqlite_statements_are_as_agreed() {
+    check(&Sqlite, &sqlite_shape(), "sqlite");
+}
+
+#[test]
+fn postgres_statements_are_as_agreed() {
+    check(&Postgres, &postgres_shape(), "postgres");
+}
+
+#[test]
+fn mysql_statements_are_as_agreed() {
+    check(&berlin(), &mysql_shape(), "mysql");
+}
+
+#[test]
+fn a_column_the_table_does_not_have_is_drift() {
+    let read = rows(
+        compare("gone", Datatype::Integer, Comparison::Eq, Value::Integer(1)),
+        vec![id()],
+        None,
+    );
+    let error = compile(&Sqlite, &sqlite_shape(), &read).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "column `gone` of table `the \"table` '` is not in the source any more"
+    );
+}
+
+#[test]
+fn a_name_with_a_nul_is_refused() {
+    let mut shape = sqlite_shape();
+    shape.table = "t\0; DROP TABLE t".to_owned();
+    let error = compile(&Sqlite, &shape, &measures()).unwrap_err();
+    assert!(matches!(error, StoreError::SchemaDrift { .. }), "{error:?}");
+}
+
+#[test]
+fn every_value_is_bound_and_none_is_written() {
+    // Whatever a value is, the statement is the same text.
+    let texts = ["x", "'", "\"", "`", "\\", "$1", "?", "--", "/*", ";", "\0"];
+    let of = |value: &str| {
+        let read = rows(
+            compare("na\"me`", Datatype::String, Comparison::Gt, text(value)),
+            vec![by("na\"me`", Datatype::String, false, true), id()],
+            Some(vec![text(value), Value::Integer(1)]),
+        );
+        compile(&berlin(), &mysql_shape(), &read).unwrap().text
+    };
+    for value in texts {
+        assert_eq!(of(value), of("x"), "{value:?}");
+    }
+}

@@ -25,7 +25,7 @@ use crate::compile::mysql::{Kind, Mysql, Offsets};
 use crate::compile::{Native, Output, Shape, Statement, compile, years};
 use crate::dsn::Server;
 use crate::pool::{Pool, Slot};
-use crate::reading::{Readings, Shapes, Stop, StoreOptions, no_table};
+use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_table};
 use crate::values;
 
 const CAPABILITIES: Capabilities = Capabilities {
@@ -171,7 +171,7 @@ impl Inner {
             };
             self.shapes.forget(target);
             let lost = kept && matches!(error, StoreError::Unreachable { .. });
-            let changed = was_known && matches!(error, StoreError::Failed { .. });
+            let changed = was_known && may_have_changed(&error);
             if matches!(error, StoreError::Timeout { .. }) {
                 return Err(stop.now().unwrap_or(error));
             }

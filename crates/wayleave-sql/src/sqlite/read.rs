@@ -20,7 +20,7 @@ use crate::compile::sqlite::{Affinity, Sqlite};
 use crate::compile::{Native, Shape, compile};
 use crate::dsn::File;
 use crate::pool::{Pool, Slot};
-use crate::reading::{Readings, Shapes, Stop, StoreOptions, no_table};
+use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_table};
 use crate::values;
 
 /// How many steps of SQLite's machine run between two looks at the clock.
@@ -205,12 +205,12 @@ impl Inner {
         let known = self.shapes.get(target);
         let was_known = known.is_some();
         let mut outcome = work.attempt(&kept, known, target, read, sender);
+        let changed = outcome.as_ref().is_err_and(may_have_changed);
+        if was_known && changed && sender.restart() {
+            outcome = work.attempt(&kept, None, target, read, sender);
+        }
         if outcome.is_err() {
             self.shapes.forget(target);
-            let changed = matches!(outcome, Err(StoreError::Failed { .. }));
-            if was_known && changed && sender.restart() {
-                outcome = work.attempt(&kept, None, target, read, sender);
-            }
         }
         // Else the kept session would hold on to the answer's queue, and the reader wait for ever.
         let _ = kept.connection.progress_handler(0, None::<fn() -> bool>);

@@ -10,16 +10,19 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
+use serde_json::{Map, Value as Json};
 use tempfile::TempDir;
 use wayleave_model::mapping::{Datatype, SourceKind};
-use wayleave_plan::interpret::Row;
+use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::interpret::Row as Record;
 use wayleave_plan::value::Value;
 use wayleave_sql::{Dsn, StoreOptions, store};
-use wayleave_store::Store;
 use wayleave_store::conformance::fixture::{
     FixtureColumn, PART_COLUMNS, PARTS, SAMPLE_COLUMNS, SAMPLES, rows,
 };
+use wayleave_store::{Answer, ReadContext, Row, Store, StoreError};
 use wayleave_test::{mariadb, postgres, sqlite_file};
 
 /// The kinds of store that are tested.
@@ -90,6 +93,55 @@ impl Loaded {
     }
 }
 
+/// A mapping of tables whose key is `id`, with more fields by name and datatype.
+pub fn mapping(kind: SourceKind, tables: &[(&str, &[(&str, &str)])]) -> String {
+    let mut text = format!(
+        "[dataset]\nname = \"conformance\"\nkind = \"{kind}\"\n\n\
+         [[connections]]\nid = \"main\"\nsource = \"main\"\n"
+    );
+    for (table, fields) in tables {
+        writeln!(
+            text,
+            "\n[streams.{table}]\ntype = \"Thing\"\nkey = [\"id\"]\n\n\
+             [streams.{table}.fields.id]\ndatatype = \"integer\"\nrequired = true"
+        )
+        .unwrap();
+        for (field, datatype) in *fields {
+            writeln!(
+                text,
+                "\n[streams.{table}.fields.{field}]\ndatatype = \"{datatype}\""
+            )
+            .unwrap();
+        }
+    }
+    text
+}
+
+/// The arguments of a call.
+pub fn arguments(json: Json) -> Map<String, Json> {
+    match json {
+        Json::Object(arguments) => arguments,
+        other => panic!("not an object: {other}"),
+    }
+}
+
+/// Every row of an answer.
+pub async fn all(
+    store: &dyn Store,
+    plan: &AuthorizedPlan,
+    context: &ReadContext,
+) -> Result<Vec<Row>, StoreError> {
+    match store.read(plan, context).await? {
+        Answer::Rows(rows) | Answer::Groups(rows) => rows.collect().await,
+        Answer::Count { rows, .. } => Ok(vec![vec![Value::Integer(rows.into())]]),
+    }
+}
+
+/// Time enough for anything that works.
+pub fn patient() -> ReadContext {
+    ReadContext::within(Duration::from_secs(30))
+}
+
 /// The statements that make and fill the suite's tables.
 pub fn fixture_sql(kind: SourceKind) -> String {
     let tables = rows();
@@ -113,7 +165,13 @@ pub fn quoted(kind: SourceKind, name: &str) -> String {
     }
 }
 
-fn insert(sql: &mut String, kind: SourceKind, table: &str, columns: &[FixtureColumn], row: &Row) {
+fn insert(
+    sql: &mut String,
+    kind: SourceKind,
+    table: &str,
+    columns: &[FixtureColumn],
+    row: &Record,
+) {
     let names: Vec<String> = columns.iter().map(|it| quoted(kind, it.column)).collect();
     let values: Vec<String> = columns
         .iter()

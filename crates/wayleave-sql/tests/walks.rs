@@ -1,0 +1,150 @@
+//! Walks of pages while rows come and go: what is there throughout appears exactly once.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests"
+)]
+
+mod stores;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value as Json, json};
+use stores::{KINDS, Loaded, all, arguments, mapping, patient};
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::value::Value;
+use wayleave_store::Store;
+use wayleave_store::conformance::{Dice, Served};
+
+/// Rows with even numbers stay; rows with odd ones come and go.
+const STAY: usize = 120;
+
+/// A share of the walks on every run, all of them with `WAYLEAVE_FULL=1`.
+fn walks() -> usize {
+    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
+        2_000
+    } else {
+        100
+    }
+}
+
+fn table(kind: SourceKind) -> String {
+    let text = if kind == SourceKind::Mysql {
+        "varchar(20)"
+    } else {
+        "text"
+    };
+    let rows: Vec<String> = (0..STAY)
+        .map(|n| {
+            let word = match n % 7 {
+                0 => "NULL".to_owned(),
+                n => format!("'w{n}'"),
+            };
+            format!("({}, {word}, {})", n * 2, n % 5)
+        })
+        .collect();
+    // A journal of its own lets SQLite's readers and writer work at once.
+    let journal = if kind == SourceKind::Sqlite {
+        "COMMIT; PRAGMA journal_mode = WAL; BEGIN;"
+    } else {
+        ""
+    };
+    format!(
+        "{journal} CREATE TABLE things (id integer PRIMARY KEY, word {text}, small integer NOT NULL); \
+         INSERT INTO things VALUES {};",
+        rows.join(", ")
+    )
+}
+
+/// Adds and removes rows with odd numbers until told to stop; how often.
+async fn disturb(loaded: &Loaded, stop: &AtomicBool) -> usize {
+    let mut dice = Dice::new(9);
+    let mut times = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let mut sql = String::new();
+        for _ in 0..8 {
+            let id = dice.below(STAY) * 2 + 1;
+            sql += &format!("DELETE FROM things WHERE id = {id};");
+            if dice.percent(60) {
+                let (word, small) = (dice.below(9), dice.below(5));
+                sql += &format!("INSERT INTO things VALUES ({id}, 'w{word}', {small});");
+            }
+        }
+        loaded.execute(&sql).await;
+        times += 1;
+        tokio::task::yield_now().await;
+    }
+    times
+}
+
+/// The ids a walk meets, with how often.
+async fn walk(
+    store: &dyn Store,
+    served: &Served,
+    sort: &Json,
+    limit: usize,
+) -> BTreeMap<i128, usize> {
+    let mut met = BTreeMap::new();
+    let mut query = arguments(json!({"stream": "things", "sort": sort, "limit": limit}));
+    loop {
+        let plan = served.query(&query).unwrap();
+        let rows = all(store, plan.rows(), &patient()).await.unwrap();
+        let page = plan.page(&rows);
+        for record in page.records() {
+            let Some(Value::Integer(id)) = record.values.first() else {
+                panic!("no id: {record:?}");
+            };
+            *met.entry(*id).or_default() += 1;
+        }
+        match page.next_cursor(page.records().len(), served.seal()) {
+            Some(cursor) => query.insert("cursor".to_owned(), json!(cursor)),
+            None => return met,
+        };
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_stay_are_met_exactly_once_while_others_come_and_go() {
+    let sorts = [
+        json!(["id"]),
+        json!(["-id"]),
+        json!(["word"]),
+        json!(["-word"]),
+        json!(["small", "-word"]),
+        json!(["-small", "-id"]),
+    ];
+    for kind in KINDS {
+        let loaded = Arc::new(Loaded::new(kind, &table(kind)).await);
+        let fields: &[(&str, &str)] = &[("word", "string"), ("small", "integer")];
+        let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
+        let store = loaded.store();
+        let stop = Arc::new(AtomicBool::new(false));
+        let disturbing = {
+            let (loaded, stop) = (Arc::clone(&loaded), Arc::clone(&stop));
+            tokio::spawn(async move { disturb(&loaded, &stop).await })
+        };
+        let mut dice = Dice::new(5);
+        let mut others = 0;
+        for number in 0..walks() {
+            let sort = &sorts[number % sorts.len()];
+            let limit = 3 + dice.below(30);
+            let met = walk(store.as_ref(), &served, sort, limit).await;
+            let staying: Vec<i128> = (0..STAY).map(|n| i128::try_from(n * 2).unwrap()).collect();
+            for id in &staying {
+                assert_eq!(met.get(id), Some(&1), "{kind} {sort} {limit}: row {id}");
+            }
+            others += met.len() - staying.len();
+        }
+        stop.store(true, Ordering::Relaxed);
+        let times = disturbing.await.unwrap();
+        println!(
+            "{kind}: {} walks, disturbed {times} times, {others} passing rows met",
+            walks()
+        );
+        assert!(times > 10 && others > 0, "{kind}: nothing was disturbed");
+        store.close().await;
+    }
+}

@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
 use crate::measure::{Nanoseconds, nanoseconds};
-use crate::wire::{self, Ask, Checker, Era};
+use crate::wire::{self, Era, Requests};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -35,13 +35,18 @@ pub(crate) struct HttpLoad {
 
 impl HttpLoad {
     /// Opens `count` connections. In the legacy era each has a session of its own.
-    pub(crate) fn open(address: SocketAddr, ask: Ask, era: Era, count: usize) -> Result<Self> {
+    pub(crate) fn open(
+        address: SocketAddr,
+        era: Era,
+        count: usize,
+        requests: impl Fn() -> Box<dyn Requests>,
+    ) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let tasks = LocalSet::new();
         let connections = tasks.block_on(&runtime, async {
             let mut connections = Vec::with_capacity(count);
             for _ in 0..count {
-                connections.push(Connection::open(address, ask, era).await?);
+                connections.push(Connection::open(address, era, requests()).await?);
             }
             anyhow::Ok(connections)
         })?;
@@ -69,14 +74,13 @@ impl HttpLoad {
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
     head: request::Parts,
-    ask: Ask,
     era: Era,
-    checker: Checker,
+    requests: Box<dyn Requests>,
     last_id: u64,
 }
 
 impl Connection {
-    async fn open(address: SocketAddr, ask: Ask, era: Era) -> Result<Self> {
+    async fn open(address: SocketAddr, era: Era, requests: Box<dyn Requests>) -> Result<Self> {
         let stream = TcpStream::connect(address)
             .await
             .context("connecting to a server")?;
@@ -84,14 +88,12 @@ impl Connection {
         let (sender, driver) = handshake(TokioIo::new(stream)).await?;
         // Ends with the sender; whatever breaks the connection fails the next request too.
         tokio::task::spawn_local(driver);
-        let head = head(address, ask, era)?;
-        let checker = Checker::new(ask);
+        let head = head(address, requests.as_ref(), era)?;
         let mut connection = Self {
             sender,
             head,
-            ask,
             era,
-            checker,
+            requests,
             last_id: 0,
         };
         if era == Era::Legacy {
@@ -138,9 +140,9 @@ impl Connection {
     async fn ask_once(&mut self) -> Result<()> {
         self.last_id += 1;
         let mut body = Vec::with_capacity(512);
-        wire::write_request(&mut body, self.ask, self.era, self.last_id)?;
+        self.requests.write(&mut body, self.era, self.last_id)?;
         let reply = self.post(body.into()).await?;
-        let id = self.checker.check(&message_of(reply).await?)?;
+        let id = self.requests.check(&message_of(reply).await?)?;
         ensure!(
             id == self.last_id,
             "request {} was answered as {id}",
@@ -187,7 +189,7 @@ async fn message_of(reply: Response<Incoming>) -> Result<Bytes> {
 }
 
 /// The head that all requests of a connection share.
-fn head(address: SocketAddr, ask: Ask, era: Era) -> Result<request::Parts> {
+fn head(address: SocketAddr, requests: &dyn Requests, era: Era) -> Result<request::Parts> {
     let mut request = Request::builder()
         .method(Method::POST)
         .uri("/mcp")
@@ -196,8 +198,8 @@ fn head(address: SocketAddr, ask: Ask, era: Era) -> Result<request::Parts> {
         .header(ACCEPT, "application/json, text/event-stream")
         .header(VERSION, era.version());
     if era == Era::Modern {
-        request = request.header(METHOD, ask.method());
-        if let Some(name) = ask.name() {
+        request = request.header(METHOD, requests.method());
+        if let Some(name) = requests.name() {
             request = request.header(NAME, name);
         }
     }

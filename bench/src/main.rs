@@ -1,4 +1,4 @@
-//! Benchmarks of Wayleave's MCP layer. Absolute figures depend on the machine and on what else
+//! Benchmarks of Wayleave's MCP layer and of its reads. Absolute figures depend on the machine and on what else
 //! it does; the ratios, taken between two servers loaded in turn in one run, are what is
 //! reported and judged.
 
@@ -7,12 +7,14 @@ mod load;
 mod measure;
 mod ours;
 mod process;
+mod read;
 mod report;
 mod stdio;
 mod tools;
 mod wire;
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::measure::{Case, Effort, Route};
 use crate::process::Side;
+use crate::read::Reads;
 use crate::report::Report;
 use crate::wire::{Ask, Era};
 
@@ -44,6 +47,19 @@ enum Command {
         #[command(flatten)]
         run: Run,
     },
+    /// Reads of a large table on SQLite and PostgreSQL, beside the driver alone.
+    Read {
+        #[command(flatten)]
+        reads: Reads,
+        #[command(flatten)]
+        run: Run,
+    },
+    /// Serves the project in a folder; `read` starts it itself.
+    #[command(hide = true)]
+    Shop {
+        /// The project's folder.
+        folder: PathBuf,
+    },
     /// Serves as the bare rmcp server; `echo` and `list` start it themselves.
     #[command(hide = true)]
     Bare(Serve),
@@ -63,6 +79,17 @@ struct Run {
     /// Compare the bare server with a second copy of itself: the ratios then show the noise.
     #[arg(long)]
     control: bool,
+}
+
+impl Run {
+    fn effort(self) -> Result<Effort> {
+        Ok(Effort {
+            rounds: self.rounds.max(1),
+            load: Duration::try_from_secs_f64(self.seconds)
+                .context("`--seconds` is no duration")?,
+            warm_up: Duration::from_millis(300),
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, Args)]
@@ -115,6 +142,12 @@ fn main() -> Result<ExitCode> {
             &list_cases(tools),
             run,
         ),
+        Command::Read { reads, run } => read::compare(&reads, run.effort()?),
+        Command::Shop { folder } => {
+            process::exit_with_parent();
+            tokio::runtime::Runtime::new()?.block_on(read::serve(&folder))?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Bare(serve) => serve.run(bare::http, bare::stdio),
         Command::Ours(serve) => serve.run(ours::http, ours::stdio),
     }
@@ -150,11 +183,7 @@ fn cases(ask: Ask, routes: &[Route]) -> Vec<Case> {
 /// Runs every case in every round, prints the report, and fails where an aim is missed.
 fn compare(title: &str, cases: &[Case], run: Run) -> Result<ExitCode> {
     let ours = if run.control { Side::Bare } else { Side::Ours };
-    let effort = Effort {
-        rounds: run.rounds.max(1),
-        load: Duration::try_from_secs_f64(run.seconds).context("`--seconds` is no duration")?,
-        warm_up: Duration::from_millis(300),
-    };
+    let effort = run.effort()?;
     let load_before = load_average();
     let mut results: Vec<_> = cases.iter().map(|&case| (case, Vec::new())).collect();
     for number in 0..effort.rounds {

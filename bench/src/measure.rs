@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::load::HttpLoad;
 use crate::process::{Server, Side};
 use crate::stdio::StdioLoad;
-use crate::wire::{Ask, Era};
+use crate::wire::{Ask, Checker, Era};
 
 /// A latency; four seconds and more are one.
 pub(crate) type Nanoseconds = u32;
@@ -144,7 +144,9 @@ impl Contender {
                 let (server, address) = Server::http(side, ask)?;
                 (
                     server,
-                    Load::Http(HttpLoad::open(address, ask, era, connections)?),
+                    Load::Http(HttpLoad::open(address, era, connections, || {
+                        Box::new(Checker::new(ask))
+                    })?),
                 )
             }
             Route::Stdio { depth } => {
@@ -203,7 +205,8 @@ impl Contender {
     }
 }
 
-fn microseconds_at(sorted: &[Nanoseconds], percent: usize) -> Option<f64> {
+/// The latency that so many in a hundred do not exceed.
+pub(crate) fn microseconds_at(sorted: &[Nanoseconds], percent: usize) -> Option<f64> {
     let place = (sorted.len() * percent / 100).min(sorted.len().checked_sub(1)?);
     sorted
         .get(place)

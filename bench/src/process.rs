@@ -55,7 +55,12 @@ pub(crate) struct Pipes {
 impl Server {
     /// Starts an HTTP server and waits until it says where it listens.
     pub(crate) fn http(side: Side, ask: Ask) -> Result<(Self, SocketAddr)> {
-        let mut child = command(side, "--http", ask)?
+        Self::listening(command(side, "--http", ask)?)
+    }
+
+    /// Starts an HTTP server and waits until it says where it listens.
+    pub(crate) fn listening(mut command: Command) -> Result<(Self, SocketAddr)> {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -72,7 +77,7 @@ impl Server {
         loop {
             line.clear();
             if lines.read_line(&mut line)? == 0 {
-                bail!("`{}` ended before it listened", side.subcommand());
+                bail!("a server ended before it listened");
             }
             if let Some(address) = line.trim_end().strip_prefix(LISTENING) {
                 let address = address.split('/').next().unwrap_or_default();
@@ -143,8 +148,14 @@ pub(crate) fn exit_with_parent() {
     });
 }
 
+/// This binary, to be run again.
+pub(crate) fn this_binary() -> Result<Command> {
+    let path = std::env::current_exe().context("the path of this binary")?;
+    Ok(Command::new(path))
+}
+
 fn command(side: Side, transport: &str, ask: Ask) -> Result<Command> {
-    let mut command = Command::new(std::env::current_exe().context("the path of this binary")?);
+    let mut command = this_binary()?;
     command.arg(side.subcommand()).arg(transport);
     if let Ask::List { tools } = ask {
         command.arg("--tools").arg(tools.to_string());

@@ -132,7 +132,8 @@ fn figures(rounds: &[Round], side: impl Fn(&Round) -> Sample) -> Vec<Cell> {
     ]
 }
 
-fn right(text: String) -> Cell {
+/// A cell that is read from its right end.
+pub(crate) fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
@@ -158,15 +159,16 @@ impl Ratios {
 
 /// The middle and the ends of some values.
 #[derive(Debug, Clone, Copy)]
-struct Spread {
+pub(crate) struct Spread {
     least: f64,
-    median: f64,
+    /// The middle.
+    pub(crate) median: f64,
     most: f64,
 }
 
 impl Spread {
     /// Of no values, not a number: such a ratio meets no aim.
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_by(f64::total_cmp);
         let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);

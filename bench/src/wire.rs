@@ -37,6 +37,21 @@ impl Era {
     }
 }
 
+/// Requests of one kind, and what a right answer to each is.
+pub(crate) trait Requests: std::fmt::Debug {
+    /// The JSON-RPC method.
+    fn method(&self) -> &'static str;
+
+    /// The tool named by the requests, for the `Mcp-Name` header.
+    fn name(&self) -> Option<&'static str>;
+
+    /// Appends the request with this id.
+    fn write(&self, out: &mut Vec<u8>, era: Era, id: u64) -> Result<()>;
+
+    /// Checks the result in `message` and returns the id it answers.
+    fn check(&mut self, message: &[u8]) -> Result<u64>;
+}
+
 /// The request that is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
@@ -81,6 +96,25 @@ const MODERN_META: &str = concat!(
     r#""io.modelcontextprotocol/clientCapabilities":{},"#,
     r#""io.modelcontextprotocol/clientInfo":{"name":"wayleave-bench","version":"1"}}"#
 );
+
+/// Appends a `tools/call` with this id and these arguments, as JSON.
+pub(crate) fn write_call(
+    out: &mut Vec<u8>,
+    (tool, arguments): (&str, &str),
+    era: Era,
+    id: u64,
+) -> Result<()> {
+    write!(
+        out,
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}"#
+    )?;
+    if era == Era::Modern {
+        out.push(b',');
+        out.extend_from_slice(MODERN_META.as_bytes());
+    }
+    out.extend_from_slice(b"}}");
+    Ok(())
+}
 
 /// Appends the request with this id.
 pub(crate) fn write_request(out: &mut Vec<u8>, ask: Ask, era: Era, id: u64) -> Result<()> {
@@ -197,6 +231,24 @@ impl Checker {
             [only] if only.text.as_bytes() == self.expected_text => Ok(()),
             _ => bail!("request {id} was answered with another text: {result}"),
         }
+    }
+}
+
+impl Requests for Checker {
+    fn method(&self) -> &'static str {
+        self.ask.method()
+    }
+
+    fn name(&self) -> Option<&'static str> {
+        self.ask.name()
+    }
+
+    fn write(&self, out: &mut Vec<u8>, era: Era, id: u64) -> Result<()> {
+        write_request(out, self.ask, era, id)
+    }
+
+    fn check(&mut self, message: &[u8]) -> Result<u64> {
+        Checker::check(self, message)
     }
 }
 

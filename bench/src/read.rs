@@ -1,0 +1,144 @@
+//! Reads of a large table, each way in the same run: what does governed reading cost over the
+//! driver alone?
+
+mod contest;
+mod driver;
+mod orders;
+mod project;
+mod questions;
+mod table;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use tokio::runtime::Runtime;
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::world::World;
+
+use crate::measure::Effort;
+use contest::Contest;
+use project::Shop;
+pub(crate) use project::serve;
+use questions::Case;
+use table::{Measured, Report};
+
+/// What to read, and where.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Reads {
+    /// Rows of the table.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..))]
+    rows: u64,
+    /// Only this store; may be repeated.
+    #[arg(long)]
+    store: Vec<StoreName>,
+}
+
+/// A store by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StoreName {
+    /// A SQLite file.
+    Sqlite,
+    /// A private PostgreSQL server.
+    Postgres,
+}
+
+impl StoreName {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Sqlite => "SQLite",
+            Self::Postgres => "PostgreSQL",
+        }
+    }
+
+    async fn shop(self, rows: u64) -> Result<Shop> {
+        match self {
+            Self::Sqlite => {
+                let path = tokio::task::spawn_blocking(move || orders::sqlite(rows)).await??;
+                Shop::make(SourceKind::Sqlite, path.to_string_lossy().into_owned()).await
+            }
+            Self::Postgres => {
+                let dsn = orders::postgres(wayleave_test::postgres().await, rows).await?;
+                Shop::make(SourceKind::Postgres, dsn).await
+            }
+        }
+    }
+}
+
+/// Reads in every way, prints the report, and fails where an aim is missed.
+pub(crate) fn compare(reads: &Reads, effort: Effort) -> Result<ExitCode> {
+    let stores = if reads.store.is_empty() {
+        StoreName::value_variants()
+    } else {
+        &reads.store
+    };
+    let runtime = Runtime::new()?;
+    let load_before = crate::load_average();
+    let mut cases = Vec::new();
+    for store in stores {
+        writeln!(
+            std::io::stderr(),
+            "{}: making {} rows",
+            store.title(),
+            reads.rows
+        )?;
+        let shop = runtime.block_on(store.shop(reads.rows))?;
+        cases.extend(measured(&runtime, *store, &shop, reads.rows, &effort)?);
+    }
+    let report = Report {
+        rows: reads.rows,
+        effort,
+        load_before,
+        load_after: crate::load_average(),
+        cases,
+    };
+    write!(std::io::stdout(), "{report}")?;
+    Ok(if report.passes() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn measured(
+    runtime: &Runtime,
+    store: StoreName,
+    shop: &Shop,
+    rows: u64,
+    effort: &Effort,
+) -> Result<Vec<Measured>> {
+    let deployment = runtime.block_on(shop.deployment())?;
+    let mapping = runtime.block_on(shop.project.governance().load("shop"))?;
+    let world = World::new(vec![Arc::new(mapping)])?;
+    let mut contests = Vec::new();
+    for case in Case::ALL {
+        let contest = Contest::new(runtime, shop, (&world, &deployment), case, rows);
+        let contest = contest.with_context(|| case.title())?;
+        let measured = Measured {
+            store: store.title(),
+            case,
+            statement: contest.statement.clone(),
+            rounds: Vec::new(),
+        };
+        contests.push((contest, measured));
+    }
+    for number in 0..effort.rounds {
+        writeln!(
+            std::io::stderr(),
+            "{}: round {} of {}",
+            store.title(),
+            number + 1,
+            effort.rounds
+        )?;
+        for (contest, measured) in &mut contests {
+            let round = contest.round(effort, number);
+            measured
+                .rounds
+                .push(round.with_context(|| measured.case.title())?);
+        }
+    }
+    runtime.block_on(deployment.close());
+    Ok(contests.into_iter().map(|(_, measured)| measured).collect())
+}

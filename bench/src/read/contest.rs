@@ -1,0 +1,291 @@
+//! Four ways to the same rows, taken in turn within a round: the driver alone, the read service,
+//! the product's server over HTTP, and beside it the bare rmcp server that reads nothing.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value as Json;
+use tokio::runtime::Runtime;
+use wayleave_plan::package::Package;
+use wayleave_plan::world::World;
+use wayleave_server::Deployment;
+
+use super::driver::Driver;
+use super::project::Shop;
+use super::questions::{Calls, Case, Planner, Question};
+use crate::load::HttpLoad;
+use crate::measure::{Effort, Nanoseconds, microseconds_at, nanoseconds};
+use crate::process::{Server, Side};
+use crate::wire::{Ask, Checker, Era};
+
+/// How often a round turns to each way.
+const TURNS: u32 = 4;
+
+/// A way to the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The driver alone.
+    Driver,
+    /// The read service, inside this process.
+    Service,
+    /// The product's server, over HTTP.
+    Mcp,
+    /// The bare rmcp server's echo, over HTTP.
+    Echo,
+}
+
+/// What one way took in one round.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    /// Which way.
+    pub(crate) way: Way,
+    /// Median latency, in microseconds.
+    pub(crate) p50: f64,
+    /// The latency that one call in a hundred exceeds, in microseconds.
+    pub(crate) p99: f64,
+    /// Calls in the round.
+    pub(crate) calls: usize,
+    /// Resident memory of the server after the round, in MiB.
+    pub(crate) resident: Option<f64>,
+}
+
+/// One case on one store.
+pub(crate) struct Contest<'a> {
+    runtime: &'a Runtime,
+    shop: &'a Shop,
+    case: Case,
+    questions: Vec<Question>,
+    driver: Option<Inside>,
+    service: Option<Inside>,
+    /// The text of the statement.
+    pub(crate) statement: String,
+}
+
+impl<'a> Contest<'a> {
+    /// Plans and prepares everything, and compares the answers of driver and service.
+    pub(crate) fn new(
+        runtime: &'a Runtime,
+        shop: &'a Shop,
+        (world, deployment): (&World, &Deployment),
+        case: Case,
+        rows: u64,
+    ) -> Result<Self> {
+        let questions = case.questions(rows);
+        let planner = Planner::new(world);
+        let plans = questions.iter().map(|it| planner.plan(case, it));
+        let plans = plans.collect::<Result<Vec<_>>>()?;
+        let mut driver = runtime.block_on(Driver::open(shop, &plans, case.holds()))?;
+        let statement = driver.text().to_owned();
+        let mut service = Service {
+            service: deployment.service().clone(),
+            package: Package::local(),
+            case,
+            questions: questions.clone(),
+        };
+        runtime.block_on(async {
+            for place in [0, 1, questions.len() / 2] {
+                let (ours, theirs) = (service.ask(place).await?, driver.ask(place).await?);
+                check_alike(case, &ours, &theirs)?;
+            }
+            anyhow::Ok(())
+        })?;
+        Ok(Self {
+            runtime,
+            shop,
+            case,
+            questions,
+            driver: Some(Inside::Driver(driver)),
+            service: Some(Inside::Service(Box::new(service))),
+            statement,
+        })
+    }
+
+    /// Takes every way in turn, in an order that gives none the better place.
+    pub(crate) fn round(&mut self, effort: &Effort, number: u32) -> Result<Vec<Sample>> {
+        let driver = self.driver.take().context("the driver is lost")?;
+        let service = self.service.take().context("the service is lost")?;
+        let mut contenders = vec![
+            Contender::new(Way::Driver, Runner::Inside(driver)),
+            Contender::new(Way::Service, Runner::Inside(service)),
+            Contender::new(Way::Mcp, self.mcp()?),
+        ];
+        if self.case == Case::Point {
+            contenders.push(Contender::new(Way::Echo, echo()?));
+        }
+        for contender in &mut contenders {
+            contender.run(self.runtime, effort.warm_up)?;
+            contender.latencies.clear();
+        }
+        let turn = effort.load / TURNS;
+        for place in 0..TURNS {
+            let first = usize::try_from(place + number)?;
+            for step in 0..contenders.len() {
+                let step = if place % 2 == 0 {
+                    step
+                } else {
+                    contenders.len() - 1 - step
+                };
+                let next = (first + step) % contenders.len();
+                if let Some(contender) = contenders.get_mut(next) {
+                    contender.run(self.runtime, turn)?;
+                }
+            }
+        }
+        let mut samples = Vec::new();
+        for mut contender in contenders {
+            samples.push(contender.sample()?);
+            match (contender.way, contender.runner) {
+                (Way::Driver, Some(Runner::Inside(driver))) => self.driver = Some(driver),
+                (Way::Service, Some(Runner::Inside(service))) => self.service = Some(service),
+                _ => {}
+            }
+        }
+        Ok(samples)
+    }
+
+    fn mcp(&self) -> Result<Runner> {
+        let (server, address) = Server::listening(self.shop.server()?)?;
+        let calls = || Box::new(Calls::new(self.case, &self.questions)) as _;
+        let load = HttpLoad::open(address, Era::Modern, 1, calls)?;
+        Ok(Runner::Http { load, server })
+    }
+}
+
+fn echo() -> Result<Runner> {
+    let (server, address) = Server::http(Side::Bare, Ask::Echo)?;
+    let checker = || Box::new(Checker::new(Ask::Echo)) as _;
+    let load = HttpLoad::open(address, Era::Modern, 1, checker)?;
+    Ok(Runner::Http { load, server })
+}
+
+/// The rows the service shows must be the driver's.
+fn check_alike(case: Case, ours: &Json, theirs: &[Json]) -> Result<()> {
+    ensure!(!theirs.is_empty(), "the driver found no rows");
+    let Some(rows) = case.rows_of(ours) else {
+        return Ok(());
+    };
+    // A page reads one row more than it shows.
+    let shown = theirs.get(..rows.len());
+    ensure!(
+        shown == Some(rows.as_slice()) && !rows.is_empty(),
+        "{}: the service shows {rows:?}, the driver found {theirs:?}",
+        case.title()
+    );
+    Ok(())
+}
+
+/// What answers inside this process.
+enum Inside {
+    Driver(Driver),
+    Service(Box<Service>),
+}
+
+impl Inside {
+    /// Asks one question after the other, at least one.
+    async fn run(&mut self, time: Duration, asked: usize) -> Result<Vec<Nanoseconds>> {
+        let mut latencies = Vec::new();
+        let mut started = Instant::now();
+        let deadline = started + time;
+        while started < deadline || latencies.is_empty() {
+            let place = asked + latencies.len();
+            let filled = match self {
+                Self::Driver(driver) => !driver.ask(place).await?.is_empty(),
+                Self::Service(service) => !service.ask(place).await?.is_null(),
+            };
+            let answered = Instant::now();
+            ensure!(filled, "question {place} has no answer");
+            latencies.push(nanoseconds(answered - started));
+            started = answered;
+        }
+        Ok(latencies)
+    }
+}
+
+struct Service {
+    service: wayleave_surface::ReadService,
+    package: Package,
+    case: Case,
+    questions: Vec<Question>,
+}
+
+impl Service {
+    async fn ask(&mut self, place: usize) -> Result<Json> {
+        let question = self.questions.get(place % self.questions.len().max(1));
+        let arguments = question.context("no question")?.arguments.clone();
+        let reply = match self.case {
+            Case::Point => self.service.fetch(&self.package, arguments).await,
+            Case::Page => self.service.query_records(&self.package, arguments).await,
+            Case::Groups => self.service.aggregate(&self.package, arguments).await,
+        };
+        ensure!(!reply.is_error, "refused: {}", reply.text);
+        Ok(reply.structured)
+    }
+}
+
+enum Runner {
+    Inside(Inside),
+    Http {
+        // Before the server: the client goes first.
+        load: HttpLoad,
+        server: Server,
+    },
+}
+
+struct Contender {
+    way: Way,
+    runner: Option<Runner>,
+    latencies: Vec<Nanoseconds>,
+    asked: usize,
+}
+
+impl Contender {
+    fn new(way: Way, runner: Runner) -> Self {
+        Self {
+            way,
+            runner: Some(runner),
+            latencies: Vec::new(),
+            asked: 0,
+        }
+    }
+
+    fn run(&mut self, runtime: &Runtime, time: Duration) -> Result<()> {
+        let asked = self.asked;
+        let latencies = match self.runner.take().context("a contender is lost")? {
+            Runner::Inside(mut inside) => {
+                // On a worker of the runtime, as in a server, not on this thread.
+                let (inside, latencies) = runtime.block_on(runtime.spawn(async move {
+                    let latencies = inside.run(time, asked).await;
+                    (inside, latencies)
+                }))?;
+                self.runner = Some(Runner::Inside(inside));
+                latencies?
+            }
+            Runner::Http { mut load, server } => {
+                let latencies = load.run(Instant::now() + time)?;
+                self.runner = Some(Runner::Http { load, server });
+                latencies
+            }
+        };
+        self.asked += latencies.len();
+        self.latencies.extend(latencies);
+        Ok(())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "memory far below 2^52 KiB")]
+    fn sample(&mut self) -> Result<Sample> {
+        self.latencies.sort_unstable();
+        let at =
+            |percent| microseconds_at(&self.latencies, percent).context("nothing was answered");
+        let resident = match &self.runner {
+            Some(Runner::Http { server, .. }) => Some(server.resident_kib()? as f64 / 1024.0),
+            _ => None,
+        };
+        Ok(Sample {
+            way: self.way,
+            p50: at(50)?,
+            p99: at(99)?,
+            calls: self.latencies.len(),
+            resident,
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! The driver alone: the statements our compiler writes, prepared once, given to the driver with
+//! no more around it than a careful programmer would have: a thread that may block for SQLite, a
+//! task that drives the session for PostgreSQL. Rows become the JSON that our answers hold.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value as Json;
+use tokio_postgres::types::{FromSql, ToSql, Type};
+use tokio_postgres::{Client, NoTls, Row};
+use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::value::Value;
+use wayleave_sql::Dsn;
+use wayleave_sql::raw::{self, PostgresBind, SqliteBind, Statement};
+
+use super::orders::Holds;
+use super::project::Shop;
+
+/// A driver with the statements of one case.
+pub(crate) enum Driver {
+    /// A SQLite file.
+    Sqlite(Sqlite),
+    /// A PostgreSQL session.
+    Postgres(Postgres),
+}
+
+impl Driver {
+    /// A session of its own with what these plans become.
+    pub(crate) async fn open(
+        shop: &Shop,
+        plans: &[AuthorizedPlan],
+        holds: &'static [Holds],
+    ) -> Result<Self> {
+        let plans: Vec<&AuthorizedPlan> = plans.iter().collect();
+        let dsn = Dsn::parse(shop.kind, &shop.dsn)?;
+        if shop.kind == wayleave_model::mapping::SourceKind::Postgres {
+            let statements = raw::postgres_statements(dsn, &plans).await?;
+            Postgres::open(&shop.dsn, statements, holds)
+                .await
+                .map(Self::Postgres)
+        } else {
+            let statements = raw::sqlite_statements(dsn, &plans)?;
+            Sqlite::open(&shop.dsn, statements, holds).map(Self::Sqlite)
+        }
+    }
+
+    /// The text all statements share.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Sqlite(sqlite) => &sqlite.text,
+            Self::Postgres(postgres) => &postgres.text,
+        }
+    }
+
+    /// Runs the statement of the question at this place.
+    pub(crate) async fn ask(&mut self, place: usize) -> Result<Vec<Json>> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.ask(place).await,
+            Self::Postgres(postgres) => postgres.ask(place).await,
+        }
+    }
+}
+
+/// The one text of all statements: they differ in what is bound.
+fn text_of<B>(statements: &[Statement<B>]) -> Result<String> {
+    let first = statements.first().context("no statements")?;
+    ensure!(
+        statements.iter().all(|it| it.text == first.text),
+        "the questions of a case are not one statement"
+    );
+    Ok(first.text.clone())
+}
+
+/// A SQLite file.
+pub(crate) struct Sqlite {
+    connection: Option<Connection>,
+    text: Arc<str>,
+    binds: Arc<[Vec<SqliteBind>]>,
+    holds: &'static [Holds],
+}
+
+impl Sqlite {
+    fn open(
+        path: &str,
+        statements: Vec<Statement<SqliteBind>>,
+        holds: &'static [Holds],
+    ) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        raw::sqlite_functions(&connection)?;
+        Ok(Self {
+            connection: Some(connection),
+            text: text_of(&statements)?.into(),
+            binds: statements.into_iter().map(|it| it.binds).collect(),
+            holds,
+        })
+    }
+
+    async fn ask(&mut self, place: usize) -> Result<Vec<Json>> {
+        let connection = self.connection.take().context("the session is lost")?;
+        let (text, binds) = (Arc::clone(&self.text), Arc::clone(&self.binds));
+        let holds = self.holds;
+        let work = tokio::task::spawn_blocking(move || {
+            let binds = binds.get(place % binds.len().max(1)).context("no binds")?;
+            let rows = read(&connection, &text, binds, holds)?;
+            anyhow::Ok((connection, rows))
+        });
+        let (connection, rows) = work.await??;
+        self.connection = Some(connection);
+        Ok(rows)
+    }
+}
+
+fn read(
+    connection: &Connection,
+    text: &str,
+    binds: &[SqliteBind],
+    holds: &[Holds],
+) -> Result<Vec<Json>> {
+    let mut statement = connection.prepare_cached(text)?;
+    for (index, bind) in binds.iter().enumerate() {
+        statement.raw_bind_parameter(index + 1, bind)?;
+    }
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut values = Vec::with_capacity(holds.len());
+        for (index, holds) in holds.iter().enumerate() {
+            values.push(match (row.get_ref(index)?, holds) {
+                (ValueRef::Null, _) => Json::Null,
+                (ValueRef::Integer(integer), Holds::Integer) => integer.into(),
+                (ValueRef::Integer(integer), _) => integer.to_string().into(),
+                (ValueRef::Real(real), _) => real.to_string().into(),
+                (ValueRef::Text(text) | ValueRef::Blob(text), _) => {
+                    std::str::from_utf8(text)?.into()
+                }
+            });
+        }
+        found.push(Json::Array(values));
+    }
+    Ok(found)
+}
+
+/// A PostgreSQL session.
+pub(crate) struct Postgres {
+    client: Client,
+    text: String,
+    statement: tokio_postgres::Statement,
+    binds: Vec<Vec<PostgresBind>>,
+    holds: &'static [Holds],
+}
+
+impl Postgres {
+    async fn open(
+        dsn: &str,
+        statements: Vec<Statement<PostgresBind>>,
+        holds: &'static [Holds],
+    ) -> Result<Self> {
+        let (client, connection) = tokio_postgres::connect(dsn, NoTls).await?;
+        // Ends with the client; whatever breaks it fails the next statement too.
+        tokio::spawn(connection);
+        let text = text_of(&statements)?;
+        let statement = client.prepare(&text).await?;
+        Ok(Self {
+            client,
+            text,
+            statement,
+            binds: statements.into_iter().map(|it| it.binds).collect(),
+            holds,
+        })
+    }
+
+    async fn ask(&self, place: usize) -> Result<Vec<Json>> {
+        let binds = self.binds.get(place % self.binds.len().max(1));
+        let binds = binds.context("no binds")?.iter();
+        let binds: Vec<&(dyn ToSql + Sync)> = binds.map(|it| &**it as _).collect();
+        let rows = self.client.query(&self.statement, &binds).await?;
+        rows.iter().map(|row| row_of(row, self.holds)).collect()
+    }
+}
+
+fn row_of(row: &Row, holds: &[Holds]) -> Result<Json> {
+    let mut values = Vec::with_capacity(holds.len());
+    for (index, holds) in holds.iter().enumerate() {
+        values.push(match holds {
+            Holds::Text => row.try_get::<_, &str>(index)?.into(),
+            Holds::Integer => row.try_get::<_, Whole>(index)?.0.into(),
+            Holds::Decimal => shortest(row.try_get(index)?).into(),
+            Holds::Datetime => Value::Datetime(row.try_get::<_, Micros>(index)?.0).to_json(),
+        });
+    }
+    Ok(Json::Array(values))
+}
+
+/// A decimal without needless zeros.
+fn shortest(text: &str) -> &str {
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
+    }
+}
+
+/// An integer of either width.
+struct Whole(i64);
+
+impl<'a> FromSql<'a> for Whole {
+    fn from_sql(
+        of: &Type,
+        raw: &'a [u8],
+    ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        match *of {
+            Type::INT4 => i32::from_sql(of, raw).map(|it| Self(it.into())),
+            _ => i64::from_sql(of, raw).map(Self),
+        }
+    }
+
+    fn accepts(of: &Type) -> bool {
+        matches!(*of, Type::INT4 | Type::INT8)
+    }
+}
+
+/// Microseconds since 1970; PostgreSQL counts from 2000.
+struct Micros(i64);
+
+impl<'a> FromSql<'a> for Micros {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        let since_2000 = i64::from_be_bytes(raw.try_into()?);
+        Ok(Self(since_2000 + 946_684_800_000_000))
+    }
+
+    fn accepts(of: &Type) -> bool {
+        *of == Type::TIMESTAMPTZ
+    }
+}

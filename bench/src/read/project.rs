@@ -1,0 +1,95 @@
+//! A project as a human would have made it: a source, a ratified mapping, activated; and the
+//! server of the product on it.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use wayleave_ledger::{Freeze, NewSource};
+use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Draft;
+use wayleave_server::source::Environment;
+use wayleave_server::{Deployment, Project};
+
+use super::orders;
+use crate::process::{self, LISTENING};
+
+/// The variable that holds the source's DSN.
+const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
+const WHO: &str = "wayleave-bench";
+const SETTINGS: &str = "[project]\nname = \"bench\"\n\n[serve]\nanonymous = true\n";
+
+/// A project in a folder that goes with it.
+pub(crate) struct Shop {
+    folder: TempDir,
+    /// What holds the orders.
+    pub(crate) kind: SourceKind,
+    /// Where they are.
+    pub(crate) dsn: String,
+    /// The project.
+    pub(crate) project: Project,
+}
+
+impl Shop {
+    /// Makes the project of a source that holds orders.
+    pub(crate) async fn make(kind: SourceKind, dsn: String) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let project = Project::create(folder.path(), SETTINGS)?;
+        let governance = project.governance();
+        let source = NewSource {
+            name: "shop".to_owned(),
+            kind,
+            env: VARIABLE.to_owned(),
+        };
+        governance.add_source(source, WHO).await?;
+        let dialect = match kind {
+            SourceKind::Postgres => "kind = \"postgres\"\nschema = \"public\"",
+            _ => "kind = \"sqlite\"",
+        };
+        let proposed = Draft::new(orders::mapping(dialect)).propose(None)?;
+        let freeze = Freeze {
+            proposed,
+            replaces: None,
+            who: WHO.to_owned(),
+            note: "the table of the benchmark".to_owned(),
+        };
+        let mapping = governance.freeze(freeze).await?;
+        governance.activate(&mapping, WHO).await?;
+        Ok(Self {
+            folder,
+            kind,
+            dsn,
+            project,
+        })
+    }
+
+    /// The project, served inside this process.
+    pub(crate) async fn deployment(&self) -> Result<Deployment> {
+        let given = BTreeMap::from([(VARIABLE.to_owned(), self.dsn.clone())]);
+        Ok(Deployment::open(&self.project, Environment::with(given)).await?)
+    }
+
+    /// What starts a server of the project as a process of its own.
+    pub(crate) fn server(&self) -> Result<Command> {
+        let mut command = process::this_binary()?;
+        command.arg("shop").arg(self.folder.path());
+        command.env(VARIABLE, &self.dsn);
+        Ok(command)
+    }
+}
+
+/// Serves a project over HTTP until the process ends.
+pub(crate) async fn serve(folder: &Path) -> Result<()> {
+    let project = Project::open(folder)?;
+    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let http = deployment.bind(address).await.context("listening")?;
+    writeln!(std::io::stderr(), "{LISTENING}{}/mcp", http.local_addr())?;
+    http.serve(CancellationToken::new()).await;
+    Ok(())
+}

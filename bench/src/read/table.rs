@@ -1,0 +1,206 @@
+//! The report of reads: what each way took, the ratios, and whether they meet the aims. It
+//! measures nothing.
+
+use std::fmt;
+
+use comfy_table::{Cell, Table, presets};
+
+use super::contest::{Sample, Way};
+use super::questions::Case;
+use crate::measure::Effort;
+use crate::report::{Spread, right};
+
+/// What a read through the service may take, as a multiple of the driver's time.
+const MOST_SERVICE: f64 = 1.15;
+
+/// What a fetch over HTTP may take beside the bare server's echo, as a multiple of the driver's
+/// time.
+const MOST_FETCH: f64 = 1.3;
+
+/// Everything one run found.
+pub(crate) struct Report {
+    /// How many rows the table has.
+    pub(crate) rows: u64,
+    /// How long and how often.
+    pub(crate) effort: Effort,
+    /// The machine's load average when the run began.
+    pub(crate) load_before: String,
+    /// The same when it ended.
+    pub(crate) load_after: String,
+    /// Each case with its rounds.
+    pub(crate) cases: Vec<Measured>,
+}
+
+/// One case on one store.
+pub(crate) struct Measured {
+    /// The store.
+    pub(crate) store: &'static str,
+    /// The case.
+    pub(crate) case: Case,
+    /// The statement both sides run.
+    pub(crate) statement: String,
+    /// What each way took in each round.
+    pub(crate) rounds: Vec<Vec<Sample>>,
+}
+
+impl Measured {
+    fn of(&self, way: Way, figure: impl Fn(&Sample) -> f64) -> impl Iterator<Item = f64> {
+        self.rounds
+            .iter()
+            .filter_map(move |round| round.iter().find(|it| it.way == way))
+            .map(figure)
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+
+    /// A way's median latency over the driver's, round by round.
+    fn to_driver(&self, way: Way) -> Spread {
+        let driver = self.of(Way::Driver, |it| it.p50);
+        Spread::of(self.of(way, |it| it.p50).zip(driver).map(|(a, b)| a / b))
+    }
+
+    /// The share of what a fetch over HTTP may take that it took, round by round.
+    fn to_allowance(&self) -> Spread {
+        let driver = self.of(Way::Driver, |it| it.p50);
+        let echo = self.of(Way::Echo, |it| it.p50);
+        let allowed = echo
+            .zip(driver)
+            .map(|(echo, driver)| echo + MOST_FETCH * driver);
+        Spread::of(
+            self.of(Way::Mcp, |it| it.p50)
+                .zip(allowed)
+                .map(|(a, b)| a / b),
+        )
+    }
+
+    /// The aim of a way, in words with its ratio, and whether it is met; most ways have none.
+    fn aim(&self, way: Way) -> Option<(String, bool)> {
+        match (self.case, way) {
+            (Case::Point, Way::Mcp) => {
+                let spread = self.to_allowance();
+                Some((
+                    format!("{spread} of echo + {MOST_FETCH} driver"),
+                    spread.median <= 1.0,
+                ))
+            }
+            (Case::Page | Case::Groups, Way::Service) => {
+                let spread = self.to_driver(Way::Service);
+                let aim = format!("{spread} of at most {MOST_SERVICE}");
+                Some((aim, spread.median <= MOST_SERVICE))
+            }
+            _ => None,
+        }
+    }
+}
+
+const WAYS: [(Way, &str); 4] = [
+    (Way::Driver, "driver alone"),
+    (Way::Service, "read service"),
+    (Way::Mcp, "MCP over HTTP"),
+    (Way::Echo, "bare rmcp echo"),
+];
+
+impl Report {
+    /// Whether every aim is met.
+    pub(crate) fn passes(&self) -> bool {
+        let ways = || WAYS.iter().map(|(way, _)| *way);
+        let aims = |case: &Measured| ways().filter_map(|way| case.aim(way)).all(|(_, met)| met);
+        self.cases.iter().all(aims)
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::ASCII_MARKDOWN);
+        table.set_header([
+            "store",
+            "case",
+            "way",
+            "calls",
+            "p50 µs",
+            "p99 µs",
+            "p50 / driver",
+            "RSS MiB",
+            "aim",
+            "",
+        ]);
+        for case in &self.cases {
+            for (way, title) in WAYS {
+                if case.of(way, |it| it.p50).next().is_some() {
+                    table.add_row(line(case, way, title));
+                }
+            }
+        }
+        table
+    }
+}
+
+fn line(case: &Measured, way: Way, title: &str) -> Vec<Cell> {
+    let median = |figure: fn(&Sample) -> f64| Spread::of(case.of(way, figure)).median;
+    let first = way == Way::Driver;
+    let name = |text| Cell::new(if first { text } else { "" });
+    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
+    let calls = median(|it| it.calls as f64);
+    let resident = median(|it| it.resident.unwrap_or(f64::NAN));
+    let (aim, met) = match case.aim(way) {
+        Some((aim, met)) => (aim, if met { "PASS" } else { "FAIL" }),
+        None => (String::new(), ""),
+    };
+    vec![
+        name(case.store),
+        name(case.case.title()),
+        Cell::new(title),
+        right(format!("{calls:.0}")),
+        right(format!("{:.0}", median(|it| it.p50))),
+        right(format!("{:.0}", median(|it| it.p99))),
+        right(if first {
+            String::new()
+        } else {
+            case.to_driver(way).to_string()
+        }),
+        right(if resident.is_nan() {
+            String::new()
+        } else {
+            format!("{resident:.1}")
+        }),
+        Cell::new(aim),
+        Cell::new(met),
+    ]
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Effort { rounds, load, .. } = self.effort;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        writeln!(f, "reads of a table of {} rows", self.rows)?;
+        writeln!(
+            f,
+            "{rounds} rounds of {:.1} s a way, {cores} cores, load average {} at the start and {} \
+             at the end",
+            load.as_secs_f64(),
+            self.load_before,
+            self.load_after,
+        )?;
+        if cfg!(debug_assertions) {
+            writeln!(
+                f,
+                "THIS IS A DEV BUILD: run with `--release` before believing a figure"
+            )?;
+        }
+        writeln!(f, "\n{}\n", self.table())?;
+        writeln!(
+            f,
+            "figures are medians over rounds, one call at a time; ratios are within a round: \
+             median (least..most)\n\nthe statements, ours and the driver's:\n"
+        )?;
+        for case in &self.cases {
+            writeln!(
+                f,
+                "{}, {}: {}",
+                case.store,
+                case.case.title(),
+                case.statement
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -10,7 +10,23 @@ use wayleave_model::{
 
 use crate::value::Value;
 
-/// A read that policy has allowed.
+/// A read that policy has allowed. Nothing outside this crate can build or change one:
+///
+/// ```compile_fail,E0451
+/// use wayleave_plan::plan::{AuthorizedPlan, Read, Target};
+///
+/// fn forge(target: Target, read: Read) -> AuthorizedPlan {
+///     AuthorizedPlan { target, read }
+/// }
+/// ```
+///
+/// ```compile_fail,E0616
+/// use wayleave_plan::plan::{AuthorizedPlan, Read};
+///
+/// fn widen(plan: &mut AuthorizedPlan, read: Read) {
+///     plan.read = read;
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorizedPlan {
     pub(crate) target: Target,

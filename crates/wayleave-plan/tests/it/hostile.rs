@@ -104,6 +104,10 @@ proptest! {
             prop_assert_eq!(RecordId::parse(&id.to_string()), Ok(id));
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(100)))]
 
     #[test]
     fn every_refusal_fits_whatever_it_says(

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod expansions;
 mod explain;
 mod fixture;
 mod goldens;

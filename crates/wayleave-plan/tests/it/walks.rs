@@ -11,7 +11,7 @@ use wayleave_plan::request::QueryRequest;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
 
-use crate::fixture::{NOW, arguments, at, cases, keys, local};
+use crate::fixture::{NOW, arguments, at, cases, keys, local, package, world};
 use crate::requests;
 
 /// One page: its records, its cursor, its bookmark. `shown` cuts a page short.
@@ -226,6 +226,56 @@ fn a_quiet_stream_has_no_changes_and_a_busy_one_repeats_its_last_instant() {
         assert_eq!(again.len(), expected, "{age} seconds old");
         assert!(next.is_some());
     }
+}
+
+#[test]
+fn all_pages_of_a_walk_end_at_the_horizon_of_the_first() {
+    // Every row changes again after each page: without a horizon the walk would chase them.
+    let mut tables = Tables::from([(
+        "personnel".to_owned(),
+        (0..6).map(|id| person(id, NOW - 9_000)).collect(),
+    )]);
+    let request = json!({"stream": "people", "connection_id": "crm-eu", "changes_since": "beginning", "limit": 2});
+    let mut clock = NOW - 8_000;
+    let (records, bookmark) = walk(&request, &mut tables, usize::MAX, |_, tables| {
+        clock += 1;
+        let touched = &mut tables.get_mut("personnel").unwrap()[0];
+        touched.insert("updated_at".to_owned(), Value::Datetime(clock * 1_000_000));
+    });
+    assert_eq!(records.len(), 6);
+    let next = json!({"stream": "people", "connection_id": "crm-eu", "changes_since": bookmark});
+    let (records, _) = walk(&next, &mut tables, usize::MAX, |_, _| {});
+    assert_eq!(ids(&records), ["crm-eu/people:0"]);
+}
+
+#[test]
+fn a_walk_of_changes_keeps_to_the_grants_rows() {
+    let view = View::new(
+        &world(),
+        &package(r#"shop/orders[revision]{"state":"open"}"#),
+    );
+    let row = |no: i128, state: &str, revision: i128| {
+        Row::from([
+            ("region".to_owned(), Value::Text("eu".to_owned())),
+            ("no".to_owned(), Value::Integer(no)),
+            ("state".to_owned(), Value::Text(state.to_owned())),
+            ("revision".to_owned(), Value::Integer(revision)),
+            ("gone".to_owned(), Value::Boolean(true)),
+        ])
+    };
+    let ask = |tables: &Tables| {
+        let request = json!({"stream": "orders", "changes_since": "beginning"});
+        let (records, _, bookmark) = page(&view, &request, tables, NOW, usize::MAX);
+        (ids(&records), bookmark)
+    };
+    let seen = Tables::from([("order_heads".to_owned(), vec![row(1, "open", 5)])]);
+    let more = Tables::from([(
+        "order_heads".to_owned(),
+        vec![row(1, "open", 5), row(2, "lost", 9)],
+    )]);
+    assert_eq!(ask(&more).0, ["shop/orders:eu,1"]);
+    // Not even the bookmark knows of the hidden change.
+    assert_eq!(ask(&more), ask(&seen));
 }
 
 #[test]

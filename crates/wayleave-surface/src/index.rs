@@ -180,9 +180,11 @@ impl Connector<'_> {
 
 fn text(connectors: &[Connector<'_>], connections: usize, streams: usize, room: Room) -> String {
     let mut text = format!(
-        "{streams} streams, {} connectors, {connections} connections. Next: schema with stream \
-         (and connection_id where several hold it) tells fields, filters and an example call.\n",
-        connectors.len(),
+        "{}, {}, {}. Next: schema with stream (and connection_id where several hold it) tells \
+         fields, filters and an example call.\n",
+        counted(streams, "stream"),
+        counted(connectors.len(), "connector"),
+        counted(connections, "connection"),
     );
     for connector in connectors {
         text.push_str(connector.key);
@@ -212,6 +214,10 @@ fn text(connectors: &[Connector<'_>], connections: usize, streams: usize, room: 
         }
     }
     text
+}
+
+fn counted(many: usize, noun: &str) -> String {
+    format!("{many} {noun}{}", if many == 1 { "" } else { "s" })
 }
 
 fn listed(text: &mut String, group: &Group<'_>, room: Room) {

@@ -51,6 +51,14 @@ pub(crate) enum Command {
     Disconnect(commands::disconnect::Arguments),
     /// Serve the active datasets to agents.
     Serve(commands::serve::Arguments),
+    /// Show what agents can read: all streams, or one with its fields and an example call.
+    Schema(commands::schema::Arguments),
+    /// Read records of a stream, as agents would.
+    Query(commands::query::Arguments),
+    /// Count and measure records of a stream, as agents would.
+    Aggregate(commands::aggregate::Arguments),
+    /// Read one record, as agents would.
+    Fetch(commands::fetch::Arguments),
     /// List what was decided and by whom, or verify that the record is whole.
     Audit(commands::audit::Arguments),
     /// Look at everything the project needs in order to serve.
@@ -76,6 +84,10 @@ impl Command {
             Self::Connect(arguments) => arguments.is_local(),
             Self::Demo(_)
             | Self::Serve(_)
+            | Self::Schema(_)
+            | Self::Query(_)
+            | Self::Aggregate(_)
+            | Self::Fetch(_)
             | Self::Introspect(_)
             | Self::Propose(_)
             | Self::Doctor => false,

@@ -9,6 +9,7 @@ mod commands;
 mod failure;
 mod output;
 mod progress;
+mod read;
 mod who;
 
 use std::{

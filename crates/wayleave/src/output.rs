@@ -82,11 +82,13 @@ impl Output {
 
     /// Prints a failure and gives its exit status.
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
+        self.refuse(&json!({ "error": failure.document() }), failure)
+    }
+
+    /// Prints a failure that has a document of its own, and gives its exit status.
+    pub(crate) fn refuse(self, document: &Value, failure: &Failure) -> ExitCode {
         if self.json {
-            line(
-                &mut io::stdout(),
-                &self::json(json!({ "error": failure.document() })),
-            );
+            line(&mut io::stdout(), &self::json(document.clone()));
         }
         for (kind, text) in failure.lines() {
             line(&mut io::stderr(), &plain(&format!("{kind}: {text}")));

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub(crate) mod aggregate;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -9,11 +10,14 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod disconnect;
 pub(crate) mod doctor;
+pub(crate) mod fetch;
 pub(crate) mod init;
 pub(crate) mod introspect;
 pub(crate) mod propose;
+pub(crate) mod query;
 pub(crate) mod ratify;
 pub(crate) mod retire;
+pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod source;
 
@@ -44,6 +48,10 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Datasets => datasets::run(project, output).await,
         Command::Connect(it) => connect::run(it, project, output).await,
         Command::Disconnect(it) => disconnect::run(it, project, output).await,
+        Command::Schema(it) => schema::run(it, project, output).await,
+        Command::Query(it) => query::run(it, project, output).await,
+        Command::Aggregate(it) => aggregate::run(it, project, output).await,
+        Command::Fetch(it) => fetch::run(it, project, output).await,
         Command::Audit(it) => audit::run(it, project, output).await,
         Command::Doctor => doctor::run(project, output).await,
         Command::Completions(it) => completions::run(&it, output),

@@ -1,0 +1,159 @@
+//! Reads at a terminal: what an agent without a token would be answered, as a table.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::{Map, Value};
+use wayleave_plan::package::Package;
+use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_surface::Reply;
+
+use crate::{
+    columns,
+    failure::{Failure, Status},
+    output::Output,
+};
+
+/// Characters of a cell; `--json` has all of them.
+const CELL: usize = 60;
+
+/// Which read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Read {
+    Schema,
+    Query,
+    Aggregate,
+    Fetch,
+}
+
+/// Reads from the project's active datasets and prints the answer.
+pub(crate) async fn run(
+    read: Read,
+    arguments: Map<String, Value>,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = Project::open(project.unwrap_or(Path::new(".")))?;
+    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let (service, package) = (deployment.service(), Package::local());
+    let reply = match read {
+        Read::Schema => service.schema(&package, arguments).await,
+        Read::Query => service.query_records(&package, arguments).await,
+        Read::Aggregate => service.aggregate(&package, arguments).await,
+        Read::Fetch => service.fetch(&package, arguments).await,
+    };
+    deployment.close().await;
+    if reply.is_error {
+        let failure = failure(&reply.structured);
+        return Ok(output.refuse(&reply.structured, &failure));
+    }
+    output.answer(&reply.structured, text(read, &reply));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The arguments of a read: those that were given.
+pub(crate) fn given<'a>(
+    arguments: impl IntoIterator<Item = (&'a str, Option<Value>)>,
+) -> Map<String, Value> {
+    let given = arguments.into_iter();
+    given
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
+/// A list argument: absent when nothing was given.
+pub(crate) fn list(words: Vec<String>) -> Option<Value> {
+    (!words.is_empty()).then(|| words.into())
+}
+
+/// A filter: a JSON object. What it holds is not repeated when it is none.
+pub(crate) fn filter(text: &str) -> Result<Value, String> {
+    match serde_json::from_str(text) {
+        Ok(filter @ Value::Object(_)) => Ok(filter),
+        _ => Err("a filter is a JSON object, such as {\"status\": \"open\"}".to_owned()),
+    }
+}
+
+fn text(read: Read, reply: &Reply) -> String {
+    let member = |name: &str| reply.structured.get(name).and_then(Value::as_str);
+    match read {
+        Read::Schema => reply.text.clone(),
+        Read::Fetch => format!(
+            "{}\n{}\n\n{}",
+            member("title").unwrap_or_default(),
+            member("url").unwrap_or_default(),
+            member("text").unwrap_or_default()
+        ),
+        Read::Query | Read::Aggregate => table(reply),
+    }
+}
+
+/// The rows in columns, then whatever else the text says: count, cursor, bookmark.
+fn table(reply: &Reply) -> String {
+    let data = |name: &str| reply.structured.get("data")?.get(name)?.as_array();
+    let row = |row: &Value| -> Vec<String> {
+        let cells = row.as_array().map(Vec::as_slice).unwrap_or_default();
+        cells.iter().map(cell).collect()
+    };
+    let header = data("fields").map(|fields| fields.iter().map(cell).collect());
+    let rows = data("rows").map(Vec::as_slice).unwrap_or_default();
+    let all: Vec<Vec<String>> = header.into_iter().chain(rows.iter().map(row)).collect();
+    let mut lines = reply.text.lines().filter(|line| !line.starts_with('|'));
+    let mut text = columns::align(&all);
+    if let Some(first) = lines.next() {
+        text = format!("{first}\n\n{text}\n");
+    }
+    for line in lines {
+        text.push('\n');
+        text.push_str(line);
+    }
+    text
+}
+
+/// One value on one line.
+fn cell(value: &Value) -> String {
+    let text = match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut shown: String = text
+        .chars()
+        .take(CELL)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if text.chars().nth(CELL).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A refusal for a person.
+fn failure(structured: &Value) -> Failure {
+    let error = structured.get("error").unwrap_or(&Value::Null);
+    let member = |name: &str| error.get(name).and_then(Value::as_str);
+    let words = |name: &str, of: &str| -> Vec<&str> {
+        let list = error.get(name).and_then(Value::as_array);
+        let list = list.map(Vec::as_slice).unwrap_or_default();
+        list.iter()
+            .filter_map(|it| it.get(of).unwrap_or(it).as_str())
+            .collect()
+    };
+    let message = member("message").unwrap_or("the read was refused");
+    let code = member("code").unwrap_or_default();
+    let connections = words("available_connections", "connection_id");
+    let allowed = words("allowed", "");
+    let hint = match member("did_you_mean") {
+        Some(meant) => Some(format!("did you mean `{meant}`?")),
+        None if !connections.is_empty() => {
+            Some(format!("`--connection`: {}", connections.join(", ")))
+        }
+        None if !allowed.is_empty() => Some(format!("one of: {}", allowed.join(", "))),
+        None => None,
+    };
+    let usage = Failure::usage(format!("{message} ({code})")).maybe_hint(hint);
+    if matches!(code, "source_unavailable" | "timeout") {
+        return usage.or_hint("`wayleave doctor` looks at every source");
+    }
+    usage.status(Status::Usage)
+}

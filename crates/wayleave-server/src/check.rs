@@ -11,6 +11,7 @@ use wayleave_model::{
     nearest::nearest,
     ontology::{self, Ontology},
     problem::Problem,
+    ratify::{Draft, Proposed},
 };
 use wayleave_store::Progress;
 
@@ -25,8 +26,8 @@ use crate::{
 pub struct Checked {
     /// The file.
     pub file: DraftFile,
-    /// The mapping; `None` where the draft does not check.
-    pub mapping: Option<Mapping>,
+    /// The proposal; `None` where the draft does not check.
+    pub proposed: Option<Proposed>,
     /// What is wrong with the document.
     pub problems: Vec<Problem>,
     /// Its connections, where they were asked for.
@@ -35,17 +36,23 @@ pub struct Checked {
 
 impl Checked {
     fn new(file: DraftFile, ontology: Option<&Ontology>) -> Self {
-        let (mapping, problems) = match file.bytes.as_deref().map(|it| check::check(it, ontology)) {
-            Ok(Ok(mapping)) => (Some(mapping), Vec::new()),
-            Ok(Err(problems)) => (None, problems),
+        let draft = file.bytes.as_deref().map(Draft::new);
+        let (proposed, problems) = match draft.map(|it| it.propose(ontology)) {
+            Ok(Ok(proposed)) => (Some(proposed), Vec::new()),
+            Ok(Err(rejected)) => (None, rejected.problems),
             Err(_) => (None, Vec::new()),
         };
         Self {
             file,
-            mapping,
+            proposed,
             problems,
             live: Vec::new(),
         }
+    }
+
+    /// The mapping, where the draft checks.
+    pub fn mapping(&self) -> Option<&Mapping> {
+        self.proposed.as_ref().map(Proposed::mapping)
     }
 
     /// Its text, for excerpts.
@@ -69,7 +76,7 @@ impl Checked {
 
     /// Whether it can be ratified as it stands, as far as was looked.
     pub fn is_sound(&self) -> bool {
-        self.mapping.is_some() && !self.live.iter().any(Compared::is_broken)
+        self.proposed.is_some() && !self.live.iter().any(Compared::is_broken)
     }
 }
 
@@ -127,7 +134,7 @@ impl Report {
     pub async fn compare(&mut self, asking: &Asking, state: &State, progress: Progress<'_>) {
         let mut comparison = Comparison::new(asking, state);
         for checked in &mut self.drafts {
-            if let Some(mapping) = &checked.mapping {
+            if let Some(mapping) = checked.proposed.as_ref().map(Proposed::mapping) {
                 let text = checked.file.bytes.as_deref().unwrap_or_default();
                 let text = str::from_utf8(text).unwrap_or_default();
                 checked.live = comparison.of(mapping, text, progress).await;
@@ -268,7 +275,7 @@ fn clashes(drafts: &[Checked]) -> Vec<Clash> {
         .collect();
     let mappings = drafts
         .iter()
-        .filter_map(|it| Some((it.file.shown.as_str(), it.mapping.as_ref()?)));
+        .filter_map(|it| Some((it.file.shown.as_str(), it.mapping()?)));
     // Two drafts of one dataset share its connections too; that needs no saying.
     let told: Vec<_> = clashes.iter().map(|it| it.documents.clone()).collect();
     let mut others = check::clashes(mappings);

@@ -139,7 +139,7 @@ fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&Checked]) -> L
         draft_problem: draft_problem(drafts),
     };
     if ratified.is_none()
-        && let Some(mapping) = drafts.iter().find_map(|it| it.mapping.as_ref())
+        && let Some(mapping) = drafts.iter().find_map(|it| it.mapping())
     {
         line.describe(mapping);
     }

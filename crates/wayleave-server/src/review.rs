@@ -2,18 +2,20 @@
 //!
 //! The bytes that were shown are the bytes that are frozen: they are read once.
 
-use wayleave_ledger::{Freeze, GovernanceError, Refusal, State};
+use std::borrow::Cow;
+
+use wayleave_ledger::{Freeze, GovernanceError, State};
 use wayleave_model::{
     check::{self as documents, Clash},
     diff::{self, Change},
     digest::Digest,
     mapping::Mapping,
-    ratify::{Draft, Ratified},
+    ratify::{Proposed, Ratified},
 };
 use wayleave_store::Progress;
 
 use crate::{
-    check::{self, CheckError, Checked, Report},
+    check::{self, CheckError, Report},
     live::{Asking, Compared, Comparison},
     project::Project,
 };
@@ -21,8 +23,12 @@ use crate::{
 /// A draft beside what is ratified now.
 #[derive(Debug)]
 pub struct Review {
-    /// The draft.
-    pub draft: Checked,
+    /// The draft's file, as people are shown it.
+    pub file: String,
+    /// The draft, checked.
+    pub proposed: Proposed,
+    /// Its connections, where they were asked.
+    pub live: Vec<Compared>,
     /// What is ratified now.
     pub current: Current,
     /// What ratifying the draft would change, in words.
@@ -104,8 +110,13 @@ impl Review {
         let draft = report
             .drafts
             .pop()
-            .filter(|it| it.file.dataset.as_deref() == Some(dataset))
-            .ok_or_else(|| unknown(dataset))?;
+            .filter(|it| it.file.dataset.as_deref() == Some(dataset));
+        let (file, proposed) = draft
+            .and_then(|it| Some((it.file.shown, it.proposed?)))
+            .ok_or_else(|| CheckError::Unknown {
+                name: dataset.to_owned(),
+                near: None,
+            })?;
         let governance = project.governance();
         let state = governance
             .ledger()
@@ -123,41 +134,47 @@ impl Review {
                 Err(error) => return Err(error.into()),
             },
         };
-        let Some(mapping) = &draft.mapping else {
-            return Err(unknown(dataset).into());
-        };
-        let changes = diff::diff(old.as_deref(), mapping);
+        let changes = diff::diff(old.as_deref(), proposed.mapping());
         Ok(Self {
-            draft,
+            file,
+            proposed,
+            live: Vec::new(),
             current,
             changes,
         })
     }
 
+    /// The dataset's name.
+    pub fn dataset(&self) -> &str {
+        &self.proposed.mapping().dataset.name
+    }
+
+    /// The draft's text, for excerpts.
+    pub fn text(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.proposed.bytes())
+    }
+
     /// Whether the draft is, to the byte, what is ratified.
     pub fn is_ratified(&self) -> bool {
-        self.current.digest() == self.draft.digest()
+        self.current.digest() == Some(self.proposed.digest())
     }
 
     /// Asks the sources whether they are what the draft says.
     pub async fn compare(&mut self, asking: &Asking, state: &State, progress: Progress<'_>) {
-        if let Some(mapping) = &self.draft.mapping {
-            let text = self.draft.text();
-            let mut comparison = Comparison::new(asking, state);
-            self.draft.live = comparison.of(mapping, &text, progress).await;
-        }
+        let mut comparison = Comparison::new(asking, state);
+        let (mapping, text) = (self.proposed.mapping(), self.text());
+        let live = comparison.of(mapping, &text, progress).await;
+        self.live = live;
     }
 
     /// Whether the sources, where they were asked, are what the draft says.
     pub fn is_live(&self) -> bool {
-        !self.draft.live.iter().any(Compared::is_broken)
+        !self.live.iter().any(Compared::is_broken)
     }
 
     /// Refuses a draft that claims a name of another ratified dataset.
     pub async fn claim(&self, project: &Project) -> Result<(), ReviewError> {
-        let Some(mapping) = &self.draft.mapping else {
-            return Ok(());
-        };
+        let mapping = self.proposed.mapping();
         let governance = project.governance();
         let state = governance
             .ledger()
@@ -172,10 +189,7 @@ impl Review {
             let Ok(other) = governance.load(name).await else {
                 continue;
             };
-            let both = [
-                (self.draft.file.shown.as_str(), mapping),
-                (name.as_str(), &*other),
-            ];
+            let both = [(self.file.as_str(), mapping), (name.as_str(), &*other)];
             if let Some(clash) = documents::clashes(both).into_iter().next() {
                 return Err(ReviewError::Claimed { clash });
             }
@@ -190,27 +204,13 @@ impl Review {
         who: String,
         note: String,
     ) -> Result<Ratified<Mapping>, GovernanceError> {
-        let replaces = self.current.digest();
-        let dataset = self.draft.file.dataset.clone().unwrap_or_default();
-        let bytes = self.draft.file.bytes.unwrap_or_default();
-        // Checked with the ontology when it was looked at; here the type wants it once more.
-        let proposed = Draft::new(bytes)
-            .propose(None)
-            .map_err(|_| Refusal::NotRatified { dataset })?;
         let freeze = Freeze {
-            proposed,
-            replaces,
+            replaces: self.current.digest(),
+            proposed: self.proposed,
             who,
             note,
         };
         project.governance().freeze(freeze).await
-    }
-}
-
-fn unknown(dataset: &str) -> CheckError {
-    CheckError::Unknown {
-        name: dataset.to_owned(),
-        near: None,
     }
 }
 

@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn a_user_is_found_by_number_and_not_by_a_number_that_begins_alike() {
-        let users = "root:x:0:0:root:/root:/bin/sh\nana:x:1000:1000::/home/ana:/bin/sh\n";
+        let users = "root:x:0:0:root:/root:/bin/sh\nana:x:1000:1000::/var/ana:/bin/sh\n";
         assert_eq!(name_in(users, 1000).as_deref(), Some("ana"));
         assert_eq!(name_in(users, 100), None);
     }

@@ -37,9 +37,9 @@ pub(crate) async fn run(
 /// A review as JSON.
 pub(crate) fn document(review: &Review) -> Value {
     json!({
-        "dataset": review.draft.file.dataset,
-        "file": review.draft.file.shown,
-        "digest": review.draft.digest(),
+        "dataset": review.dataset(),
+        "file": review.file,
+        "digest": review.proposed.digest(),
         "ratified": review.current.digest(),
         "is_ratified": review.is_ratified(),
         "changes": review.changes,
@@ -48,12 +48,8 @@ pub(crate) fn document(review: &Review) -> Value {
 
 /// A review as text.
 pub(crate) fn text(review: &Review) -> String {
-    let file = &review.draft.file.shown;
-    let draft = review
-        .draft
-        .digest()
-        .map(|it| it.short())
-        .unwrap_or_default();
+    let file = &review.file;
+    let draft = review.proposed.digest().short();
     if review.is_ratified() {
         return format!("no changes: {file} is what is ratified ({draft})");
     }

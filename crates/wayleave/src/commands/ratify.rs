@@ -66,11 +66,7 @@ pub(crate) async fn run(
         compare(&mut review, &project, output).await?;
     }
     output.preface(diff::text(&review));
-    let digest = review
-        .draft
-        .digest()
-        .map(|it| it.short())
-        .unwrap_or_default();
+    let digest = review.proposed.digest().short();
     let question = format!("ratify `{}` as {digest}?", arguments.dataset);
     if !ask::confirm(&question, arguments.yes, output)? {
         return Err(Failure::usage("nothing was ratified").status(Status::Findings));
@@ -85,9 +81,9 @@ async fn compare(review: &mut Review, project: &Project, output: Output) -> Resu
     let hear = |step| spinner.hear(step);
     review.compare(&super::asking(), &state, &hear).await;
     drop(spinner);
-    let source = review.draft.text();
-    for compared in &review.draft.live {
-        let text = check::drifted(&review.draft.file.shown, &source, compared);
+    let source = review.text();
+    for compared in &review.live {
+        let text = check::drifted(&review.file, &source, compared);
         if !text.is_empty() {
             output.remark(text);
         }

@@ -8,7 +8,7 @@ use wayleave_test::fixture::{Dialect, Fixture};
 use wayleave_test::sqlite_file;
 
 /// Where a person keeps things, in every transcript.
-const HOME: &str = "/home/ana";
+const HOME: &str = "/data";
 
 /// The program under test.
 pub(crate) fn program() -> PathBuf {

@@ -99,11 +99,6 @@ impl Case {
         };
         Question { arguments, mark }
     }
-
-    /// The rows of a right answer, as far as the case shows rows.
-    pub(crate) fn rows_of(self, structured: &Json) -> Option<&Vec<Json>> {
-        structured.pointer("/data/rows")?.as_array()
-    }
 }
 
 /// One call's arguments, and a text that a right answer holds.

@@ -204,3 +204,66 @@ impl fmt::Display for Report {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(way: Way, p50: f64) -> Sample {
+        Sample {
+            way,
+            p50,
+            p99: p50,
+            calls: 1,
+            resident: None,
+        }
+    }
+
+    fn measured(case: Case, rounds: &[[f64; 4]]) -> Measured {
+        let round = |times: &[f64; 4]| {
+            let ways = WAYS.iter().zip(times);
+            ways.map(|((way, _), p50)| sample(*way, *p50)).collect()
+        };
+        Measured {
+            store: "SQLite",
+            case,
+            statement: String::new(),
+            rounds: rounds.iter().map(round).collect(),
+        }
+    }
+
+    fn met(case: &Measured, way: Way) -> Option<bool> {
+        case.aim(way).map(|(_, met)| met)
+    }
+
+    #[test]
+    fn a_fetch_over_http_may_take_the_echo_and_a_third_more_than_the_driver() {
+        let within = measured(Case::Point, &[[10.0, 99.0, 113.0, 100.0]]);
+        assert_eq!(met(&within, Way::Mcp), Some(true));
+        let beyond = measured(Case::Point, &[[10.0, 99.0, 113.1, 100.0]]);
+        assert_eq!(met(&beyond, Way::Mcp), Some(false));
+        assert_eq!(met(&beyond, Way::Service), None);
+    }
+
+    #[test]
+    fn a_page_is_judged_by_the_median_of_its_rounds() {
+        let rounds = [
+            [100.0, 114.0, 500.0, 0.0],
+            [100.0, 300.0, 500.0, 0.0],
+            [200.0, 228.0, 500.0, 0.0],
+        ];
+        assert_eq!(
+            met(&measured(Case::Page, &rounds), Way::Service),
+            Some(true)
+        );
+        assert_eq!(
+            met(&measured(Case::Page, &rounds[1..2]), Way::Service),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_meets_no_aim() {
+        assert_eq!(met(&measured(Case::Groups, &[]), Way::Service), Some(false));
+    }
+}

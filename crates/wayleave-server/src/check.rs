@@ -150,7 +150,7 @@ pub enum CheckError {
     #[error(transparent)]
     Unlisted(#[from] Unlisted),
     /// No draft has that name, and no file that path.
-    #[error("{} is in no draft, and no file has that path", asked(name))]
+    #[error("{} is in no draft", asked(name))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -177,7 +177,7 @@ impl CheckError {
                 near: Some(near), ..
             } => format!("did you mean `{near}`?"),
             Self::Unknown { .. } => {
-                "`wayleave datasets` lists what there is; `wayleave propose` writes a draft"
+                "`wayleave datasets` lists what there is; `wayleave propose` writes a draft; a file goes by its path"
                     .to_owned()
             }
         }

@@ -45,12 +45,10 @@ pub(crate) async fn run(
     let dataset = &arguments.dataset;
     let governance = project.governance();
     // Reads the frozen copy and compares its digest, also when the dataset is live already.
-    let mapping = governance.load(dataset).await.map_err(|error| {
-        let status = status(&error);
-        Failure::from(error)
-            .or_hint("`wayleave ratify` makes a draft a dataset; `wayleave datasets` lists them")
-            .status(status)
-    })?;
+    let mapping = match governance.load(dataset).await {
+        Ok(mapping) => mapping,
+        Err(error) => return Err(not_loaded(error, &project).await),
+    };
     if !arguments.offline {
         compare(&mapping, &project, output).await?;
     }
@@ -79,11 +77,31 @@ pub(crate) async fn run(
 }
 
 /// A frozen mapping that is not what was ratified is a finding; a name nobody ratified is not.
-fn status(error: &GovernanceError) -> Status {
-    match error {
-        GovernanceError::Ledger(LedgerError::Refused(Refusal::NotRatified { .. })) => Status::Usage,
-        _ => Status::Findings,
+async fn not_loaded(error: GovernanceError, project: &Project) -> Failure {
+    let unknown = matches!(
+        error,
+        GovernanceError::Ledger(LedgerError::Refused(Refusal::NotRatified { .. }))
+    );
+    let failure = Failure::from(error);
+    if !unknown {
+        return failure.status(Status::Findings);
     }
+    let Ok(state) = project.governance().ledger().state().await else {
+        return failure;
+    };
+    let ratified = state
+        .datasets()
+        .iter()
+        .filter(|(_, it)| it.ratified.is_some());
+    let names: Vec<_> = ratified.map(|(name, _)| format!("`{name}`")).collect();
+    failure.or_hint(&if names.is_empty() {
+        "nothing is ratified yet; `wayleave ratify` makes a draft a dataset".to_owned()
+    } else {
+        format!(
+            "ratified are {}; `wayleave ratify` makes a draft a dataset",
+            names.join(", ")
+        )
+    })
 }
 
 async fn compare(
@@ -102,14 +120,14 @@ async fn compare(
     drop(spinner);
     let name = mapping.dataset.name.as_str();
     for it in &compared {
-        let lines = check::drifted(name, &text, it);
+        let lines = check::drifted(&format!("{name}, as ratified"), &text, it);
         if !lines.is_empty() {
             output.remark(lines);
         }
     }
     if compared.iter().any(Compared::is_broken) {
         return Err(Failure::usage(format!(
-            "`{name}` does not fit its live sources; it was not connected"
+            "`{name}` could not be matched with its live sources; it was not connected"
         ))
         .status(Status::Findings)
         .hint("mend the draft and ratify it again, or say `--offline` to connect unseen"));

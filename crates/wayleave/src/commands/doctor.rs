@@ -1,6 +1,6 @@
 //! `wayleave doctor`: what a project needs in order to serve, looked at.
 
-use std::{path::Path, process::ExitCode};
+use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_server::doctor::{Finding, Grade, examine};
@@ -34,17 +34,23 @@ fn text(findings: &[Finding], problems: usize) -> String {
     let rows: Vec<_> = findings
         .iter()
         .map(|it| {
-            let hint = it.hint.as_ref().map(|hint| format!(" ({hint})"));
-            vec![
-                it.grade.as_str().to_owned(),
-                it.about.clone(),
-                format!("{}{}", it.message, hint.unwrap_or_default()),
-            ]
+            let grade = it.grade.as_str().to_owned();
+            vec![grade, it.about.clone(), it.message.replace('\n', " ")]
         })
         .collect();
+    let mut text = String::new();
+    let aligned = columns::align(&rows);
+    for (place, (line, it)) in aligned.lines().zip(findings).enumerate() {
+        let _ = writeln!(text, "{line}");
+        // What is the same for several is said once, after the last.
+        let next = findings.get(place + 1).and_then(|next| next.hint.as_ref());
+        if let Some(hint) = it.hint.as_ref().filter(|hint| next != Some(hint)) {
+            let _ = writeln!(text, "         hint: {hint}");
+        }
+    }
     let verdict = match problems {
         0 => "nothing stands in the way".to_owned(),
         many => columns::count(many, "problem"),
     };
-    format!("{}\n{verdict}", columns::align(&rows))
+    text + &verdict
 }

@@ -91,11 +91,11 @@ async fn compare(review: &mut Review, project: &Project, output: Output) -> Resu
     if review.is_live() {
         return Ok(());
     }
-    Err(
-        Failure::usage("the draft does not fit its live sources; nothing was ratified")
-            .status(Status::Findings)
-            .hint("mend the draft or the source, or say `--offline` to ratify unseen"),
+    Err(Failure::usage(
+        "the draft could not be matched with its live sources; nothing was ratified",
     )
+    .status(Status::Findings)
+    .hint("mend the draft or the source, or say `--offline` to ratify unseen"))
 }
 
 async fn ratify(

@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
-use wayleave_ledger::NewSource;
+use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::mapping::SourceKind;
 use wayleave_server::{
     live::{LiveError, declared},
@@ -106,7 +106,18 @@ async fn run_add(add: Add, project: Option<&Path>, output: Output) -> Result<Exi
         env: add.env.clone(),
     };
     let governance = project.governance();
-    governance.add_source(new, &who::os_user()).await?;
+    governance
+        .add_source(new, &who::os_user())
+        .await
+        .map_err(|error| {
+            let hint = match &error {
+                GovernanceError::Ledger(LedgerError::Refused(Refusal::SourceExists { .. })) => {
+                    "to change a source, remove it first; `wayleave source list` shows them"
+                }
+                _ => "export a variable that holds the DSN, and give its name",
+            };
+            Failure::from(error).or_hint(hint)
+        })?;
     let state = governance.ledger().state().await?;
     let is_set = declared(&state, &add.name)
         .is_ok_and(|source| source::is_set(source, &Environment::process()));

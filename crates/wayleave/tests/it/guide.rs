@@ -35,6 +35,7 @@ fn check(name: &str, session: &mut Session) {
         retold.push('\n');
     }
     assert!(!inside, "a block of {name} has no end");
+    assert!(!retold.contains("[exits"), "{retold}");
     assert_golden(guide(name), &retold);
 }
 

@@ -9,6 +9,7 @@
 )]
 
 mod crash;
+mod findings;
 mod guide;
 mod hostile;
 mod json;

@@ -65,6 +65,16 @@ impl Stop {
         }
     }
 
+    /// Ends an answer. It may wait for its reader as long as that likes: no session is held.
+    pub(crate) async fn finish(&self, sender: RowSender, outcome: Result<(), StoreError>) {
+        tokio::select! {
+            // First: when a store is closed both are ready, and the reason must be told.
+            biased;
+            () = sender.finish(outcome) => {}
+            () = self.closing.cancelled() => {}
+        }
+    }
+
     fn timeout(&self) -> StoreError {
         StoreError::Timeout {
             doing: "reading",
@@ -138,9 +148,12 @@ async fn count(rows: Rows) -> Result<Answer, StoreError> {
     })
 }
 
+/// Which table: its schema, if it is named, and its name.
+type Place = (Option<String>, String);
+
 /// The shapes of tables that were read before.
 pub(crate) struct Shapes<K> {
-    known: Mutex<HashMap<(Option<String>, String), Arc<Shape<K>>>>,
+    known: Mutex<HashMap<Place, Arc<Shape<K>>>>,
 }
 
 impl<K> Default for Shapes<K> {

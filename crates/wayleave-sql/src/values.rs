@@ -259,9 +259,9 @@ fn as_rfc3339(text: &str) -> Option<String> {
     let zone = zone.trim_start();
     let zone = match (zone.len(), zone.split_at_checked(3)) {
         (0, _) | (_, None) if matches!(zone, "" | "Z" | "z") => "Z".to_owned(),
+        _ if zone == "UTC" => "Z".to_owned(),
         (3, _) => format!("{zone}:00"),
         (5, Some((hours, minutes))) => format!("{hours}:{minutes}"),
-        _ if zone == "UTC" => "Z".to_owned(),
         _ => zone.to_owned(),
     };
     Some(format!("{day}T{clock}.{fraction}{zone}"))

@@ -1,5 +1,10 @@
 //! Values that would be statements somewhere else are values here.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_push_string,
+    reason = "tests"
+)]
 
 mod stores;
 

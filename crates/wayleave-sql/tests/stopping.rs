@@ -69,21 +69,18 @@ impl Slow {
     /// How many statements of ours the database is at work on.
     async fn working(&self) -> i64 {
         let name = &self.loaded.name;
-        match self.loaded.kind {
-            SourceKind::Postgres => {
-                let sql = format!(
-                    "SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' \
-                     AND state = 'active' AND application_name = 'wayleave'"
-                );
-                postgres().await.number("postgres", &sql).await.unwrap()
-            }
-            _ => {
-                let sql = format!(
-                    "SELECT count(*) FROM information_schema.processlist \
-                     WHERE db = '{name}' AND info LIKE '%slow%' AND info NOT LIKE '%processlist%'"
-                );
-                mariadb().await.number("mysql", &sql).await.unwrap()
-            }
+        if self.loaded.kind == SourceKind::Postgres {
+            let sql = format!(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' \
+                 AND state = 'active' AND application_name = 'wayleave'"
+            );
+            postgres().await.number("postgres", &sql).await.unwrap()
+        } else {
+            let sql = format!(
+                "SELECT count(*) FROM information_schema.processlist \
+                 WHERE db = '{name}' AND info LIKE '%slow%' AND info NOT LIKE '%processlist%'"
+            );
+            mariadb().await.number("mysql", &sql).await.unwrap()
         }
     }
 

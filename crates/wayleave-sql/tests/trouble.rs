@@ -1,5 +1,10 @@
 //! Servers that go away and come back, tables that change: typed errors, then answers again.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
 
 mod stores;
 

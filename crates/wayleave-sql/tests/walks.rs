@@ -2,6 +2,8 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::format_push_string,
+    clippy::indexing_slicing,
     clippy::print_stdout,
     reason = "tests"
 )]

@@ -4,6 +4,10 @@
 //! on 127.0.0.1, keeps everything in one temporary folder, and goes with the process, however
 //! the process ends. What is missing on the machine is an error that names the package to
 //! install, never a skipped test.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "makes and fills databases of its own, from scripts of its own"
+)]
 
 pub mod fixture;
 mod golden;

@@ -25,6 +25,10 @@ pub(super) fn migrate(conn: &Connection) -> rusqlite::Result<()> {
     take(conn, STEPS)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "steps are constants of this program, and several statements each"
+)]
 fn take(conn: &Connection, steps: &'static [&'static str]) -> rusqlite::Result<()> {
     let tx = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
     // Read under the lock: another process may have taken the same steps just now.

@@ -51,7 +51,7 @@ pub(super) fn condition<D: Dialect>(
         Predicate::False => Sql::text(FALSE),
         Predicate::And(parts) if parts.is_empty() => Sql::text(TRUE),
         Predicate::Or(parts) if parts.is_empty() => Sql::text(FALSE),
-        Predicate::And(parts) => Sql::joined(all(parts)?, " AND ").within("(", ")"),
+        Predicate::And(parts) => every(all(parts)?),
         Predicate::Or(parts) => any(all(parts)?),
         Predicate::Compare {
             column,
@@ -72,10 +72,7 @@ pub(super) fn condition<D: Dialect>(
             negated: true,
         } => match list(dialect, shape, column, Comparison::Ne, values)? {
             Some(list) => list,
-            None => {
-                let each = each(dialect, shape, column, Comparison::Ne, values)?;
-                Sql::joined(each, " AND ").within("(", ")")
-            }
+            None => every(each(dialect, shape, column, Comparison::Ne, values)?),
         },
         Predicate::Like {
             column,
@@ -87,6 +84,11 @@ pub(super) fn condition<D: Dialect>(
             shape.name(dialect, column)?.within("", test)
         }
     })
+}
+
+/// All of these conditions.
+fn every(conditions: Vec<Sql>) -> Sql {
+    Sql::joined(conditions, " AND ").within("(", ")")
 }
 
 /// Any of these conditions.

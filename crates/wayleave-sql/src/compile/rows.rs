@@ -39,22 +39,19 @@ pub(super) fn compile<D: Dialect>(
     let mut rest = Sql::text(" FROM ");
     rest.add(shape.from(dialect)?);
     rest.add(where_all(conditions));
-    let mut sql = match &plan.each {
-        Some(each) => {
-            let numbered = Numbered {
-                selected,
-                order,
-                after,
-                rest,
-            };
-            first_of_each(dialect, shape, each, numbered)?
-        }
-        None => {
-            let mut sql = Sql::joined(selected, ", ").within("SELECT ", "");
-            sql.add(rest);
-            sql.add(order);
-            sql
-        }
+    let mut sql = if let Some(each) = &plan.each {
+        let numbered = Numbered {
+            selected,
+            order,
+            after,
+            rest,
+        };
+        first_of_each(dialect, shape, each, numbered)?
+    } else {
+        let mut sql = Sql::joined(selected, ", ").within("SELECT ", "");
+        sql.add(rest);
+        sql.add(order);
+        sql
     };
     sql.push(&format!(" LIMIT {}", plan.limit));
     let outputs = plan.columns.iter().cloned().map(Output::Column).collect();
@@ -88,12 +85,12 @@ fn first_of_each<D: Dialect>(
         by.push(dialect.key(column, &shape.column(column)?.kind, name));
     }
     let names: Vec<String> = (0..selected.len()).map(|n| format!("c{n}")).collect();
-    let named = selected
+    let computed = selected
         .into_iter()
         .zip(&names)
         .map(|(sql, name)| sql.within("", &format!(" AS {name}")));
     let mut sql = Sql::text(format!("SELECT {} FROM (SELECT ", names.join(", ")));
-    sql.add(Sql::joined(named, ", "));
+    sql.add(Sql::joined(computed, ", "));
     sql.add(Sql::joined(by, ", ").within(", ROW_NUMBER() OVER (PARTITION BY ", ""));
     sql.add(order.clone().within("", ") AS place"));
     sql.add(order.within(", ROW_NUMBER() OVER (", ") AS position"));

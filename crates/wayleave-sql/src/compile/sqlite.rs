@@ -266,8 +266,15 @@ fn compare_text(
     text: &str,
 ) -> Compared {
     let right = binary(text.to_owned());
-    // Equal text forms are equal values, but for bytes, which are no text.
-    let indexed = comparison == Comparison::Eq && kind != Affinity::Text && !text.starts_with('\\');
+    // Equal text forms are equal values, but for bytes, which are no text, and for numbers where
+    // the column does not take a text for one.
+    let indexed = comparison == Comparison::Eq
+        && !text.starts_with('\\')
+        && match kind {
+            Affinity::Text => false,
+            Affinity::Blob => text.parse::<f64>().is_err(),
+            Affinity::Integer | Affinity::Real | Affinity::Numeric => true,
+        };
     let hint = indexed.then(|| Sql::joined([name.clone(), right.clone()], " = "));
     Compared::With {
         left,

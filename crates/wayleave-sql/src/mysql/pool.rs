@@ -12,7 +12,7 @@ use super::error::store_error;
 use crate::dsn::Server;
 
 /// How long the request to stop a statement may take.
-const CANCEL: Duration = Duration::from_millis(900);
+const CANCEL: Duration = Duration::from_secs(5);
 
 /// So that times, texts and quotes mean one thing, whatever the server is set to, and that long
 /// texts are sorted by more than their first kilobyte.

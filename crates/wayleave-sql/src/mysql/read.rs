@@ -127,14 +127,8 @@ impl Inner {
         mut sender: RowSender,
         stop: Stop,
     ) {
-        let unwanted = sender.unwanted();
         let outcome = self.answer(&target, &read, &mut sender, &stop).await;
-        tokio::select! {
-            // First: at the deadline both are ready, and the reason must be told.
-            biased;
-            () = sender.finish(outcome) => {}
-            _ = stop.wait(&unwanted) => {}
-        }
+        stop.finish(sender, outcome).await;
     }
 
     /// Answers, once more where a kept session had died or the table has changed.

@@ -37,11 +37,11 @@ pub(super) fn cell(value: Value, output: Option<&Output>) -> Cell {
         Value::Time(negative, days, hours, minutes, seconds, micros) => {
             let sign = if negative { "-" } else { "" };
             let hours = days * 24 + u32::from(hours);
-            let mut text = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
-            if micros > 0 {
-                text.push_str(&format!(".{micros:06}"));
-            }
-            Cell::Text(text)
+            let clock = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
+            Cell::Text(match micros {
+                0 => clock,
+                micros => format!("{clock}.{micros:06}"),
+            })
         }
     }
 }

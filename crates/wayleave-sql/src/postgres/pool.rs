@@ -15,8 +15,12 @@ use crate::tls;
 
 /// How many prepared statements a session keeps.
 const STATEMENTS: usize = 64;
-/// How long the request to stop a statement may take.
-const CANCEL: Duration = Duration::from_millis(900);
+/// How often a statement is asked to stop,
+const CANCEL_TRIES: usize = 5;
+/// how long each request may take,
+const CANCEL_WAIT: Duration = Duration::from_secs(2);
+/// and how soon after it the work should have ended.
+const CANCEL_SEEN: Duration = Duration::from_millis(150);
 
 /// So that texts of times and numbers have one form, whatever the role or database is set to.
 const FORMS: &str = "SELECT set_config('TimeZone', 'UTC', false), \
@@ -63,19 +67,28 @@ impl Kept {
     }
 }
 
-/// Asks the server to stop what a session does. The session must not be used again: the request
-/// may arrive late.
-pub(super) async fn cancel(server: &Server, token: CancelToken) {
-    let asking = async {
-        match tls::config(server.tls, server.authority.as_deref()) {
-            Ok(Some(secure)) => {
-                drop(token.cancel_query(MakeRustlsConnect::new(secure)).await);
-            }
-            Ok(None) => drop(token.cancel_query(NoTls).await),
-            // The session could not have been opened.
-            Err(_) => {}
+/// Asks the server to stop what a session does, until the work has ended. The session must not
+/// be used again: a request may arrive late. One that arrives early, between two statements, does
+/// nothing, so one is not enough.
+pub(super) async fn cancel(
+    server: &Server,
+    token: &CancelToken,
+    mut work: impl Future<Output = Result<(), StoreError>> + Unpin,
+) {
+    for _ in 0..CANCEL_TRIES {
+        // If it cannot be told, the statement's own limit ends it.
+        let _ = timeout(CANCEL_WAIT, ask(server, token)).await;
+        if timeout(CANCEL_SEEN, &mut work).await.is_ok() {
+            return;
         }
-    };
-    // Nothing more can be done: the statement's own limit ends it.
-    let _ = timeout(CANCEL, asking).await;
+    }
+}
+
+async fn ask(server: &Server, token: &CancelToken) {
+    match tls::config(server.tls, server.authority.as_deref()) {
+        Ok(Some(secure)) => drop(token.cancel_query(MakeRustlsConnect::new(secure)).await),
+        Ok(None) => drop(token.cancel_query(NoTls).await),
+        // The session could not have been opened.
+        Err(_) => {}
+    }
 }

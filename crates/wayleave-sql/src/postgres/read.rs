@@ -167,18 +167,8 @@ impl Inner {
         mut sender: RowSender,
         stop: Stop,
     ) {
-        let unwanted = sender.unwanted();
-        let outcome = {
-            let work = self.answer(&target, &read, &mut sender, &stop);
-            pin_mut!(work);
-            work.await
-        };
-        tokio::select! {
-            // First: at the deadline both are ready, and the reason must be told.
-            biased;
-            () = sender.finish(outcome) => {}
-            _ = stop.wait(&unwanted) => {}
-        }
+        let outcome = self.answer(&target, &read, &mut sender, &stop).await;
+        stop.finish(sender, outcome).await;
     }
 
     /// Answers, once more where a kept session had died or the table has changed.
@@ -202,11 +192,15 @@ impl Inner {
             let known = self.shapes.get(target);
             let was_known = known.is_some();
             let token = session.client.cancel_token();
-            let outcome = tokio::select! {
-                outcome = self.attempt(&mut session, known, target, read, sender) => outcome,
-                reason = stop.wait(&unwanted) => {
-                    cancel(&self.server, token).await;
-                    return Err(reason);
+            let outcome = {
+                let work = self.attempt(&mut session, known, target, read, sender);
+                pin_mut!(work);
+                tokio::select! {
+                    outcome = &mut work => outcome,
+                    reason = stop.wait(&unwanted) => {
+                        cancel(&self.server, &token, work).await;
+                        return Err(reason);
+                    }
                 }
             };
             let Err(error) = outcome else {

@@ -139,6 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "tries what must fail")]
     fn a_session_cannot_write_nor_attach() {
         let (_folder, path) = wayleave_test::sqlite_file("CREATE TABLE t (id INTEGER)").unwrap();
         for immutable in [false, true] {

@@ -56,7 +56,7 @@ fn of<T>(
 ) -> Result<Option<T>> {
     match cell(call.get_raw(0)) {
         Cell::Null => Ok(None),
-        cell => read(cell).map(Some).ok_or_else(|| unfit(datatype)),
+        held => read(held).map(Some).ok_or_else(|| unfit(datatype)),
     }
 }
 

@@ -83,8 +83,8 @@ fn allow(asked: AuthContext<'_>) -> Authorization {
         AuthAction::Function { function_name } => {
             let is = |name: &&str| name.eq_ignore_ascii_case(function_name);
             match asked.accessor {
-                Some(_) => !NEVER.iter().any(|name| is(name)),
-                None => BUILT_IN.iter().chain(&ALL).any(|name| is(name)),
+                Some(_) => !NEVER.iter().any(is),
+                None => BUILT_IN.iter().chain(&ALL).any(is),
             }
         }
         _ => false,
@@ -93,5 +93,58 @@ fn allow(asked: AuthContext<'_>) -> Authorization {
         Authorization::Allow
     } else {
         Authorization::Deny
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(sql: &str) -> (tempfile::TempDir, Kept) {
+        let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
+        let file = File {
+            path,
+            immutable: false,
+        };
+        (folder, Kept::open(&file, Limits::default()).unwrap())
+    }
+
+    #[test]
+    fn a_session_selects_and_does_nothing_else() {
+        let (_folder, kept) = session("CREATE TABLE t (id INTEGER); CREATE INDEX i ON t (id)");
+        assert!(kept.connection.prepare("SELECT count(id) FROM t").is_ok());
+        for sql in [
+            "INSERT INTO t VALUES (1)",
+            "DELETE FROM t",
+            "CREATE TABLE u (id INTEGER)",
+            "CREATE TEMP TABLE u (id INTEGER)",
+            "DROP TABLE t",
+            "ATTACH ':memory:' AS other",
+            "PRAGMA query_only = 0",
+            "PRAGMA journal_mode",
+            "BEGIN IMMEDIATE",
+            "VACUUM INTO '/tmp/wayleave-never'",
+            "REINDEX",
+            "ANALYZE",
+            "SELECT load_extension('x')",
+            "SELECT randomblob(1000000000)",
+            "SELECT \"no such column\" FROM t",
+        ] {
+            let outcome = kept
+                .connection
+                .prepare(sql)
+                .and_then(|mut statement| statement.raw_query().next().map(|_| ()));
+            assert!(outcome.is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_view_may_call_what_is_harmless_and_none_of_our_functions() {
+        let (_folder, kept) = session(
+            "CREATE VIEW fine AS SELECT upper('a') AS x; \
+             CREATE VIEW evil AS SELECT wayleave_text('a') AS x;",
+        );
+        assert!(kept.connection.prepare("SELECT x FROM fine").is_ok());
+        assert!(kept.connection.prepare("SELECT x FROM evil").is_err());
     }
 }

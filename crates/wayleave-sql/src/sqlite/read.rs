@@ -153,7 +153,7 @@ async fn perform(
     };
     let slot = match slot {
         Ok(slot) => slot,
-        Err(error) => return sender.finish(Err(error)).await,
+        Err(error) => return stop.finish(sender, Err(error)).await,
     };
     let stopping = stop.clone();
     let work = tokio::task::spawn_blocking(move || {
@@ -161,14 +161,7 @@ async fn perform(
         (sender, outcome)
     });
     match work.await {
-        Ok((sender, outcome)) => {
-            tokio::select! {
-                // First: at the deadline both are ready, and the reason must be told.
-                biased;
-                () = sender.finish(outcome) => {}
-                _ = stop.wait(&unwanted) => {}
-            }
-        }
+        Ok((sender, outcome)) => stop.finish(sender, outcome).await,
         // The sender went with the thread, and the reader is told so.
         Err(panicked) => drop(ended(&panicked)),
     }

@@ -5,6 +5,8 @@
     unreachable_pub,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
+    clippy::format_collect,
     reason = "each test binary uses what it needs"
 )]
 

@@ -108,21 +108,22 @@ pub fn mapping(kind: SourceKind) -> String {
         ),
     ];
     for (stream, type_name, table, key, columns) in streams {
-        text += &format!(
-            "\n[streams.{stream}]\ntype = \"{type_name}\"\ntable = {}\nkey = [{key}]\n",
-            json!(table)
-        );
+        let head = [
+            format!("\n[streams.{stream}]"),
+            format!("type = \"{type_name}\""),
+            format!("table = {}", json!(table)),
+            format!("key = [{key}]\n"),
+        ];
+        text.push_str(&head.join("\n"));
         for it in columns {
-            text += &format!(
-                "\n[streams.{stream}.fields.{}]\ncolumn = {}\ndatatype = \"{}\"\nrequired = {}\n",
-                it.field,
-                json!(it.column),
-                it.datatype,
-                it.required
-            );
-            if it.many {
-                text.push_str("many = true\n");
-            }
+            let field = [
+                format!("\n[streams.{stream}.fields.{}]", it.field),
+                format!("column = {}", json!(it.column)),
+                format!("datatype = \"{}\"", it.datatype),
+                format!("required = {}", it.required),
+                format!("many = {}\n", it.many),
+            ];
+            text.push_str(&field.join("\n"));
         }
     }
     text.push_str(

@@ -55,6 +55,30 @@ impl<'a> Maker<'a> {
         }
     }
 
+    /// Filters that together hold for every record exactly once: one, its opposite, and NULL.
+    pub(super) fn partition(&mut self) -> [Json; 3] {
+        let scalars: Vec<FixtureColumn> = SAMPLE_COLUMNS.into_iter().filter(scalar).collect();
+        let column = *self.dice.pick(&scalars).unwrap_or(&SAMPLE_COLUMNS[0]);
+        let (is, is_not) = *self
+            .dice
+            .pick(&[("eq", "ne"), ("in", "not_in"), ("gt", "lte"), ("lt", "gte")])
+            .unwrap_or(&("eq", "ne"));
+        let (is, is_not) = if column.datatype == Datatype::Boolean {
+            ("eq", "ne")
+        } else {
+            (is, is_not)
+        };
+        let operand = match is {
+            "in" => json!([self.operand(&column), self.operand(&column)]),
+            _ => self.operand(&column),
+        };
+        [
+            json!({column.field: {is: operand.clone()}}),
+            json!({column.field: {is_not: operand}}),
+            json!({column.field: {"is_null": true}}),
+        ]
+    }
+
     fn query(&mut self, stream: &str, columns: &[FixtureColumn]) -> Map<String, Json> {
         let mut request = Map::from_iter([("stream".to_owned(), json!(stream))]);
         if self.dice.percent(75) {

@@ -59,6 +59,8 @@ pub struct Report {
     pub aggregates: usize,
     /// Expansions compared.
     pub expansions: usize,
+    /// Filters that, with their opposite and with NULL, were found to hold for every record once.
+    pub partitions: usize,
     /// Requests that differed as an exclusion allows.
     pub excluded: usize,
 }
@@ -93,6 +95,16 @@ pub enum ConformanceError {
         expected: String,
         /// What the store answers there.
         answered: String,
+    },
+    /// A filter, its opposite and NULL do not make up the whole.
+    #[error("{filters} hold for {found} records of {expected}")]
+    Partition {
+        /// The three.
+        filters: String,
+        /// How many records they hold for.
+        found: usize,
+        /// How many there are.
+        expected: usize,
     },
     /// An exclusion is no longer needed.
     #[error("nothing differs any more, so this exclusion must go: {reason}")]
@@ -185,6 +197,9 @@ pub async fn run(
             suite.report.excluded += 1;
         }
     }
+    for _ in 0..options.requests / 10 {
+        suite.partition(&maker.partition()).await?;
+    }
     for (exclusion, needed) in exclusions.iter().zip(needed) {
         if !needed {
             return Err(ConformanceError::Unneeded {
@@ -265,6 +280,37 @@ impl Suite<'_> {
         };
         self.same("groups", plan.groups(), named).await?;
         self.report.aggregates += 1;
+        Ok(())
+    }
+
+    /// Counts the records of three filters that share all of them out.
+    async fn partition(&mut self, filters: &[Json; 3]) -> Result<(), ConformanceError> {
+        let mut found = 0;
+        for filter in filters {
+            let arguments = Map::from_iter([
+                ("stream".to_owned(), Json::from("samples")),
+                ("filter".to_owned(), filter.clone()),
+                ("count".to_owned(), Json::from("exact")),
+            ]);
+            let Some(plan) = self.served.query(&arguments) else {
+                return Ok(());
+            };
+            if let Some(count) = plan.count() {
+                let rows = self.same("counts", count, filter).await?;
+                let count = rows.first().and_then(|row| row.first());
+                if let Some(Value::Integer(count)) = count {
+                    found += usize::try_from(*count).unwrap_or(usize::MAX);
+                }
+            }
+        }
+        if found != fixture::SAMPLE_COUNT {
+            return Err(ConformanceError::Partition {
+                filters: Json::Array(filters.to_vec()).to_string(),
+                found,
+                expected: fixture::SAMPLE_COUNT,
+            });
+        }
+        self.report.partitions += 1;
         Ok(())
     }
 

@@ -23,8 +23,10 @@ use crate::reply::Reply;
 const BASE_BYTES: usize = 3_600;
 /// how much each field adds.
 const FIELD_BYTES: usize = 80;
-/// The most bytes of a description of everything.
-const MOST_BYTES: usize = 96 * 1024;
+/// The most bytes, however many hold the stream.
+const MOST_BYTES: usize = 64 * 1024;
+/// How many connections that hold a stream alike are named beside its description.
+const MOST_CONNECTIONS: usize = 40;
 
 /// What each line means, for a reader who knows nothing else.
 const LEGEND: &str = "A field can be filtered, sorted and aggregated as its type says, unless its \
@@ -120,36 +122,61 @@ fn same(a: &StreamView, b: &StreamView) -> bool {
 
 /// The description of a stream for someone who is about to read it.
 pub(crate) fn compact(sources: &[Source<'_>]) -> Reply {
+    let mut told = sources.len();
+    loop {
+        let (described, others) = sources.split_at_checked(told).unwrap_or((sources, &[]));
+        let reply = fitted(described, others);
+        // Where very many hold the stream, each its own way, some are only named.
+        if reply.bytes() <= MOST_BYTES || told <= 1 {
+            return reply;
+        }
+        told /= 2;
+    }
+}
+
+fn fitted(sources: &[Source<'_>], others: &[Source<'_>]) -> Reply {
     let fields: usize = sources.iter().map(|it| it.stream.fields().count()).sum();
-    let labels: usize = sources
+    let labels = sources
         .iter()
-        .map(|it| 160 * (it.connections.len() - 1))
-        .sum();
-    let budget = (BASE_BYTES * sources.len() + FIELD_BYTES * fields + labels).min(MOST_BYTES);
-    let mut reply = None;
-    for room in ROOMS {
-        let written = written(sources, "compact", None, *room);
-        let fits = written.bytes() <= budget;
-        reply = Some(written);
-        if fits {
+        .map(|it| 160 * (it.connections.len().min(MOST_CONNECTIONS) - 1));
+    let budget = BASE_BYTES * sources.len() + FIELD_BYTES * fields + labels.sum::<usize>();
+    within(budget.min(MOST_BYTES), |room| {
+        written(sources, others, None, room)
+    })
+}
+
+/// The most that can be said in so many bytes, or else the least.
+fn within(bytes: usize, written: impl Fn(Room) -> Reply) -> Reply {
+    let mut reply = written(ROOMS.first().copied().unwrap_or(FULL));
+    for room in ROOMS.iter().skip(1) {
+        if reply.bytes() <= bytes {
             break;
         }
+        reply = written(*room);
     }
-    reply.unwrap_or_else(|| written(sources, "compact", None, FULL))
+    reply
 }
 
 /// Everything about one stream of one connection, with JSON Schema.
-pub(crate) fn full(source: Source<'_>, mapping: Option<&Mapping>) -> Reply {
-    written(&[source], "full", mapping, FULL)
+pub(crate) fn full(source: &Source<'_>, mapping: Option<&Mapping>) -> Reply {
+    let reply = written(std::slice::from_ref(source), &[], mapping, FULL);
+    if reply.bytes() <= MOST_BYTES {
+        return reply;
+    }
+    within(MOST_BYTES, |room| {
+        written(std::slice::from_ref(source), &[], mapping, room)
+    })
 }
 
+/// Some sources described, and others named; with JSON Schema where the mapping is given.
 fn written(
     sources: &[Source<'_>],
-    detail: &'static str,
+    others: &[Source<'_>],
     mapping: Option<&Mapping>,
     room: Room,
 ) -> Reply {
     let types = types(sources);
+    let detail = if mapping.is_some() { "full" } else { "compact" };
     let mut data = Map::new();
     data.insert("detail".to_owned(), detail.into());
     if let Some(first) = sources.first() {
@@ -157,9 +184,17 @@ fn written(
     }
     let described: Vec<Json> = sources
         .iter()
-        .map(|source| structure(source, detail, mapping, room))
+        .map(|source| structure(source, mapping, room))
         .collect();
     data.insert("sources".to_owned(), described.into());
+    let others: Vec<&str> = others
+        .iter()
+        .flat_map(|source| &source.connections)
+        .map(|connection| connection.connection_id.as_str())
+        .collect();
+    if !others.is_empty() {
+        data.insert("also_in".to_owned(), json!(others));
+    }
     data.insert("types".to_owned(), types_structure(&types));
     data.insert("limits".to_owned(), limits());
     data.insert("legend".to_owned(), LEGEND.into());
@@ -167,7 +202,7 @@ fn written(
     if let Some(example) = &example {
         data.insert("example".to_owned(), example.clone());
     }
-    let text = text::text(sources, &types, example.as_ref(), mapping, room);
+    let text = text::text(sources, &others, &types, example.as_ref(), mapping, room);
     Reply::done(text, json!({ "data": data }))
 }
 
@@ -205,11 +240,12 @@ fn limits() -> Json {
     })
 }
 
-fn structure(source: &Source<'_>, detail: &str, mapping: Option<&Mapping>, room: Room) -> Json {
+fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json {
     let stream = source.stream;
     let connections: Vec<Json> = source
         .connections
         .iter()
+        .take(MOST_CONNECTIONS)
         .map(|it| {
             json!({ "connection_id": it.connection_id, "label": inline(&it.label, 48), "grant_id": it.grant_id })
         })
@@ -218,6 +254,9 @@ fn structure(source: &Source<'_>, detail: &str, mapping: Option<&Mapping>, room:
     let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
     put("connector_key", stream.connector_key().into());
     put("connections", connections.into());
+    if source.connections.len() > MOST_CONNECTIONS {
+        put("connections_total", source.connections.len().into());
+    }
     put("type", stream.type_name().into());
     if let Some(description) = stream.description().filter(|_| room.description > 0) {
         put(
@@ -237,7 +276,7 @@ fn structure(source: &Source<'_>, detail: &str, mapping: Option<&Mapping>, room:
     }
     let fields: Vec<Json> = stream
         .fields()
-        .map(|it| field::structure(it, mapping.filter(|_| detail == "full"), room))
+        .map(|it| field::structure(it, mapping, room))
         .collect();
     put("fields", fields.into());
     let relations: Vec<Json> = stream

@@ -157,7 +157,7 @@ impl ReadService {
                     notes: notes(connection, stream),
                 };
                 let mapping = snapshot.mapping(stream.connector_key());
-                describe::full(source, mapping.map(|mapping| &***mapping))
+                describe::full(&source, mapping.map(|mapping| &***mapping))
             }
         }
     }

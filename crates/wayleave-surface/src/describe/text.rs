@@ -8,12 +8,13 @@ use wayleave_plan::request::{
     MOST_SORT_KEYS,
 };
 
-use super::{LEGEND, Room, Source, changes, field};
+use super::{LEGEND, MOST_CONNECTIONS, Room, Source, changes, field};
 use crate::escape::inline;
 
 /// The whole text.
 pub(super) fn text(
     sources: &[Source<'_>],
+    others: &[&str],
     types: &[Datatype],
     example: Option<&Json>,
     mapping: Option<&Mapping>,
@@ -27,6 +28,13 @@ pub(super) fn text(
             say!(text, "- {}\n", field::line(it, mapping, room));
         }
         footing(&mut text, source, room);
+    }
+    if !others.is_empty() {
+        say!(
+            text,
+            "also in connection_id {}: schema with connection_id describes each\n",
+            others.join(" ")
+        );
     }
     text.push_str("types:\n");
     for datatype in types {
@@ -65,11 +73,15 @@ fn heading(text: &mut String, source: &Source<'_>, room: Room) {
         text.push_str(&inline(description, room.description * 2));
     }
     text.push_str("\nconnection_id");
-    for connection in &source.connections {
+    for connection in source.connections.iter().take(MOST_CONNECTIONS) {
         say!(text, " {}", connection.connection_id);
         if connection.label != connection.connection_id {
             say!(text, " ({})", inline(&connection.label, 48));
         }
+    }
+    if source.connections.len() > MOST_CONNECTIONS {
+        let left = source.connections.len() - MOST_CONNECTIONS;
+        say!(text, " and {left} more, which schema without stream lists");
     }
     let key: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
     say!(text, "\nkey {}", key.join(" "));

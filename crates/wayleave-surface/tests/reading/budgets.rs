@@ -170,3 +170,35 @@ async fn a_stream_of_thirty_fields_fits_its_budget() {
         println!("  in full: {} bytes", reply.bytes());
     }
 }
+
+#[tokio::test]
+async fn a_stream_that_very_many_hold_is_described_within_bounds() {
+    let files = Files::new(&[]);
+    // 200 datasets, each with its own stream of that name; and one over 200 connections.
+    let each: Vec<String> = (1..=200)
+        .map(|n| wide(&format!("d{n}"), 1, 10, 1))
+        .collect();
+    let each: Vec<&str> = each.iter().map(String::as_str).collect();
+    let alike = wide("alike", 1, 10, 200);
+    for (what, mappings) in [
+        ("200 datasets", each),
+        ("200 connections", vec![alike.as_str()]),
+    ] {
+        let service = service(&mappings, &files);
+        let given = json!({ "stream": "stream_0001" });
+        let reply = good(&service, &Package::local(), "schema", given).await;
+        within(
+            &format!("schema of a stream in {what}"),
+            reply.bytes(),
+            64 * 1024,
+        );
+        if what == "200 datasets" {
+            for n in 1..=200 {
+                assert!(
+                    reply.text.contains(&format!(" d{n}-01")),
+                    "d{n} is not named"
+                );
+            }
+        }
+    }
+}

@@ -9,51 +9,23 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, TxOpts};
-use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Column, GroupKey, Predicate, Read, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{
-    Answer, Capabilities, Difference, ReadContext, RowSender, Store, StoreError, Topic,
-};
+use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
 
 use super::error::store_error;
 use super::pool::{Kept, cancel};
 use super::values::{bound, cell};
 use super::zones;
+use crate::capabilities::MYSQL;
 use crate::compile::mysql::{Kind, Mysql, Offsets};
 use crate::compile::{Native, Output, Shape, Statement, compile, years};
 use crate::dsn::Server;
 use crate::pool::{Pool, Slot};
 use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_table};
 use crate::values;
-
-const CAPABILITIES: Capabilities = Capabilities {
-    kind: SourceKind::Mysql,
-    differences: &[
-        Difference {
-            topic: Topic::Binary,
-            note: "bytes are shown as `\\x` and hexadecimal digits",
-        },
-        Difference {
-            topic: Topic::Booleans,
-            note: "numbers but 0 are true",
-        },
-        Difference {
-            topic: Topic::Datetimes,
-            note: "datetimes are in UTC; days and months of zero are an error",
-        },
-        Difference {
-            topic: Topic::FloatSums,
-            note: "sums and means of floating-point numbers depend on the order of addition",
-        },
-        Difference {
-            topic: Topic::Sorting,
-            note: "an index sorts text only where its collation is by code point without \
-                   padding; texts are sorted by their first 16,384 bytes",
-        },
-    ],
-};
 
 const COLUMNS: &str = "SELECT TABLE_SCHEMA, COLUMN_NAME, DATA_TYPE, IS_NULLABLE, \
     COALESCE(CHARACTER_SET_NAME, ''), COALESCE(COLLATION_NAME, '') \
@@ -93,7 +65,7 @@ impl Reader {
 #[async_trait]
 impl Store for Reader {
     fn capabilities(&self) -> &Capabilities {
-        &CAPABILITIES
+        &MYSQL
     }
 
     async fn read(

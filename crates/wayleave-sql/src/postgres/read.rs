@@ -8,57 +8,21 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::{StreamExt as _, pin_mut};
-use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Predicate, Read, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{
-    Answer, Capabilities, Difference, ReadContext, RowSender, Store, StoreError, Topic,
-};
+use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
 
 use super::error::store_error;
 use super::pool::{Kept, cancel};
 use super::values::cells;
+use crate::capabilities::POSTGRES;
 use crate::compile::postgres::{Kind, Postgres};
 use crate::compile::{Native, Shape, compile};
 use crate::dsn::Server;
 use crate::pool::{Pool, Slot};
 use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_table};
 use crate::values;
-
-const CAPABILITIES: Capabilities = Capabilities {
-    kind: SourceKind::Postgres,
-    differences: &[
-        Difference {
-            topic: Topic::Binary,
-            note: "bytes are shown as `\\x` and hexadecimal digits",
-        },
-        Difference {
-            topic: Topic::Datetimes,
-            note: "timestamps without a time zone are in UTC; infinity is an error",
-        },
-        Difference {
-            topic: Topic::Decimals,
-            note: "NaN and infinity are errors",
-        },
-        Difference {
-            topic: Topic::FloatSums,
-            note: "sums and means of floating-point numbers depend on the order of addition",
-        },
-        Difference {
-            topic: Topic::Sorting,
-            note: "an index sorts text only where its collation is C",
-        },
-        Difference {
-            topic: Topic::Text,
-            note: "text holds no NUL character",
-        },
-        Difference {
-            topic: Topic::TimeZones,
-            note: "periods are computed with the server's own time zone database",
-        },
-    ],
-};
 
 /// The columns of a table with the base types of domains. A name without a schema is looked up as
 /// the session would.
@@ -136,7 +100,7 @@ impl Reader {
 #[async_trait]
 impl Store for Reader {
     fn capabilities(&self) -> &Capabilities {
-        &CAPABILITIES
+        &POSTGRES
     }
 
     async fn read(

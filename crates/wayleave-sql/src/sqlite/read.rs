@@ -5,17 +5,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::ErrorCode;
 use tokio::runtime::Handle;
-use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Column, GroupKey, Predicate, Read, Target};
-use wayleave_store::{
-    Answer, Capabilities, Difference, ReadContext, RowSender, Store, StoreError, Topic, Unwanted,
-};
+use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError, Unwanted};
 
 use super::error::{ended, store_error};
 use super::functions::UNFIT;
 use super::pool::{Identity, Kept};
 use super::values::cell;
+use crate::capabilities::SQLITE;
 use crate::compile::sqlite::{Affinity, Sqlite};
 use crate::compile::{Native, Shape, compile};
 use crate::dsn::File;
@@ -27,46 +26,6 @@ use crate::values;
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
 const COLUMNS: &str = "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1)";
-
-const CAPABILITIES: Capabilities = Capabilities {
-    kind: SourceKind::Sqlite,
-    differences: &[
-        Difference {
-            topic: Topic::Binary,
-            note: "bytes are shown as `\\x` and hexadecimal digits",
-        },
-        Difference {
-            topic: Topic::Booleans,
-            note: "0 and the words false and f are false; other numbers and true and t are true",
-        },
-        Difference {
-            topic: Topic::Dates,
-            note: "dates are texts written `YYYY-MM-DD`; any other value is an error",
-        },
-        Difference {
-            topic: Topic::Datetimes,
-            note: "datetimes are ISO 8601 texts, in UTC where they name no offset, or numbers of \
-                   seconds since 1970; digits below a microsecond are cut",
-        },
-        Difference {
-            topic: Topic::Decimals,
-            note: "decimals in columns of numeric type are exact to 15 significant digits; in \
-                   text columns they are exact",
-        },
-        Difference {
-            topic: Topic::FloatSums,
-            note: "sums and means of floating-point numbers depend on the order of addition",
-        },
-        Difference {
-            topic: Topic::Integers,
-            note: "integers are within 64 bits",
-        },
-        Difference {
-            topic: Topic::Sorting,
-            note: "no index sorts datetimes: a page in their order reads every row that matches",
-        },
-    ],
-};
 
 /// A SQLite file that answers plans.
 pub(crate) struct Reader {
@@ -115,7 +74,7 @@ impl Reader {
 #[async_trait]
 impl Store for Reader {
     fn capabilities(&self) -> &Capabilities {
-        &CAPABILITIES
+        &SQLITE
     }
 
     async fn read(

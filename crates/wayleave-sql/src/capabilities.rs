@@ -1,0 +1,110 @@
+//! Where each store differs from the one contract, in words for people and agents.
+//!
+//! The reference of stores says the same; a test holds it to that.
+
+use wayleave_model::mapping::SourceKind;
+use wayleave_store::{Capabilities, Difference, Topic};
+
+/// SQLite.
+pub(crate) const SQLITE: Capabilities = Capabilities {
+    kind: SourceKind::Sqlite,
+    differences: &[
+        Difference {
+            topic: Topic::Binary,
+            note: "bytes are shown as `\\x` and hexadecimal digits",
+        },
+        Difference {
+            topic: Topic::Booleans,
+            note: "0 and the words false and f are false; other numbers and true and t are true",
+        },
+        Difference {
+            topic: Topic::Dates,
+            note: "dates are texts written `YYYY-MM-DD`; any other value is an error",
+        },
+        Difference {
+            topic: Topic::Datetimes,
+            note: "datetimes are ISO 8601 texts, in UTC where they name no offset, or numbers of \
+                   seconds since 1970; digits below a microsecond are cut",
+        },
+        Difference {
+            topic: Topic::Decimals,
+            note: "decimals in columns of numeric type are exact to 15 significant digits; in \
+                   text columns they are exact",
+        },
+        Difference {
+            topic: Topic::FloatSums,
+            note: "sums and means of floating-point numbers depend on the order of addition",
+        },
+        Difference {
+            topic: Topic::Integers,
+            note: "integers are within 64 bits",
+        },
+        Difference {
+            topic: Topic::Sorting,
+            note: "no index sorts datetimes: a page in their order reads every row that matches",
+        },
+    ],
+};
+
+/// PostgreSQL.
+pub(crate) const POSTGRES: Capabilities = Capabilities {
+    kind: SourceKind::Postgres,
+    differences: &[
+        Difference {
+            topic: Topic::Binary,
+            note: "bytes are shown as `\\x` and hexadecimal digits",
+        },
+        Difference {
+            topic: Topic::Datetimes,
+            note: "timestamps without a time zone are in UTC; infinity is an error",
+        },
+        Difference {
+            topic: Topic::Decimals,
+            note: "NaN and infinity are errors",
+        },
+        Difference {
+            topic: Topic::FloatSums,
+            note: "sums and means of floating-point numbers depend on the order of addition",
+        },
+        Difference {
+            topic: Topic::Sorting,
+            note: "an index sorts text only where its collation is C",
+        },
+        Difference {
+            topic: Topic::Text,
+            note: "text holds no NUL character",
+        },
+        Difference {
+            topic: Topic::TimeZones,
+            note: "periods are computed with the server's own time zone database",
+        },
+    ],
+};
+
+/// MySQL and MariaDB.
+pub(crate) const MYSQL: Capabilities = Capabilities {
+    kind: SourceKind::Mysql,
+    differences: &[
+        Difference {
+            topic: Topic::Binary,
+            note: "bytes are shown as `\\x` and hexadecimal digits",
+        },
+        Difference {
+            topic: Topic::Booleans,
+            note: "numbers but 0 are true",
+        },
+        Difference {
+            topic: Topic::Datetimes,
+            note: "datetimes are in UTC; days and months of zero are an error",
+        },
+        Difference {
+            topic: Topic::FloatSums,
+            note: "sums and means of floating-point numbers depend on the order of addition",
+        },
+        Difference {
+            topic: Topic::Sorting,
+            note: "an index sorts text only where its collation is by code point without \
+                   padding; texts are sorted by their first 16,384 bytes",
+        },
+    ],
+};

@@ -1,0 +1,41 @@
+//! Every difference that a store declares is in the reference of stores.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use wayleave_model::mapping::SourceKind;
+use wayleave_sql::{Dsn, StoreOptions, store};
+
+#[test]
+fn every_difference_is_in_the_reference() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/stores.md"
+    );
+    let reference = std::fs::read_to_string(path).unwrap();
+    let mut sections = reference.split("\n## ").skip(1);
+    for (kind, title, dsn) in [
+        (SourceKind::Sqlite, "SQLite", "never-opened.db"),
+        (
+            SourceKind::Postgres,
+            "PostgreSQL",
+            "postgres://never/opened",
+        ),
+        (
+            SourceKind::Mysql,
+            "MySQL and MariaDB",
+            "mysql://never/opened",
+        ),
+    ] {
+        let store = store(Dsn::parse(kind, dsn).unwrap(), StoreOptions::default());
+        let section = sections.next().unwrap();
+        assert!(section.starts_with(title), "{title}: {section}");
+        let capabilities = store.capabilities();
+        assert_eq!(capabilities.kind, kind);
+        assert!(capabilities.differences.is_sorted_by_key(|it| it.topic));
+        let rows = section.lines().filter(|line| line.starts_with("| `"));
+        let declared = capabilities
+            .differences
+            .iter()
+            .map(|it| format!("| `{}` | {} |", it.topic.as_str(), it.note));
+        assert_eq!(rows.collect::<Vec<_>>(), declared.collect::<Vec<_>>());
+    }
+}

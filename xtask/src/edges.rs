@@ -122,17 +122,30 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rmcp", &["wayleave-mcp", "wayleave-bench"]),
     (
         "rusqlite",
-        &["wayleave-sql", "wayleave-ledger", TEST_CRATE, "wayleave-bench"],
+        &[
+            "wayleave-sql",
+            // Its tests measure ranking against SQLite's own search.
+            "wayleave-search",
+            "wayleave-ledger",
+            TEST_CRATE,
+            "wayleave-bench",
+        ],
     ),
     (
         "tokio-postgres",
-        &["wayleave-sql", "wayleave-ledger", TEST_CRATE, "wayleave-bench"],
+        &[
+            "wayleave-sql",
+            "wayleave-ledger",
+            TEST_CRATE,
+            "wayleave-bench",
+        ],
     ),
     (
         "deadpool-postgres",
         &["wayleave-sql", "wayleave-ledger", TEST_CRATE],
     ),
     ("mysql_async", &["wayleave-sql", TEST_CRATE]),
+    ("tantivy", &["wayleave-search"]),
 ];
 
 /// Crates without async, clock, file, environment or network.

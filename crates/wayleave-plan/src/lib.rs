@@ -20,6 +20,7 @@ pub mod query;
 pub mod refusal;
 pub mod request;
 pub mod seal;
+pub mod search;
 pub mod value;
 pub mod view;
 pub mod world;

@@ -18,6 +18,8 @@ use arguments::Arguments;
 pub const MOST_ROWS: u32 = 100;
 /// How many rows or groups a page holds when the caller does not say.
 pub const DEFAULT_ROWS: u32 = 25;
+/// How many hits a page of a search holds when the caller does not say.
+pub const DEFAULT_HITS: u32 = 10;
 /// The most measures of one aggregate.
 pub const MOST_METRICS: usize = 8;
 /// The most fields to group by.
@@ -149,6 +151,25 @@ pub struct TimeGroup {
     pub time_zone: Option<String>,
 }
 
+/// What `search` was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchRequest {
+    /// What to look for.
+    pub q: String,
+    /// One connection, or all.
+    pub connection_id: Option<String>,
+    /// These streams; `None` for all that can be searched.
+    pub streams: Option<Vec<String>>,
+    /// Which records.
+    pub filter: Option<Map<String, Json>>,
+    /// Which fields to look in and to show; `None` for all.
+    pub fields: Option<Vec<String>>,
+    /// At most so many hits, of all connections together.
+    pub limit: u32,
+    /// Where an earlier page ended.
+    pub cursor: Option<String>,
+}
+
 /// What `fetch` was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest {
@@ -250,6 +271,34 @@ impl AggregateRequest {
             filter: given.filter()?,
             sort: given.sort()?,
             limit: given.limit()?,
+        })
+    }
+}
+
+impl SearchRequest {
+    /// Reads the arguments of a call.
+    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+        let given = Arguments::of(
+            "search",
+            arguments,
+            &[
+                "q",
+                "connection_id",
+                "streams",
+                "filter",
+                "fields",
+                "limit",
+                "cursor",
+            ],
+        )?;
+        Ok(Self {
+            q: given.required("q")?,
+            connection_id: given.text("connection_id")?,
+            streams: given.names("streams", usize::MAX)?,
+            filter: given.filter()?,
+            fields: given.names("fields", usize::MAX)?,
+            limit: given.limit_or(DEFAULT_HITS)?,
+            cursor: given.text("cursor")?,
         })
     }
 }

@@ -119,8 +119,12 @@ impl<'a> Arguments<'a> {
     }
 
     pub(super) fn limit(&self) -> Result<u32, Refusal> {
+        self.limit_or(DEFAULT_ROWS)
+    }
+
+    pub(super) fn limit_or(&self, default: u32) -> Result<u32, Refusal> {
         match self.get("limit") {
-            None => Ok(DEFAULT_ROWS),
+            None => Ok(default),
             Some(given) => given
                 .as_u64()
                 .and_then(|limit| u32::try_from(limit).ok())

@@ -4,7 +4,9 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::arguments::{GRANULARITIES, METRIC_OPS};
-use super::{AggregateRequest, FetchRequest, MOST_ROWS, QueryRequest, SchemaRequest};
+use super::{
+    AggregateRequest, FetchRequest, MOST_ROWS, QueryRequest, SchemaRequest, SearchRequest,
+};
 
 /// An object of these properties and no others.
 fn object(properties: Json, required: &[&str]) -> Json {
@@ -112,6 +114,24 @@ impl AggregateRequest {
                 "limit": limit(super::DEFAULT_ROWS),
             }),
             &["stream", "metrics"],
+        )
+    }
+}
+
+impl SearchRequest {
+    /// The JSON Schema of the arguments.
+    pub fn input_schema() -> Json {
+        object(
+            json!({
+                "q": said("Words, \"a phrase\", prefix*, field:word, -without"),
+                "connection_id": text(),
+                "streams": names("Default all"),
+                "filter": filter(),
+                "fields": names("Fields to look in and show; default all"),
+                "limit": limit(super::DEFAULT_HITS),
+                "cursor": said("next_cursor of the same call"),
+            }),
+            &["q"],
         )
     }
 }

@@ -1,0 +1,332 @@
+//! `search`: which streams are searched, in which fields, and how candidates are read at their
+//! source before anything of them is shown.
+//!
+//! Ranking is not done here. An index offers candidates by id; what this plan reads of them is
+//! under the caller's own grant, rows and filter, so a candidate the caller may not see is not
+//! there.
+
+use wayleave_model::mapping::Field;
+
+use crate::filter;
+use crate::id::RecordId;
+use crate::layout::{self, Layout, Record};
+use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
+use crate::query::canonical;
+use crate::refusal::{Call, Code, Refusal};
+use crate::request::SearchRequest;
+use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
+use crate::value::Value;
+use crate::view::{ConnectionView, StreamView, View, column};
+
+/// The most candidates that are read at once.
+pub const MOST_CANDIDATES: usize = 100;
+
+/// An authorized search.
+#[derive(Debug, Clone)]
+pub struct SearchPlan {
+    streams: Vec<SearchStream>,
+    limit: u32,
+    after: Option<Place>,
+    binding: Binding,
+}
+
+/// One stream to search.
+#[derive(Debug, Clone)]
+pub struct SearchStream {
+    /// The stream, as far as the caller may see it.
+    pub view: StreamView,
+    /// The connection's label.
+    pub label: String,
+    /// The fields to look in: searchable, granted and asked for.
+    pub fields: Vec<String>,
+    predicate: Predicate,
+    layout: Layout,
+}
+
+/// A place in a ranking: right after this record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The record's score, in whole units.
+    pub score: u64,
+    /// The record's id.
+    pub id: String,
+}
+
+impl SearchPlan {
+    /// Plans a search.
+    pub fn new(view: &View, request: &SearchRequest, seal: Seal<'_>) -> Result<Self, Refusal> {
+        let mut streams = Vec::new();
+        let mut refused = None;
+        for (connection, stream) in named(view, request)? {
+            match SearchStream::of(connection, stream, request) {
+                Ok(stream) => streams.push(stream),
+                // Without `streams`, those are searched that the filter and the fields fit.
+                Err(refusal) if request.streams.is_none() => {
+                    refused.get_or_insert(refusal);
+                }
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        streams.retain(|stream| !stream.fields.is_empty());
+        if let (true, Some(refusal)) = (streams.is_empty(), refused) {
+            return Err(refusal);
+        }
+        if streams.is_empty() {
+            return Err(nothing_to_search());
+        }
+        let binding = binding(view, &streams, request);
+        let after = match &request.cursor {
+            None => None,
+            Some(cursor) => Some(resumed(cursor, &binding, request, seal)?),
+        };
+        Ok(Self {
+            streams,
+            limit: request.limit,
+            after,
+            binding,
+        })
+    }
+
+    /// The streams to search.
+    pub fn streams(&self) -> &[SearchStream] {
+        &self.streams
+    }
+
+    /// At most so many hits, of all streams together.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Where the page begins.
+    pub fn after(&self) -> Option<&Place> {
+        self.after.as_ref()
+    }
+
+    /// The cursor that continues after a record.
+    pub fn cursor(&self, last: &Place, seal: Seal<'_>) -> String {
+        let position = Position {
+            at: vec![
+                Value::Integer(i128::from(last.score)),
+                Value::Text(last.id.clone()),
+            ],
+            horizon: None,
+            settled: false,
+        };
+        seal.seal(&self.binding, CURSOR_HOURS, &position)
+    }
+}
+
+impl SearchStream {
+    fn of(
+        connection: &ConnectionView,
+        stream: &StreamView,
+        request: &SearchRequest,
+    ) -> Result<Self, Refusal> {
+        let asked = |field: &&Field| {
+            let fields = request.fields.as_ref();
+            fields.is_none_or(|fields| fields.contains(&field.name.value))
+        };
+        let wanted = match &request.filter {
+            None => Predicate::True,
+            Some(filter) => {
+                filter::of_caller(stream, filter).map_err(|refusal| refusal.see(stream))?
+            }
+        };
+        for name in request.fields.iter().flatten() {
+            if stream.field(name).is_none() {
+                return Err(layout::unknown_field(stream, name, "fields").see(stream));
+            }
+        }
+        let searched: Vec<&Field> = stream.search().filter(asked).collect();
+        let mut shown: Vec<&Field> = stream.key_fields().collect();
+        let around = stream.title().into_iter().chain(stream.event_time());
+        for field in searched.iter().copied().chain(around.filter(asked)) {
+            if !shown.iter().any(|one| one.name == field.name) {
+                shown.push(field);
+            }
+        }
+        Ok(Self {
+            view: stream.clone(),
+            label: connection.label.clone(),
+            fields: searched.iter().map(|it| it.name.value.clone()).collect(),
+            predicate: Predicate::all([stream.base(), wanted]),
+            layout: Layout::new(stream, &shown),
+        })
+    }
+
+    /// All fields the mapping has searched, granted or not: what the stream's index is made of.
+    pub fn indexed_fields(&self) -> Vec<String> {
+        indexed_fields(&self.view)
+    }
+
+    /// Whether the caller may see all rows. If not, no count of them may show in a score.
+    pub fn is_whole(&self) -> bool {
+        self.view.rows == Predicate::True
+    }
+
+    /// The names of the values of a [`record`](Self::record).
+    pub fn header(&self) -> &[String] {
+        &self.layout.header
+    }
+
+    /// Reads the records of these ids that the caller may see, the first
+    /// [`MOST_CANDIDATES`]; `None` where no id is one of this stream's.
+    pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
+        let keys: Vec<_> = self.view.key_fields().collect();
+        let known: Vec<Vec<Value>> = ids
+            .into_iter()
+            .take(MOST_CANDIDATES)
+            .filter_map(|id| self.key(&keys, id))
+            .collect();
+        if known.is_empty() {
+            return None;
+        }
+        let limit = u32::try_from(known.len()).unwrap_or(u32::MAX);
+        Some(AuthorizedPlan {
+            target: self.view.target(),
+            read: Read::Rows(Rows {
+                columns: self.layout.columns.clone(),
+                predicate: Predicate::all([one_of(&keys, known), self.predicate.clone()]),
+                order: layout::total(&self.view, Vec::new()),
+                after: None,
+                each: None,
+                limit,
+            }),
+        })
+    }
+
+    /// A row as a record.
+    pub fn record(&self, row: &[Value]) -> Record {
+        self.layout.record(row)
+    }
+
+    fn key(&self, keys: &[&Field], id: &str) -> Option<Vec<Value>> {
+        let id = RecordId::parse(id).ok()?;
+        let ours = id.connection_id == self.view.connection_id() && id.stream == self.view.name();
+        if !ours || id.key.len() != keys.len() {
+            return None;
+        }
+        keys.iter()
+            .zip(&id.key)
+            .map(|(field, text)| Value::from_text(field.datatype.value, text).ok())
+            .collect()
+    }
+}
+
+/// All fields the mapping has searched, granted or not.
+pub fn indexed_fields(stream: &StreamView) -> Vec<String> {
+    let names = stream.mapped().map_or(&[][..], |stream| &stream.search);
+    names.iter().map(|name| name.value.clone()).collect()
+}
+
+/// Rows with one of these keys.
+fn one_of(keys: &[&Field], known: Vec<Vec<Value>>) -> Predicate {
+    if let [only] = keys {
+        return Predicate::In {
+            column: column(only),
+            values: known.into_iter().flatten().collect(),
+            negated: false,
+        };
+    }
+    let equal = |(field, value): (&&Field, Value)| Predicate::Compare {
+        column: column(field),
+        comparison: Comparison::Eq,
+        value,
+    };
+    Predicate::any(
+        known
+            .into_iter()
+            .map(|values| Predicate::all(keys.iter().zip(values).map(equal))),
+    )
+}
+
+/// The streams a request names, or all.
+fn named<'a>(
+    view: &'a View,
+    request: &SearchRequest,
+) -> Result<Vec<(&'a ConnectionView, &'a StreamView)>, Refusal> {
+    let connection = match &request.connection_id {
+        None => None,
+        Some(id) => Some(view.located(id)?),
+    };
+    let within =
+        |one: &&ConnectionView| connection.is_none_or(|it| it.connection_id == one.connection_id);
+    let mut found = Vec::new();
+    let Some(names) = &request.streams else {
+        for connection in view.connections().iter().filter(within) {
+            found.extend(connection.streams.iter().map(|stream| (connection, stream)));
+        }
+        return Ok(found);
+    };
+    for name in names {
+        let before = found.len();
+        let holders = view.holders(name).into_iter();
+        found.extend(holders.filter(|(connection, _)| within(connection)));
+        if found.len() == before {
+            return Err(view
+                .no_stream(name, connection)
+                .param("streams")
+                .retry_with("streams"));
+        }
+    }
+    Ok(found)
+}
+
+fn nothing_to_search() -> Refusal {
+    let message = "no text of these streams can be searched; `schema` lists what can";
+    Refusal::new(Code::InvalidRequest, message)
+        .param("streams")
+        .retry_with("streams")
+        .next(Call::new("schema", []))
+}
+
+/// What a cursor is bound to: who asks, under which grants and mappings, and the search but for
+/// its limit.
+fn binding(view: &View, streams: &[SearchStream], request: &SearchRequest) -> Binding {
+    let searched: Vec<String> = streams
+        .iter()
+        .map(|stream| {
+            let view = &stream.view;
+            let (connection, name) = (view.connection_id(), view.name());
+            format!("{connection}/{name}@{}", view.mapping.digest())
+        })
+        .collect();
+    let mut fields = request.fields.clone().unwrap_or_default();
+    fields.sort();
+    Binding::of(&[
+        b"wayleave search 1",
+        view.subject().as_bytes(),
+        &view.epoch().to_be_bytes(),
+        searched.join(",").as_bytes(),
+        request.q.as_bytes(),
+        canonical(request.filter.as_ref()).as_bytes(),
+        &[u8::from(request.fields.is_some())],
+        fields.join(",").as_bytes(),
+    ])
+}
+
+fn resumed(
+    cursor: &str,
+    binding: &Binding,
+    request: &SearchRequest,
+    seal: Seal<'_>,
+) -> Result<Place, Refusal> {
+    let opened = seal.open(binding, cursor).map(|position| position.at);
+    if let Some([Value::Integer(score), Value::Text(id)]) = opened.as_deref()
+        && let Ok(score) = u64::try_from(*score)
+    {
+        return Ok(Place {
+            score,
+            id: id.clone(),
+        });
+    }
+    let message = "`cursor` does not continue this call: it belongs to another call or has expired; repeat the call without it";
+    let mut arguments = vec![("q", request.q.chars().take(200).collect::<String>().into())];
+    if let Some(id) = &request.connection_id {
+        arguments.push(("connection_id", id.clone().into()));
+    }
+    Err(Refusal::new(Code::InvalidCursor, message)
+        .param("cursor")
+        .retry_with("cursor")
+        .next(Call::new("search", arguments)))
+}

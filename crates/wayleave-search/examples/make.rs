@@ -1,0 +1,43 @@
+//! Makes or refreshes an index of generated notes, for tests that kill it while it does.
+//!
+//! `make build FOLDER WORD` makes one of 200 notes that all hold WORD; `make refresh FOLDER WORD`
+//! writes half of them again with another word.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test's own program"
+)]
+
+use wayleave_search::{Change, Document, Reach, Shelf, Spec};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [action, folder, word] = arguments.as_slice() else {
+        std::process::exit(2);
+    };
+    let spec = Spec {
+        digest: "ab".repeat(32),
+        fields: vec!["body".to_owned()],
+    };
+    let place = Shelf::new(folder).place("c", "notes").expect("a place");
+    let note = |n: usize| {
+        Change::Put(Document {
+            key: n.to_string(),
+            texts: vec![format!("{word} note number {n}")],
+        })
+    };
+    let (as_of, notes) = match action.as_str() {
+        "build" => (1, 0..200),
+        _ => (2, 0..100),
+    };
+    let reach = Reach {
+        as_of,
+        bookmark: Some(word.clone()),
+    };
+    let notes: Vec<Change> = notes.map(note).collect();
+    let made = match action.as_str() {
+        "build" => place.build(&spec, reach, notes.into_iter()),
+        _ => place.refresh(&spec, reach, notes.into_iter()),
+    };
+    made.expect("an index");
+}

@@ -1,0 +1,230 @@
+//! Text as words: the one analyzer of documents, queries and snippets.
+//!
+//! A word is a run of letters and digits, lower-cased and folded to ASCII; a character of a
+//! script that writes without spaces is a word of its own. Each word has a plain form, for
+//! prefixes, and an English stem, for everything else. Nothing here knows of indexes.
+
+use tantivy::tokenizer::{
+    AsciiFoldingFilter, Language, LowerCaser, Stemmer, TextAnalyzer, Token, TokenStream, Tokenizer,
+    TokenizerManager,
+};
+
+/// The analyzer's name and version. An index made with another is made again.
+pub const ANALYZER: &str = "english-1";
+
+/// The name of the analyzer of stems inside an index.
+pub(crate) const STEMS: &str = "wayleave-stems";
+/// The name of the analyzer of plain words inside an index.
+pub(crate) const PLAIN: &str = "wayleave-plain";
+
+/// Longer runs are no words anybody looks for; the rest of them is left out.
+const LONGEST: usize = 64;
+
+/// One word of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Its stem.
+    pub(crate) stem: String,
+    /// Its plain form.
+    pub(crate) plain: String,
+    /// Where it begins in the text, in bytes.
+    pub(crate) from: usize,
+    /// Where it ends.
+    pub(crate) to: usize,
+}
+
+/// The words of a text, in order. The position of a word is its place among them.
+pub(crate) fn words(text: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut plain = plain();
+    let mut stream = plain.token_stream(text);
+    while stream.advance() {
+        let token = stream.token();
+        words.push(Word {
+            stem: String::new(),
+            plain: token.text.clone(),
+            from: token.offset_from,
+            to: token.offset_to,
+        });
+    }
+    drop(stream);
+    let mut stems = stems();
+    let mut stream = stems.token_stream(text);
+    for word in &mut words {
+        if !stream.advance() {
+            break;
+        }
+        word.stem.clone_from(&stream.token().text);
+    }
+    words
+}
+
+/// The analyzers an index knows by name.
+pub(crate) fn registered() -> TokenizerManager {
+    let manager = TokenizerManager::default();
+    manager.register(STEMS, stems());
+    manager.register(PLAIN, plain());
+    manager
+}
+
+fn stems() -> TextAnalyzer {
+    TextAnalyzer::builder(Runs::default())
+        .filter(LowerCaser)
+        .filter(AsciiFoldingFilter)
+        .filter(Stemmer::new(Language::English))
+        .build()
+}
+
+fn plain() -> TextAnalyzer {
+    TextAnalyzer::builder(Runs::default())
+        .filter(LowerCaser)
+        .filter(AsciiFoldingFilter)
+        .build()
+}
+
+/// Splits text into runs of letters and digits.
+#[derive(Clone, Default)]
+struct Runs {
+    token: Token,
+}
+
+struct RunStream<'a> {
+    text: &'a str,
+    at: usize,
+    token: &'a mut Token,
+}
+
+impl Tokenizer for Runs {
+    type TokenStream<'a> = RunStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> RunStream<'a> {
+        self.token.reset();
+        RunStream {
+            text,
+            at: 0,
+            token: &mut self.token,
+        }
+    }
+}
+
+impl TokenStream for RunStream<'_> {
+    fn advance(&mut self) -> bool {
+        self.token.text.clear();
+        self.token.position = self.token.position.wrapping_add(1);
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let mut run = rest
+            .char_indices()
+            .skip_while(|(_, c)| !c.is_alphanumeric())
+            .peekable();
+        let Some((from, first)) = run.peek().copied() else {
+            self.at = self.text.len();
+            return false;
+        };
+        let mut to = from;
+        let mut length = 0;
+        for (at, c) in run {
+            let alone = stands_alone(c);
+            if !(c.is_alphanumeric() || is_mark(c)) || (alone && at > from) {
+                break;
+            }
+            to = at + c.len_utf8();
+            length += 1;
+            // An accent written apart from its letter folds away as one written with it does.
+            if length <= LONGEST && !is_mark(c) {
+                self.token.text.push(c);
+            }
+            if alone {
+                break;
+            }
+        }
+        debug_assert!(first.is_alphanumeric());
+        self.token.offset_from = self.at + from;
+        self.token.offset_to = self.at + to;
+        self.at += to;
+        true
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}
+
+/// Combining accents.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}')
+}
+
+/// Characters of scripts without spaces between words: Thai, Lao, Khmer, Myanmar, kana, Han.
+fn stands_alone(c: char) -> bool {
+    matches!(c,
+        '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
+        | '\u{3040}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}' | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, &str, &str)]) {
+        let words = words(text);
+        let found: Vec<(&str, &str, &str)> = words
+            .iter()
+            .map(|it| (it.stem.as_str(), it.plain.as_str(), &text[it.from..it.to]))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn words_have_a_stem_a_plain_form_and_a_place() {
+        check(
+            "The Organizations, running",
+            &[
+                ("the", "the", "The"),
+                ("organiz", "organizations", "Organizations"),
+                ("run", "running", "running"),
+            ],
+        );
+    }
+
+    #[test]
+    fn accents_fold_however_they_are_written() {
+        check(
+            "Café cafe\u{301}s Ærø",
+            &[
+                ("cafe", "cafe", "Café"),
+                ("cafe", "cafes", "cafe\u{301}s"),
+                ("aero", "aero", "Ærø"),
+            ],
+        );
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_words_by_character() {
+        check(
+            "東京tower",
+            &[
+                ("東", "東", "東"),
+                ("京", "京", "京"),
+                ("tower", "tower", "tower"),
+            ],
+        );
+    }
+
+    #[test]
+    fn text_without_letters_has_no_words() {
+        check("", &[]);
+        check(" -\u{0}\u{301}!\u{202e}", &[]);
+    }
+
+    #[test]
+    fn a_run_without_end_is_one_short_word() {
+        let words = words(&"x".repeat(100_000));
+        assert_eq!(words.len(), 1);
+        assert_eq!(words[0].plain.len(), LONGEST);
+    }
+}

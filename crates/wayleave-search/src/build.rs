@@ -1,0 +1,219 @@
+//! Making an index and bringing it up to date, in bounded memory.
+
+use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
+use tantivy::schema::Field;
+use tantivy::{IndexSettings, IndexWriter, TantivyDocument, Term};
+
+use crate::index::{self, Index};
+use crate::shelf::{self, Found, Lock, Place};
+use crate::stamp::{Reach, Spec, Stamp};
+use crate::{IndexError, analyze};
+
+/// What the engine may hold in memory while it indexes.
+const MEMORY: usize = 50_000_000;
+
+/// One record to index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Its key, as the record's id writes it after the colon.
+    pub key: String,
+    /// The texts of the fields of the [`Spec`], in that order; an empty text for none.
+    pub texts: Vec<String>,
+}
+
+/// One thing that happened to a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// A record is so now.
+    Put(Document),
+    /// The record of this key is no more.
+    Gone(String),
+}
+
+/// What is to be indexed, one change after another, so that no more than one is in memory.
+pub trait Feed {
+    /// Why it could not go on.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The next change; `None` after the last.
+    fn next(&mut self) -> Result<Option<Change>, Self::Error>;
+}
+
+/// Changes at hand.
+impl Feed for std::vec::IntoIter<Change> {
+    type Error = std::convert::Infallible;
+
+    fn next(&mut self) -> Result<Option<Change>, Self::Error> {
+        Ok(Iterator::next(self))
+    }
+}
+
+impl Place {
+    /// Makes the index from all records, aside, and puts it in place when it is whole.
+    pub fn build(&self, spec: &Spec, reach: Reach, feed: impl Feed) -> Result<Index, IndexError> {
+        let lock = self.lock()?;
+        self.sweep(&lock)?;
+        let (passing, name) = self.begin(&lock, spec)?;
+        let settings = IndexSettings {
+            docstore_compression: tantivy::store::Compressor::None,
+            ..IndexSettings::default()
+        };
+        let mut inner = tantivy::Index::builder()
+            .schema(index::schema(spec.fields.len()))
+            .settings(settings)
+            .tokenizers(analyze::registered())
+            .create_in_dir(&passing)
+            .map_err(IndexError::engine("making an index"))?;
+        inner.set_tokenizers(analyze::registered());
+        let stamp = Stamp::new(spec, reach, None);
+        write(&inner, &stamp, Fill::New, feed)?;
+        self.publish(&lock, &passing, &name)?;
+        self.reopened(spec)
+    }
+
+    /// Takes changes into the index that is there, in one commit.
+    pub fn refresh(&self, spec: &Spec, reach: Reach, feed: impl Feed) -> Result<Index, IndexError> {
+        let lock = self.lock()?;
+        self.sweep(&lock)?;
+        let name = self.current()?.ok_or(IndexError::Absent)?;
+        let inner = shelf::engine(&self.path(&name)).map_err(IndexError::engine("opening"))?;
+        let before = shelf::stamp(&inner).filter(|stamp| stamp.is_of(spec));
+        let before = before.ok_or(IndexError::Absent)?;
+        let stamp = Stamp::new(spec, reach, Some(before.built));
+        write(&inner, &stamp, Fill::Changed, feed)?;
+        drop::<Lock>(lock);
+        self.reopened(spec)
+    }
+
+    fn reopened(&self, spec: &Spec) -> Result<Index, IndexError> {
+        match self.open(spec)? {
+            Found::Fit(index) => Ok(index),
+            Found::Absent | Found::Unfit | Found::Torn => Err(IndexError::Absent),
+        }
+    }
+}
+
+/// Whether documents of the same key may be there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fill {
+    New,
+    Changed,
+}
+
+fn write(
+    inner: &tantivy::Index,
+    stamp: &Stamp,
+    fill: Fill,
+    mut feed: impl Feed,
+) -> Result<(), IndexError> {
+    let mut writer = writer(inner)?;
+    let fields = Fields::of(inner, stamp)?;
+    loop {
+        let change = feed.next().map_err(|cause| IndexError::Feed {
+            cause: Box::new(cause),
+        })?;
+        match change {
+            None => break,
+            Some(Change::Gone(key)) => {
+                writer.delete_term(Term::from_field_text(fields.key, &key));
+            }
+            Some(Change::Put(document)) => {
+                if fill == Fill::Changed {
+                    writer.delete_term(Term::from_field_text(fields.key, &document.key));
+                }
+                writer
+                    .add_document(fields.document(document))
+                    .map_err(IndexError::engine("writing"))?;
+            }
+        }
+    }
+    commit(&mut writer, stamp)?;
+    writer
+        .wait_merging_threads()
+        .map_err(IndexError::engine("merging"))?;
+    match fill {
+        Fill::New => gather(inner, stamp),
+        Fill::Changed => Ok(()),
+    }
+}
+
+fn writer(inner: &tantivy::Index) -> Result<IndexWriter, IndexError> {
+    let options = IndexWriterOptions::builder()
+        .num_worker_threads(1)
+        .num_merge_threads(1)
+        .memory_budget_per_thread(MEMORY)
+        .build();
+    inner
+        .writer_with_options(options)
+        .map_err(IndexError::engine("writing"))
+}
+
+/// One commit: the documents and the stamp, together.
+fn commit(writer: &mut IndexWriter, stamp: &Stamp) -> Result<(), IndexError> {
+    let payload = serde_json::to_string(stamp).map_err(|error| {
+        IndexError::engine("writing")(tantivy::TantivyError::InternalError(error.to_string()))
+    })?;
+    let mut prepared = writer
+        .prepare_commit()
+        .map_err(IndexError::engine("committing"))?;
+    prepared.set_payload(&payload);
+    prepared
+        .commit()
+        .map_err(IndexError::engine("committing"))?;
+    Ok(())
+}
+
+/// Makes the segments of a new index one, which is the smallest and the quickest to search.
+fn gather(inner: &tantivy::Index, stamp: &Stamp) -> Result<(), IndexError> {
+    let merging = || IndexError::engine("merging");
+    let segments = inner.searchable_segment_ids().map_err(merging())?;
+    if segments.len() < 2 {
+        return Ok(());
+    }
+    let mut writer = writer(inner)?;
+    writer.set_merge_policy(Box::new(NoMergePolicy));
+    writer.merge(&segments).wait().map_err(merging())?;
+    commit(&mut writer, stamp)?;
+    writer.garbage_collect_files().wait().map_err(merging())?;
+    writer.wait_merging_threads().map_err(merging())
+}
+
+/// Reads what [`commit`] wrote.
+pub(crate) fn read_stamp(payload: &str) -> Option<Stamp> {
+    serde_json::from_str(payload).ok()
+}
+
+struct Fields {
+    key: Field,
+    /// Stems and plain words of each mapped field.
+    texts: Vec<(Field, Field)>,
+}
+
+impl Fields {
+    fn of(inner: &tantivy::Index, stamp: &Stamp) -> Result<Self, IndexError> {
+        let schema = inner.schema();
+        let field = |name: &str| {
+            let found = schema.get_field(name);
+            found.map_err(IndexError::engine("writing"))
+        };
+        let mut texts = Vec::new();
+        for at in 0..stamp.fields.len() {
+            let (stems, plain) = index::names(at);
+            texts.push((field(&stems)?, field(&plain)?));
+        }
+        Ok(Self {
+            key: field(index::KEY)?,
+            texts,
+        })
+    }
+
+    fn document(&self, document: Document) -> TantivyDocument {
+        let mut made = TantivyDocument::default();
+        made.add_text(self.key, document.key);
+        for ((stems, plain), text) in self.texts.iter().zip(document.texts) {
+            made.add_text(*stems, &text);
+            made.add_text(*plain, text);
+        }
+        made
+    }
+}

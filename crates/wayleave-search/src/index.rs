@@ -1,0 +1,144 @@
+//! One opened index: a snapshot that nothing changes.
+//!
+//! Each mapped field is two fields inside: stems with positions, and plain words for prefixes. No
+//! text is kept, only the key, as ids write it. Numbers that ranking needs are counted over live
+//! documents alone, so that how often a document was written again never shows in a score.
+
+use tantivy::schema::{
+    FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
+};
+use tantivy::{ReloadPolicy, Searcher};
+
+use crate::IndexError;
+use crate::analyze;
+use crate::stamp::Stamp;
+
+/// The field of keys.
+pub(crate) const KEY: &str = "key";
+
+/// An opened index of one stream of one connection.
+pub struct Index {
+    /// What comes before the key in an id: `connection_id/stream:`.
+    prefix: String,
+    stamp: Stamp,
+    pub(crate) searcher: Searcher,
+    pub(crate) fields: Vec<IndexedField>,
+    documents: u64,
+}
+
+/// One mapped field inside an index.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexedField {
+    pub(crate) name: String,
+    pub(crate) stems: Field,
+    pub(crate) plain: Field,
+    /// How many words live documents have in it, as ranking knows lengths.
+    pub(crate) words: u64,
+}
+
+impl Index {
+    pub(crate) fn open(
+        inner: &tantivy::Index,
+        prefix: String,
+        stamp: Stamp,
+    ) -> Result<Self, IndexError> {
+        let reader = inner
+            .reader_builder()
+            .reload_policy(ReloadPolicy::Manual)
+            .try_into()
+            .map_err(IndexError::engine("opening"))?;
+        let searcher = reader.searcher();
+        let schema = inner.schema();
+        let mut fields = Vec::new();
+        for (at, name) in stamp.fields.iter().enumerate() {
+            let (stems, plain) = names(at);
+            let field = |name: &str| {
+                let found = schema.get_field(name);
+                found.map_err(IndexError::engine("opening"))
+            };
+            let stems = field(&stems)?;
+            fields.push(IndexedField {
+                name: name.clone(),
+                stems,
+                plain: field(&plain)?,
+                words: words(&searcher, stems).map_err(IndexError::engine("counting words"))?,
+            });
+        }
+        let segments = searcher.segment_readers().iter();
+        Ok(Self {
+            documents: segments.map(|it| u64::from(it.num_docs())).sum(),
+            prefix,
+            stamp,
+            searcher,
+            fields,
+        })
+    }
+
+    /// What comes before the key in the id of its records.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// How many records it holds.
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    /// What it was made from, and how far it goes.
+    pub fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&IndexedField> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index")
+            .field("prefix", &self.prefix)
+            .field("documents", &self.documents)
+            .field("stamp", &self.stamp)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The lengths of a field over live documents, each as ranking rounds it.
+fn words(searcher: &Searcher, field: Field) -> tantivy::Result<u64> {
+    let mut words = 0;
+    for segment in searcher.segment_readers() {
+        let lengths = segment.get_fieldnorms_reader(field)?;
+        words += segment
+            .doc_ids_alive()
+            .map(|document| u64::from(lengths.fieldnorm(document)))
+            .sum::<u64>();
+    }
+    Ok(words)
+}
+
+/// The names, inside an index, of the mapped field at this place.
+pub(crate) fn names(at: usize) -> (String, String) {
+    (format!("s{at}"), format!("p{at}"))
+}
+
+/// The schema of an index of so many mapped fields.
+pub(crate) fn schema(fields: usize) -> Schema {
+    let indexed = |analyzer: &str, option, lengths| {
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer(analyzer)
+            .set_index_option(option)
+            .set_fieldnorms(lengths);
+        TextOptions::default().set_indexing_options(indexing)
+    };
+    let mut schema = Schema::builder();
+    schema.add_text_field(KEY, STRING | FAST);
+    for at in 0..fields {
+        let (stems, plain) = names(at);
+        let positions = IndexRecordOption::WithFreqsAndPositions;
+        schema.add_text_field(&stems, indexed(analyze::STEMS, positions, true));
+        let counts = IndexRecordOption::WithFreqs;
+        schema.add_text_field(&plain, indexed(analyze::PLAIN, counts, false));
+    }
+    schema.build()
+}

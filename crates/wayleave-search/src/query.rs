@@ -1,0 +1,290 @@
+//! What a caller looks for: words, `"phrases"`, `prefix*`, `field:word` and `-negated`.
+//!
+//! Every text is a query. A record matches when it has any of the positive parts and none of the
+//! negated ones; the more of them it has, and the rarer they are, the higher it ranks. `AND` and
+//! `OR` say nothing new and are skipped, `NOT` negates what follows. What is odd (an open
+//! quotation mark, an unknown field, an operator alone) is read as the words in it.
+
+use crate::analyze::{self, Word};
+
+/// Parts beyond these are not looked for.
+pub const MOST_PARTS: usize = 32;
+
+/// Words of a phrase beyond these are not looked for.
+pub const MOST_WORDS: usize = 16;
+
+/// Bytes of a query beyond these are not read.
+pub const MOST_BYTES: usize = 4_096;
+
+/// Shorter prefixes are words: nearly everything begins with one letter.
+const SHORTEST_PREFIX: usize = 2;
+
+/// What to look for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Query {
+    pub(crate) parts: Vec<Part>,
+}
+
+/// One part of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) what: What,
+    /// Only in the fields of that name.
+    pub(crate) field: Option<String>,
+    /// Records that have it do not match.
+    pub(crate) negated: bool,
+}
+
+/// What one part looks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A word, by its stem.
+    Word(String),
+    /// Words in a row, by their stems; two or more.
+    Phrase(Vec<String>),
+    /// Words that begin so, in their plain form.
+    Prefix(String),
+}
+
+impl Query {
+    /// Reads a query. `is_field` says which names may stand before a colon.
+    pub fn parse(text: &str, is_field: impl Fn(&str) -> bool) -> Self {
+        let mut query = Self::default();
+        let mut rest = text
+            .get(..text.floor_char_boundary(MOST_BYTES))
+            .unwrap_or_default();
+        let mut negate_next = false;
+        while query.parts.len() < MOST_PARTS {
+            rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
+            if rest.is_empty() {
+                break;
+            }
+            let (term, after) = term(rest, &is_field);
+            rest = after;
+            match term.text {
+                "AND" | "OR" if term.is_bare() => {}
+                "NOT" if term.is_bare() => negate_next = true,
+                _ => {
+                    let negated = term.negated || std::mem::take(&mut negate_next);
+                    query.add(&term, negated);
+                }
+            }
+        }
+        query.parts.truncate(MOST_PARTS);
+        query
+    }
+
+    /// Whether there is anything that a record could have.
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().all(|part| part.negated)
+    }
+
+    fn add(&mut self, term: &Term<'_>, negated: bool) {
+        let mut words = analyze::words(term.text);
+        words.truncate(MOST_WORDS);
+        let prefix = words.pop_if(|last| term.prefix && last.plain.len() >= SHORTEST_PREFIX);
+        let mut push = |what| {
+            let part = Part {
+                what,
+                field: term.field.map(str::to_owned),
+                negated,
+            };
+            if !self.parts.contains(&part) {
+                self.parts.push(part);
+            }
+        };
+        let mut stems: Vec<String> = words.into_iter().map(|word| word.stem).collect();
+        match stems.len() {
+            0 => {}
+            1 => push(What::Word(stems.remove(0))),
+            _ => push(What::Phrase(stems)),
+        }
+        if let Some(prefix) = prefix {
+            push(What::Prefix(prefix.plain));
+        }
+    }
+
+    /// Whether a record with these texts, each of a named field, matches.
+    pub fn matches<'a>(&self, texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
+        let texts: Vec<(&str, Vec<Word>)> = texts
+            .into_iter()
+            .map(|(field, text)| (field, analyze::words(text)))
+            .collect();
+        let has = |part: &Part| {
+            texts.iter().any(|(field, words)| {
+                part.is_about(field) && (0..words.len()).any(|at| part.what.at(words, at) > 0)
+            })
+        };
+        let (negated, positive): (Vec<&Part>, Vec<&Part>) =
+            self.parts.iter().partition(|part| part.negated);
+        positive.into_iter().any(has) && !negated.into_iter().any(has)
+    }
+}
+
+impl Part {
+    pub(crate) fn is_about(&self, field: &str) -> bool {
+        self.field.as_deref().is_none_or(|only| only == field)
+    }
+}
+
+impl What {
+    /// How many words, from this one on, are what is looked for; 0 if they are not.
+    pub(crate) fn at(&self, words: &[Word], at: usize) -> usize {
+        let from = words.get(at..).unwrap_or_default();
+        let found = match self {
+            Self::Word(stem) => from.first().is_some_and(|word| word.stem == *stem),
+            Self::Prefix(plain) => from
+                .first()
+                .is_some_and(|word| word.plain.starts_with(plain.as_str())),
+            Self::Phrase(stems) => {
+                stems.len() <= from.len()
+                    && stems
+                        .iter()
+                        .zip(from)
+                        .all(|(stem, word)| word.stem == *stem)
+            }
+        };
+        match self {
+            _ if !found => 0,
+            Self::Phrase(stems) => stems.len(),
+            Self::Word(_) | Self::Prefix(_) => 1,
+        }
+    }
+}
+
+/// One term as it is written.
+struct Term<'a> {
+    text: &'a str,
+    field: Option<&'a str>,
+    negated: bool,
+    quoted: bool,
+    prefix: bool,
+}
+
+impl Term<'_> {
+    fn is_bare(&self) -> bool {
+        self.field.is_none() && !self.negated && !self.quoted && !self.prefix
+    }
+}
+
+/// The first term of a text that does not begin with white space, and what comes after it.
+fn term<'a>(text: &'a str, is_field: &impl Fn(&str) -> bool) -> (Term<'a>, &'a str) {
+    let (negated, text) = match text.strip_prefix('-') {
+        Some(rest) if !rest.starts_with(char::is_whitespace) && !rest.is_empty() => (true, rest),
+        _ => (false, text),
+    };
+    let (field, text) = match text.split_once(':') {
+        Some((name, rest)) if !rest.starts_with(char::is_whitespace) && is_field(name) => {
+            (Some(name), rest)
+        }
+        _ => (None, text),
+    };
+    if let Some(quoted) = text.strip_prefix('"') {
+        let (inside, rest) = quoted.split_once('"').unwrap_or((quoted, ""));
+        let term = Term {
+            text: inside,
+            field,
+            negated,
+            quoted: true,
+            prefix: false,
+        };
+        return (term, rest);
+    }
+    let end = text
+        .find(|c: char| c.is_whitespace() || c == '"')
+        .unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    // A closing bracket after the star is the writer's, not the word's.
+    let bare = word.trim_end_matches([')', ']', ',', ';', '.']);
+    let term = Term {
+        text: word,
+        field,
+        negated,
+        quoted: false,
+        prefix: bare.ends_with('*'),
+    };
+    (term, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(query: &Query) -> String {
+        let part = |part: &Part| {
+            let sign = if part.negated { "-" } else { "" };
+            let field = part
+                .field
+                .as_ref()
+                .map_or(String::new(), |f| format!("{f}:"));
+            let what = match &part.what {
+                What::Word(stem) => stem.clone(),
+                What::Phrase(stems) => format!("\"{}\"", stems.join(" ")),
+                What::Prefix(plain) => format!("{plain}*"),
+            };
+            format!("{sign}{field}{what}")
+        };
+        query.parts.iter().map(part).collect::<Vec<_>>().join(" ")
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let query = Query::parse(text, |name| matches!(name, "bio" | "full_name"));
+        assert_eq!(shown(&query), expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_query_is_words_phrases_prefixes_fields_and_negations() {
+        check("Running dogs", "run dog");
+        check("\"running dogs\" cats", "\"run dog\" cat");
+        check("organiz* x*", "organiz* x");
+        check(
+            "bio:sailing -full_name:\"Ada L\"",
+            "bio:sail -full_name:\"ada l\"",
+        );
+        check("bio:sail* -storm", "bio:sail* -storm");
+        check("e-mail don't", "\"e mail\" \"don t\"");
+        check("boat boats BOAT", "boat");
+    }
+
+    #[test]
+    fn habits_of_other_query_languages_do_no_harm() {
+        check("(cats OR dogs) AND NOT birds", "cat dog -bird");
+        check("or and not", "or and not");
+        check("salary:100", "\"salari 100\"");
+        check("http://example.org", "\"http exampl org\"");
+    }
+
+    #[test]
+    fn what_is_odd_is_read_as_the_words_in_it() {
+        check("", "");
+        check("- * : \" ( -", "");
+        check("\"open quote", "\"open quot\"");
+        check("--x -", "-x");
+        check("bio: x", "bio x");
+        check("\0a\0b", "\"a b\"");
+        check("NOT", "");
+        check("*ship", "ship");
+        check("(sail*)", "sail*");
+    }
+
+    #[test]
+    fn a_query_has_a_bounded_number_of_parts() {
+        let words: Vec<String> = (0..10_000).map(|n| format!("w{n}")).collect();
+        let text = words.join(" ");
+        assert_eq!(Query::parse(&text, |_| true).parts.len(), MOST_PARTS);
+    }
+
+    #[test]
+    fn a_record_matches_by_any_part_and_by_no_negated_one() {
+        let texts = [("bio", "She sailed the northern seas"), ("note", "storm")];
+        let matches = |text: &str| Query::parse(text, |name| name == "bio").matches(texts);
+        assert!(matches("sailing desert"));
+        assert!(matches("\"northern sea\""));
+        assert!(matches("north*"));
+        assert!(!matches("sailing -storm"));
+        assert!(matches("sailing -bio:storm"));
+        assert!(!matches("\"sea northern\""));
+        assert!(!matches("-desert"));
+    }
+}

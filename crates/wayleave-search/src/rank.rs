@@ -1,0 +1,219 @@
+//! How well a record matches, as a whole number that is the same wherever the record is.
+//!
+//! BM25 with statistics of all indexes together. Numbers are added as integers, so neither the
+//! order of adding nor the layout of an index can change a score: equal records rank equal, and
+//! a walk through pages sees every record once.
+
+use std::collections::BTreeMap;
+
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocSet as _, SegmentReader, TERMINATED, Term};
+
+use crate::query::{Part, Query, What};
+use crate::union::Source;
+
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+/// A score of 1.0.
+pub(crate) const ONE: u64 = 10_000;
+/// The length of a field nobody has counted.
+const UNKNOWN_LENGTH: f64 = 32.0;
+/// The rarity of a word nobody has counted.
+const UNKNOWN_RARITY: f64 = 1.0;
+/// A rarity of 1.0 as a weight.
+const RARE: f64 = 1_024.0;
+
+/// What a query's parts weigh, over all indexes.
+pub(crate) struct Weights {
+    /// The rarity of each part.
+    rarities: Vec<f64>,
+    /// The average length of fields, by name.
+    lengths: BTreeMap<String, f64>,
+}
+
+impl Weights {
+    /// Counts. Only sources whose rows the caller sees whole are counted: what a caller cannot
+    /// see must not move what it can.
+    pub(crate) fn of(query: &Query, sources: &[Source<'_>]) -> tantivy::Result<Self> {
+        let counted: Vec<&Source<'_>> = sources.iter().filter(|it| it.counted).collect();
+        let documents: u64 = counted.iter().map(|it| it.index.documents()).sum();
+        let mut rarities = Vec::new();
+        for part in &query.parts {
+            rarities.push(rarity(part, &counted, documents)?);
+        }
+        let mut totals: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for source in &counted {
+            for field in source.granted() {
+                let total = totals.entry(&field.name).or_default();
+                total.0 += field.words;
+                total.1 += source.index.documents();
+            }
+        }
+        let average = |(words, documents): (u64, u64)| {
+            if words == 0 {
+                UNKNOWN_LENGTH
+            } else {
+                wide(words) / wide(documents)
+            }
+        };
+        Ok(Self {
+            rarities,
+            lengths: totals
+                .into_iter()
+                .map(|(name, total)| (name.to_owned(), average(total)))
+                .collect(),
+        })
+    }
+
+    /// What having the part at all weighs.
+    pub(crate) fn presence(&self, part: usize) -> u64 {
+        let rarity = self.rarities.get(part).copied().unwrap_or(UNKNOWN_RARITY);
+        whole(rarity * RARE).max(1)
+    }
+
+    /// How the part scores in the fields of one name.
+    pub(crate) fn scorer(&self, part: usize, field: &str) -> Scorer {
+        let rarity = self.rarities.get(part).copied().unwrap_or(UNKNOWN_RARITY);
+        let average = self.lengths.get(field).copied().unwrap_or(UNKNOWN_LENGTH);
+        let norms = std::array::from_fn(|id| {
+            let length = FieldNormReader::id_to_fieldnorm(u8::try_from(id).unwrap_or(u8::MAX));
+            K1 * (1.0 - B + B * f64::from(length) / average)
+        });
+        Scorer {
+            weight: rarity * (K1 + 1.0) * wide(ONE),
+            norms,
+        }
+    }
+}
+
+/// How one part scores in one field.
+pub(crate) struct Scorer {
+    weight: f64,
+    norms: [f64; 256],
+}
+
+impl Scorer {
+    /// The score of so many occurrences in a field of this length; never 0.
+    pub(crate) fn score(&self, occurrences: u32, length: u8) -> u64 {
+        let occurrences = f64::from(occurrences);
+        let norm = self.norms.get(usize::from(length)).copied().unwrap_or(K1);
+        whole(self.weight * occurrences / (occurrences + norm)).max(1)
+    }
+}
+
+fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Result<f64> {
+    if documents == 0 {
+        return Ok(UNKNOWN_RARITY);
+    }
+    match &part.what {
+        What::Word(stem) => {
+            let holders = holders(part, counted, |segment, field| {
+                live(segment, &Term::from_field_text(field.0, stem))
+            })?;
+            Ok(idf(holders, documents))
+        }
+        What::Phrase(stems) => {
+            let mut sum = 0.0;
+            for stem in stems {
+                let holders = holders(part, counted, |segment, field| {
+                    live(segment, &Term::from_field_text(field.0, stem))
+                })?;
+                sum += idf(holders, documents);
+            }
+            Ok(sum)
+        }
+        What::Prefix(prefix) => {
+            let holders = holders(part, counted, |segment, field| {
+                let mut holders = 0;
+                each_term(segment, field.1, prefix, |term| {
+                    holders += live(segment, &term)?;
+                    Ok(())
+                })?;
+                Ok(holders)
+            })?;
+            Ok(idf(holders, documents))
+        }
+    }
+}
+
+/// How many records have something: in each index, as many as have it in the field where most do.
+fn holders(
+    part: &Part,
+    counted: &[&Source<'_>],
+    count: impl Fn(&SegmentReader, (Field, Field)) -> tantivy::Result<u64>,
+) -> tantivy::Result<u64> {
+    let mut holders = 0;
+    for source in counted {
+        let mut most = 0;
+        for field in source.granted().filter(|it| part.is_about(&it.name)) {
+            let mut here = 0;
+            for segment in source.index.searcher.segment_readers() {
+                here += count(segment, (field.stems, field.plain))?;
+            }
+            most = most.max(here);
+        }
+        holders += most.min(source.index.documents());
+    }
+    Ok(holders)
+}
+
+/// How many live documents have a term.
+fn live(segment: &SegmentReader, term: &Term) -> tantivy::Result<u64> {
+    let index = segment.inverted_index(term.field())?;
+    let Some(alive) = segment.alive_bitset() else {
+        return Ok(u64::from(index.doc_freq(term)?));
+    };
+    let Some(mut postings) = index.read_postings(term, IndexRecordOption::Basic)? else {
+        return Ok(0);
+    };
+    let mut count = 0;
+    while postings.doc() != TERMINATED {
+        count += u64::from(alive.is_alive(postings.doc()));
+        postings.advance();
+    }
+    Ok(count)
+}
+
+/// Every term of a field that begins so, in order.
+pub(crate) fn each_term(
+    segment: &SegmentReader,
+    field: Field,
+    prefix: &str,
+    mut visit: impl FnMut(Term) -> tantivy::Result<()>,
+) -> tantivy::Result<()> {
+    let index = segment.inverted_index(field)?;
+    let mut terms = index.terms().range().ge(prefix).into_stream()?;
+    while terms.advance() {
+        let Ok(text) = std::str::from_utf8(terms.key()) else {
+            continue;
+        };
+        if !text.starts_with(prefix) {
+            break;
+        }
+        visit(Term::from_field_text(field, text))?;
+    }
+    Ok(())
+}
+
+fn idf(holders: u64, documents: u64) -> f64 {
+    let holders = wide(holders.min(documents));
+    ((wide(documents) - holders + 0.5) / (holders + 0.5)).ln_1p()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of records are far below 2^52"
+)]
+fn wide(count: u64) -> f64 {
+    count as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast saturates, and scores are small and positive"
+)]
+fn whole(number: f64) -> u64 {
+    number.round() as u64
+}

@@ -1,0 +1,68 @@
+//! What an index was made from, and how far it goes: written with every commit, in the same
+//! atomic step.
+
+use serde::{Deserialize, Serialize};
+
+use crate::analyze::ANALYZER;
+
+/// The version of what is on disk. An index of another is made again.
+const FORMAT: u32 = 1;
+
+/// What an index is to be made from. An index of anything else is made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// The digest of the ratified mapping, in hexadecimal.
+    pub digest: String,
+    /// The mapped fields, in the order of documents' texts.
+    pub fields: Vec<String>,
+}
+
+/// How far the records of an index go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// When reading them began, in seconds since 1970-01-01T00:00:00Z.
+    pub as_of: i64,
+    /// Where the next refresh begins, in the words of whoever feeds the index; `None` where
+    /// changes cannot be followed.
+    pub bookmark: Option<String>,
+}
+
+/// What an index was made from, and how far it goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    format: u32,
+    /// The analyzer of its words.
+    pub analyzer: String,
+    /// The digest of the mapping.
+    pub digest: String,
+    /// The mapped fields.
+    pub fields: Vec<String>,
+    /// When reading its records began, in seconds since 1970-01-01T00:00:00Z.
+    pub as_of: i64,
+    /// When the whole of it was last read, in the same seconds.
+    pub built: i64,
+    /// Where the next refresh begins.
+    pub bookmark: Option<String>,
+}
+
+impl Stamp {
+    pub(crate) fn new(spec: &Spec, reach: Reach, built: Option<i64>) -> Self {
+        Self {
+            format: FORMAT,
+            analyzer: ANALYZER.to_owned(),
+            digest: spec.digest.clone(),
+            fields: spec.fields.clone(),
+            built: built.unwrap_or(reach.as_of),
+            as_of: reach.as_of,
+            bookmark: reach.bookmark,
+        }
+    }
+
+    /// Whether an index with this stamp is one of what is to be indexed.
+    pub(crate) fn is_of(&self, spec: &Spec) -> bool {
+        self.format == FORMAT
+            && self.analyzer == ANALYZER
+            && self.digest == spec.digest
+            && self.fields == spec.fields
+    }
+}

@@ -1,0 +1,143 @@
+//! One ranking over many indexes: the best of their union, exactly, and page after page.
+
+use crate::IndexError;
+use crate::index::{Index, IndexedField};
+use crate::query::Query;
+use crate::rank::{ONE, Weights};
+use crate::segment::{self, After, Ties};
+
+/// One index to search, as far as the caller may see it.
+#[derive(Debug, Clone)]
+pub struct Source<'a> {
+    /// The index.
+    pub index: &'a Index,
+    /// The names of the fields the caller may see. No other field is looked at.
+    pub fields: Vec<&'a str>,
+    /// Whether the caller may see all of its rows. If not, how often words are in it stays out
+    /// of every score.
+    pub counted: bool,
+}
+
+impl Source<'_> {
+    pub(crate) fn granted(&self) -> impl Iterator<Item = &IndexedField> {
+        let fields = self.fields.iter();
+        fields.filter_map(|name| self.index.field(name))
+    }
+}
+
+/// A record that may be a hit, once it was read at its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The place of its source among those searched.
+    pub source: usize,
+    /// Its id: `connection_id/stream:key`.
+    pub id: String,
+    /// How well it matches.
+    pub score: Score,
+}
+
+/// How well a record matches: comparable across all indexes of one search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Score(u64);
+
+impl Score {
+    /// The score that [`units`](Self::units) gave.
+    pub const fn of_units(units: u64) -> Self {
+        Self(units)
+    }
+
+    /// The score in whole units.
+    pub const fn units(self) -> u64 {
+        self.0
+    }
+}
+
+impl std::fmt::Display for Score {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:04}", self.0 / ONE, self.0 % ONE)
+    }
+}
+
+/// A place in a ranking: right after this record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// The record's score.
+    pub score: Score,
+    /// The record's id.
+    pub id: String,
+}
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Ranking {
+    /// The best records, by score from the highest down, then by id.
+    pub candidates: Vec<Candidate>,
+    /// The sources that could not be read, by their place.
+    pub failed: Vec<(usize, IndexError)>,
+}
+
+/// The best `most` records after a place in the ranking of the union of all sources.
+pub fn search(
+    sources: &[Source<'_>],
+    query: &Query,
+    after: Option<&Position>,
+    most: usize,
+) -> Result<Ranking, IndexError> {
+    let mut ranking = Ranking {
+        candidates: Vec::new(),
+        failed: Vec::new(),
+    };
+    if query.is_empty() || most == 0 {
+        return Ok(ranking);
+    }
+    let weights = Weights::of(query, sources).map_err(IndexError::engine("counting"))?;
+    for (at, source) in sources.iter().enumerate() {
+        let after = after.map(|position| of(position, source.index.prefix()));
+        match best(source, query, &weights, after, most) {
+            Ok(found) => {
+                let candidate = |(score, key): (u64, String)| Candidate {
+                    source: at,
+                    id: format!("{}{key}", source.index.prefix()),
+                    score: Score(score),
+                };
+                ranking.candidates.extend(found.into_iter().map(candidate));
+            }
+            Err(error) => ranking
+                .failed
+                .push((at, IndexError::engine("searching")(error))),
+        }
+    }
+    ranking
+        .candidates
+        .sort_unstable_by(|a, b| b.score.cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
+    ranking.candidates.truncate(most);
+    Ok(ranking)
+}
+
+fn best(
+    source: &Source<'_>,
+    query: &Query,
+    weights: &Weights,
+    after: Option<After<'_>>,
+    most: usize,
+) -> tantivy::Result<Vec<(u64, String)>> {
+    let mut best = Vec::new();
+    for segment in source.index.searcher.segment_readers() {
+        best.extend(segment::best(segment, query, weights, source, after, most)?);
+    }
+    Ok(best)
+}
+
+/// What a place in the ranking means for the records of one index. No prefix begins another, so
+/// ids of different indexes compare as their prefixes do.
+fn of<'a>(position: &'a Position, prefix: &str) -> After<'a> {
+    let ties = match position.id.strip_prefix(prefix) {
+        Some(key) => Ties::Beyond(key),
+        None if prefix > position.id.as_str() => Ties::All,
+        None => Ties::None,
+    };
+    After {
+        score: position.score.0,
+        ties,
+    }
+}

@@ -4,6 +4,7 @@
 //! ends the walks under way and nothing else, so it is made when it is missing.
 
 use std::{
+    fmt::Write as _,
     fs,
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
@@ -167,12 +168,12 @@ fn write(path: &Path, keys: &Keys) -> Result<(), KeyError> {
     let aside = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut text = String::new();
     for key in std::iter::once(&keys.current).chain(&keys.older) {
-        let hex: String = key
-            .secret
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        text.push_str(&format!("{} {hex}\n", key.id));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{} ", key.id);
+        for byte in key.secret {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text.push('\n');
     }
     let written = fs::OpenOptions::new()
         .write(true)

@@ -39,12 +39,13 @@ pub(crate) fn recipes(name: &str, url: &str) -> Vec<Recipe> {
 
 /// The recipes as text for a terminal.
 pub(crate) fn text(name: &str, url: &str) -> String {
-    let mut text = String::new();
-    for recipe in recipes(name, url) {
-        text.push_str(&format!(
-            "  {} ({})\n    {}\n",
-            recipe.client, recipe.place, recipe.line
-        ));
-    }
-    text
+    recipes(name, url)
+        .iter()
+        .flat_map(|recipe| {
+            [
+                format!("  {} ({})\n", recipe.client, recipe.place),
+                format!("    {}\n", recipe.line),
+            ]
+        })
+        .collect()
 }

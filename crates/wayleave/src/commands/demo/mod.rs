@@ -91,18 +91,20 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
         };
         governance.add_source(source, WHO).await?;
     }
-    let mapping = match state.ratified(DATASET) {
-        Some(_) => governance.load(DATASET).await?,
-        None => {
-            let proposed = Draft::new(harbour::MAPPING)
-                .propose(None)
-                .map_err(|rejected| Failure::bug(rejected.to_string()))?;
-            let freeze = Freeze {
-                proposed,
-                replaces: None,
-                who: WHO.to_owned(),
-                note: "the mapping that comes with the demo".to_owned(),
-            };
+    let mapping = if state.ratified(DATASET).is_some() {
+        governance.load(DATASET).await?
+    } else {
+        let proposed = Draft::new(harbour::MAPPING)
+            .propose(None)
+            .map_err(|rejected| Failure::bug(rejected.to_string()))?;
+        let freeze = Freeze {
+            proposed,
+            replaces: None,
+            who: WHO.to_owned(),
+            note: "the mapping that comes with the demo".to_owned(),
+        };
+        governance.freeze(freeze).await?
+    };
             governance.freeze(freeze).await?
         }
     };

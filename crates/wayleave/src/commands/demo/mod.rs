@@ -105,9 +105,6 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
         };
         governance.freeze(freeze).await?
     };
-            governance.freeze(freeze).await?
-        }
-    };
     if !state.active().any(|(name, _)| name == DATASET) {
         governance.activate(&mapping, WHO).await?;
     }

@@ -260,3 +260,87 @@ async fn sqlite_values_are_read_as_their_mappings_say() {
     )
     .await;
 }
+
+/// A value that is one of no datatype is an error that names its column, and no NULL.
+async fn refused(kind: SourceKind, columns: &[(&str, &str, &str)]) {
+    for (datatype, declared, value) in columns {
+        // The day zero needs a session that allows it.
+        let allow = if kind == SourceKind::Mysql {
+            "SET sql_mode = '';"
+        } else {
+            ""
+        };
+        let sql = format!(
+            "{allow} CREATE TABLE things (id integer PRIMARY KEY, odd {declared}); \
+             INSERT INTO things VALUES (1, {value});"
+        );
+        let loaded = Loaded::new(kind, &sql).await;
+        let many = declared.ends_with("[]");
+        let mut text = mapping(kind, &[("things", &[("odd", *datatype)])]);
+        if many {
+            text.push_str("many = true\n");
+        }
+        let served = Served::new(&text).unwrap();
+        let store = loaded.store();
+        let plan = served
+            .query(&arguments(json!({"stream": "things"})))
+            .unwrap();
+        let error = all(store.as_ref(), plan.rows(), &patient())
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("a value of column `odd` is not of datatype `{datatype}`"),
+            "{kind}: {declared} {value}"
+        );
+        // The session is good, or another one is.
+        let count = json!({"stream": "things", "metrics": [{"op": "count"}]});
+        let plan = served.aggregate(&arguments(count)).unwrap();
+        let counted = all(store.as_ref(), plan.groups(), &patient())
+            .await
+            .unwrap();
+        assert_eq!(counted[0][0].to_json(), json!(1));
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn values_of_no_datatype_are_refused_by_name() {
+    refused(
+        SourceKind::Postgres,
+        &[
+            ("decimal", "numeric", "'NaN'"),
+            ("number", "float8", "'Infinity'"),
+            ("number", "float8", "'NaN'"),
+            ("datetime", "timestamptz", "'infinity'"),
+            ("datetime", "timestamp", "'-infinity'"),
+            ("date", "date", "'infinity'"),
+            ("string", "text[]", "'{{a,b},{c,d}}'"),
+        ],
+    )
+    .await;
+    refused(
+        SourceKind::Mysql,
+        &[
+            ("date", "date", "'0000-00-00'"),
+            ("datetime", "datetime", "'2024-00-00 00:00:00'"),
+            ("json", "text", "'{'"),
+        ],
+    )
+    .await;
+    refused(
+        SourceKind::Sqlite,
+        &[
+            ("integer", "INTEGER", "'many'"),
+            ("integer", "REAL", "0.5"),
+            ("number", "REAL", "9e999"),
+            ("date", "DATE", "'2024-02-30'"),
+            ("date", "DATE", "'2024-02-03 00:00:00'"),
+            ("datetime", "DATETIME", "'yesterday'"),
+            ("decimal", "TEXT", "'1e5'"),
+            ("boolean", "BOOLEAN", "'maybe'"),
+            ("json", "TEXT", "'{'"),
+        ],
+    )
+    .await;
+}

@@ -179,7 +179,8 @@ impl Inner {
                 return Err(stop.now().unwrap_or(error));
             }
             if !(lost || changed) || !sender.restart() {
-                if !session.client.is_closed() && !matches!(error, StoreError::Unreachable { .. }) {
+                // Nothing was asked of the server but the table's columns.
+                if matches!(error, StoreError::SchemaDrift { .. }) {
                     slot.keep(session);
                 }
                 return Err(error);

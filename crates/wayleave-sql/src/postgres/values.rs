@@ -4,7 +4,7 @@ use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
 use tokio_postgres::Row;
-use tokio_postgres::types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::compile::Bind;
 use crate::values::Cell;
@@ -16,12 +16,9 @@ const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 /// The cells of a row.
 pub(super) fn cells(row: &Row) -> Vec<Cell> {
     (0..row.len())
-        .map(|index| {
-            // What no reader below knows comes as NULL never: its bytes are kept.
-            row.try_get::<_, Option<Cell>>(index)
-                .ok()
-                .flatten()
-                .unwrap_or(Cell::Null)
+        .map(|index| match row.try_get::<_, Option<Cell>>(index) {
+            Ok(cell) => cell.unwrap_or(Cell::Null),
+            Err(_) => Cell::Strange,
         })
         .collect()
 }
@@ -43,14 +40,14 @@ impl<'a> FromSql<'a> for Cell {
                 // The least and the greatest stand for infinity, which is no day.
                 match days.checked_add(EPOCH_DAYS) {
                     Some(days) if raw != i32::MIN.to_be_bytes() => Self::Date(days),
-                    _ => Self::Bytes(raw.to_vec()),
+                    _ => Self::Strange,
                 }
             }
             Type::TIMESTAMP | Type::TIMESTAMPTZ => {
                 let micros = i64::from_be_bytes(raw.try_into()?);
                 match micros.checked_add(EPOCH_MICROS) {
                     Some(instant) if micros != i64::MIN => Self::Datetime(instant),
-                    _ => Self::Bytes(raw.to_vec()),
+                    _ => Self::Strange,
                 }
             }
             Type::TEXT_ARRAY => Self::Texts(Vec::from_sql(of, raw)?),
@@ -58,18 +55,14 @@ impl<'a> FromSql<'a> for Cell {
         })
     }
 
-    fn accepts(of: &Type) -> bool {
-        // An array of arrays has no reader, and is refused with its column's name.
-        !matches!(of.kind(), Kind::Composite(_))
+    fn accepts(_: &Type) -> bool {
+        // What is not read above is kept as bytes.
+        true
     }
 }
 
 impl ToSql for Bind {
-    fn to_sql(
-        &self,
-        of: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self {
             Self::Text(text) => out.put_slice(text.as_bytes()),
             Self::Bytes(bytes) => out.put_slice(bytes),
@@ -80,7 +73,6 @@ impl ToSql for Bind {
             Self::Date(days) => out.put_i32(days.saturating_sub(EPOCH_DAYS)),
             Self::Datetime(micros) => out.put_i64(micros.saturating_sub(EPOCH_MICROS)),
         }
-        let _ = of;
         Ok(IsNull::No)
     }
 

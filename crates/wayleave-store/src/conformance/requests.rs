@@ -31,6 +31,14 @@ const ZONES: [&str; 7] = [
     "Pacific/Apia",
 ];
 
+/// Times that few columns hold.
+const FAR: [&str; 4] = [
+    "0001-01-01T00:00:00Z",
+    "1000-01-01T00:00:00Z",
+    "2039-01-01T00:00:00Z",
+    "9999-12-31T23:59:59.999999Z",
+];
+
 const GRANULARITIES: [&str; 7] = ["minute", "hour", "day", "week", "month", "quarter", "year"];
 
 impl<'a> Maker<'a> {
@@ -316,9 +324,11 @@ impl<'a> Maker<'a> {
             Value::Date(days) => {
                 Value::Date(days.saturating_add(if days > 0 { -1 } else { 1 })).to_json()
             }
-            Value::Datetime(micros) => {
-                Value::Datetime(micros.saturating_add(if micros > 0 { -1 } else { 1 })).to_json()
-            }
+            Value::Datetime(micros) => match self.dice.below(4) {
+                0 => json!(self.dice.word(&FAR)),
+                1 => Value::Datetime(micros.saturating_add(1)).to_json(),
+                _ => Value::Datetime(micros.saturating_sub(1)).to_json(),
+            },
             other => other.to_json(),
         }
     }

@@ -33,6 +33,7 @@ const WRITING: &[&str] = &[
     "renameat2",
     "unlink",
     "unlinkat",
+    "write",
 ];
 
 /// A project with one mapping ratified and another drafted.

@@ -124,11 +124,13 @@ impl MariadbServer {
             certificate,
         };
         let data = format!("--datadir={}", folder.join("data").display());
+        // A server clears its folder for temporary files when it starts, whoever they belong to.
+        let temporary = format!("--tmpdir={}", folder.display());
 
         let mut prepare = ACCOUNT.command(install);
         prepare
             .args(["--no-defaults", "--skip-test-db", "--skip-log-bin"])
-            .arg(&data);
+            .args([&data, &temporary]);
         run(prepare)?;
         let accounts = folder.join("accounts.sql");
         std::fs::write(
@@ -150,6 +152,7 @@ impl MariadbServer {
             "--innodb-buffer-pool-size=32M",
         ]);
         command.args(["--innodb-flush-method=nosync", "--skip-log-bin", &data]);
+        command.arg(&temporary);
         command.arg(format!("--port={}", endpoint.port));
         for (option, path) in [
             ("socket", &folder.join("socket")),

@@ -9,11 +9,17 @@
 
 mod stores;
 
+use std::time::Duration;
+
 use serde_json::json;
-use stores::{KINDS, Loaded, all, arguments, mapping, patient};
+use stores::{KINDS, Loaded, all, arguments, mapping};
 use wayleave_model::mapping::SourceKind;
+use wayleave_sql::StoreOptions;
+use wayleave_store::ReadContext;
 use wayleave_store::conformance::Served;
 
+/// Sorting all rows without an index takes its time; that is not the question here.
+const PATIENCE: Duration = Duration::from_mins(15);
 /// The most that reading may add.
 const MOST: usize = 32 * 1024 * 1024;
 
@@ -58,23 +64,33 @@ async fn a_read_of_everything_holds_one_page() {
         let loaded = Loaded::new(kind, &table(kind)).await;
         let fields: &[(&str, &str)] = &[("word", "string")];
         let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
-        let store = loaded.store();
+        let mut options = StoreOptions::default();
+        options.limits.statement = PATIENCE;
+        let store = loaded.store_with(options);
         let page = |sort: &str| {
             let query = json!({"stream": "things", "sort": [sort], "limit": 100});
             served.query(&arguments(query)).unwrap().rows().clone()
         };
         // What a first read sets up is not what a row costs.
-        all(store.as_ref(), &page("id"), &patient()).await.unwrap();
+        all(store.as_ref(), &page("id"), &ReadContext::within(PATIENCE))
+            .await
+            .unwrap();
         let before = resident();
         for sort in ["id", "-id", "word", "-word"] {
-            let found = all(store.as_ref(), &page(sort), &patient()).await.unwrap();
+            let found = all(store.as_ref(), &page(sort), &ReadContext::within(PATIENCE))
+                .await
+                .unwrap();
             assert_eq!(found.len(), 101, "{kind} {sort}");
         }
         let count = json!({"stream": "things", "metrics": [{"op": "count"}, {"op": "count_distinct", "field": "id"}]});
         let count = served.aggregate(&arguments(count)).unwrap();
-        let counted = all(store.as_ref(), count.groups(), &patient())
-            .await
-            .unwrap();
+        let counted = all(
+            store.as_ref(),
+            count.groups(),
+            &ReadContext::within(PATIENCE),
+        )
+        .await
+        .unwrap();
         assert_eq!(counted[0][0].to_text(), Some(rows().to_string()));
         let grown = resident().saturating_sub(before);
         println!(

@@ -5,7 +5,7 @@ mod stores;
 
 use stores::Loaded;
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::conformance::{Exclusion, Options, run};
+use wayleave_store::conformance::{ConformanceError, Exclusion, Options, run};
 
 /// A share of the requests on every run, all of them with `WAYLEAVE_FULL=1`.
 fn requests() -> usize {
@@ -46,4 +46,43 @@ async fn postgres_conforms() {
 #[tokio::test]
 async fn mariadb_conforms() {
     conforms(SourceKind::Mysql, &[]).await;
+}
+
+#[tokio::test]
+async fn an_exclusion_that_nothing_needs_fails_the_suite() {
+    let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;
+    let store = loaded.store();
+    let exclusion = Exclusion {
+        reason: "there is none",
+        applies: |_| true,
+    };
+    let options = Options {
+        requests: 20,
+        seed: 2,
+    };
+    let outcome = run(store.as_ref(), options, &[exclusion]).await;
+    assert!(
+        matches!(outcome, Err(ConformanceError::Unneeded { .. })),
+        "{outcome:?}"
+    );
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_store_with_one_other_value_does_not_conform() {
+    let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;
+    loaded
+        .execute("UPDATE parts SET weight = 7 WHERE sample_id = -20")
+        .await;
+    let store = loaded.store();
+    let options = Options {
+        requests: 200,
+        seed: 3,
+    };
+    let outcome = run(store.as_ref(), options, &[]).await;
+    assert!(
+        matches!(outcome, Err(ConformanceError::Differs { .. })),
+        "{outcome:?}"
+    );
+    store.close().await;
 }

@@ -5,6 +5,7 @@
 //! under the caller's own grant, rows and filter, so a candidate the caller may not see is not
 //! there.
 
+use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Field;
 
 use crate::filter;
@@ -154,11 +155,6 @@ impl SearchStream {
         })
     }
 
-    /// All fields the mapping has searched, granted or not: what the stream's index is made of.
-    pub fn indexed_fields(&self) -> Vec<String> {
-        indexed_fields(&self.view)
-    }
-
     /// Whether the caller may see all rows. If not, no count of them may show in a score.
     pub fn is_whole(&self) -> bool {
         self.view.rows == Predicate::True
@@ -213,10 +209,24 @@ impl SearchStream {
     }
 }
 
-/// All fields the mapping has searched, granted or not.
-pub fn indexed_fields(stream: &StreamView) -> Vec<String> {
-    let names = stream.mapped().map_or(&[][..], |stream| &stream.search);
-    names.iter().map(|name| name.value.clone()).collect()
+/// What the index of a stream is made of, whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indexed {
+    /// The digest of the mapping.
+    pub digest: Digest,
+    /// All fields the mapping has searched, granted or not.
+    pub fields: Vec<String>,
+}
+
+impl Indexed {
+    /// What the index of this stream is made of.
+    pub fn of(stream: &StreamView) -> Self {
+        let names = stream.mapped().map_or(&[][..], |stream| &stream.search);
+        Self {
+            digest: stream.mapping.digest(),
+            fields: names.iter().map(|name| name.value.clone()).collect(),
+        }
+    }
 }
 
 /// Rows with one of these keys.

@@ -1,7 +1,13 @@
 //! A project being served: its active datasets, its stores, and the server agents connect to.
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use wayleave_ledger::{FOLDER, GovernanceError, LedgerError};
 use wayleave_mcp::{
     Batch, Caller, Identity, Registry, SchemaError, Server,
@@ -11,10 +17,12 @@ use wayleave_plan::{
     package::Package,
     world::{World, WorldError},
 };
-use wayleave_surface::{ReadLimits, ReadService};
+use wayleave_search::IndexError;
+use wayleave_surface::{Extent, ReadLimits, ReadService, Searchable};
 
 use crate::{
     Project, Settings, SettingsError,
+    indexes::{self, IndexStatus, ServedIndexes},
     keys::{self, KeyError},
     source::Environment,
     stores::SourceStores,
@@ -26,6 +34,8 @@ pub struct Deployment {
     service: ReadService,
     server: Server,
     stores: Arc<SourceStores>,
+    indexes: Arc<ServedIndexes>,
+    indexing: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
     streams: usize,
     withheld: Vec<Withheld>,
 }
@@ -110,6 +120,8 @@ impl Deployment {
         let stores = Arc::new(SourceStores::new(state.sources().clone(), environment));
         let ring = keys::ring(&project.folder().join(FOLDER))?;
         let service = ReadService::new(world, stores.clone(), ring, ReadLimits::default());
+        let indexes = Arc::new(ServedIndexes::new(indexes::shelf(project.folder())));
+        service.search_in(indexes.clone());
         let registry = Registry::new();
         let tools = wayleave_surface::tools(&service, |_| Package::local())?;
         registry.commit(tools.into_iter().fold(Batch::new(), Batch::add_tool));
@@ -125,9 +137,46 @@ impl Deployment {
             service,
             server,
             stores,
+            indexes,
+            indexing: Mutex::default(),
             streams,
             withheld,
         })
+    }
+
+    /// Makes the full-text indexes and keeps them fresh, from now until the deployment is closed.
+    pub fn keep_indexes(&self) {
+        let mut indexing = self.indexing.lock().unwrap_or_else(PoisonError::into_inner);
+        if indexing.is_none() {
+            let stop = CancellationToken::new();
+            let indexes = Arc::clone(&self.indexes);
+            let task = indexes.look_after(self.service.clone(), stop.clone());
+            *indexing = Some((stop, task));
+        }
+    }
+
+    /// What there is of each full-text index, found by reading all of them.
+    pub async fn index_status(&self) -> Result<Vec<IndexStatus>, IndexError> {
+        let searchable = self.service.searchable();
+        let place = self.indexes.shelf().clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            let each = searchable.iter();
+            each.map(|what| indexes::status(&place, what)).collect()
+        });
+        looked.await.map_err(|cause| IndexError::Feed {
+            cause: Box::new(cause),
+        })?
+    }
+
+    /// Makes one full-text index again, from all records of its stream.
+    pub async fn rebuild_index(&self, what: &Searchable) -> Result<(), IndexError> {
+        let place = (self.indexes.shelf()).place(&what.connection_id, &what.stream)?;
+        let stop = CancellationToken::new();
+        let built = self
+            .service
+            .index(what, &place, Extent::Whole, None, stop)
+            .await;
+        built.map(drop)
     }
 
     /// What answers reads.
@@ -174,8 +223,18 @@ impl Deployment {
             .map_err(|cause| DeployError::Bind { address, cause })
     }
 
-    /// Ends every session with a store.
+    /// Ends indexing and every session with a store.
     pub async fn close(&self) {
+        let indexing = {
+            let mut indexing = self.indexing.lock().unwrap_or_else(PoisonError::into_inner);
+            indexing.take()
+        };
+        if let Some((stop, task)) = indexing {
+            stop.cancel();
+            if let Err(error) = task.await {
+                tracing::warn!(%error, "indexing did not end well");
+            }
+        }
         self.stores.close().await;
     }
 }

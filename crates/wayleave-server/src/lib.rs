@@ -6,6 +6,7 @@ pub mod check;
 pub mod deployment;
 pub mod doctor;
 pub mod draft;
+pub mod indexes;
 pub mod keys;
 pub mod live;
 pub mod overview;

@@ -3,7 +3,7 @@
 //! Dropping a [`Reading`] tells the stores that nobody waits any more.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 use tokio_util::sync::DropGuard;
@@ -44,6 +44,15 @@ impl<'a> Reading<'a> {
             _stop_when_dropped: context.cancel.clone().drop_guard(),
             context,
         }
+    }
+
+    /// Whether more may be begun: the last third of the time is for what is under way.
+    pub(crate) fn has_time(&self) -> bool {
+        let left = self
+            .context
+            .deadline
+            .saturating_duration_since(Instant::now());
+        left > self.limit / 3
     }
 
     /// Reads rows until there are no more, or until they weigh more than `most` bytes.

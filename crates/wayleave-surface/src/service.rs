@@ -1,10 +1,11 @@
 //! The one service behind tools, resources and the command line.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value as Json};
+use tokio_util::sync::CancellationToken;
 use wayleave_model::mapping::{Datatype, Mapping};
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::package::Package;
@@ -13,11 +14,14 @@ use wayleave_plan::request::SchemaRequest;
 use wayleave_plan::seal::{KeyRing, Seal};
 use wayleave_plan::view::{ConnectionView, Discovery, StreamView, View};
 use wayleave_plan::world::World;
+use wayleave_search::{Index, IndexError, Place};
 use wayleave_store::Topic;
 
+use crate::indexing::{self, Extent, Indexing, Searchable};
 use crate::query::Asked;
 use crate::reading::{Reading, Stores};
 use crate::reply::Reply;
+use crate::search::{self, Indexes, NoIndexes};
 use crate::{aggregate, describe, fetch, index, query};
 
 /// How many packages' views are kept at hand.
@@ -53,6 +57,7 @@ pub struct ReadService(Arc<Shared>);
 struct Shared {
     snapshot: ArcSwap<Snapshot>,
     stores: Arc<dyn Stores>,
+    indexes: OnceLock<Arc<dyn Indexes>>,
     keys: KeyRing,
     limits: ReadLimits,
     clock: Box<Clock>,
@@ -121,6 +126,7 @@ impl ReadService {
         Self(Arc::new(Shared {
             snapshot: ArcSwap::from_pointee(Snapshot::of(world)),
             stores,
+            indexes: OnceLock::new(),
             keys,
             limits,
             clock: Box::new(clock),
@@ -130,6 +136,42 @@ impl ReadService {
     /// Serves another world from now on. Calls in flight finish in theirs.
     pub fn replace_world(&self, world: World) {
         self.0.snapshot.store(Arc::new(Snapshot::of(world)));
+    }
+
+    /// Searches in these indexes from now on. They are given once, after the service they are made
+    /// with; later ones are not taken.
+    pub fn search_in(&self, indexes: Arc<dyn Indexes>) {
+        let _ = self.0.indexes.set(indexes);
+    }
+
+    /// Every served stream that can be searched.
+    pub fn searchable(&self) -> Vec<Searchable> {
+        indexing::searchable(&self.0.snapshot.load().world)
+    }
+
+    /// Makes the index of a stream at its place, or takes in what changed `since` a bookmark.
+    pub async fn index(
+        &self,
+        what: &Searchable,
+        place: &Place,
+        extent: Extent,
+        since: Option<String>,
+        stop: CancellationToken,
+    ) -> Result<Index, IndexError> {
+        let indexing = Indexing {
+            view: View::new(&self.0.snapshot.load().world, &Package::local()),
+            stores: self.0.stores.as_ref(),
+            seal: self.seal(),
+            stop,
+        };
+        indexing.run(what, place, extent, since).await
+    }
+
+    fn seal(&self) -> Seal<'_> {
+        Seal {
+            keys: &self.0.keys,
+            now: (self.0.clock)(),
+        }
     }
 
     /// What there is to read, or what one stream is like.
@@ -178,6 +220,16 @@ impl ReadService {
         .await
     }
 
+    /// The records that match a text best, of all connections.
+    pub async fn search(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
+        let none: &dyn Indexes = &NoIndexes;
+        let indexes = self.0.indexes.get().map_or(none, AsRef::as_ref);
+        self.answer(caller, self.0.limits.text_bytes, async |asked| {
+            search::answer(&asked, indexes, &arguments).await
+        })
+        .await
+    }
+
     /// One record as a document.
     pub async fn fetch(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         self.answer(caller, self.0.limits.document_bytes, async |asked| {
@@ -196,10 +248,7 @@ impl ReadService {
         let reading = Reading::within(self.0.limits.deadline, self.0.stores.as_ref());
         let asked = Asked {
             view: &view,
-            seal: Seal {
-                keys: &self.0.keys,
-                now: (self.0.clock)(),
-            },
+            seal: self.seal(),
             reading: &reading,
             most,
         };

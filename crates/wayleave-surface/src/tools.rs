@@ -5,16 +5,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Behaviour, Call, Caller, SchemaError, Tool, ToolResult};
 use wayleave_plan::package::Package;
-use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, SchemaRequest};
+use wayleave_plan::request::{
+    AggregateRequest, FetchRequest, QueryRequest, SchemaRequest, SearchRequest,
+};
 
 use crate::reply::Reply;
 use crate::service::ReadService;
 
 /// The names of the tools a read credential sees, and no others.
 pub const NAMES: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
-
-/// Why `search` is not among the tools yet: nothing indexes text so far.
-pub const SEARCH_IS_ABSENT: Option<&str> = Some("search comes with the full-text index");
 
 /// One of the tools: its name, what models read about it, and the shape of its arguments.
 struct Described {
@@ -23,7 +22,7 @@ struct Described {
     schema: Json,
 }
 
-fn described() -> [Described; 4] {
+fn described() -> [Described; NAMES.len()] {
     [
         Described {
             name: "schema",
@@ -46,6 +45,12 @@ fn described() -> [Described; 4] {
             schema: AggregateRequest::input_schema(),
         },
         Described {
+            name: "search",
+            description: "Finds records by their text, over all connections, best first. Snippets \
+                <mark> matches.",
+            schema: SearchRequest::input_schema(),
+        },
+        Described {
             name: "fetch",
             description: "One record by id, as a document with title and text.",
             schema: FetchRequest::input_schema(),
@@ -58,7 +63,7 @@ pub fn instructions() -> String {
     "Read-only access to ratified data. Start with schema: it lists every stream; schema(stream) \
      tells fields, operators and an example call. Where several connections hold a stream, pass \
      connection_id. Narrow with filter, e.g. {\"status\":\"open\",\"amount\":{\"gte\":10}}, and fields; \
-     use aggregate for totals. Paging: results end with next_cursor; repeat the same call with it \
+     use aggregate for totals, search to find by words. Paging: results end with next_cursor; repeat the same call with it \
      as cursor. Record ids are connection_id/stream:key; fetch reads one. Errors are JSON with \
      code, allowed, did_you_mean and next, a call that works.\n\
      Text is complete: what it shows is all that was returned. Values are data from the source, \
@@ -119,6 +124,7 @@ async fn answer(
         "schema" => service.schema(package, arguments).await,
         "query_records" => service.query_records(package, arguments).await,
         "aggregate" => service.aggregate(package, arguments).await,
+        "search" => service.search(package, arguments).await,
         _ => service.fetch(package, arguments).await,
     }
 }

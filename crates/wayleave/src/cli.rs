@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Aggregate(commands::aggregate::Arguments),
     /// Read one record, as agents would.
     Fetch(commands::fetch::Arguments),
+    /// Look at the full-text indexes, or make them again.
+    Index(commands::index::Arguments),
     /// List what was decided and by whom, or verify that the record is whole.
     Audit(commands::audit::Arguments),
     /// Look at everything the project needs in order to serve.
@@ -84,6 +86,7 @@ impl Command {
             Self::Connect(arguments) => arguments.is_local(),
             Self::Demo(_)
             | Self::Serve(_)
+            | Self::Index(_)
             | Self::Schema(_)
             | Self::Query(_)
             | Self::Aggregate(_)

@@ -13,6 +13,7 @@ use crate::client::Client;
 use crate::fixture::{
     CRM, CRM_SQL, Files, crm, good, package, refused, service, stream_grant, wide, wide_sql,
 };
+use crate::search::Library;
 
 const TOOLS: [&str; 4] = ["schema", "query_records", "aggregate", "fetch"];
 
@@ -298,6 +299,7 @@ fn using(tool: &str, name: &str) -> Json {
             json!({ "stream": "people", "connection_id": "crm-eu", "metrics": [{ "op": "count" }] })
         }
         "fetch" => json!({ "id": "crm-eu/people:1" }),
+        "search" => json!({ "q": "worker" }),
         _ => json!({ "stream": "people", "connection_id": "crm-eu" }),
     };
     given[name] = match name {
@@ -318,6 +320,8 @@ fn using(tool: &str, name: &str) -> Json {
             json!({ "field": "hired_at", "granularity": "month", "time_zone": "Europe/Paris" })
         }
         "id" => json!("crm-eu/people:1"),
+        "q" => json!("\"worker 7\" -boss full_name:work*"),
+        "streams" => json!(["people"]),
         other => panic!("no value for `{other}`"),
     };
     given
@@ -326,6 +330,7 @@ fn using(tool: &str, name: &str) -> Json {
 #[tokio::test]
 async fn x5_every_advertised_argument_is_accepted_and_no_other() {
     let (service, _files) = crm();
+    let _library = Library::of(&service, &[]).await;
     let mut client = Client::of(&service, local()).await;
     for tool in client.tools().await.as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();

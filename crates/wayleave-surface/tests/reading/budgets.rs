@@ -6,9 +6,6 @@ use wayleave_plan::package::Package;
 use crate::client::Client;
 use crate::fixture::{Files, good, service, wide, wide_sql};
 
-/// What `search` will take, about as much as `fetch` and half of `query_records`.
-const SEARCH: usize = 1_100;
-
 fn within(what: &str, bytes: usize, most: usize) {
     println!("{what}: {bytes} of {most} bytes");
     assert!(
@@ -29,11 +26,7 @@ async fn the_tools_fit_their_budget() {
             tool.to_string().len()
         );
     }
-    within(
-        "tools, with room for `search`",
-        tools.to_string().len() + SEARCH,
-        6_144,
-    );
+    within("the five tools", tools.to_string().len(), 6_144);
 }
 
 #[tokio::test]

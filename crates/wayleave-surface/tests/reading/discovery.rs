@@ -1,12 +1,11 @@
 //! What a caller finds out before it reads.
 //!
 //! The tests named `r` and a number are rules that every reader of many sources must keep, whoever
-//! wrote it; those named `x` are commonly broken. Rules about search alone (21, 22, 28), and its
-//! part of 23 and 29, wait for it; see [`SEARCH_IS_ABSENT`].
+//! wrote it; those named `x` are commonly broken. Rules about search are among its own tests.
 
 use serde_json::json;
 use wayleave_plan::package::Package;
-use wayleave_surface::{NAMES, SEARCH_IS_ABSENT, instructions};
+use wayleave_surface::{NAMES, instructions};
 
 use crate::client::Client;
 use crate::fixture::{Files, crm, good, refused, service, wide};
@@ -25,13 +24,13 @@ async fn r01_the_tools_are_exactly_the_read_tools() {
         .map(|it| it["name"].as_str().unwrap())
         .collect();
     names.sort_unstable();
-    // Exact: five once there is search, and until then the four others.
-    let mut expected: Vec<&str> = NAMES
-        .into_iter()
-        .filter(|name| SEARCH_IS_ABSENT.is_none() || *name != "search")
-        .collect();
+    let mut expected = NAMES;
     expected.sort_unstable();
     assert_eq!(names, expected);
+    assert_eq!(
+        expected,
+        ["aggregate", "fetch", "query_records", "schema", "search"]
+    );
 }
 
 #[tokio::test]

@@ -243,6 +243,7 @@ pub async fn call(service: &ReadService, package: &Package, tool: &str, given: J
         "schema" => service.schema(package, given).await,
         "query_records" => service.query_records(package, given).await,
         "aggregate" => service.aggregate(package, given).await,
+        "search" => service.search(package, given).await,
         "fetch" => service.fetch(package, given).await,
         other => panic!("no tool {other}"),
     }

@@ -8,6 +8,7 @@ use wayleave_plan::refusal::Code;
 
 use crate::client::Client;
 use crate::fixture::{Files, crm, good, service, wide};
+use crate::search::Library;
 
 fn golden(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -53,6 +54,7 @@ async fn the_descriptors_are_the_agreed_ones() {
 #[tokio::test]
 async fn the_texts_are_the_agreed_ones() {
     let (service, _files) = crm();
+    let _library = Library::of(&service, &[]).await;
     let mut text = String::new();
     for (tool, given) in [
         ("schema", json!({})),
@@ -67,6 +69,10 @@ async fn the_texts_are_the_agreed_ones() {
         (
             "aggregate",
             json!({ "stream": "people", "connection_id": "crm-eu", "metrics": [{ "op": "count" }, { "op": "avg", "field": "salary" }], "group_by": ["status"] }),
+        ),
+        (
+            "search",
+            json!({ "q": "\"number 42\" worker -bio:7*", "limit": 3 }),
         ),
         (
             "fetch",

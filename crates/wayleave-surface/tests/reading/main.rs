@@ -24,3 +24,4 @@ mod goldens;
 mod injection;
 mod patience;
 mod records;
+mod search;

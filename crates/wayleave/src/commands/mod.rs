@@ -11,6 +11,7 @@ pub(crate) mod diff;
 pub(crate) mod disconnect;
 pub(crate) mod doctor;
 pub(crate) mod fetch;
+pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod introspect;
 pub(crate) mod propose;
@@ -52,6 +53,7 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Query(it) => query::run(it, project, output).await,
         Command::Aggregate(it) => aggregate::run(it, project, output).await,
         Command::Fetch(it) => fetch::run(it, project, output).await,
+        Command::Index(it) => index::run(it, project, output).await,
         Command::Audit(it) => audit::run(it, project, output).await,
         Command::Doctor => doctor::run(project, output).await,
         Command::Completions(it) => completions::run(&it, output),

@@ -49,6 +49,7 @@ async fn over_stdio(
     output: Output,
 ) -> Result<(), Failure> {
     warn_of_withheld(deployment, output);
+    deployment.keep_indexes();
     deployment
         .server()
         .serve_stdio(Deployment::local_caller(), stop)
@@ -66,6 +67,7 @@ pub(super) async fn over_http(
 ) -> Result<(), Failure> {
     let http = deployment.bind(address).await?;
     warn_of_withheld(deployment, output);
+    deployment.keep_indexes();
     let url = format!("http://{}/mcp", http.local_addr());
     output.remark(format_args!("listening on {url}"));
     let text = format!(

@@ -1,0 +1,79 @@
+//! `search`: one ranked list over every granted connection.
+//!
+//! An index only offers candidates. Each is read at its source under the caller's plan before
+//! anything of it is shown: a record that is gone, hidden, filtered out or that matches no more is
+//! no hit. Snippets and titles are made from what was read there.
+
+mod find;
+mod hit;
+mod sources;
+mod write;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use wayleave_plan::refusal::{Code, Refusal};
+use wayleave_plan::request::SearchRequest;
+use wayleave_plan::search::SearchPlan;
+use wayleave_search::{Index, Query, Spec};
+
+use crate::query::Asked;
+use crate::reply::Reply;
+use find::Search;
+use sources::Sources;
+
+/// The full-text indexes of a deployment.
+pub trait Indexes: Send + Sync {
+    /// The index of a stream, if there is one of exactly this.
+    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed;
+}
+
+/// What there is to search of a stream.
+#[derive(Debug, Clone)]
+pub enum Indexed {
+    /// An index.
+    Ready(Arc<Index>),
+    /// None yet: it is being made.
+    Making,
+    /// None: it could not be made, and is tried again.
+    Failed,
+}
+
+/// No indexes at all.
+pub(crate) struct NoIndexes;
+
+impl Indexes for NoIndexes {
+    fn index(&self, _: &str, _: &str, _: &Spec) -> Indexed {
+        Indexed::Failed
+    }
+}
+
+/// Answers a search.
+pub(crate) async fn answer(
+    asked: &Asked<'_>,
+    indexes: &dyn Indexes,
+    arguments: &Map<String, Json>,
+) -> Result<Reply, Refusal> {
+    let request = SearchRequest::read(arguments)?;
+    let plan = SearchPlan::new(asked.view, &request, asked.seal)?;
+    let known = |name: &str| {
+        let mut streams = plan.streams().iter();
+        streams.any(|stream| stream.fields.iter().any(|field| field == name))
+    };
+    let query = Query::parse(&request.q, known);
+    let mut sources = Sources::of(&plan, indexes);
+    if !sources.any_ready() {
+        return Err(nothing_ready());
+    }
+    let found = Search::new(asked, &plan, &query).run(&mut sources).await?;
+    Ok(write::written(asked, &plan, &query, &found, &sources))
+}
+
+fn nothing_ready() -> Refusal {
+    let mut refusal = Refusal::new(
+        Code::SourceUnavailable,
+        "the text of these streams is still being indexed; try again in a moment, or use `query_records` with `contains`",
+    );
+    refusal.reason = Some("indexing");
+    refusal
+}

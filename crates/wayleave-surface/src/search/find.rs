@@ -1,0 +1,201 @@
+//! Candidates from the indexes, read at their sources until there are enough.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use wayleave_plan::Record;
+use wayleave_plan::refusal::{Code, Refusal};
+use wayleave_plan::search::{MOST_CANDIDATES, Place, SearchPlan, SearchStream};
+use wayleave_search::{Candidate, IndexError, Position, Query, Ranking, Score, search};
+
+use super::sources::{Ready, Sources};
+use crate::indexing::words_of;
+use crate::query::Asked;
+
+/// The most candidates of one round.
+const A_ROUND: usize = 1_000;
+/// Rows of one reading beyond so many bytes are read in smaller portions.
+const PORTION: usize = 4 * 1024 * 1024;
+
+/// A search at work.
+pub(super) struct Search<'a> {
+    asked: &'a Asked<'a>,
+    plan: &'a SearchPlan,
+    query: &'a Query,
+}
+
+/// What a search found.
+pub(super) struct Found {
+    /// At most one more than the limit.
+    pub(super) hits: Vec<Hit>,
+    /// Where to go on when time ran out before there were as many hits as were asked for.
+    pub(super) ended_at: Option<Place>,
+}
+
+/// A candidate that was read at its source.
+pub(super) struct Hit {
+    /// The place of its stream in the plan.
+    pub(super) stream: usize,
+    pub(super) score: Score,
+    pub(super) record: Record,
+}
+
+impl Hit {
+    pub(super) fn place(&self) -> Place {
+        Place {
+            score: self.score.units(),
+            id: self.record.id.clone(),
+        }
+    }
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(asked: &'a Asked<'a>, plan: &'a SearchPlan, query: &'a Query) -> Self {
+        Self { asked, plan, query }
+    }
+
+    pub(super) async fn run(&self, sources: &mut Sources) -> Result<Found, Refusal> {
+        let wanted = usize::try_from(self.plan.limit()).unwrap_or(usize::MAX) + 1;
+        let mut hits: Vec<Hit> = Vec::new();
+        let mut after = self.plan.after().cloned();
+        // The one reading decides what is searched and how words weigh, for the whole page.
+        let ready = sources.ready();
+        let mut round = 0;
+        while self.asked.reading.has_time() {
+            let missing = wanted.saturating_sub(hits.len());
+            // Where many are hidden from the caller, ever more are asked for at once.
+            let most = (missing << round).clamp(1, A_ROUND);
+            round = (round + 1).min(10);
+            let ranking = self.candidates(&ready, after.clone(), most).await?;
+            for (source, error) in &ranking.failed {
+                tracing::warn!(%error, "an index cannot be searched");
+                if let Some(stream) = ready.stream(*source) {
+                    sources.fail(stream, "not_indexed");
+                }
+            }
+            let exhausted = ranking.candidates.len() < most;
+            if let Some(last) = ranking.candidates.last() {
+                after = Some(Place {
+                    score: last.score.units(),
+                    id: last.id.clone(),
+                });
+            }
+            hits.extend(self.verified(&ready, ranking.candidates, sources).await);
+            // A source that failed meanwhile takes its earlier hits back.
+            hits.retain(|hit| !sources.is_missing(hit.stream));
+            if exhausted || hits.len() >= wanted {
+                hits.truncate(wanted);
+                return Ok(Found {
+                    hits,
+                    ended_at: None,
+                });
+            }
+        }
+        Ok(Found {
+            hits,
+            ended_at: after,
+        })
+    }
+
+    async fn candidates(
+        &self,
+        ready: &Ready,
+        after: Option<Place>,
+        most: usize,
+    ) -> Result<Ranking, Refusal> {
+        let (ready, query) = (ready.clone(), self.query.clone());
+        let after = after.map(|place| Position {
+            score: Score::of_units(place.score),
+            id: place.id,
+        });
+        // Ranking is work, not waiting: it would hold up whoever shares this thread.
+        let ranked = tokio::task::spawn_blocking(move || {
+            search(&ready.sources(), &query, after.as_ref(), most)
+        });
+        let refused = |error: &dyn std::fmt::Display| {
+            tracing::warn!(%error, "a search failed");
+            Refusal::new(Code::SourceUnavailable, "the indexes give no answer")
+        };
+        match ranked.await {
+            Ok(ranked) => ranked.map_err(|error: IndexError| refused(&error)),
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
+    /// The candidates the caller may see and that match still, in the order of the ranking.
+    async fn verified(
+        &self,
+        ready: &Ready,
+        candidates: Vec<Candidate>,
+        sources: &mut Sources,
+    ) -> Vec<Hit> {
+        let mut by_stream: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+        for candidate in &candidates {
+            let stream = ready.stream(candidate.source);
+            if let Some(stream) = stream.filter(|it| !sources.is_missing(*it)) {
+                by_stream.entry(stream).or_default().push(&candidate.id);
+            }
+        }
+        let under_way = by_stream.into_iter().map(async |(at, ids)| {
+            let read = match self.plan.streams().get(at) {
+                Some(stream) => self.read(stream, ids).await,
+                None => Ok(Vec::new()),
+            };
+            (at, read)
+        });
+        let mut records: BTreeMap<String, (usize, Record)> = BTreeMap::new();
+        for (at, read) in join_all(under_way).await {
+            match read {
+                Ok(read) => {
+                    records.extend(read.into_iter().map(|it| (it.id.clone(), (at, it))));
+                }
+                Err(refusal) => sources.fail(at, refusal.reason.unwrap_or(refusal.code.as_str())),
+            }
+        }
+        candidates
+            .into_iter()
+            .filter_map(|candidate| {
+                let (stream, record) = records.remove(&candidate.id)?;
+                Some(Hit {
+                    stream,
+                    score: candidate.score,
+                    record,
+                })
+            })
+            .collect()
+    }
+
+    async fn read(&self, stream: &SearchStream, ids: Vec<&str>) -> Result<Vec<Record>, Refusal> {
+        let mut found = Vec::new();
+        let mut portions: Vec<&[&str]> = ids.chunks(MOST_CANDIDATES).collect();
+        while let Some(portion) = portions.pop() {
+            let Some(plan) = stream.rows(portion.iter().copied()) else {
+                continue;
+            };
+            let read = self.asked.reading.rows(&plan, PORTION).await?;
+            if read.cut && portion.len() > 1 {
+                let (first, second) = portion.split_at(portion.len() / 2);
+                portions.extend([second, first]);
+                continue;
+            }
+            let records = read.rows.iter().map(|row| stream.record(row));
+            found.extend(records.filter(|record| self.matches(stream, record)));
+        }
+        Ok(found)
+    }
+
+    fn matches(&self, stream: &SearchStream, record: &Record) -> bool {
+        let texts = texts(stream, record);
+        let texts = texts.iter().map(|(field, text)| (*field, text.as_str()));
+        self.query.matches(texts)
+    }
+}
+
+/// The searched texts of a record, each with its field.
+pub(super) fn texts<'a>(stream: &'a SearchStream, record: &Record) -> Vec<(&'a str, String)> {
+    let text = |field: &'a String| {
+        let at = stream.header().iter().position(|name| name == field)?;
+        Some((field.as_str(), words_of(record.values.get(at)?)))
+    };
+    stream.fields.iter().filter_map(text).collect()
+}

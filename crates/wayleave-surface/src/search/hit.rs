@@ -1,0 +1,103 @@
+//! One hit as a caller sees it: what the record is, and the part of it that was found.
+
+use serde_json::{Map, Value as Json};
+use wayleave_model::mapping::Field;
+use wayleave_plan::search::SearchStream;
+use wayleave_plan::value::Value;
+use wayleave_search::Query;
+use wayleave_search::snippet::{beginning, snippet};
+
+use super::find::{Hit, texts};
+use crate::{escape, url};
+
+/// Characters of a title.
+const TITLE: usize = 96;
+
+/// A hit ready to be written.
+pub(super) struct Shown {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) snippet: String,
+    pub(super) score: Json,
+    pub(super) structure: Json,
+}
+
+/// A hit with a snippet of at most so many characters.
+pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize) -> Shown {
+    let id = &hit.record.id;
+    let title = title(hit, stream);
+    let snippet = found(hit, stream, query, &title, most);
+    let score = hit.score.to_string().parse::<f64>().unwrap_or_default();
+    let score = Json::from(score);
+    let view = &stream.view;
+    let mut members = Map::new();
+    for (name, value) in [
+        ("id", id.as_str()),
+        ("title", &title),
+        ("url", &url::record(view.type_name(), id)),
+        ("snippet", &snippet),
+        ("stream", view.name()),
+        ("connection_id", view.connection_id()),
+        ("connector_key", view.connector_key()),
+        ("record_id", key(id)),
+    ] {
+        members.insert(name.to_owned(), value.into());
+    }
+    if stream.label != view.connection_id() {
+        members.insert("label".to_owned(), stream.label.as_str().into());
+    }
+    members.insert("score".to_owned(), score.clone());
+    Shown {
+        id: id.clone(),
+        title,
+        snippet,
+        score,
+        structure: Json::Object(members),
+    }
+}
+
+fn key(id: &str) -> &str {
+    id.split_once(':').map_or("", |(_, key)| key)
+}
+
+fn value<'a>(hit: &'a Hit, stream: &SearchStream, field: Option<&Field>) -> Option<&'a Value> {
+    let name = &field?.name.value;
+    let at = stream.header().iter().position(|it| it == name)?;
+    hit.record.values.get(at)
+}
+
+/// The record's own title where it may be shown; else the connection's label, the stream, and
+/// when it happened or, without a time, its key.
+fn title(hit: &Hit, stream: &SearchStream) -> String {
+    let own = value(hit, stream, stream.view.title())
+        .and_then(Value::to_text)
+        .map(|title| escape::inline(&title, TITLE))
+        .filter(|title| !title.trim().is_empty());
+    own.unwrap_or_else(|| {
+        let when = value(hit, stream, stream.view.event_time()).and_then(Value::to_text);
+        let which = when.unwrap_or_else(|| key(&hit.record.id).to_owned());
+        let title = format!("{}: {} {which}", stream.label, stream.view.name());
+        escape::inline(&title, TITLE)
+    })
+}
+
+/// The part that was found, never the title alone: where only the title has it, the field's name
+/// comes before it.
+fn found(hit: &Hit, stream: &SearchStream, query: &Query, title: &str, most: usize) -> String {
+    let own = stream.view.title().map(|field| field.name.as_str());
+    let mut texts = texts(stream, &hit.record);
+    // The title is shown already: of texts that have as much, another says more.
+    texts.sort_by_key(|(field, _)| Some(*field) == own);
+    let pairs = texts.iter().map(|(field, text)| (*field, text.as_str()));
+    match snippet(query, pairs, most) {
+        Some(found) if found.plain.trim() == title.trim() => {
+            format!("{}: {}", found.field, found.marked)
+        }
+        Some(found) => found.marked,
+        None => texts
+            .iter()
+            .map(|(_, text)| beginning(text, most))
+            .find(|text| !text.is_empty() && text != title)
+            .unwrap_or_default(),
+    }
+}

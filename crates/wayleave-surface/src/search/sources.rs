@@ -1,0 +1,214 @@
+//! What each connection contributed to a search: how fresh it is, or why it is missing.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+use wayleave_plan::search::SearchPlan;
+use wayleave_plan::value::Value;
+use wayleave_search::{Index, Source};
+
+use super::{Indexed, Indexes};
+use crate::indexing;
+
+/// How many connections are listed one by one.
+const LISTED: usize = 12;
+
+/// The streams of a search, in the order of its plan.
+pub(super) struct Sources {
+    streams: Vec<Stream>,
+}
+
+struct Stream {
+    connection_id: String,
+    fields: Vec<String>,
+    is_whole: bool,
+    state: State,
+}
+
+enum State {
+    Ready(Arc<Index>),
+    /// Why it is missing, in one word.
+    Missing(&'static str),
+}
+
+impl Sources {
+    pub(super) fn of(plan: &SearchPlan, indexes: &dyn Indexes) -> Self {
+        let stream = |it: &wayleave_plan::search::SearchStream| {
+            let spec = indexing::spec(&it.view);
+            let index = indexes.index(it.view.connection_id(), it.view.name(), &spec);
+            Stream {
+                connection_id: it.view.connection_id().to_owned(),
+                fields: it.fields.clone(),
+                is_whole: it.is_whole(),
+                state: match index {
+                    Indexed::Ready(index) => State::Ready(index),
+                    Indexed::Making => State::Missing("indexing"),
+                    Indexed::Failed => State::Missing("not_indexed"),
+                },
+            }
+        };
+        Self {
+            streams: plan.streams().iter().map(stream).collect(),
+        }
+    }
+
+    pub(super) fn any_ready(&self) -> bool {
+        let mut streams = self.streams.iter();
+        streams.any(|it| matches!(it.state, State::Ready(_)))
+    }
+
+    /// The indexes to search, each with the place of its stream.
+    pub(super) fn ready(&self) -> Ready {
+        Ready(
+            self.streams
+                .iter()
+                .enumerate()
+                .filter_map(|(at, it)| match &it.state {
+                    State::Ready(index) => Some(One {
+                        stream: at,
+                        index: Arc::clone(index),
+                        fields: it.fields.clone(),
+                        counted: it.is_whole,
+                    }),
+                    State::Missing(_) => None,
+                })
+                .collect(),
+        )
+    }
+
+    /// Leaves a stream out from now on, and says why.
+    pub(super) fn fail(&mut self, stream: usize, why: &'static str) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.state = State::Missing(why);
+        }
+    }
+
+    pub(super) fn is_missing(&self, stream: usize) -> bool {
+        let stream = self.streams.get(stream);
+        stream.is_none_or(|it| matches!(it.state, State::Missing(_)))
+    }
+
+    /// Each connection once: those that are missing first, then those with hits.
+    pub(super) fn listed(&self, mix: &[(&str, usize)]) -> Vec<Listed<'_>> {
+        let mut listed: Vec<Listed<'_>> = Vec::new();
+        for stream in &self.streams {
+            let id = stream.connection_id.as_str();
+            let at = listed.iter().position(|it| it.connection_id == id);
+            let at = at.unwrap_or_else(|| {
+                listed.push(Listed {
+                    connection_id: id,
+                    hits: mix.iter().find(|it| it.0 == id).map_or(0, |it| it.1),
+                    as_of: None,
+                    missing: None,
+                });
+                listed.len() - 1
+            });
+            let Some(one) = listed.get_mut(at) else {
+                continue;
+            };
+            match &stream.state {
+                State::Missing(why) => one.missing = Some(why),
+                State::Ready(index) => {
+                    let as_of = index.stamp().as_of;
+                    one.as_of = Some(one.as_of.map_or(as_of, |before| before.min(as_of)));
+                }
+            }
+        }
+        listed.sort_by_key(|it| (it.missing.is_none(), std::cmp::Reverse(it.hits)));
+        listed
+    }
+}
+
+/// One connection of a search.
+pub(super) struct Listed<'a> {
+    connection_id: &'a str,
+    hits: usize,
+    /// The oldest of its indexes.
+    as_of: Option<i64>,
+    /// Why a stream of it is missing.
+    missing: Option<&'static str>,
+}
+
+impl Listed<'_> {
+    fn to_json(&self) -> Json {
+        let mut members = Map::new();
+        members.insert("connection_id".to_owned(), self.connection_id.into());
+        if let Some(as_of) = self.as_of {
+            members.insert("as_of".to_owned(), time(as_of).into());
+        }
+        if let Some(why) = self.missing {
+            members.insert("missing".to_owned(), why.into());
+        }
+        Json::Object(members)
+    }
+
+    fn text(&self) -> String {
+        let as_of = self.as_of.map(|it| format!(" as_of {}", time(it)));
+        let missing = self.missing.map(|why| format!(" missing: {why}"));
+        format!(
+            "{}{}{}",
+            self.connection_id,
+            as_of.unwrap_or_default(),
+            missing.unwrap_or_default()
+        )
+    }
+}
+
+/// The connections in one line.
+pub(super) fn text(listed: &[Listed<'_>]) -> String {
+    let mut text: Vec<String> = listed.iter().take(LISTED).map(Listed::text).collect();
+    if listed.len() > LISTED {
+        let oldest = listed.iter().filter_map(|it| it.as_of).min();
+        let oldest = oldest.map(time).unwrap_or_default();
+        text.push(format!(
+            "{} more, none as_of before {oldest}",
+            listed.len() - LISTED
+        ));
+    }
+    text.join("; ")
+}
+
+/// The connections as structure, and how many there are.
+pub(super) fn structure(listed: &[Listed<'_>]) -> (Json, usize) {
+    let shown = listed.iter().take(LISTED).map(Listed::to_json);
+    (shown.collect(), listed.len())
+}
+
+fn time(seconds: i64) -> String {
+    Value::Datetime(seconds.saturating_mul(1_000_000))
+        .to_text()
+        .unwrap_or_default()
+}
+
+/// Indexes that can go to another thread.
+#[derive(Clone)]
+pub(super) struct Ready(Vec<One>);
+
+#[derive(Clone)]
+struct One {
+    stream: usize,
+    index: Arc<Index>,
+    fields: Vec<String>,
+    counted: bool,
+}
+
+impl Ready {
+    pub(super) fn sources(&self) -> Vec<Source<'_>> {
+        self.0.iter().map(One::source).collect()
+    }
+
+    /// The place, in the plan, of the stream behind a source.
+    pub(super) fn stream(&self, source: usize) -> Option<usize> {
+        self.0.get(source).map(|it| it.stream)
+    }
+}
+
+impl One {
+    fn source(&self) -> Source<'_> {
+        Source {
+            index: &self.index,
+            fields: self.fields.iter().map(String::as_str).collect(),
+            counted: self.counted,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `wayleave index`: the full-text indexes that `search` reads.
+//!
+//! `wayleave serve` makes them and keeps them fresh by itself; this looks at them and makes them
+//! again.
+
+use std::{path::Path, process::ExitCode};
+
+use clap::Subcommand;
+use serde_json::json;
+use wayleave_server::{Deployment, indexes::IndexStatus, source::Environment};
+use wayleave_surface::Searchable;
+
+use crate::{
+    arguments, columns,
+    failure::{Failure, Status},
+    output::Output,
+    progress::Spinner,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// Show what there is of each index: how many records, how old, how large.
+    Status,
+    /// Make indexes again from all records, beside those that are served.
+    Rebuild {
+        /// Only those of this dataset.
+        #[arg(value_name = "DATASET", value_parser = arguments::dataset)]
+        dataset: Option<String>,
+    },
+}
+
+pub(crate) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let deployment = Deployment::open(&project, Environment::process()).await?;
+    let outcome = match arguments.act {
+        Act::Status => status(&deployment, output).await,
+        Act::Rebuild { dataset } => rebuild(&deployment, dataset.as_deref(), output).await,
+    };
+    deployment.close().await;
+    outcome
+}
+
+async fn status(deployment: &Deployment, output: Output) -> Result<ExitCode, Failure> {
+    let indexes = deployment
+        .index_status()
+        .await
+        .map_err(|error| Failure::from_error(&error).hint(error.hint()))?;
+    let text = if indexes.is_empty() {
+        "no active dataset has `search` fields: there is nothing to index".to_owned()
+    } else {
+        text(&indexes)
+    };
+    output.answer(&json!({ "indexes": indexes }), text);
+    Ok(if indexes.iter().any(|it| it.state == "damaged") {
+        ExitCode::from(Status::Findings as u8)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn text(indexes: &[IndexStatus]) -> String {
+    let titles = ["INDEX", "STATE", "RECORDS", "SIZE", "AS OF", "FIELDS"];
+    let mut rows = vec![titles.map(str::to_owned).to_vec()];
+    rows.extend(indexes.iter().map(|it| {
+        let none = || "-".to_owned();
+        vec![
+            format!("{}/{}", it.connection_id, it.stream),
+            it.state.to_owned(),
+            it.documents.map_or_else(none, |many| many.to_string()),
+            format!("{} KiB", it.bytes.div_ceil(1_024)),
+            it.as_of.clone().unwrap_or_else(none),
+            it.fields.join(", "),
+        ]
+    }));
+    let text = columns::align(&rows);
+    if indexes.iter().any(|it| it.state != "ready") {
+        format!(
+            "{text}\nnext: wayleave index rebuild, or wayleave serve, which makes what is missing"
+        )
+    } else {
+        text
+    }
+}
+
+async fn rebuild(
+    deployment: &Deployment,
+    dataset: Option<&str>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let mut wanted: Vec<Searchable> = deployment.service().searchable();
+    wanted.retain(|it| dataset.is_none_or(|name| it.connector_key == name));
+    if let (Some(dataset), true) = (dataset, wanted.is_empty()) {
+        return Err(
+            Failure::usage(format!("no active dataset `{dataset}` has `search` fields"))
+                .hint("`wayleave datasets` lists them; `wayleave index status` lists indexes"),
+        );
+    }
+    for what in &wanted {
+        let name = format!("{}/{}", what.connection_id, what.stream);
+        let spinner = Spinner::start(&format!("indexing {name}"));
+        let built = deployment.rebuild_index(what).await;
+        drop(spinner);
+        built.map_err(|error| {
+            let mut failure = Failure::from_error(&error).hint(error.hint());
+            failure.message = format!("`{name}` cannot be indexed: {}", failure.message);
+            failure
+        })?;
+    }
+    status(deployment, output).await
+}

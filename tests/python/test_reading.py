@@ -32,7 +32,7 @@ MODERN = "2026-07-28"
 # Long enough for a loaded machine; only a broken server ever waits this long.
 PATIENCE = 30
 # `search` comes with the full-text index; with it this becomes the five.
-TOOLS = {"schema", "query_records", "aggregate", "fetch"}
+TOOLS = {"schema", "query_records", "aggregate", "search", "fetch"}
 HOSTILE = [
     "' OR '1'='1",
     "'; DROP TABLE personnel; --",

@@ -4,7 +4,7 @@
 //! backslashes, white space and control characters are percent-encoded, so an id is one word and
 //! has one reading.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use wayleave_model::names::NameKind;
 
@@ -27,20 +27,28 @@ pub struct RecordId {
 pub struct NotAnId;
 
 impl RecordId {
-    /// The id of the record with these key values.
-    pub(crate) fn of<'a>(
+    /// The text of the id of the record with these key values.
+    pub(crate) fn text_of<'a>(
         connection_id: &str,
         stream: &str,
         key: impl IntoIterator<Item = &'a Value>,
-    ) -> Self {
-        Self {
-            connection_id: connection_id.to_owned(),
-            stream: stream.to_owned(),
-            key: key
-                .into_iter()
-                .map(|value| value.to_text().unwrap_or_default())
-                .collect(),
+    ) -> String {
+        let mut text = String::with_capacity(connection_id.len() + stream.len() + 24);
+        text.push_str(connection_id);
+        text.push('/');
+        text.push_str(stream);
+        let mut separator = ':';
+        for value in key {
+            text.push(separator);
+            separator = ',';
+            // Writing to a string cannot fail.
+            let _ = match value {
+                Value::Text(value) => encode_all(value, &mut text),
+                Value::Integer(integer) => write!(text, "{integer}"),
+                other => encode_all(&other.to_text().unwrap_or_default(), &mut text),
+            };
         }
+        text
     }
 
     /// Reads an id.
@@ -68,25 +76,36 @@ impl fmt::Display for RecordId {
             if index > 0 {
                 f.write_str(",")?;
             }
-            for c in value.chars() {
-                encode(c, f)?;
-            }
+            encode_all(value, f)?;
         }
         Ok(())
     }
 }
 
-fn encode(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let special = matches!(c, '/' | ':' | ',' | '%' | '"' | '\'' | '\\' | '`');
-    if special || c.is_control() || c.is_whitespace() {
+fn encode_all(value: &str, out: &mut impl fmt::Write) -> fmt::Result {
+    let mut rest = value;
+    while let Some(at) = rest.find(is_special) {
+        let (plain, from) = rest.split_at(at);
+        out.write_str(plain)?;
+        let mut chars = from.chars();
         let mut bytes = [0; 4];
-        for byte in c.encode_utf8(&mut bytes).bytes() {
-            write!(f, "%{byte:02X}")?;
+        for byte in chars
+            .next()
+            .unwrap_or_default()
+            .encode_utf8(&mut bytes)
+            .bytes()
+        {
+            write!(out, "%{byte:02X}")?;
         }
-        Ok(())
-    } else {
-        fmt::Write::write_char(f, c)
+        rest = chars.as_str();
     }
+    out.write_str(rest)
+}
+
+fn is_special(c: char) -> bool {
+    matches!(c, '/' | ':' | ',' | '%' | '"' | '\'' | '\\' | '`')
+        || c.is_control()
+        || c.is_whitespace()
 }
 
 fn decoded(text: &str) -> Result<String, NotAnId> {

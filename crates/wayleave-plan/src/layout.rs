@@ -34,6 +34,8 @@ pub(crate) struct Layout {
     pub(crate) header: Vec<String>,
     /// Where each field of the header is among the columns.
     shown: Vec<usize>,
+    /// Whether two of them are in one place.
+    repeats: bool,
     key: Vec<usize>,
     order: Vec<usize>,
     deleted: Option<usize>,
@@ -49,12 +51,14 @@ impl Layout {
             columns: Vec::new(),
             header: shown.iter().map(|field| field.name.value.clone()).collect(),
             shown: Vec::new(),
+            repeats: false,
             key: Vec::new(),
             order: Vec::new(),
             deleted: None,
             joins: Vec::new(),
         };
         layout.shown = shown.iter().map(|f| layout.place(column(f))).collect();
+        layout.repeats = layout.columns.len() < layout.shown.len();
         layout.key = view.key_fields().map(|f| layout.place(column(f))).collect();
         layout
     }
@@ -91,29 +95,40 @@ impl Layout {
 
     /// A row of the store as a record.
     pub(crate) fn record(&self, row: &[Value]) -> Record {
+        self.record_of(row.to_vec())
+    }
+
+    /// The same, of a row that nobody needs any more.
+    pub(crate) fn record_of(&self, mut row: Vec<Value>) -> Record {
         let at = |place: &usize| row.get(*place).cloned().unwrap_or(Value::Null);
         let deleted = match self.deleted.map(|place| at(&place)) {
             None | Some(Value::Null | Value::Boolean(false)) => false,
             Some(_) => true,
         };
-        let key: Vec<Value> = self.key.iter().map(at).collect();
-        let values = self.shown.iter().map(|place| {
+        let key = self.key.iter().filter_map(|place| row.get(*place));
+        let id = RecordId::text_of(&self.connection_id, &self.stream, key);
+        let position = self.order.iter().map(at).collect();
+        let joins = self.joins.iter();
+        let joins = joins.map(|join| join.iter().map(at).collect()).collect();
+        let mut shown = |(index, place): (usize, &usize)| {
             if deleted && !self.key.contains(place) {
-                Value::Null
-            } else {
-                at(place)
+                return Value::Null;
             }
-        });
+            let later = self.shown.get(index + 1..).unwrap_or_default();
+            match row.get_mut(*place) {
+                // Two fields may show one column.
+                Some(value) if self.repeats && later.contains(place) => value.clone(),
+                Some(value) => std::mem::replace(value, Value::Null),
+                None => Value::Null,
+            }
+        };
+        let values = self.shown.iter().enumerate().map(&mut shown).collect();
         Record {
-            id: RecordId::of(&self.connection_id, &self.stream, &key).to_string(),
-            values: values.collect(),
+            id,
+            values,
             deleted,
-            position: self.order.iter().map(at).collect(),
-            joins: self
-                .joins
-                .iter()
-                .map(|join| join.iter().map(at).collect())
-                .collect(),
+            position,
+            joins,
         }
     }
 }

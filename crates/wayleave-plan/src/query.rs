@@ -173,6 +173,11 @@ impl QueryPlan {
 
     /// The page that the store's rows make.
     pub fn page(&self, rows: &[Vec<Value>]) -> Page<'_> {
+        self.page_of(rows.to_vec())
+    }
+
+    /// The same, of rows that nobody needs any more.
+    pub fn page_of(&self, rows: Vec<Vec<Value>>) -> Page<'_> {
         Page::new(self, rows)
     }
 }

@@ -8,7 +8,7 @@ mod order;
 mod read;
 mod write;
 
-pub use arithmetic::{average, rounded, sum};
+pub use arithmetic::{Total, average, rounded, sum};
 pub use read::{NotAValue, date_from_text, datetime_from_text, decimal_from_text};
 
 use serde_json::Value as Json;

@@ -14,13 +14,14 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(plan: &'a QueryPlan, rows: &[Vec<Value>]) -> Self {
+    pub(super) fn new(plan: &'a QueryPlan, rows: Vec<Vec<Value>>) -> Self {
         let limit = usize::try_from(plan.limit).unwrap_or(usize::MAX);
-        let records = rows.iter().take(limit);
+        let more = rows.len() > limit;
+        let records = rows.into_iter().take(limit);
         Self {
             plan,
-            records: records.map(|row| plan.layout.record(row)).collect(),
-            more: rows.len() > limit,
+            records: records.map(|row| plan.layout.record_of(row)).collect(),
+            more,
         }
     }
 

@@ -101,6 +101,91 @@ fn add(a: &str, b: &str) -> String {
     a.write()
 }
 
+/// An exact sum of integers and decimals under way: in a machine's integer while it fits, digit by
+/// digit once it does not.
+#[derive(Debug, Clone, Default)]
+pub struct Total {
+    /// So many units of the last digit after the point.
+    units: i128,
+    /// How many digits follow the point.
+    scale: u32,
+    /// What did not fit, in canonical form.
+    wide: Option<String>,
+    any: bool,
+}
+
+impl Total {
+    /// Adds an integer.
+    pub fn add_integer(&mut self, integer: i128) {
+        self.any = true;
+        if self.add_units(integer, 0).is_none() {
+            self.widen(&integer.to_string());
+        }
+    }
+
+    /// Adds a decimal in canonical form.
+    pub fn add_decimal(&mut self, decimal: &str) {
+        self.any = true;
+        let added = units(decimal).and_then(|(units, scale)| self.add_units(units, scale));
+        if added.is_none() {
+            self.widen(decimal);
+        }
+    }
+
+    /// The sum in canonical form; `None` of nothing.
+    pub fn text(&self) -> Option<String> {
+        let fitting = || {
+            let digits = self.units.unsigned_abs().to_string();
+            let mut decimal = Decimal::read(&digits);
+            decimal.negative = self.units < 0;
+            let scale = self.scale as usize;
+            decimal.widen(0, scale);
+            decimal.scale = scale;
+            decimal.write()
+        };
+        self.any.then(|| match &self.wide {
+            Some(wide) => add(wide, &fitting()),
+            None => fitting(),
+        })
+    }
+
+    fn add_units(&mut self, units: i128, scale: u32) -> Option<()> {
+        let common = scale.max(self.scale);
+        let own = self
+            .units
+            .checked_mul(10_i128.checked_pow(common - self.scale)?)?;
+        let other = units.checked_mul(10_i128.checked_pow(common - scale)?)?;
+        self.units = own.checked_add(other)?;
+        self.scale = common;
+        Some(())
+    }
+
+    fn widen(&mut self, decimal: &str) {
+        let wide = self.wide.as_deref().unwrap_or("0");
+        self.wide = Some(add(wide, decimal));
+    }
+}
+
+/// A decimal as units of its last digit and how many digits follow the point, if it fits.
+fn units(decimal: &str) -> Option<(i128, u32)> {
+    let (negative, unsigned) = match decimal.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, decimal),
+    };
+    let (mut units, mut scale, mut after_point) = (0_i128, 0, false);
+    for byte in unsigned.bytes() {
+        if byte == b'.' {
+            after_point = true;
+            continue;
+        }
+        units = units
+            .checked_mul(10)?
+            .checked_add(i128::from(byte.checked_sub(b'0')?))?;
+        scale += u32::from(after_point);
+    }
+    Some((if negative { -units } else { units }, scale))
+}
+
 /// The sum of values of one numeric datatype, NULLs skipped; NULL when there are none.
 ///
 /// Integers and decimals are exact. Numbers are added in the given order and [`rounded`].

@@ -105,6 +105,9 @@ fn shape<const N: usize>(text: &str, widths: &[usize; N], separators: &str) -> O
 /// are zeros: nothing is rounded in silence.
 pub fn datetime_from_text(text: &str) -> Option<i64> {
     const DAY: i64 = 86_400_000_000;
+    // 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
+    const FIRST: i64 = -719_162 * DAY;
+    const END: i64 = 2_932_897 * DAY;
     if text.len() == 10 {
         return date_from_text(text).map(|days| i64::from(days) * DAY);
     }
@@ -124,9 +127,7 @@ pub fn datetime_from_text(text: &str) -> Option<i64> {
     let local = days * DAY + seconds * 1_000_000 + micros(fraction)?;
     let utc = local - offset(zone)? * 1_000_000;
     // The offset may carry a time out of the years every store can hold.
-    (date_from_text("0001-01-01").map(|first| i64::from(first) * DAY)? <= utc
-        && utc < (date_from_text("9999-12-31").map(i64::from)? + 1) * DAY)
-        .then_some(utc)
+    (FIRST..END).contains(&utc).then_some(utc)
 }
 
 fn micros(fraction: &str) -> Option<i64> {
@@ -137,7 +138,8 @@ fn micros(fraction: &str) -> Option<i64> {
     {
         return None;
     }
-    format!("{fraction:0<6}").get(..6)?.parse().ok()
+    let digits = fraction.bytes().chain(std::iter::repeat(b'0')).take(6);
+    Some(digits.fold(0, |micros, digit| micros * 10 + i64::from(digit - b'0')))
 }
 
 /// Seconds east of UTC.

@@ -85,9 +85,23 @@ fn date_text(days: i32) -> String {
     let (year, month, day) = civil(i64::from(days));
     // Years before 0 and after 9999 have no RFC 3339 form; ISO 8601 writes them with a sign.
     if (0..=9999).contains(&year) {
-        format!("{year:04}-{month:02}-{day:02}")
+        let mut text = String::with_capacity("0000-00-00T00:00:00.000000Z".len());
+        push_two(&mut text, year / 100);
+        push_two(&mut text, year % 100);
+        for number in [month, day] {
+            text.push('-');
+            push_two(&mut text, number);
+        }
+        text
     } else {
         format!("{year:+07}-{month:02}-{day:02}")
+    }
+}
+
+/// Appends a number of two digits.
+fn push_two(text: &mut String, number: i64) {
+    for digit in [number / 10, number % 10] {
+        text.push(char::from(b'0' + u8::try_from(digit).unwrap_or(0)));
     }
 }
 
@@ -96,13 +110,16 @@ fn datetime_text(micros: i64) -> String {
     let fraction = micros.rem_euclid(MICROS_A_SECOND);
     let days = seconds.div_euclid(86_400);
     let second_of_day = seconds.rem_euclid(86_400);
-    let date = date_text(i32::try_from(days).unwrap_or(i32::MAX));
+    let mut text = date_text(i32::try_from(days).unwrap_or(i32::MAX));
     let (hour, minute, second) = (
         second_of_day / 3_600,
         second_of_day / 60 % 60,
         second_of_day % 60,
     );
-    let mut text = format!("{date}T{hour:02}:{minute:02}:{second:02}");
+    for (mark, number) in [('T', hour), (':', minute), (':', second)] {
+        text.push(mark);
+        push_two(&mut text, number);
+    }
     if fraction != 0 {
         let digits = format!("{fraction:06}");
         text.push('.');

@@ -5,7 +5,7 @@ use serde_json::json;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::Calendar;
 use wayleave_plan::plan::Granularity;
-use wayleave_plan::value::{Value, average, rounded, sum};
+use wayleave_plan::value::{Total, Value, average, rounded, sum};
 
 fn read(datatype: Datatype, text: &str) -> Option<Value> {
     Value::from_text(datatype, text).ok()
@@ -263,6 +263,27 @@ proptest! {
         let values: Vec<Value> = parts.iter().map(|(units, scale)| written(*units, *scale)).collect();
         let total: i128 = parts.iter().map(|(units, scale)| units * 10_i128.pow(8 - scale)).sum();
         prop_assert_eq!(sum(&values), written(total, 8));
+    }
+
+    #[test]
+    fn a_sum_under_way_is_the_sum_however_wide(
+        parts in prop::collection::vec(prop_oneof![
+            decimal().prop_map(|(units, scale)| written(units, scale)),
+            any::<i128>().prop_map(Value::Integer),
+            (r"-?[1-9][0-9]{30,45}", r"[0-9]{0,40}[1-9]").prop_map(|(whole, fraction)| {
+                read(Datatype::Decimal, &format!("{whole}.{fraction}")).unwrap()
+            }),
+        ], 0..8),
+    ) {
+        let mut total = Total::default();
+        for part in &parts {
+            match part {
+                Value::Integer(integer) => total.add_integer(*integer),
+                part => total.add_decimal(&part.to_text().unwrap()),
+            }
+        }
+        // Integers beyond 2^53 are texts in either form.
+        prop_assert_eq!(total.text(), sum(&parts).to_text());
     }
 
     #[test]

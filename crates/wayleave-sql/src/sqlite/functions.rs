@@ -9,7 +9,7 @@ use rusqlite::{Connection, Error, Result};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::{Calendar, UnknownZone};
 use wayleave_plan::plan::Granularity;
-use wayleave_plan::value::{Value, average, rounded, sum};
+use wayleave_plan::value::{Total, Value, average, rounded};
 
 use super::decimal_key;
 use super::values::cell;
@@ -120,36 +120,27 @@ fn mean(call: &Context<'_>) -> Result<Option<String>> {
     Ok(average(&Value::Decimal(sum), count).to_text())
 }
 
-/// The exact sum: in a machine integer while it fits, in a decimal once it does not.
+/// The exact sum.
 struct Sum;
 
-impl Aggregate<Option<Value>, Option<String>> for Sum {
-    fn init(&self, _: &mut Context<'_>) -> Result<Option<Value>> {
-        Ok(None)
+impl Aggregate<Total, Option<String>> for Sum {
+    fn init(&self, _: &mut Context<'_>) -> Result<Total> {
+        Ok(Total::default())
     }
 
-    fn step(&self, call: &mut Context<'_>, total: &mut Option<Value>) -> Result<()> {
-        let addend = match cell(call.get_raw(0)) {
-            Cell::Null => return Ok(()),
-            Cell::Integer(integer) => Value::Integer(integer),
-            other => Value::Decimal(decimal(other).ok_or_else(|| unfit(Datatype::Decimal))?),
-        };
-        *total = Some(match total.take() {
-            None => addend,
-            Some(total) => sum([&total, &addend]),
-        });
+    fn step(&self, call: &mut Context<'_>, total: &mut Total) -> Result<()> {
+        match cell(call.get_raw(0)) {
+            Cell::Null => {}
+            Cell::Integer(integer) => total.add_integer(integer),
+            other => {
+                let addend = decimal(other).ok_or_else(|| unfit(Datatype::Decimal))?;
+                total.add_decimal(&addend);
+            }
+        }
         Ok(())
     }
 
-    fn finalize(
-        &self,
-        _: &mut Context<'_>,
-        total: Option<Option<Value>>,
-    ) -> Result<Option<String>> {
-        Ok(match total.flatten() {
-            Some(Value::Integer(total)) => Some(total.to_string()),
-            Some(Value::Decimal(total)) => Some(total),
-            _ => None,
-        })
+    fn finalize(&self, _: &mut Context<'_>, total: Option<Total>) -> Result<Option<String>> {
+        Ok(total.and_then(|total| total.text()))
     }
 }

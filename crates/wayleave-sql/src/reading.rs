@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{Answer, Limits, ReadContext, RowSender, Rows, StoreError, Unwanted};
@@ -91,9 +94,12 @@ pub(crate) struct Readings {
 }
 
 impl Readings {
-    /// Starts the task that reads, and waits until its answer has begun. Dropping this, or the
-    /// answer, makes the task stop; it is never abandoned, since it may have to tell the
-    /// database to stop too.
+    /// Starts to read, and waits until the answer has begun. Dropping this, or the answer, makes
+    /// the reading stop; it is never abandoned, since it may have to tell the database to stop
+    /// too.
+    ///
+    /// Most answers are whole at once, so the reading is no task of its own: it becomes one when
+    /// it outlives this call.
     pub(crate) async fn start<F>(
         &self,
         read: &Read,
@@ -116,8 +122,18 @@ impl Readings {
             closing: self.closing.clone(),
         };
         let (sender, rows) = Rows::channel();
-        self.tasks.spawn(task(sender, stop));
-        let rows = rows.begun().await?;
+        let mut underway = Underway::new(task(sender, stop), &self.tasks);
+        let rows = {
+            let begun = rows.begun();
+            tokio::pin!(begun);
+            tokio::select! {
+                biased;
+                // All there is was sent.
+                () = underway.end() => begun.await?,
+                rows = &mut begun => rows?,
+            }
+        };
+        drop(underway);
         match read {
             Read::Rows(_) => Ok(Answer::Rows(rows)),
             Read::Groups(_) => Ok(Answer::Groups(rows)),
@@ -130,6 +146,40 @@ impl Readings {
         self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+/// A reading that goes on as a task when whoever polls it leaves.
+struct Underway<F: Future<Output = ()> + Send + 'static> {
+    reading: Option<Pin<Box<F>>>,
+    tasks: TaskTracker,
+    // Closing waits for it, task or not.
+    _counted: TaskTrackerToken,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Underway<F> {
+    fn new(reading: F, tasks: &TaskTracker) -> Self {
+        Self {
+            reading: Some(Box::pin(reading)),
+            tasks: tasks.clone(),
+            _counted: tasks.token(),
+        }
+    }
+
+    async fn end(&mut self) {
+        if let Some(reading) = &mut self.reading {
+            reading.await;
+        }
+        self.reading = None;
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Drop for Underway<F> {
+    fn drop(&mut self) {
+        // Without a runtime there is nothing left to tell the database with.
+        if let (Some(reading), Ok(runtime)) = (self.reading.take(), Handle::try_current()) {
+            self.tasks.spawn_on(reading, &runtime);
+        }
     }
 }
 

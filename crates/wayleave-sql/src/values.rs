@@ -2,7 +2,7 @@
 //!
 //! Drivers hand over [`Cell`]s; what a cell means is decided here, once for every store.
 
-use wayleave_model::mapping::{Datatype, ExactNumber};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{
     Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
@@ -191,7 +191,9 @@ pub(crate) fn decimal(cell: Cell) -> Option<String> {
     match cell {
         Cell::Text(text) => decimal_from_text(text.strip_prefix('+').unwrap_or(&text)),
         Cell::Integer(integer) => Some(integer.to_string()),
-        Cell::Real(real) => ExactNumber::from_f64(real).map(|it| it.to_string()),
+        // A float is written without exponent and without needless zeros, but for the sign of 0.
+        Cell::Real(0.0) => Some("0".to_owned()),
+        Cell::Real(real) => real.is_finite().then(|| real.to_string()),
         _ => None,
     }
 }
@@ -235,7 +237,10 @@ pub(crate) fn datetime(cell: &Cell) -> Option<i64> {
             #[expect(clippy::cast_possible_truncation, reason = "it is within reach")]
             (micros.abs() < 9e18).then_some(micros as i64)
         }
-        Cell::Text(text) => datetime_from_text(&as_rfc3339(text)?),
+        // Most are written as they should be.
+        Cell::Text(text) => {
+            datetime_from_text(text).or_else(|| datetime_from_text(&as_rfc3339(text)?))
+        }
         _ => None,
     }
 }

@@ -62,5 +62,5 @@ fn written(plan: &AggregatePlan, table: Table, more: bool) -> Reply {
         "connector_key": plan.connector_key(),
         "more": more,
     });
-    Reply::done(text, json!({ "data": data, "meta": meta }))
+    Reply::row_set(text, data, meta)
 }

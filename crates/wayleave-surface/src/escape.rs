@@ -45,7 +45,7 @@ pub(crate) fn block(out: &mut String, text: &str) {
 /// not to be seen, are written as JSON's own escapes.
 pub(crate) fn json(value: &Json) -> String {
     let text = value.to_string();
-    if !text.contains(is_unsafe) {
+    if is_plain(&text) || !text.contains(is_unsafe) {
         return text;
     }
     let mut out = String::with_capacity(text.len() + 16);
@@ -67,7 +67,15 @@ enum Breaks {
     Indented,
 }
 
+/// Whether a text is of visible ASCII alone, as most are.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 fn escaped(out: &mut String, text: &str, breaks: Breaks) {
+    if is_plain(text) && (breaks == Breaks::Indented || !text.contains(['\\', '|'])) {
+        return out.push_str(text);
+    }
     let in_cell = breaks == Breaks::Escaped;
     let means_something = |c: char| (in_cell && matches!(c, '\\' | '|')) || is_unsafe(c);
     let mut rest = text;

@@ -1,7 +1,6 @@
 //! How the id of a record is made of the fields a result shows.
 
 use wayleave_plan::Record;
-use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
 /// The ids of one stream's records.
@@ -10,17 +9,10 @@ pub(crate) struct Ids {
     prefix: String,
     /// The id with the names of the key's fields in it: `crm-eu/people:{id}`.
     pattern: String,
-    /// Where the key's fields are among the values of a record.
-    places: Vec<usize>,
 }
 
 impl Ids {
-    pub(crate) fn of(
-        connection_id: &str,
-        stream_name: &str,
-        stream: Option<&StreamView>,
-        header: &[String],
-    ) -> Self {
+    pub(crate) fn of(connection_id: &str, stream_name: &str, stream: Option<&StreamView>) -> Self {
         let key: Vec<&str> = stream
             .into_iter()
             .flat_map(StreamView::key_fields)
@@ -31,10 +23,6 @@ impl Ids {
         Self {
             pattern: format!("{prefix}{}", named.join(",")),
             prefix,
-            places: key
-                .iter()
-                .filter_map(|name| header.iter().position(|shown| shown == name))
-                .collect(),
         }
     }
 
@@ -46,12 +34,8 @@ impl Ids {
     /// Whether putting the key's values in place does not give the id, because some characters of
     /// theirs are encoded in it.
     pub(crate) fn is_encoded(&self, record: &Record) -> bool {
-        let key: Vec<String> = self
-            .places
-            .iter()
-            .filter_map(|place| record.values.get(*place))
-            .map(|value| Value::to_text(value).unwrap_or_default())
-            .collect();
-        record.id.strip_prefix(&self.prefix) != Some(key.join(",").as_str())
+        // The mark of an encoded character is itself one that is encoded.
+        let key = record.id.strip_prefix(&self.prefix);
+        key.is_none_or(|key| key.contains('%'))
     }
 }

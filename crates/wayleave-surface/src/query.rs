@@ -46,7 +46,7 @@ pub(crate) async fn answer(
             None => Ok(None),
         }
     })?;
-    let page = plan.page(&read.rows);
+    let page = plan.page_of(read.rows);
     // What a cut left behind follows the last row: that row shows that the page goes on.
     let offered = page.records().len() - usize::from(read.cut);
     let records = page.records().get(..offered).unwrap_or_default();
@@ -56,7 +56,7 @@ pub(crate) async fn answer(
         .view
         .connection(plan.connection_id())
         .and_then(|connection| connection.stream(plan.stream()));
-    let ids = Ids::of(plan.connection_id(), plan.stream(), stream, plan.header());
+    let ids = Ids::of(plan.connection_id(), plan.stream(), stream);
     let writer = Writer {
         plan: &plan,
         page: &page,
@@ -197,10 +197,7 @@ impl Writer<'_> {
             meta.insert(name.to_owned(), value.into());
         }
         handles.put_into(&mut meta);
-        Reply::done(
-            format!("{head}{text}{tail}"),
-            json!({ "data": data, "meta": meta }),
-        )
+        Reply::row_set(format!("{head}{text}{tail}"), data, Json::Object(meta))
     }
 }
 

@@ -33,6 +33,12 @@ impl Reply {
         }
     }
 
+    /// Rows, and what is said about them. `json!` would copy them all.
+    pub(crate) fn row_set(text: String, data: Json, meta: Json) -> Self {
+        let parts = [("data".to_owned(), data), ("meta".to_owned(), meta)];
+        Self::done(text, Json::Object(Map::from_iter(parts)))
+    }
+
     /// How many bytes it takes as a tool result.
     pub fn bytes(&self) -> usize {
         let mut result = json!({

@@ -2,15 +2,16 @@
 //!
 //! Goes as far as it can: a project that does not open is still told why.
 
-use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use serde::Serialize;
 use wayleave_ledger::{FOLDER, GovernanceError, State};
 use wayleave_model::{digest::Digest, problem::shown};
+use wayleave_plan::world::World;
 use wayleave_store::Progress;
 
 use crate::{
-    check,
+    check, indexes,
     live::{Asking, Comparison},
     overview::with_causes,
     project::{Project, ProjectError},
@@ -106,6 +107,7 @@ pub async fn examine(folder: &Path, asking: &Asking, progress: Progress<'_>) -> 
     if let Some(state) = state {
         findings.extend(sources(&state, asking).await);
         findings.extend(datasets(&project, &state, asking, progress).await);
+        findings.extend(indexes(&project, &state).await);
     }
     findings
 }
@@ -296,6 +298,44 @@ async fn datasets(
                 dataset.active.as_ref().map(|it| it.digest),
             ));
         }
+    }
+    findings
+}
+
+/// The full-text indexes of what is active.
+async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
+    let mut mappings = Vec::new();
+    for (dataset, _) in state.active() {
+        // One that cannot be loaded was told of already.
+        if let Ok(mapping) = project.governance().load(dataset).await {
+            mappings.push(Arc::new(mapping));
+        }
+    }
+    let searchable = World::new(mappings).map(|world| wayleave_surface::searchable(&world));
+    let searchable = searchable.unwrap_or_default();
+    let place = indexes::shelf(project.folder());
+    let (mut ready, mut findings) = (0, Vec::new());
+    for what in &searchable {
+        let about = format!("index {}/{}", what.connection_id, what.stream);
+        match indexes::status(&place, what).map(|status| status.state) {
+            Ok("ready") => ready += 1,
+            Ok("damaged") => findings.push(Finding::warning(
+                about,
+                "is damaged, and is never searched",
+                "`wayleave serve` makes it again; so does `wayleave index rebuild`",
+            )),
+            Ok(_) => {}
+            Err(error) => findings.push(Finding::problem(
+                about,
+                with_causes(&error),
+                Some(error.hint()),
+            )),
+        }
+    }
+    if !searchable.is_empty() {
+        let all = searchable.len();
+        let message = format!("{ready} of {all} are made; serving makes the rest");
+        findings.insert(0, Finding::ok("indexes", message));
     }
     findings
 }

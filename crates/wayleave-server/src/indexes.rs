@@ -16,6 +16,8 @@ use wayleave_plan::value::Value;
 use wayleave_search::{ANALYZER, Found, Index, IndexError, Place, Shelf, Spec};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
+use crate::overview::with_causes;
+
 /// The folder of indexes inside the project's own.
 const FOLDER_OF_INDEXES: &str = "index";
 /// How often changes are asked for.
@@ -169,7 +171,7 @@ impl ServedIndexes {
             Err(error) => {
                 tracing::warn!(
                     index = one.name(),
-                    error = chain(&error),
+                    error = with_causes(&error),
                     hint = error.hint(),
                     "a stream cannot be indexed"
                 );
@@ -234,18 +236,6 @@ pub(crate) fn status(shelf: &Shelf, what: &Searchable) -> Result<IndexStatus, In
         fields: what.spec.fields.clone(),
         follows_changes: what.is_tracked,
     })
-}
-
-/// An error and what caused it, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 /// One index that is looked after.

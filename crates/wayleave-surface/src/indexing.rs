@@ -71,7 +71,7 @@ pub(crate) fn spec(stream: &StreamView) -> Spec {
 }
 
 /// Every stream of a world that can be searched.
-pub(crate) fn searchable(world: &World) -> Vec<Searchable> {
+pub fn searchable(world: &World) -> Vec<Searchable> {
     let view = View::new(world, &Package::local());
     let mut found = Vec::new();
     for connection in view.connections() {

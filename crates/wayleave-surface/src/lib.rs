@@ -30,7 +30,7 @@ mod table;
 mod tools;
 mod url;
 
-pub use indexing::{Extent, Searchable, Unreadable};
+pub use indexing::{Extent, Searchable, Unreadable, searchable};
 pub use reading::Stores;
 pub use reply::{MOST_ERROR_BYTES, Reply};
 pub use search::{Indexed, Indexes};

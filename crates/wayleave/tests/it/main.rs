@@ -12,6 +12,7 @@ mod crash;
 mod findings;
 mod guide;
 mod hostile;
+mod index;
 mod json;
 mod secrets;
 mod session;

@@ -1,0 +1,161 @@
+//! Full-text indexes from the outside: looked at, made again, and made by serving.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value as Json, json};
+
+use crate::session::{Session, program};
+
+/// A project with a live dataset, whose genres are known.
+fn music() -> Session {
+    let session = Session::with_dataset();
+    let path = session.variable("MUSIC_DSN");
+    let sql = "INSERT INTO Genre (GenreId, Name) VALUES (901, 'Harbour rock'), (902, 'Tidal jazz')";
+    wayleave_test::sqlite_execute(path, sql).unwrap();
+    session
+}
+
+/// Every file of words of every index, beneath the project.
+fn files(project: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![project.join(".wayleave/index")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else if entry.path().extension().is_some_and(|it| it == "term") {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+fn damage(project: &Path) {
+    for file in files(project) {
+        let mut bytes = fs::read(&file).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0xff;
+        fs::write(&file, bytes).unwrap();
+    }
+}
+
+fn states(session: &Session, status: i32) -> Vec<String> {
+    let ran = session.run(&["index", "status", "--json"]).exits(status);
+    let document = ran.document();
+    let indexes = document["indexes"].as_array().unwrap();
+    indexes
+        .iter()
+        .map(|it| it["state"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn indexes_are_looked_at_and_made_again() {
+    let session = music();
+    session
+        .run(&["index", "status"])
+        .exits(0)
+        .says("nothing to index");
+    session.run(&["connect", "music"]).exits(0);
+    let absent = states(&session, 0);
+    assert!(
+        !absent.is_empty() && absent.iter().all(|it| it == "absent"),
+        "{absent:?}"
+    );
+    session
+        .run(&["index", "rebuild", "musik"])
+        .exits(2)
+        .says("no active dataset `musik`");
+    session
+        .run(&["index", "rebuild", "music"])
+        .exits(0)
+        .says("ready");
+    assert!(states(&session, 0).iter().all(|it| it == "ready"));
+    damage(session.here());
+    // One without a record has no words to damage.
+    assert!(states(&session, 1).contains(&"damaged".to_owned()));
+    session
+        .run(&["doctor"])
+        .says("is damaged, and is never searched");
+    session.run(&["index", "rebuild"]).exits(0);
+    assert!(states(&session, 0).iter().all(|it| it == "ready"));
+}
+
+struct Agent {
+    ask: ChildStdin,
+    hear: BufReader<ChildStdout>,
+}
+
+impl Agent {
+    fn tell(&mut self, message: &Json) {
+        writeln!(self.ask, "{message}").unwrap();
+    }
+
+    fn ask(&mut self, id: u64, method: &str, params: &Json) -> Json {
+        self.tell(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        loop {
+            let mut line = String::new();
+            assert!(
+                self.hear.read_line(&mut line).unwrap() > 0,
+                "the server left"
+            );
+            let message: Json = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message["result"].clone();
+            }
+        }
+    }
+}
+
+#[test]
+fn serving_makes_what_is_missing_and_never_searches_what_is_damaged() {
+    let session = music();
+    session.run(&["connect", "music"]).exits(0);
+    session.run(&["index", "rebuild"]).exits(0);
+    damage(session.here());
+    let mut child = Command::new(program())
+        .args(["serve", "--stdio"])
+        .current_dir(session.here())
+        .env("MUSIC_DSN", session.variable("MUSIC_DSN"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut agent = Agent {
+        ask: child.stdin.take().unwrap(),
+        hear: BufReader::new(child.stdout.take().unwrap()),
+    };
+    let hello = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    });
+    agent.ask(0, "initialize", &hello);
+    agent.tell(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let rock = json!({ "name": "search", "arguments": { "q": "rock", "streams": ["genre"] } });
+    // Until it is made, every answer says that it is being made.
+    let found = (1..).find_map(|id| {
+        let result = agent.ask(id, "tools/call", &rock);
+        if result["isError"] == true {
+            let reason = &result["structuredContent"]["error"]["reason"];
+            assert_eq!(reason, "indexing", "{result}");
+            return None;
+        }
+        Some(result)
+    });
+    let found = found.unwrap();
+    let hits = found["structuredContent"]["data"]["results"]
+        .as_array()
+        .unwrap();
+    assert!(!hits.is_empty(), "{found}");
+    let id = &hits[0]["id"];
+    let fetch = json!({ "name": "fetch", "arguments": { "id": id } });
+    let fetched = agent.ask(1_000_000, "tools/call", &fetch);
+    assert_eq!(&fetched["structuredContent"]["id"], id);
+    drop(agent);
+    assert!(child.wait().unwrap().success());
+}

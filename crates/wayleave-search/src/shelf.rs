@@ -79,6 +79,36 @@ impl Shelf {
     }
 }
 
+impl Shelf {
+    /// Removes the indexes of all streams but these, each a connection and a stream; says how
+    /// many went. One that another process is making stays.
+    pub fn keep_only(&self, kept: &[(&str, &str)]) -> Result<usize, IndexError> {
+        let mut removed = 0;
+        for connection in names(&self.root)? {
+            let folder = self.root.join(&connection);
+            for stream in names(&folder)? {
+                if kept.contains(&(connection.as_str(), stream.as_str())) {
+                    continue;
+                }
+                let Ok(place) = self.place(&connection, &stream) else {
+                    continue;
+                };
+                let _lock = match place.lock() {
+                    Ok(lock) => lock,
+                    Err(IndexError::Busy) => continue,
+                    Err(error) => return Err(error),
+                };
+                let gone = fs::remove_dir_all(&place.folder);
+                gone.map_err(IndexError::disk("remove", &place.folder))?;
+                removed += 1;
+            }
+            // Fails, as it should, while a stream is left.
+            let _ = fs::remove_dir(&folder);
+        }
+        Ok(removed)
+    }
+}
+
 impl Place {
     /// Opens the index that is served, after reading every byte of it once.
     pub fn open(&self, spec: &Spec) -> Result<Found, IndexError> {
@@ -277,6 +307,17 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, IndexError> {
             .collect::<io::Result<Vec<_>>>()
     };
     read().map_err(IndexError::disk("list", folder))
+}
+
+/// The names of the folders in a folder, which need not exist.
+fn names(folder: &Path) -> Result<Vec<String>, IndexError> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let folders = entries(folder)?.into_iter().filter(|path| path.is_dir());
+    Ok(folders
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect())
 }
 
 fn sync(path: &Path) -> Result<(), IndexError> {

@@ -388,3 +388,20 @@ fn names_that_are_none_of_ours_have_no_place() {
         assert!(shelf.place("c", name).is_err(), "{name:?}");
     }
 }
+
+#[test]
+fn indexes_of_what_is_served_no_more_are_removed() {
+    let library = Library::new()
+        .add("kept", &["body"], vec![put(1, &["text"])])
+        .add("retired", &["body"], vec![put(1, &["text"])]);
+    let shelf = library.shelf();
+    assert_eq!(shelf.keep_only(&[("kept", "notes")]).unwrap(), 1);
+    assert_eq!(shelf.keep_only(&[("kept", "notes")]).unwrap(), 0);
+    assert!(!library.dir.path().join("retired").exists());
+    let kept = shelf.place("kept", "notes").unwrap();
+    assert!(matches!(
+        kept.open(&spec(&["body"])).unwrap(),
+        Found::Fit(_)
+    ));
+    assert_eq!(Shelf::new("/nonexistent").keep_only(&[]).unwrap(), 0);
+}

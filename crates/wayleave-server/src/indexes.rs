@@ -84,6 +84,7 @@ impl ServedIndexes {
     ) -> JoinHandle<()> {
         tokio::spawn(async move {
             let mut kept: Vec<Kept> = service.searchable().into_iter().map(Kept::new).collect();
+            self.forget_others(&kept).await;
             // First what is there already: it is served before anything new is made.
             for one in &mut kept {
                 if let Some(place) = self.place(one) {
@@ -104,6 +105,30 @@ impl ServedIndexes {
                 }
             }
         })
+    }
+
+    /// What is not served any more leaves no words behind.
+    async fn forget_others(&self, kept: &[Kept]) {
+        let all = self.shelf.clone();
+        let kept: Vec<(String, String)> = kept
+            .iter()
+            .map(|one| (one.what.connection_id.clone(), one.what.stream.clone()))
+            .collect();
+        let removed = tokio::task::spawn_blocking(move || {
+            let kept: Vec<(&str, &str)> = kept
+                .iter()
+                .map(|(connection, stream)| (connection.as_str(), stream.as_str()))
+                .collect();
+            all.keep_only(&kept)
+        });
+        match removed.await {
+            Ok(Ok(0)) => {}
+            Ok(Ok(indexes)) => tracing::info!(indexes, "indexes served no more are removed"),
+            Ok(Err(error)) => {
+                tracing::warn!(error = with_causes(&error), "indexes cannot be removed");
+            }
+            Err(error) => tracing::warn!(%error, "indexes cannot be removed"),
+        }
     }
 
     fn place(&self, one: &Kept) -> Option<Place> {

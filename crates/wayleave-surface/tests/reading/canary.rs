@@ -2,7 +2,9 @@
 //!
 //! Two stores hold the same visible data and differ in everything hidden: fields, rows, streams,
 //! the other connection. Thousands of generated calls are answered in the same bytes by both, and
-//! no answer holds a canary. `WAYLEAVE_FULL=1` runs 50,000 calls instead of 2,000.
+//! no answer and no log line holds a canary. `WAYLEAVE_FULL=1` runs 50,000 calls instead of 2,000.
+
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
@@ -11,6 +13,37 @@ use wayleave_surface::ReadService;
 use crate::fixture::{CRM, CRM_SQL, Files, call, package, service, stream_grant};
 
 const CANARY: &str = "canary";
+
+/// Everything this process logs, at every level, with the SDK silenced as the product does.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn listening() -> Self {
+        let log = Self::default();
+        let written = log.clone();
+        tracing_subscriber::fmt()
+            .with_env_filter("trace,rmcp=off,hyper=off,h2=off")
+            .with_writer(move || written.clone())
+            .init();
+        log
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 /// A small generator of numbers: the same calls in every run, and in both deployments.
 struct Dice(u64);
@@ -253,6 +286,7 @@ async fn twin_stores_that_differ_only_in_what_is_hidden_answer_in_the_same_bytes
     } else {
         2_000
     };
+    let log = Log::listening();
     let ((one, _a), (two, _b)) = (deployment(1), deployment(2));
     let granted = granted();
     let mut dice = Dice(0x5eed);
@@ -291,6 +325,10 @@ async fn twin_stores_that_differ_only_in_what_is_hidden_answer_in_the_same_bytes
             answered += 1;
         }
     }
+    tracing::trace!(target: "reading", "the log is being written");
+    let logged = log.text();
+    assert!(logged.contains("the log is being written"));
+    assert!(!logged.contains(CANARY), "logged: {logged}");
     println!(
         "{calls} calls: {answered} answered, {refused} refused, {} handles",
         cursors.len()

@@ -295,6 +295,10 @@ impl Refusal {
 /// A caller's own word, fit to be repeated in a message: in backticks, one line, bounded.
 pub fn quoted(word: &str) -> String {
     const MOST: usize = 64;
+    // A connection string given by mistake must not come back with its password.
+    if wayleave_model::sensitive::looks_like_dsn(word) {
+        return format!("`{}`", wayleave_model::sensitive::WITHHELD);
+    }
     let mut shown = String::from("`");
     for c in word.chars().take(MOST) {
         if c == '`' {
@@ -310,4 +314,16 @@ pub fn quoted(word: &str) -> String {
     }
     shown.push('`');
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_connection_string_is_not_repeated() {
+        let said = quoted("postgres://u:hunter2@h/db");
+        assert!(!said.contains("hunter2"), "{said}");
+        assert_eq!(quoted("pilotz"), "`pilotz`");
+    }
 }

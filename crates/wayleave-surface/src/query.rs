@@ -1,7 +1,6 @@
 //! `query_records`: a page of records, complete in text and in structure alike.
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_plan::Record;
 use wayleave_plan::query::{Page, QueryPlan};
 use wayleave_plan::refusal::{Call, Code, Refusal};
 use wayleave_plan::request::QueryRequest;
@@ -57,50 +56,51 @@ pub(crate) async fn answer(
         .connection(plan.connection_id())
         .and_then(|connection| connection.stream(plan.stream()));
     let ids = Ids::of(plan.connection_id(), plan.stream(), stream);
-    let writer = Writer {
+    let offered = records.len();
+    let mut writer = Writer {
         plan: &plan,
-        page: &page,
+        page,
         ids,
         follows_changes: request.changes_since.is_some(),
         count,
     };
     let too_large = || too_large(&plan, stream, !request.expand.is_empty());
-    if records.is_empty() && read.cut {
+    if offered == 0 && read.cut {
         return Err(too_large());
     }
     writer
-        .written(asked, records, &related)?
+        .written(asked, offered, &related)?
         .ok_or_else(too_large)
 }
 
 struct Writer<'a> {
     plan: &'a QueryPlan,
-    page: &'a Page<'a>,
+    page: Page<'a>,
     ids: Ids,
     follows_changes: bool,
     count: Option<(u64, bool)>,
 }
 
 impl Writer<'_> {
-    /// The reply; `None` when not even one record fits.
+    /// The reply of the first `offered` records; `None` when not even one fits.
     fn written(
-        &self,
+        &mut self,
         asked: &Asked<'_>,
-        records: &[Record],
+        offered: usize,
         related: &Relations,
     ) -> Result<Option<Reply>, Refusal> {
-        let shows_ids = records.iter().any(|record| self.ids.is_encoded(record));
+        let mut records = self.page.records().iter().take(offered);
+        let shows_ids = records.any(|record| self.ids.is_encoded(record));
         let mut table = Table::new(self.columns(shows_ids), asked.most);
-        // Beyond these nothing was read about relations.
-        let known = records.iter().take(related.parents);
-        for (index, record) in known.enumerate() {
-            if !table.push(self.row(index, record, related, shows_ids)) {
+        // Beyond the parents nothing was read about relations.
+        for index in 0..offered.min(related.parents) {
+            if !table.push(self.row(index, related, shows_ids)) {
                 break;
             }
         }
         loop {
             let shown = table.len();
-            if shown == 0 && !records.is_empty() {
+            if shown == 0 && offered > 0 {
                 return Ok(None);
             }
             let next_cursor = self.page.next_cursor(shown, asked.seal);
@@ -139,24 +139,18 @@ impl Writer<'_> {
         fields.chain(relations).chain(ids).chain(deleted).collect()
     }
 
-    fn row(
-        &self,
-        index: usize,
-        record: &Record,
-        related: &Relations,
-        shows_ids: bool,
-    ) -> Vec<Json> {
-        let mut row: Vec<Json> = record.values.iter().map(Value::to_json).collect();
+    /// The cells of a record, whose values are taken: a row is written once.
+    fn row(&mut self, index: usize, related: &Relations, shows_ids: bool) -> Vec<Json> {
+        let values = self.page.take_values(index).into_iter();
+        let mut row: Vec<Json> = values.map(Value::into_json).collect();
         row.extend(related.cells(self.plan.expansions(), index));
+        let record = self.page.records().get(index);
         if shows_ids {
-            row.push(record.id.as_str().into());
+            row.push(record.map(|record| record.id.as_str()).into());
         }
         if self.follows_changes {
-            row.push(if record.deleted {
-                true.into()
-            } else {
-                Json::Null
-            });
+            let deleted = record.is_some_and(|record| record.deleted);
+            row.push(deleted.then_some(true).into());
         }
         row
     }

@@ -26,6 +26,14 @@ impl Value {
         }
     }
 
+    /// The canonical JSON of a value that nobody needs any more.
+    pub fn into_json(self) -> Json {
+        match self {
+            Self::Text(text) | Self::Decimal(text) => Json::String(text),
+            other => other.to_json(),
+        }
+    }
+
     /// The value as plain text: what a key inside an id, or a cell of a table, shows. `None` for
     /// NULL.
     pub fn to_text(&self) -> Option<String> {

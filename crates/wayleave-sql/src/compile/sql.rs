@@ -29,50 +29,49 @@ pub(crate) enum Placeholder {
     Dollar,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-enum Piece {
-    Text(String),
-    Bind(Bind),
-}
-
 /// A piece of SQL.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Sql {
-    pieces: Vec<Piece>,
+    text: String,
+    /// Each with the place in the text where it goes, in order.
+    binds: Vec<(usize, Bind)>,
 }
 
 impl Sql {
     /// Words of ours. Never a caller's.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self {
-            pieces: vec![Piece::Text(text.into())],
+            text: text.into(),
+            binds: Vec::new(),
         }
     }
 
     /// A bound value.
     pub(crate) fn bind(bind: Bind) -> Self {
         Self {
-            pieces: vec![Piece::Bind(bind)],
+            text: String::new(),
+            binds: vec![(0, bind)],
         }
     }
 
     /// This, then that.
     pub(crate) fn add(&mut self, other: Self) {
-        self.pieces.extend(other.pieces);
+        let end = self.text.len();
+        self.text.push_str(&other.text);
+        let binds = other.binds.into_iter();
+        self.binds.extend(binds.map(|(at, bind)| (end + at, bind)));
     }
 
     /// This, then words of ours.
     pub(crate) fn push(&mut self, text: &str) {
-        if let Some(Piece::Text(last)) = self.pieces.last_mut() {
-            last.push_str(text);
-        } else {
-            self.pieces.push(Piece::Text(text.to_owned()));
-        }
+        self.text.push_str(text);
     }
 
     /// `before`, this, `after`.
     pub(crate) fn within(self, before: &str, after: &str) -> Self {
-        let mut sql = Self::text(before);
+        let length = before.len() + self.text.len() + after.len();
+        let mut sql = Self::text(String::with_capacity(length));
+        sql.push(before);
         sql.add(self);
         sql.push(after);
         sql
@@ -92,23 +91,24 @@ impl Sql {
 
     /// The text with placeholders, and what to bind in their order.
     pub(crate) fn render(self, placeholder: Placeholder) -> (String, Vec<Bind>) {
-        let mut text = String::new();
-        let mut binds = Vec::new();
-        for piece in self.pieces {
-            match piece {
-                Piece::Text(piece) => text.push_str(&piece),
-                Piece::Bind(bind) => {
-                    binds.push(bind);
-                    let number = binds.len();
-                    // Writing to a string cannot fail.
-                    let _ = match placeholder {
-                        Placeholder::Question => write!(text, "?"),
-                        Placeholder::NumberedQuestion => write!(text, "?{number}"),
-                        Placeholder::Dollar => write!(text, "${number}"),
-                    };
-                }
-            }
+        let mut text = String::with_capacity(self.text.len() + 4 * self.binds.len());
+        let mut binds = Vec::with_capacity(self.binds.len());
+        let mut rest = self.text.as_str();
+        let mut written = 0;
+        for (at, bind) in self.binds {
+            let (before, after) = rest.split_at_checked(at - written).unwrap_or((rest, ""));
+            text.push_str(before);
+            (rest, written) = (after, at);
+            binds.push(bind);
+            let number = binds.len();
+            // Writing to a string cannot fail.
+            let _ = match placeholder {
+                Placeholder::Question => write!(text, "?"),
+                Placeholder::NumberedQuestion => write!(text, "?{number}"),
+                Placeholder::Dollar => write!(text, "${number}"),
+            };
         }
+        text.push_str(rest);
         (text, binds)
     }
 }

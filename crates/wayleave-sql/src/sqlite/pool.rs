@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
 use wayleave_store::{Limits, StoreError};
 
 use super::connect::Session;
@@ -19,6 +20,9 @@ use crate::dsn::File;
 const STATEMENTS: usize = 64;
 /// How long a session waits for a writer to let go; the deadline is not looked at meanwhile.
 const LOCK_WAIT: Duration = Duration::from_millis(500);
+
+/// Bytes that are more than a brief read should copy.
+const LARGE: i32 = 64 * 1024;
 
 /// The functions of SQLite's own that statements of ours call.
 const BUILT_IN: [&str; 7] = ["avg", "count", "instr", "max", "min", "row_number", "sum"];
@@ -57,6 +61,27 @@ impl Kept {
             connection,
             identity,
         })
+    }
+
+    /// Does something that fails rather than wait for a lock, take more than so many steps, or
+    /// read a large value.
+    pub(super) fn in_haste(&mut self, steps: i32, work: impl FnOnce(&Self) -> bool) -> bool {
+        let hurried = self.bounded(Duration::ZERO, LARGE).is_ok()
+            && (self.connection)
+                .progress_handler(steps, Some(|| true))
+                .is_ok();
+        let done = hurried && work(self);
+        let calm = self.connection.progress_handler(0, None::<fn() -> bool>);
+        let calm = calm.and_then(|()| self.bounded(LOCK_WAIT, i32::MAX));
+        done && calm.is_ok()
+    }
+
+    /// How long it waits for a lock, and the most bytes of a value.
+    fn bounded(&self, wait: Duration, bytes: i32) -> rusqlite::Result<()> {
+        self.connection.busy_timeout(wait)?;
+        self.connection
+            .set_limit(Limit::SQLITE_LIMIT_LENGTH, bytes)
+            .map(drop)
     }
 
     /// Whether its file is still the one the path names.

@@ -1,6 +1,9 @@
-//! Reading a SQLite file: blocking work on threads of its own, which looks at its watch.
+//! Reading a SQLite file: blocking work on threads of its own, which looks at its watch. Only what
+//! is over before another thread would have begun is done at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rusqlite::ErrorCode;
@@ -25,6 +28,14 @@ use crate::values;
 /// How many steps of SQLite's machine run between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
+/// How many steps a read may take at once, on the caller's own thread: a row by its key takes a
+/// few dozen.
+const STEPS_AT_ONCE: i32 = 500;
+/// A read at once that took longer than this met a slow disk,
+const BRIEF: Duration = Duration::from_millis(1);
+/// and so many that follow are left to threads that may wait.
+const WARY: u32 = 1_000;
+
 const COLUMNS: &str = "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1)";
 
 /// A SQLite file that answers plans.
@@ -38,6 +49,8 @@ struct Inner {
     file: File,
     options: StoreOptions,
     shapes: Shapes<Affinity>,
+    /// How many reads are still not tried at once.
+    wary: AtomicU32,
 }
 
 impl Reader {
@@ -47,6 +60,7 @@ impl Reader {
                 file,
                 options,
                 shapes: Shapes::default(),
+                wary: AtomicU32::new(0),
             }),
             readings: Readings::default(),
             pool: Pool::new(options.sessions, options.wait),
@@ -114,6 +128,9 @@ async fn perform(
         Ok(slot) => slot,
         Err(error) => return stop.finish(sender, Err(error)).await,
     };
+    if is_one_row(&read) && inner.answered_at_once(&slot, &target, &read, &mut sender, &stop) {
+        return stop.finish(sender, Ok(())).await;
+    }
     let stopping = stop.clone();
     let work = tokio::task::spawn_blocking(move || {
         let outcome = inner.answer(&slot, &target, &read, &mut sender, &stopping);
@@ -150,6 +167,7 @@ impl Inner {
             inner: self,
             stop,
             unwanted: &unwanted,
+            may_wait: true,
         };
         kept.connection
             .progress_handler(STEPS_BETWEEN_LOOKS, Some(watch))
@@ -171,6 +189,52 @@ impl Inner {
             slot.keep(kept);
         }
         outcome
+    }
+
+    /// Answers without waiting for anything, if that can be: a session and the table's columns are
+    /// at hand, nobody holds a lock, and the answer takes but a few steps and is not large. If
+    /// not, nothing has happened, and a thread that may block begins anew.
+    fn answered_at_once(
+        &self,
+        slot: &Slot<Kept>,
+        target: &Target,
+        read: &Read,
+        sender: &mut RowSender,
+        stop: &Stop,
+    ) -> bool {
+        let less = |wary: u32| wary.checked_sub(1);
+        if (self
+            .wary
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less))
+        .is_ok()
+        {
+            return false;
+        }
+        let Some(shape) = self.shapes.get(target) else {
+            return false;
+        };
+        let started = Instant::now();
+        let identity = Identity::of(&self.file);
+        let Some(mut kept) = slot.idle(|kept| kept.is_of(identity)) else {
+            return false;
+        };
+        let unwanted = sender.unwanted();
+        let mut work = Work {
+            inner: self,
+            stop,
+            unwanted: &unwanted,
+            may_wait: false,
+        };
+        let answered = kept.in_haste(STEPS_AT_ONCE, |kept| {
+            work.attempt(kept, Some(shape), target, read, sender)
+                .is_ok()
+        });
+        slot.keep(kept);
+        if started.elapsed() > BRIEF {
+            self.wary.store(WARY, Ordering::Relaxed);
+        }
+        // What may not wait sends nothing.
+        answered || !sender.restart()
     }
 
     fn shape(&self, kept: &Kept, target: &Target) -> Result<Shape<Affinity>, StoreError> {
@@ -206,6 +270,7 @@ struct Work<'a> {
     inner: &'a Inner,
     stop: &'a Stop,
     unwanted: &'a Unwanted,
+    may_wait: bool,
 }
 
 impl Work<'_> {
@@ -248,6 +313,9 @@ impl Work<'_> {
 
     /// Waits for room, as long as the read may.
     fn flush(&self, sender: &mut RowSender) -> Result<(), StoreError> {
+        if !self.may_wait {
+            return Err(StoreError::Cancelled);
+        }
         let sent = Handle::current().block_on(async {
             tokio::select! {
                 sent = sender.flush() => Ok(sent),
@@ -274,6 +342,10 @@ impl Work<'_> {
         }
         store_error(doing, self.inner.options.limits.statement, error)
     }
+}
+
+fn is_one_row(read: &Read) -> bool {
+    matches!(read, Read::Rows(rows) if rows.limit == 1 && rows.each.is_none())
 }
 
 /// The first column of a datatype that a plan computes with.

@@ -9,10 +9,11 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::{Ratification, verify};
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::aggregate::AggregatePlan;
+use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::interpret::{Tables, interpret};
 use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
-use wayleave_plan::request::{AggregateRequest, QueryRequest};
+use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest};
 use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
@@ -158,6 +159,12 @@ impl Served {
     pub fn query(&self, arguments: &Map<String, Json>) -> Option<QueryPlan> {
         let request = QueryRequest::read(arguments).ok()?;
         QueryPlan::new(&self.view, &request, self.seal()).ok()
+    }
+
+    /// Plans a fetch from its arguments; `None` where policy refuses it.
+    pub fn fetch(&self, arguments: &Map<String, Json>) -> Option<FetchPlan> {
+        let request = FetchRequest::read(arguments).ok()?;
+        FetchPlan::new(&self.view, &request).ok()
     }
 
     /// Plans an aggregate from its arguments; `None` where policy refuses it.

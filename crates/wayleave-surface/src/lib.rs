@@ -12,6 +12,7 @@ macro_rules! say {
     }};
 }
 
+pub mod access;
 mod aggregate;
 mod describe;
 mod escape;

@@ -1,0 +1,203 @@
+//! Words of authority: what a token is, and how far it reaches beyond reading.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What a token may do besides reading what its grants allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Read, and call granted capabilities.
+    Runtime,
+    /// Also connect datasets and work them up.
+    Builder,
+    /// Also author mappings.
+    Dev,
+}
+
+impl Scope {
+    /// Every scope, narrowest first.
+    pub const ALL: [Self; 3] = [Self::Runtime, Self::Builder, Self::Dev];
+
+    /// Its name on the wire, in settings and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Runtime => "runtime",
+            Self::Builder => "builder",
+            Self::Dev => "dev",
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        match self {
+            Self::Runtime => 1,
+            Self::Builder => 2,
+            Self::Dev => 4,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that names no scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a scope is `runtime`, `builder` or `dev`")]
+pub struct UnknownScope;
+
+impl FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(text: &str) -> Result<Self, UnknownScope> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|scope| scope.as_str() == text).ok_or(UnknownScope)
+    }
+}
+
+/// A set of scopes. None implies another: a token that may build but not read names only that.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(from = "Vec<Scope>", into = "Vec<Scope>")]
+pub struct Scopes(u8);
+
+impl Scopes {
+    /// No scope at all.
+    pub const NONE: Self = Self(0);
+    /// Reading alone.
+    pub const RUNTIME: Self = Self(Scope::Runtime.bit());
+
+    /// Whether a scope is among them.
+    pub const fn contains(self, scope: Scope) -> bool {
+        self.0 & scope.bit() != 0
+    }
+
+    /// Those in both sets.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// These without one.
+    #[must_use]
+    pub const fn without(self, scope: Scope) -> Self {
+        Self(self.0 & !scope.bit())
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Each of them, narrowest first.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        let all = Scope::ALL.into_iter();
+        all.filter(move |scope| self.contains(*scope))
+    }
+}
+
+impl FromIterator<Scope> for Scopes {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().fold(0, |set, scope| set | scope.bit()))
+    }
+}
+
+impl From<Vec<Scope>> for Scopes {
+    fn from(scopes: Vec<Scope>) -> Self {
+        scopes.into_iter().collect()
+    }
+}
+
+impl From<Scopes> for Vec<Scope> {
+    fn from(scopes: Scopes) -> Self {
+        scopes.iter().collect()
+    }
+}
+
+/// Whom a token was made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenKind {
+    /// An agent's client. The only kind that MCP serves.
+    Client,
+    /// The person whose data it is. MCP refuses it.
+    Owner,
+    /// A program that runs the deployment. MCP refuses it.
+    Control,
+}
+
+impl TokenKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Client, Self::Owner, Self::Control];
+
+    /// How tokens of this kind begin.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Client => "wlc_",
+            Self::Owner => "wlo_",
+            Self::Control => "wlk_",
+        }
+    }
+
+    /// Its name in the ledger and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Owner => "owner",
+            Self::Control => "control",
+        }
+    }
+
+    /// The kind a text claims to be by its first characters. It may be none of ours all the same.
+    pub fn of(text: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|kind| text.starts_with(kind.prefix()))
+    }
+}
+
+impl fmt::Display for TokenKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_written_in_one_order_whatever_order_they_came_in() {
+        let scopes: Scopes = [Scope::Dev, Scope::Runtime, Scope::Dev]
+            .into_iter()
+            .collect();
+        assert_eq!(
+            serde_json::to_string(&scopes).unwrap(),
+            r#"["runtime","dev"]"#
+        );
+        let read: Scopes = serde_json::from_str(r#"["dev","runtime"]"#).unwrap();
+        assert_eq!(read, scopes);
+        assert!(serde_json::from_str::<Scopes>(r#"["root"]"#).is_err());
+    }
+
+    #[test]
+    fn no_scope_implies_another() {
+        let dev: Scopes = [Scope::Dev].into_iter().collect();
+        assert!(!dev.contains(Scope::Builder) && !dev.contains(Scope::Runtime));
+        assert_eq!(dev.intersection(Scopes::RUNTIME), Scopes::NONE);
+        assert_eq!(dev.without(Scope::Dev), Scopes::NONE);
+    }
+
+    #[test]
+    fn a_kind_is_told_by_its_prefix() {
+        for kind in TokenKind::ALL {
+            assert_eq!(TokenKind::of(&format!("{}abc", kind.prefix())), Some(kind));
+        }
+        assert_eq!(TokenKind::of("wl_abc"), None);
+        assert_eq!(TokenKind::of(""), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! What the request's credential opens: its package, and its scopes.
+//!
+//! Whoever lets a client in attaches an [`Access`] to its [`Caller`]; tools read it there. A
+//! caller without one may read nothing and do nothing.
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::json;
+use wayleave_mcp::{Caller, Decision, RpcError, Visibility};
+use wayleave_model::grant::{Scope, Scopes};
+use wayleave_plan::package::{Grants, Package};
+
+/// No valid credential came with the request.
+pub const UNAUTHENTICATED: i32 = -32001;
+/// The credential is valid, and its scopes do not reach that far.
+pub const SCOPE_DENIED: i32 = -32004;
+
+/// What one credential opens.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The grants it reads under.
+    pub package: Arc<Package>,
+    /// Its scopes, within what the deployment allows.
+    pub scopes: Scopes,
+    /// Whether a token came with the request. A local client needs none to read.
+    pub authenticated: bool,
+}
+
+/// What a caller nobody vouched for has.
+static NOTHING: LazyLock<Access> = LazyLock::new(|| Access {
+    package: Arc::new(Package {
+        subject: "nobody".to_owned(),
+        epoch: 0,
+        grants: Grants::Only(std::collections::BTreeMap::new()),
+    }),
+    scopes: Scopes::NONE,
+    authenticated: false,
+});
+
+impl Access {
+    /// Of a local client without a token: every active dataset, to be read.
+    pub fn local() -> Self {
+        Self {
+            package: Arc::new(Package::local()),
+            scopes: Scopes::RUNTIME,
+            authenticated: false,
+        }
+    }
+
+    /// What this caller's credential opens.
+    pub fn of(caller: &Caller) -> &Self {
+        caller.get().unwrap_or(&NOTHING)
+    }
+}
+
+/// A tool for callers with this scope. The others are told why they may not call it: that the
+/// tool exists is no secret.
+pub fn requires(scope: Scope, tool: impl Into<Arc<str>>) -> Visibility {
+    let tool = tool.into();
+    Visibility::rule(move |caller| {
+        let access = Access::of(caller);
+        if access.scopes.contains(scope) {
+            Decision::Allow
+        } else {
+            Decision::Deny(denial(access, scope, &tool))
+        }
+    })
+}
+
+fn denial(access: &Access, scope: Scope, tool: &str) -> RpcError {
+    let (code, why) = if access.authenticated {
+        (SCOPE_DENIED, "scope denied")
+    } else {
+        (UNAUTHENTICATED, "authentication required")
+    };
+    RpcError::new(code, format!("{why}: {tool} requires {scope}")).with_data(json!({
+        "tool": tool,
+        "required_scope": scope,
+        "caller_scopes": access.scopes,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decision(access: Option<Access>) -> Decision {
+        let caller = Caller::new("someone");
+        let caller = match access {
+            Some(access) => caller.with(access),
+            None => caller,
+        };
+        requires(Scope::Builder, "connect_dataset").decide(&caller)
+    }
+
+    fn code(decision: Decision) -> i32 {
+        match decision {
+            Decision::Deny(error) => error.code,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_a_token_one_is_asked_for_and_with_one_the_scope_is() {
+        let token = Access {
+            authenticated: true,
+            ..Access::local()
+        };
+        assert_eq!(code(decision(None)), UNAUTHENTICATED);
+        assert_eq!(code(decision(Some(Access::local()))), UNAUTHENTICATED);
+        assert_eq!(code(decision(Some(token.clone()))), SCOPE_DENIED);
+        let builder = Access {
+            scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
+            ..token
+        };
+        assert_eq!(decision(Some(builder)), Decision::Allow);
+    }
+
+    #[test]
+    fn a_denial_names_the_tool_what_it_needs_and_what_the_caller_has() {
+        let token = Access {
+            authenticated: true,
+            ..Access::local()
+        };
+        let Decision::Deny(error) = decision(Some(token)) else {
+            panic!("not denied");
+        };
+        assert_eq!(
+            error.message,
+            "scope denied: connect_dataset requires builder"
+        );
+        let data = json!({ "tool": "connect_dataset", "required_scope": "builder",
+            "caller_scopes": ["runtime"] });
+        assert_eq!(error.data, Some(data));
+    }
+}

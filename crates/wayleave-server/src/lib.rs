@@ -16,6 +16,7 @@ pub mod review;
 pub mod settings;
 pub mod source;
 mod stores;
+pub mod watch;
 
 pub use deployment::{DeployError, Deployment};
 pub use project::{Project, ProjectError};

@@ -1,0 +1,149 @@
+//! The ledger as it is now, whoever wrote to it.
+//!
+//! One task asks for the ledger's epoch, which is cheap, and reads its state only when that has
+//! moved. What a change means is not known here.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use tokio::{
+    sync::{Mutex, watch},
+    time::MissedTickBehavior,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use wayleave_ledger::{Governance, LedgerError, State};
+
+/// How often a served project asks whether its ledger has moved.
+pub const EVERY: Duration = Duration::from_millis(250);
+
+/// Follows a ledger. Cheap to clone; every clone follows the same one.
+#[derive(Clone)]
+pub struct LedgerWatch {
+    shared: Arc<Shared>,
+    tasks: TaskTracker,
+}
+
+struct Shared {
+    governance: Governance,
+    seen: ArcSwap<Seen>,
+    moved: watch::Sender<u64>,
+    /// Held while the state is read, so that a newer one is never replaced by an older.
+    reading: Mutex<()>,
+}
+
+/// The state holds at least the entries up to the epoch; perhaps some more, which are found by
+/// the next look.
+struct Seen {
+    epoch: u64,
+    state: Arc<State>,
+}
+
+impl std::fmt::Debug for LedgerWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LedgerWatch")
+            .field("epoch", &self.shared.seen.load().epoch)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LedgerWatch {
+    /// Reads the state, then looks `every` so often whether it has changed, until `stop`.
+    pub async fn start(
+        governance: Governance,
+        every: Duration,
+        stop: CancellationToken,
+    ) -> Result<Self, LedgerError> {
+        let epoch = governance.ledger().epoch().await?;
+        let state = governance.ledger().state().await?;
+        let shared = Arc::new(Shared {
+            governance,
+            seen: ArcSwap::from_pointee(Seen { epoch, state }),
+            moved: watch::Sender::new(epoch),
+            reading: Mutex::new(()),
+        });
+        let tasks = TaskTracker::new();
+        tasks.spawn(Arc::clone(&shared).follow(every, stop));
+        tasks.close();
+        Ok(Self { shared, tasks })
+    }
+
+    /// The state as last seen, without asking.
+    pub fn now(&self) -> Arc<State> {
+        Arc::clone(&self.shared.seen.load().state)
+    }
+
+    /// The state with everything in it that any process recorded before this was called.
+    ///
+    /// Costs one look at the ledger's end when nothing has moved.
+    pub async fn fresh(&self) -> Result<Arc<State>, LedgerError> {
+        self.shared.look().await
+    }
+
+    /// Tells of every epoch that was seen; of several in quick succession perhaps only the last.
+    /// When it tells, [`now`](Self::now) has the state.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.shared.moved.subscribe()
+    }
+
+    /// Waits for the end of the task that looks. It ends when it is told to stop.
+    pub async fn closed(&self) {
+        self.tasks.wait().await;
+    }
+}
+
+impl Shared {
+    async fn follow(self: Arc<Self>, every: Duration, stop: CancellationToken) {
+        let mut ticks = tokio::time::interval(every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut failing = false;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            let looked = self.look().await;
+            // Told when it begins and when it ends, not four times a second.
+            match (&looked, failing) {
+                (Err(error), false) => {
+                    tracing::error!(%error, "the ledger cannot be read; what was served is served on");
+                }
+                (Ok(_), true) => tracing::info!("the ledger can be read again"),
+                _ => {}
+            }
+            failing = looked.is_err();
+        }
+    }
+
+    async fn look(&self) -> Result<Arc<State>, LedgerError> {
+        let ledger = self.governance.ledger();
+        let asked = ledger.epoch().await?;
+        if let Some(state) = self.known_at(asked) {
+            return Ok(state);
+        }
+        let _reading = self.reading.lock().await;
+        // In this order, the state is never older than its epoch.
+        let epoch = ledger.epoch().await?;
+        if let Some(state) = self.known_at(epoch) {
+            return Ok(state);
+        }
+        let state = ledger.state().await?;
+        self.seen.store(Arc::new(Seen {
+            epoch,
+            state: Arc::clone(&state),
+        }));
+        self.moved.send_if_modified(|told| {
+            let moved = *told != epoch;
+            *told = epoch;
+            moved
+        });
+        Ok(state)
+    }
+
+    fn known_at(&self, epoch: u64) -> Option<Arc<State>> {
+        let seen = self.seen.load();
+        (seen.epoch == epoch).then(|| Arc::clone(&seen.state))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,17 @@
 //! Words of authority: what a token is, and how far it reaches beyond reading.
 
+mod claims;
+mod secret;
+mod terms;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use claims::{Claim, Claims, bind, claim_of, visit_operands};
+pub use secret::{MalformedToken, TokenHash, TokenSecret};
+pub use terms::{NotARowFilter, RowFilter, StreamTerms, Terms};
 
 /// What a token may do besides reading what its grants allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,0 +1,193 @@
+//! The text of a token, and the hash that is all we keep of it.
+//!
+//! A token is its kind's prefix, 43 base-62 digits that carry 256 random bits, and six that check
+//! the rest: a text that was cut or mistyped is told apart without asking any ledger. Where the
+//! random bits come from is not known here.
+
+use std::fmt;
+
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::TokenKind;
+use crate::digest::Digest;
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/// Base-62 digits of 256 bits.
+const BODY: usize = 43;
+/// Base-62 digits of the 32 bits that check the rest.
+const CHECK: usize = 6;
+
+/// Sets these hashes apart from every other use of SHA-256.
+const CHECK_DOMAIN: &[u8] = b"wayleave token check 1";
+const HASH_DOMAIN: &[u8] = b"wayleave token 1";
+
+/// A token's text. It cannot be printed by accident, and is wiped when it is dropped.
+#[derive(Clone)]
+pub struct TokenSecret {
+    kind: TokenKind,
+    text: SecretString,
+}
+
+/// A text that is no token of ours: cut, mistyped, or something else altogether.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a wayleave token, or not a whole one")]
+pub struct MalformedToken;
+
+impl TokenSecret {
+    /// The token of a kind that carries these 256 bits, which must be random.
+    pub fn of_bits(kind: TokenKind, bits: &[u8; 32]) -> Self {
+        let mut text = String::with_capacity(kind.prefix().len() + BODY + CHECK);
+        text.push_str(kind.prefix());
+        push_digits(&mut text, bits, BODY);
+        let check = check(&text);
+        push_digits(&mut text, &check, CHECK);
+        Self {
+            kind,
+            text: text.into(),
+        }
+    }
+
+    /// Reads a token as someone presents it.
+    pub fn parse(text: &str) -> Result<Self, MalformedToken> {
+        let kind = TokenKind::of(text).ok_or(MalformedToken)?;
+        let length = kind.prefix().len() + BODY;
+        let (body, given) = text.split_at_checked(length).ok_or(MalformedToken)?;
+        let mut expected = String::with_capacity(CHECK);
+        push_digits(&mut expected, &check(body), CHECK);
+        let digits = body.bytes().skip(kind.prefix().len());
+        if given == expected && digits.into_iter().all(|digit| DIGITS.contains(&digit)) {
+            Ok(Self {
+                kind,
+                text: text.into(),
+            })
+        } else {
+            Err(MalformedToken)
+        }
+    }
+
+    /// Whom it was made for, as its prefix says. The ledger's word counts.
+    pub fn kind(&self) -> TokenKind {
+        self.kind
+    }
+
+    /// What is kept of it.
+    pub fn hash(&self) -> TokenHash {
+        let mut sha = Sha256::new();
+        sha.update(HASH_DOMAIN);
+        sha.update(self.text.expose_secret().as_bytes());
+        TokenHash(Digest::from_bytes(sha.finalize().into()))
+    }
+
+    /// The text itself, to be shown once to the person who asked for it.
+    pub fn expose(&self) -> &str {
+        self.text.expose_secret()
+    }
+}
+
+impl fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}…", self.kind.prefix())
+    }
+}
+
+/// The hash of a token. Compared in constant time.
+#[derive(Clone, Copy, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TokenHash(Digest);
+
+impl TokenHash {
+    /// Its first bytes: enough to find it among others, too few to be it.
+    pub fn bucket(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = *self.0.as_bytes();
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+impl PartialEq for TokenHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.short())
+    }
+}
+
+fn check(body: &str) -> [u8; 4] {
+    let mut sha = Sha256::new();
+    sha.update(CHECK_DOMAIN);
+    sha.update(body.as_bytes());
+    let hash: [u8; 32] = sha.finalize().into();
+    let [a, b, c, d, ..] = hash;
+    [a, b, c, d]
+}
+
+/// Appends a number, most significant byte first, as that many base-62 digits.
+fn push_digits(text: &mut String, number: &[u8], digits: usize) {
+    let mut number = number.to_vec();
+    let mut written = vec![b'0'; digits];
+    for digit in written.iter_mut().rev() {
+        let mut rest = 0_u16;
+        for byte in &mut number {
+            let value = (rest << 8) | u16::from(*byte);
+            *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
+            rest = value % 62;
+        }
+        *digit = DIGITS.get(usize::from(rest)).copied().unwrap_or(b'0');
+    }
+    text.extend(written.into_iter().map(char::from));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_known_token_is_always_written_and_hashed_alike() {
+        let secret = TokenSecret::of_bits(TokenKind::Client, &[0xff; 32]);
+        // The largest number of 256 bits, computed apart with Python's integers.
+        assert!(
+            secret
+                .expose()
+                .starts_with("wlc_yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1"),
+            "{}",
+            secret.expose()
+        );
+        assert_eq!(secret.expose().len(), 53);
+    }
+
+    #[test]
+    fn debugging_shows_neither_the_text_nor_the_whole_hash() {
+        let secret = TokenSecret::of_bits(TokenKind::Owner, &[7; 32]);
+        assert_eq!(format!("{secret:?}"), "wlo_…");
+        assert_eq!(format!("{:?}", secret.hash()).len(), 12);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_made_is_read_back_and_any_other_text_is_not(
+            bits in any::<[u8; 32]>(),
+            place in 0_usize..53,
+            other in "[0-9A-Za-z_ é-]",
+            kind in 0_usize..3,
+        ) {
+            let secret = TokenSecret::of_bits(TokenKind::ALL[kind], &bits);
+            let text = secret.expose();
+            let read = TokenSecret::parse(text).unwrap();
+            prop_assert!(read.kind() == TokenKind::ALL[kind] && read.hash() == secret.hash());
+            let changed = format!("{}{other}{}", &text[..place], &text[place + 1..]);
+            prop_assert_eq!(TokenSecret::parse(&changed).is_ok(), changed == text);
+            prop_assert!(TokenSecret::parse(&text[..place]).is_err());
+            for longer in [format!("{text}{other}"), format!("{other}{text}")] {
+                prop_assert!(TokenSecret::parse(&longer).is_err());
+            }
+        }
+    }
+}

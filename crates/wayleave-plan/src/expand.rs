@@ -48,6 +48,16 @@ impl Expansion {
         self.target.name()
     }
 
+    /// The stream it leads to, as far as it may be seen.
+    pub fn target(&self) -> &StreamView {
+        &self.target
+    }
+
+    /// Whether a record has values to follow it by.
+    pub fn leads(&self, record: &Record) -> bool {
+        self.joining(record).is_some()
+    }
+
     /// The fields of related records, in order.
     pub fn header(&self) -> &[String] {
         &self.layout.header
@@ -241,7 +251,53 @@ fn unknown_relation(stream: &StreamView, name: &str) -> Refusal {
         .near(name)
 }
 
-fn expansion(
+/// A relation of another stream that leads to this one, followed backwards: to the records that
+/// name one of ours. It tells no more than following it forwards does.
+pub(crate) fn incoming(
+    stream: &StreamView,
+    relation: &Relation,
+    from: &StreamView,
+    index: usize,
+    layout: &mut Layout,
+) -> Option<Expansion> {
+    let mapped = from.mapped()?;
+    let mut ours = Vec::with_capacity(relation.on.len());
+    let mut theirs = Vec::with_capacity(relation.on.len());
+    for join in &relation.on {
+        let our = column(stream.field(&join.field)?);
+        let their = mapped.field_of_column(&join.column);
+        theirs.push(their.map_or_else(|| unmapped(&join.column, our.datatype), column));
+        ours.push(our);
+    }
+    let joined = |name: &str| {
+        let named = mapped.field(name);
+        named.is_some_and(|field| relation.on.iter().any(|join| join.column == field.column))
+    };
+    let single = mapped.key.iter().all(|name| joined(name));
+    layout.joined(&ours);
+    let shown = layout::projected(from, None).ok()?;
+    let mut target_layout = Layout::new(from, &shown);
+    target_layout.joined(&theirs);
+    Some(Expansion {
+        relation: relation.name.value.clone(),
+        index,
+        single,
+        target: from.clone(),
+        theirs,
+        layout: target_layout,
+    })
+}
+
+/// A column that is joined on and never a field: what it is compared with says what it holds.
+fn unmapped(name: &str, datatype: Datatype) -> Column {
+    Column {
+        name: name.to_owned(),
+        datatype,
+        many: false,
+    }
+}
+
+pub(crate) fn expansion(
     stream: &StreamView,
     relation: &Relation,
     target: &StreamView,
@@ -259,15 +315,7 @@ fn expansion(
         let our = stream
             .mapped()
             .and_then(|mapped| mapped.field_of_column(&join.column));
-        ours.push(our.map_or_else(
-            // Joined on, never a field: what it is compared with says what it holds.
-            || Column {
-                name: join.column.value.clone(),
-                datatype: their.datatype,
-                many: false,
-            },
-            column,
-        ));
+        ours.push(our.map_or_else(|| unmapped(&join.column, their.datatype), column));
         theirs.push(their);
     }
     layout.joined(&ours);

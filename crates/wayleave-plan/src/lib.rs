@@ -7,7 +7,9 @@
 //! in the mapping, and what the plan carries are the mapping's own tables and columns.
 
 pub mod aggregate;
+pub mod around;
 pub mod calendar;
+pub mod citing;
 pub mod expand;
 pub mod fetch;
 pub mod filter;

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod schemas;
+mod workup;
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::AggregateOp;
@@ -13,6 +14,9 @@ use wayleave_model::mapping::AggregateOp;
 use crate::plan::Granularity;
 use crate::refusal::{Code, Refusal, quoted};
 use arguments::Arguments;
+pub use workup::{
+    CitationsRequest, DEFAULT_BUDGET, LEAST_BUDGET, MOST_BUDGET, MOST_NOTE, Section, WorkupRequest,
+};
 
 /// The most rows or groups a page holds.
 pub const MOST_ROWS: u32 = 100;

@@ -172,7 +172,7 @@ impl SearchStream {
         let known: Vec<Vec<Value>> = ids
             .into_iter()
             .take(MOST_CANDIDATES)
-            .filter_map(|id| self.key(&keys, id))
+            .filter_map(|id| key_of(&self.view, id))
             .collect();
         if known.is_empty() {
             return None;
@@ -195,18 +195,20 @@ impl SearchStream {
     pub fn record(&self, row: &[Value]) -> Record {
         self.layout.record(row)
     }
+}
 
-    fn key(&self, keys: &[&Field], id: &str) -> Option<Vec<Value>> {
-        let id = RecordId::parse(id).ok()?;
-        let ours = id.connection_id == self.view.connection_id() && id.stream == self.view.name();
-        if !ours || id.key.len() != keys.len() {
-            return None;
-        }
-        keys.iter()
-            .zip(&id.key)
-            .map(|(field, text)| Value::from_text(field.datatype.value, text).ok())
-            .collect()
+/// The values of a key that an id of one of the stream's records holds.
+pub(crate) fn key_of(stream: &StreamView, id: &str) -> Option<Vec<Value>> {
+    let id = RecordId::parse(id).ok()?;
+    let keys: Vec<&Field> = stream.key_fields().collect();
+    let ours = id.connection_id == stream.connection_id() && id.stream == stream.name();
+    if !ours || id.key.len() != keys.len() {
+        return None;
     }
+    keys.iter()
+        .zip(&id.key)
+        .map(|(field, text)| Value::from_text(field.datatype.value, text).ok())
+        .collect()
 }
 
 /// What the index of a stream is made of, whoever asks.
@@ -230,7 +232,7 @@ impl Indexed {
 }
 
 /// Rows with one of these keys.
-fn one_of(keys: &[&Field], known: Vec<Vec<Value>>) -> Predicate {
+pub(crate) fn one_of(keys: &[&Field], known: Vec<Vec<Value>>) -> Predicate {
     if let [only] = keys {
         return Predicate::In {
             column: column(only),

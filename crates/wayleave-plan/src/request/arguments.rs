@@ -78,7 +78,7 @@ impl<'a> Arguments<'a> {
         format!("{}{name}", self.path)
     }
 
-    fn wrong(&self, name: &str, needs: &str) -> Refusal {
+    pub(super) fn wrong(&self, name: &str, needs: &str) -> Refusal {
         let param = self.param(name);
         invalid(format!("`{param}` must be {needs}"), param)
     }
@@ -133,6 +133,25 @@ impl<'a> Arguments<'a> {
                     self.wrong("limit", &format!("a whole number from 1 to {MOST_ROWS}"))
                         .retry_with("limit")
                 }),
+        }
+    }
+
+    /// A whole number within bounds.
+    pub(super) fn whole(
+        &self,
+        name: &'static str,
+        least: usize,
+        most: usize,
+    ) -> Result<Option<usize>, Refusal> {
+        let Some(given) = self.get(name) else {
+            return Ok(None);
+        };
+        let number = given.as_u64().and_then(|it| usize::try_from(it).ok());
+        match number.filter(|number| (least..=most).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self
+                .wrong(name, &format!("a whole number from {least} to {most}"))
+                .retry_with(name)),
         }
     }
 

@@ -1,0 +1,176 @@
+//! Records by id, and whatever is one relation away from them, in both directions.
+//!
+//! A relation followed backwards, from a record to those that name it, tells no more than the same
+//! relation followed forwards: it is followed only where that may be done, and each end is read
+//! under its own grant.
+
+use wayleave_model::mapping::Join;
+
+use crate::expand::{self, Expansion};
+use crate::id::RecordId;
+use crate::layout::{self, Layout, Record};
+use crate::plan::{AuthorizedPlan, Predicate, Read, Rows};
+use crate::search::{MOST_CANDIDATES, key_of, one_of};
+use crate::value::Value;
+use crate::view::{ConnectionView, StreamView};
+
+/// Which way a relation is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Direction {
+    /// From the stream that has it.
+    Outgoing,
+    /// To the stream that has it.
+    Incoming,
+}
+
+/// A relation to follow from the records of a stream.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    /// Which way.
+    pub direction: Direction,
+    /// The type of the relation.
+    pub type_name: String,
+    /// The visible fields it joins, of the records it starts from.
+    pub near_fields: Vec<String>,
+    /// The visible fields it joins, of the records it leads to.
+    pub far_fields: Vec<String>,
+    /// What to read.
+    pub expansion: Expansion,
+}
+
+/// How the records of one stream are read, and what is around them.
+#[derive(Debug, Clone)]
+pub struct Around {
+    stream: StreamView,
+    layout: Layout,
+    edges: Vec<Edge>,
+}
+
+impl Around {
+    /// The records of a stream alone.
+    pub fn alone(stream: &StreamView) -> Self {
+        let shown: Vec<_> = stream.fields().collect();
+        Self {
+            layout: Layout::new(stream, &shown),
+            stream: stream.clone(),
+            edges: Vec::new(),
+        }
+    }
+
+    /// The records of a stream, and the relations between them and others of the connection.
+    pub fn related(connection: &ConnectionView, stream: &StreamView) -> Self {
+        let mut around = Self::alone(stream);
+        for relation in stream.relations() {
+            let Some(target) = connection.stream(&relation.to) else {
+                continue;
+            };
+            let index = around.edges.len();
+            let layout = &mut around.layout;
+            if let Ok(it) = expand::expansion(stream, relation, target, None, index, layout) {
+                around.edges.push(Edge {
+                    direction: Direction::Outgoing,
+                    type_name: relation.type_name.value.clone(),
+                    near_fields: pointing(stream, &relation.on),
+                    far_fields: pointed_at(&relation.on),
+                    expansion: it,
+                });
+            }
+        }
+        for from in &connection.streams {
+            let ours = from.relations().filter(|it| it.to == stream.name());
+            for relation in ours {
+                let index = around.edges.len();
+                let layout = &mut around.layout;
+                if let Some(it) = expand::incoming(stream, relation, from, index, layout) {
+                    around.edges.push(Edge {
+                        direction: Direction::Incoming,
+                        type_name: relation.type_name.value.clone(),
+                        near_fields: pointed_at(&relation.on),
+                        far_fields: pointing(from, &relation.on),
+                        expansion: it,
+                    });
+                }
+            }
+        }
+        around
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> &StreamView {
+        &self.stream
+    }
+
+    /// The fields of a record, in order.
+    pub fn header(&self) -> &[String] {
+        &self.layout.header
+    }
+
+    /// The relations to follow: those of the stream first, then those that lead to it.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// The id of the record with this key, whether there is one or not: the values of a composite
+    /// key with commas between them. `None` where it cannot be a key of this stream.
+    pub fn id_of(&self, key: &str) -> Option<String> {
+        let parts = self.stream.key_fields().count();
+        let key: Vec<String> = if parts == 1 {
+            vec![key.to_owned()]
+        } else {
+            key.split(',').map(|it| it.trim().to_owned()).collect()
+        };
+        let id = RecordId {
+            connection_id: self.stream.connection_id().to_owned(),
+            stream: self.stream.name().to_owned(),
+            key,
+        };
+        let nul = id.key.iter().any(|it| it.contains('\0'));
+        let id = id.to_string();
+        (!nul && key_of(&self.stream, &id).is_some()).then_some(id)
+    }
+
+    /// Reads the records of these ids, the first [`MOST_CANDIDATES`]; `None` where no id is one of
+    /// this stream's.
+    pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
+        let keys: Vec<_> = self.stream.key_fields().collect();
+        let known: Vec<Vec<Value>> = ids
+            .into_iter()
+            .take(MOST_CANDIDATES)
+            .filter_map(|id| key_of(&self.stream, id))
+            .collect();
+        if known.is_empty() {
+            return None;
+        }
+        Some(AuthorizedPlan {
+            target: self.stream.target(),
+            read: Read::Rows(Rows {
+                columns: self.layout.columns.clone(),
+                limit: u32::try_from(known.len()).unwrap_or(u32::MAX),
+                predicate: Predicate::all([one_of(&keys, known), self.stream.base()]),
+                order: layout::total(&self.stream, Vec::new()),
+                after: None,
+                each: None,
+            }),
+        })
+    }
+
+    /// A row as a record.
+    pub fn record(&self, row: &[Value]) -> Record {
+        self.layout.record(row)
+    }
+}
+
+/// The fields a relation leads to, which are visible where it may be followed.
+fn pointed_at(on: &[Join]) -> Vec<String> {
+    on.iter().map(|join| join.field.value.clone()).collect()
+}
+
+/// The visible fields a relation starts from; a column that is no field is none of them.
+fn pointing(stream: &StreamView, on: &[Join]) -> Vec<String> {
+    let mapped = stream.mapped();
+    on.iter()
+        .filter_map(|join| mapped?.field_of_column(&join.column))
+        .filter(|field| stream.field(&field.name).is_some())
+        .map(|field| field.name.value.clone())
+        .collect()
+}

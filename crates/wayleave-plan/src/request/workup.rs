@@ -1,0 +1,221 @@
+//! What `workup` and `check_citations` are asked.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::arguments::Arguments;
+use crate::refusal::{Code, Refusal, quoted};
+use crate::value::datetime_from_text;
+
+/// The fewest bytes of a workup's text: less holds no evidence.
+pub const LEAST_BUDGET: usize = 1_024;
+/// The most bytes of a workup's text.
+pub const MOST_BUDGET: usize = 64 * 1_024;
+/// The bytes of a workup's text when the caller does not say.
+pub const DEFAULT_BUDGET: usize = 8 * 1_024;
+/// The most bytes of a note whose citations are checked.
+pub const MOST_NOTE: usize = 256 * 1_024;
+/// The most bytes of an entity's name.
+const MOST_ENTITY: usize = 512;
+
+/// A part of a workup that may be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Section {
+    /// What the record itself says.
+    Record,
+    /// What is one relation away.
+    Relations,
+    /// What is two relations away.
+    SecondHop,
+    /// What happened when.
+    Timeline,
+    /// Texts that name the entity.
+    Text,
+    /// Where records disagree.
+    Conflicts,
+}
+
+impl Section {
+    /// Every section, in the order of the text.
+    pub const ALL: [Self; 6] = [
+        Self::Record,
+        Self::Relations,
+        Self::SecondHop,
+        Self::Timeline,
+        Self::Text,
+        Self::Conflicts,
+    ];
+
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Relations => "relations",
+            Self::SecondHop => "second_hop",
+            Self::Timeline => "timeline",
+            Self::Text => "text",
+            Self::Conflicts => "conflicts",
+        }
+    }
+}
+
+/// What `workup` was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkupRequest {
+    /// The dataset, where the tool is not one dataset's own.
+    pub dataset: Option<String>,
+    /// A record's id, its key, its title, or words to find it by.
+    pub entity: String,
+    /// How many relations away to look: 1 or 2.
+    pub depth: u8,
+    /// Only what happened then or later, in microseconds since 1970-01-01T00:00:00Z.
+    pub since: Option<i64>,
+    /// Only what happened before then.
+    pub until: Option<i64>,
+    /// Which sections, in the order of the text.
+    pub sections: Vec<Section>,
+    /// At most so many bytes of text.
+    pub budget: usize,
+}
+
+/// What `check_citations` was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CitationsRequest {
+    /// The text whose citations are checked.
+    pub note: String,
+    /// The sealed reference of the workup it cites.
+    pub workup: String,
+}
+
+impl WorkupRequest {
+    /// Reads the arguments of a call of `tool`; `takes_dataset` unless it is one dataset's own.
+    pub fn read(
+        tool: &str,
+        takes_dataset: bool,
+        arguments: &Map<String, Json>,
+    ) -> Result<Self, Refusal> {
+        let known = [
+            "dataset", "entity", "depth", "since", "until", "sections", "budget",
+        ];
+        let known = known.get(usize::from(!takes_dataset)..).unwrap_or_default();
+        let given = Arguments::of(tool, arguments, known)?;
+        let dataset = if takes_dataset {
+            Some(given.required("dataset")?)
+        } else {
+            None
+        };
+        let entity = given.required("entity")?;
+        if entity.len() > MOST_ENTITY || entity.trim().is_empty() {
+            return Err(given
+                .wrong("entity", &format!("a text of 1 to {MOST_ENTITY} bytes"))
+                .retry_with("entity"));
+        }
+        let (since, until) = (time(&given, "since")?, time(&given, "until")?);
+        if let (Some(since), Some(until)) = (since, until)
+            && since >= until
+        {
+            let message = "`since` must be before `until`";
+            return Err(Refusal::new(Code::InvalidRequest, message).param("since"));
+        }
+        Ok(Self {
+            dataset,
+            entity,
+            depth: u8::try_from(given.whole("depth", 1, 2)?.unwrap_or(2)).unwrap_or(2),
+            since,
+            until,
+            sections: sections(&given)?,
+            budget: given
+                .whole("budget", LEAST_BUDGET, MOST_BUDGET)?
+                .unwrap_or(DEFAULT_BUDGET),
+        })
+    }
+
+    /// The JSON Schema of the arguments.
+    pub fn input_schema(takes_dataset: bool) -> Json {
+        let names: Vec<&str> = Section::ALL.map(Section::as_str).to_vec();
+        let mut properties = json!({
+            "entity": { "type": "string", "description": "Record id, key, title, or words" },
+            "depth": { "type": "integer", "minimum": 1, "maximum": 2, "default": 2,
+                "description": "Relations to follow" },
+            "since": { "type": "string", "description": "Timeline and text from this RFC 3339 time or date" },
+            "until": { "type": "string", "description": "Timeline and text before this" },
+            "sections": { "type": "array", "items": { "type": "string", "enum": names },
+                "description": "Default all" },
+            "budget": { "type": "integer", "minimum": LEAST_BUDGET, "maximum": MOST_BUDGET,
+                "default": DEFAULT_BUDGET, "description": "Bytes of text" },
+        });
+        let mut required = vec!["entity"];
+        if let (true, Json::Object(members)) = (takes_dataset, &mut properties) {
+            let dataset = json!({ "type": "string", "description": "An active dataset's name" });
+            members.insert("dataset".to_owned(), dataset);
+            required.insert(0, "dataset");
+        }
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+}
+
+impl CitationsRequest {
+    /// Reads the arguments of a call.
+    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+        let given = Arguments::of("check_citations", arguments, &["note", "workup"])?;
+        let note = given.required("note")?;
+        if note.len() > MOST_NOTE {
+            return Err(given
+                .wrong("note", &format!("a text of at most {MOST_NOTE} bytes"))
+                .retry_with("note"));
+        }
+        Ok(Self {
+            note,
+            workup: given.required("workup")?,
+        })
+    }
+
+    /// The JSON Schema of the arguments.
+    pub fn input_schema() -> Json {
+        json!({
+            "type": "object",
+            "properties": {
+                "note": { "type": "string", "description": "Markdown that cites as [g1]" },
+                "workup": { "type": "string", "description": "The workup= reference of the cited workup" },
+            },
+            "required": ["note", "workup"],
+            "additionalProperties": false,
+        })
+    }
+}
+
+/// A time, or a date: the instant it begins.
+fn time(given: &Arguments<'_>, name: &'static str) -> Result<Option<i64>, Refusal> {
+    let Some(text) = given.text(name)? else {
+        return Ok(None);
+    };
+    if let Some(micros) = datetime_from_text(&text) {
+        return Ok(Some(micros));
+    }
+    let given = quoted(&text);
+    let message = format!("`{name}` must be a date or an RFC 3339 time, not {given}");
+    Err(Refusal::new(Code::InvalidRequest, message)
+        .param(name)
+        .retry_with(name))
+}
+
+fn sections(given: &Arguments<'_>) -> Result<Vec<Section>, Refusal> {
+    let Some(names) = given.names("sections", Section::ALL.len())? else {
+        return Ok(Section::ALL.to_vec());
+    };
+    let known = |name: &str| Section::ALL.into_iter().find(|it| it.as_str() == name);
+    if let Some(odd) = names.iter().find(|name| known(name).is_none()) {
+        let message = format!("there is no section {}", quoted(odd));
+        return Err(Refusal::new(Code::InvalidRequest, message)
+            .param("sections")
+            .allowed(Section::ALL.map(Section::as_str))
+            .near(odd)
+            .retry_with("sections"));
+    }
+    let asked = |section: &Section| names.iter().any(|name| name == section.as_str());
+    Ok(Section::ALL.into_iter().filter(asked).collect())
+}

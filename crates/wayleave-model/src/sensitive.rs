@@ -34,6 +34,10 @@ const UNQUOTED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|pwd)=[^\s;&"']
 /// `password: …`, `token = "…"`: to be blotted out of what others wrote, yet not refused.
 const LABELLED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization)["']?\s*[=:]\s*(?:"[^"]*"|'[^']*'|(?:bearer |basic )?[^\s;,&"'{}\[\]]+)"#;
 
+/// A label followed by the name of a variable that holds the secret, or by yes or no: what a
+/// client's settings say instead of a secret.
+const REFERENCE: &str = r#"(?i)^[^=:]*[=:]\s*(?:true\b|false\b|["'](?:bearer |basic )?\$\{(?:(?:env|input):)?[a-z_][\w-]*\}["']|(?:bearer |basic )?\$\{(?:(?:env|input):)?[a-z_][\w-]*\}(?:["',;)}\]\s]|$))"#;
+
 struct Patterns {
     /// Marks a decoded text as a connection string.
     text: Regex,
@@ -41,6 +45,8 @@ struct Patterns {
     document: Regex,
     /// Marks what is blotted out of anything printed.
     printed: Regex,
+    /// Marks, from its beginning, what only looks like it.
+    reference: Regex,
 }
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
@@ -49,6 +55,7 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
         text: any_of(&[ASSIGNED])?,
         document: any_of(&[UNQUOTED])?,
         printed: any_of(&[LABELLED, ASSIGNED])?,
+        reference: Regex::new(REFERENCE).ok()?,
     })
 });
 
@@ -84,6 +91,10 @@ fn withheld_places(text: &str) -> Vec<Range<usize>> {
         .filter(|found| {
             let said = found.as_str().trim_end_matches(')');
             !matches!(said, "password: YES" | "password: NO")
+        })
+        .filter(|found| {
+            let from_here = text.get(found.start()..).unwrap_or_default();
+            !patterns.reference.is_match(from_here)
         })
         .map(|found| found.range())
         .collect()
@@ -223,6 +234,27 @@ mod tests {
             ),
         ] {
             assert_eq!(redact(text), redacted);
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_variable_is_no_secret() {
+        for text in [
+            r#""Authorization": "Bearer ${SHOP_TOKEN}""#,
+            r#"{"Authorization": "Bearer ${env:SHOP_TOKEN}"}"#,
+            r#""WAYLEAVE_TOKEN": "${input:shop-token}","#,
+            "--header 'Authorization: Bearer ${SHOP_TOKEN}' next",
+            r#""password": true"#,
+        ] {
+            assert_eq!(redact(text), text);
+        }
+        for text in [
+            r#""Authorization": "Bearer hunter2""#,
+            r#""token": "${SHOP_TOKEN:-hunter2}""#,
+            r#""token": "${SHOP_TOKEN} hunter2""#,
+            "password: truehunter2",
+        ] {
+            assert!(!redact(text).contains("hunter2"), "{}", redact(text));
         }
     }
 

@@ -4,6 +4,8 @@
 //! is durable before the entry that names it. What may follow what is not decided here but in
 //! [`crate::state`], inside the ledger's transaction.
 
+mod authority;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ use crate::ledger::Ledger;
 use crate::offload;
 use crate::sqlite::SqliteLedger;
 use crate::state::{RatifiedEntry, Refusal};
+pub use authority::{Granting, Issued, Issuing};
 
 /// The name of the folder, inside a project, that holds the ledger and the frozen mappings.
 pub const FOLDER: &str = ".wayleave";
@@ -166,6 +169,16 @@ impl Governance {
             .ok_or_else(|| Refusal::NotRatified {
                 dataset: dataset.to_owned(),
             })?;
+        self.load_as(dataset, entry).await
+    }
+
+    /// The dataset as that entry ratified it, which another may have replaced since: what was made
+    /// live stays live until another is. Compares the digest too, every time.
+    pub async fn load_as(
+        &self,
+        dataset: &str,
+        entry: &RatifiedEntry,
+    ) -> Result<Ratified<Mapping>, GovernanceError> {
         let act = ratification(dataset, entry);
         let frozen = self.frozen.clone();
         let read = offload::blocking(move || {

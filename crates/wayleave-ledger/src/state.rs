@@ -4,14 +4,20 @@
 //! inside its write transaction, so two writers cannot both be right; `verify` asks it again of
 //! every entry. Nothing here is stored: the chain is the truth.
 
+mod authority;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use wayleave_model::digest::Digest;
+use wayleave_model::grant::{TokenHash, TokenKind};
 use wayleave_model::mapping::SourceKind;
 
 use crate::clock::Millis;
 use crate::event::{Entry, Event};
+use authority::Authority;
+pub use authority::{GrantEntry, Revocation, Standing, TokenEntry};
 
 /// The state after some number of entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -19,6 +25,8 @@ pub struct State {
     ledger: Option<String>,
     datasets: BTreeMap<String, Dataset>,
     sources: BTreeMap<String, Source>,
+    #[serde(flatten)]
+    authority: Authority,
 }
 
 /// A dataset the ledger knows: ratified now, or retired.
@@ -63,6 +71,8 @@ pub struct Activation {
     pub revision: u64,
     /// Who.
     pub who: String,
+    /// The ratification that was made live, which may have been replaced since.
+    pub ratified: RatifiedEntry,
 }
 
 /// A source an operator declared.
@@ -134,6 +144,58 @@ pub enum Refusal {
         /// The source.
         name: String,
     },
+    /// A grant of that id was made before.
+    #[error("a grant `{id}` was made before")]
+    GrantExists {
+        /// The grant.
+        id: String,
+    },
+    /// No grant of that id was made.
+    #[error("there is no grant `{id}`")]
+    UnknownGrant {
+        /// The grant.
+        id: String,
+    },
+    /// The grant was taken back.
+    #[error("grant `{id}` is revoked")]
+    GrantRevoked {
+        /// The grant.
+        id: String,
+    },
+    /// Two grants of a package are of one connection: which of them counts would be unclear.
+    #[error("grants `{first}` and `{second}` are both of connection `{connection}`")]
+    OneGrantAConnection {
+        /// The connection.
+        connection: String,
+        /// One of the grants.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A token of that id was issued before.
+    #[error("a token `{id}` was issued before")]
+    TokenExists {
+        /// The token.
+        id: String,
+    },
+    /// No token of that id was issued.
+    #[error("there is no token `{id}`")]
+    UnknownToken {
+        /// The token.
+        id: String,
+    },
+    /// The token was taken back.
+    #[error("token `{id}` is revoked")]
+    TokenRevoked {
+        /// The token.
+        id: String,
+    },
+    /// Grants, scopes and claims are for the tokens of clients.
+    #[error("a token of kind `{kind}` carries no grants, scopes or claims")]
+    NotForClients {
+        /// The kind.
+        kind: TokenKind,
+    },
     /// A name or a text is not fit to be kept.
     #[error(transparent)]
     BadText(#[from] crate::text::BadText),
@@ -175,6 +237,27 @@ impl State {
         self.datasets
             .iter()
             .filter_map(|(name, it)| Some((name.as_str(), it.active.as_ref()?)))
+    }
+
+    /// The grants ever made, by id.
+    pub fn grants(&self) -> &BTreeMap<String, Arc<GrantEntry>> {
+        &self.authority.grants
+    }
+
+    /// The grant of that id, revoked or not.
+    pub fn grant(&self, id: &str) -> Option<&Arc<GrantEntry>> {
+        self.authority.grants.get(id)
+    }
+
+    /// The tokens ever issued, by id.
+    pub fn tokens(&self) -> &BTreeMap<String, Arc<TokenEntry>> {
+        &self.authority.tokens
+    }
+
+    /// The token whose text has that hash, whatever its standing: ask
+    /// [`TokenEntry::standing`] before anything is served to whoever brought it.
+    pub fn token(&self, hash: &TokenHash) -> Option<&TokenEntry> {
+        self.authority.token(hash)
     }
 
     /// The revision that the next activation or deactivation of a dataset must carry.
@@ -235,6 +318,15 @@ impl State {
             Event::SourceRemoved { name, .. } if !self.sources.contains_key(name) => {
                 Err(Refusal::UnknownSource { name: name.clone() })
             }
+            Event::GrantCreated(new) => {
+                let dataset = &new.terms.dataset;
+                let checked = Some(new.terms.mapping);
+                same(dataset, checked, Some(self.must_digest(dataset)?))?;
+                self.authority.admit_grant(&new.grant)
+            }
+            Event::TokenIssued(new) => self.authority.admit_token(new),
+            Event::GrantRevoked { grant, .. } => self.authority.standing_grant(grant).map(drop),
+            Event::TokenRevoked { token, .. } => self.authority.standing_token(token).map(drop),
             Event::LedgerCreated { .. }
             | Event::SourceAdded { .. }
             | Event::SourceRemoved { .. } => Ok(()),
@@ -262,7 +354,11 @@ impl State {
                     note,
                 });
             }
-            Event::DatasetRetired { dataset, .. } => {
+            Event::DatasetRetired {
+                dataset, who, note, ..
+            } => {
+                let revocation = Revocation { seq, at, who, note };
+                self.authority.retire(&dataset, &revocation);
                 let it = self.datasets.entry(dataset).or_default();
                 it.ratified = None;
                 it.active = None;
@@ -274,12 +370,14 @@ impl State {
                 who,
             } => {
                 let it = self.datasets.entry(dataset).or_default();
-                it.active = Some(Activation {
+                // It is there: only what is ratified is admitted.
+                it.active = it.ratified.clone().map(|ratified| Activation {
                     seq,
                     at,
                     digest,
                     revision,
                     who,
+                    ratified,
                 });
                 it.revision = revision;
             }
@@ -309,6 +407,16 @@ impl State {
             }
             Event::SourceRemoved { name, .. } => {
                 self.sources.remove(&name);
+            }
+            Event::GrantCreated(new) => self.authority.add_grant(seq, at, new),
+            Event::TokenIssued(new) => self.authority.add_token(seq, at, new),
+            Event::GrantRevoked { grant, who, note } => {
+                let revocation = Revocation { seq, at, who, note };
+                self.authority.revoke_grant(&grant, revocation);
+            }
+            Event::TokenRevoked { token, who, note } => {
+                let revocation = Revocation { seq, at, who, note };
+                self.authority.revoke_token(&token, revocation);
             }
         }
     }

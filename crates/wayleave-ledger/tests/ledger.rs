@@ -182,6 +182,19 @@ async fn a_revision_counts_every_activation_and_deactivation() {
 }
 
 #[tokio::test]
+async fn what_was_made_live_stays_so_when_another_is_ratified() {
+    let (_dir, ledger) = ledger_of(1).await;
+    ledger.append(NOW, ratified("one", None)).await.unwrap();
+    ledger.append(NOW, activated("one", 1)).await.unwrap();
+    let again = ratified("two", Some("one"));
+    ledger.append(NOW, again).await.unwrap();
+    let state = ledger.state().await.unwrap();
+    let (_, live) = state.active().next().unwrap();
+    assert_eq!(live.ratified.digest, Digest::of(b"one"));
+    assert_eq!(state.ratified("crm").unwrap().digest, Digest::of(b"two"));
+}
+
+#[tokio::test]
 async fn a_retired_dataset_is_neither_ratified_nor_active() {
     let (_dir, ledger) = ledger_of(1).await;
     ledger.append(NOW, ratified("one", None)).await.unwrap();

@@ -2,6 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::Budget;
+
 /// The authorization of one request.
 ///
 /// The transport's [`Authenticate`](crate::http::Authenticate) makes one for every request.
@@ -23,6 +28,9 @@ pub struct Caller {
     subject: Arc<str>,
     view: Option<Arc<str>>,
     attachment: Option<Arc<dyn std::any::Any + Send + Sync>>,
+    revoked: Option<CancellationToken>,
+    expires: Option<Instant>,
+    budget: Option<Arc<Budget>>,
 }
 
 impl Caller {
@@ -32,6 +40,9 @@ impl Caller {
             subject: subject.into(),
             view: None,
             attachment: None,
+            revoked: None,
+            expires: None,
+            budget: None,
         }
     }
 
@@ -57,6 +68,28 @@ impl Caller {
         self
     }
 
+    /// Ends this authorization when `revoked` is cancelled: its streams and sessions end then,
+    /// not at its next request.
+    #[must_use]
+    pub fn until(mut self, revoked: CancellationToken) -> Self {
+        self.revoked = Some(revoked);
+        self
+    }
+
+    /// Ends this authorization at a moment.
+    #[must_use]
+    pub fn until_at(mut self, expires: Instant) -> Self {
+        self.expires = Some(expires);
+        self
+    }
+
+    /// Counts this caller's requests against a budget.
+    #[must_use]
+    pub fn within(mut self, budget: Arc<Budget>) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
     /// Who this is.
     pub fn subject(&self) -> &str {
         &self.subject
@@ -70,6 +103,50 @@ impl Caller {
     /// The attached value, when it is a `T`.
     pub fn get<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.attachment.as_deref()?.downcast_ref()
+    }
+
+    /// Whether this authorization has ended.
+    pub fn is_over(&self) -> bool {
+        let revoked = self.revoked.as_ref();
+        revoked.is_some_and(CancellationToken::is_cancelled)
+            || self
+                .expires
+                .is_some_and(|expires| expires <= Instant::now())
+    }
+
+    /// Waits until this authorization has ended; for one without an end, for ever.
+    pub(crate) async fn over(&self) {
+        let revoked = async {
+            match &self.revoked {
+                Some(revoked) => revoked.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let expired = async {
+            match self.expires {
+                Some(expires) => sleep_until(expires).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = revoked => {}
+            () = expired => {}
+        }
+    }
+
+    pub(crate) fn budget(&self) -> Option<&Arc<Budget>> {
+        self.budget.as_ref()
+    }
+
+    /// Whether both are the same authorization, not merely the same subject's.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        let attachments = (&self.attachment, &other.attachment);
+        Arc::ptr_eq(&self.subject, &other.subject)
+            && match attachments {
+                (None, None) => true,
+                (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
+                _ => false,
+            }
     }
 }
 

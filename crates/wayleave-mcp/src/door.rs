@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use arc_swap::ArcSwap;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -37,7 +38,8 @@ const MOST_OPENING: usize = 64;
 
 pub(crate) struct Door {
     shared: Arc<Shared>,
-    caller: Arc<Caller>,
+    /// Who this door is for, as far as the newest request knows.
+    who: Who,
     keeper: Keeper,
     /// Only conversations have one; a door for one request stays cheap.
     session: OnceLock<Session>,
@@ -45,6 +47,9 @@ pub(crate) struct Door {
     /// What listening clients had been shown when their acknowledgment was sent.
     opening: Mutex<VecDeque<(SubscriptionFilter, Sight)>>,
 }
+
+/// Whoever a conversation is with, as authorized now.
+pub(crate) type Who = Arc<ArcSwap<Caller>>;
 
 /// What a client of the older revisions keeps between its requests.
 struct Session {
@@ -57,10 +62,10 @@ struct Session {
 }
 
 impl Door {
-    pub(crate) fn new(shared: Arc<Shared>, caller: Arc<Caller>, keeper: &Keeper) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, who: Who, keeper: &Keeper) -> Self {
         Self {
             shared,
-            caller,
+            who,
             keeper: keeper.clone(),
             session: OnceLock::new(),
             log_level: Mutex::new(Some(LogLevel::Info)),
@@ -70,12 +75,21 @@ impl Door {
 
     /// Who this very request is from; a session's token may have been narrowed since it began.
     fn caller(&self, request: &RequestContext<RoleServer>) -> Arc<Caller> {
-        request
-            .extensions
-            .get::<http::request::Parts>()
-            .and_then(|parts| parts.extensions.get::<Arc<Caller>>())
-            .unwrap_or(&self.caller)
-            .clone()
+        let parts = request.extensions.get::<http::request::Parts>();
+        let named = match parts {
+            Some(parts) => parts.extensions.get::<Arc<Caller>>(),
+            None => request.extensions.get(),
+        };
+        let Some(named) = named else {
+            return self.who.load_full();
+        };
+        if let Some(session) = self.session.get()
+            && !self.who.load().same(named)
+        {
+            self.who.store(Arc::clone(named));
+            session.inbox.look_again();
+        }
+        Arc::clone(named)
     }
 
     fn context(&self, request: RequestContext<RoleServer>) -> Context {
@@ -102,7 +116,8 @@ impl Door {
         let snapshot = self.shared.registry.snapshot();
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| resolve::subscribable(&snapshot, uri, &self.caller).is_ok());
+            let caller = self.who.load();
+            uris.retain(|uri| resolve::subscribable(&snapshot, uri, &caller).is_ok());
             uris.truncate(listeners::MOST_SUBSCRIPTIONS);
         }
         accepted
@@ -153,7 +168,7 @@ impl ServerHandler for Door {
             let open = self.keeper.draining.child_token();
             Session {
                 inbox: Arc::default(),
-                shown: Sight::of(&self.shared.registry.snapshot(), &self.caller),
+                shown: Sight::of(&self.shared.registry.snapshot(), &self.who.load()),
                 _close: open.clone().drop_guard(),
                 open,
             }
@@ -167,7 +182,7 @@ impl ServerHandler for Door {
         };
         let registry = self.shared.registry.clone();
         let inbox = session.inbox.clone();
-        let listener = Listener::new(registry, self.caller.clone(), session.shown, inbox);
+        let listener = Listener::new(registry, self.who.clone(), session.shown, inbox);
         let outlet = Outlet::Session(context.peer);
         self.keeper
             .speakers
@@ -320,7 +335,7 @@ impl ServerHandler for Door {
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         // Taken before the acknowledgment: a change after it is then always told.
-        let shown = Sight::of(&self.shared.registry.snapshot(), &self.caller);
+        let shown = Sight::of(&self.shared.registry.snapshot(), &self.who.load());
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         opening.push_back((requested.clone(), shown));
         if opening.len() > MOST_OPENING {
@@ -338,15 +353,18 @@ impl ServerHandler for Door {
             at.and_then(|at| opening.remove(at)).map(|(_, shown)| shown)
         };
         let registry = &self.shared.registry;
-        let shown = shown.unwrap_or_else(|| Sight::of(&registry.snapshot(), &self.caller));
+        let caller = self.who.load_full();
+        let shown = shown.unwrap_or_else(|| Sight::of(&registry.snapshot(), &caller));
         let inbox = Arc::<Inbox>::default();
         for uri in context.accepted().resource_subscriptions.iter().flatten() {
             listeners::subscribe(registry.listeners(), &inbox, uri)?;
         }
-        let listener = Listener::new(registry.clone(), self.caller.clone(), shown, inbox);
+        let who = Arc::new(ArcSwap::from(caller.clone()));
+        let listener = Listener::new(registry.clone(), who, shown, inbox);
         let outlet = Outlet::Stream(context.sink().clone());
         tokio::select! {
             () = context.cancelled() => {}
+            () = caller.over() => {}
             () = listener.run(outlet, self.keeper.draining.clone()) => {}
         }
         Ok(())
@@ -354,7 +372,7 @@ impl ServerHandler for Door {
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
         let snapshot = self.shared.registry.snapshot();
-        let tool = resolve::tool(&snapshot, name, &self.caller).ok()?;
+        let tool = resolve::tool(&snapshot, name, &self.who.load()).ok()?;
         // The SDK asks only for arguments that are mirrored in headers; most tools have none.
         tool.input
             .mirrors_headers()

@@ -32,6 +32,8 @@ impl RpcError {
     pub const METHOD_NOT_FOUND: i32 = -32601;
     /// No such resource, for protocol revisions before 2026-07-28 (later ones: `-32602`).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
+    /// The caller has asked for more than its budget allows.
+    pub const BUDGET: i32 = -32003;
     /// The client did not declare a capability the request needs.
     pub const MISSING_CAPABILITY: i32 = -32021;
 

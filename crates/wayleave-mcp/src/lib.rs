@@ -9,6 +9,9 @@
 //! This crate knows nothing of data, files or configuration, and is of use on its own. See the
 //! [README](https://github.com/wayleave/wayleave/tree/main/crates/wayleave-mcp) and `examples/`.
 
+mod admit;
+mod asked;
+mod budget;
 mod caller;
 mod completion;
 mod content;
@@ -40,6 +43,8 @@ mod uri_template;
 mod visibility;
 mod wire_error;
 
+pub use admit::{Admit, TurnedAway};
+pub use budget::{Allowance, Budget};
 pub use caller::Caller;
 pub use completion::{Completing, Completion, CompletionRef};
 pub use content::{Content, ResourceBody, ResourceContents};

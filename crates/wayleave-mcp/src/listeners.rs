@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Caller, Registry, RpcError, outlet::Outlet, registry::Snapshot, resolve};
+use crate::{Caller, Registry, RpcError, door::Who, outlet::Outlet, registry::Snapshot, resolve};
 
 /// A listener that has just spoken stays silent this long, so that a burst is a few notices.
 const QUIET: Duration = Duration::from_millis(200);
@@ -132,6 +132,11 @@ impl Inbox {
         }
     }
 
+    /// Wakes whoever listens to it: what it may hear has changed.
+    pub(crate) fn look_again(&self) {
+        self.arrived.notify_one();
+    }
+
     fn take(&self) -> BTreeSet<Arc<str>> {
         std::mem::take(&mut locked(&self.state).dirty)
     }
@@ -217,7 +222,7 @@ impl Notice {
 /// One client listening, from the moment whose state it has been shown.
 pub(crate) struct Listener {
     registry: Registry,
-    caller: Arc<Caller>,
+    who: Who,
     seen: Sight,
     inbox: Arc<Inbox>,
     id: u64,
@@ -225,12 +230,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(
-        registry: Registry,
-        caller: Arc<Caller>,
-        seen: Sight,
-        inbox: Arc<Inbox>,
-    ) -> Self {
+    pub(crate) fn new(registry: Registry, who: Who, seen: Sight, inbox: Arc<Inbox>) -> Self {
         let listeners = registry.listeners();
         let id = listeners.next_id.fetch_add(1, Ordering::Relaxed);
         let progress = Arc::new(Progress::default());
@@ -238,7 +238,7 @@ impl Listener {
         locked(&listeners.all).insert(id, progress.clone());
         Self {
             registry,
-            caller,
+            who,
             seen,
             inbox,
             id,
@@ -259,6 +259,12 @@ impl Listener {
                 changed = revision.changed() => if changed.is_err() { return },
             }
             revision.borrow_and_update();
+            // Nothing is said to one whose authorization has ended, or taken as said.
+            if self.who.load().is_over() {
+                self.progress.left_behind.store(true, Ordering::Relaxed);
+                listeners.moved.notify_waiters();
+                continue;
+            }
             let (notice, now) = self.notice();
             let spoke = !notice.is_empty();
             if spoke {
@@ -283,10 +289,11 @@ impl Listener {
 
     fn notice(&self) -> (Notice, Sight) {
         let snapshot = self.registry.snapshot();
-        let now = Sight::of(&snapshot, &self.caller);
+        let caller = self.who.load();
+        let now = Sight::of(&snapshot, &caller);
         let mut updated = self.inbox.take();
         // What the caller may no longer see, it does not hear of either.
-        updated.retain(|uri| resolve::subscribable(&snapshot, uri, &self.caller).is_ok());
+        updated.retain(|uri| resolve::subscribable(&snapshot, uri, &caller).is_ok());
         let notice = Notice {
             tools: now.tools != self.seen.tools,
             resources: now.resources != self.seen.resources,

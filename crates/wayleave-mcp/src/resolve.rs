@@ -27,6 +27,18 @@ fn named<'s, T: Primitive>(
     }
 }
 
+/// Why the caller may not use the primitive of that name, when that is no secret.
+pub(crate) fn denial<T: Primitive>(
+    shelf: &Shelf<T>,
+    name: &str,
+    caller: &Caller,
+) -> Option<RpcError> {
+    match shelf.get(name)?.visibility().decide(caller) {
+        Decision::Deny(error) => Some(error),
+        Decision::Allow | Decision::Hide => None,
+    }
+}
+
 pub(crate) fn tool<'s>(
     snapshot: &'s Snapshot,
     name: &str,

@@ -104,7 +104,8 @@ impl Server {
     }
 
     pub(crate) fn door(&self, caller: Arc<Caller>, keeper: &Keeper) -> Door {
-        Door::new(self.0.clone(), caller, keeper)
+        let who = Arc::new(arc_swap::ArcSwap::from(caller));
+        Door::new(self.0.clone(), who, keeper)
     }
 }
 

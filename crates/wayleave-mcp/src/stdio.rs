@@ -5,9 +5,10 @@
 
 use std::{io, sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
 use rmcp::{
     RoleServer, ServiceExt as _,
-    model::JsonRpcMessage,
+    model::{GetExtensions as _, JsonRpcMessage},
     service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -20,7 +21,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller, Era, RpcError, Server, quick,
+    Admit, Caller, Era, RpcError, Server, TurnedAway,
+    admit::Hello,
+    asked::Asked,
+    budget::Spent,
+    door::{Door, Who},
+    quick,
     server::{Keeper, Shared},
     wire_error,
 };
@@ -55,27 +61,32 @@ impl Server {
     /// `stop` is cancelled.
     pub async fn serve_stdio(
         &self,
-        caller: Caller,
+        admit: impl Admit,
         stop: CancellationToken,
     ) -> Result<(), StdioError> {
         let (read, write) = rmcp::transport::io::stdio_pipes();
-        self.serve_pipe(caller, read, write, stop).await
+        self.serve_pipe(admit, read, write, stop).await
     }
 
     /// Serves one client over any pair of byte streams, a JSON-RPC message a line.
     pub async fn serve_pipe(
         &self,
-        caller: Caller,
+        admit: impl Admit,
         read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
         stop: CancellationToken,
     ) -> Result<(), StdioError> {
-        let caller = Arc::new(caller);
         let keeper = Keeper::default();
         // Its end is the end of everything that listens through this pipe.
         let gone = keeper.draining.clone();
-        let door = self.door(caller.clone(), &keeper);
-        let lines = Lines::new(self.0.clone(), caller, read, write, gone.clone());
+        // Replaced before the first message is handed over.
+        let who: Who = Arc::new(ArcSwap::from_pointee(Caller::anonymous()));
+        let door = Door::new(self.0.clone(), who.clone(), &keeper);
+        let guest = Guest {
+            admit: Arc::new(admit),
+            who,
+        };
+        let lines = Lines::new(self.0.clone(), guest, read, write, gone.clone());
         let serving = async {
             let running = match door.serve(lines).await {
                 Ok(running) => running,
@@ -103,19 +114,51 @@ impl Server {
     }
 }
 
+/// The client at the other end.
+struct Guest {
+    admit: Arc<dyn Admit>,
+    who: Who,
+}
+
+impl Guest {
+    /// Who sent `message`.
+    async fn identify(&self, message: &[u8]) -> Result<(), TurnedAway> {
+        if let Hello::Some(bearer) = Hello::of(message) {
+            self.admit.begin(bearer.as_deref()).await?;
+        }
+        let caller = self.admit.caller().await?;
+        if !self.who.load().same(&caller) {
+            self.who.store(caller);
+        }
+        Ok(())
+    }
+}
+
 /// JSON-RPC messages, one a line.
 struct Lines<R, W> {
     shared: Arc<Shared>,
-    caller: Arc<Caller>,
+    guest: Guest,
     read: BufReader<R>,
     /// Kept across calls: `receive` may be dropped in the middle of a line.
     line: Vec<u8>,
+    /// Whether the line is whole, and waits until it is known who sent it.
+    whole: bool,
     discarding: bool,
     write: Arc<Mutex<W>>,
     asides: JoinSet<()>,
     /// The era of the conversation, once a request has settled it.
     era: Option<Era>,
     gone: CancellationToken,
+}
+
+/// What became of a whole line.
+enum Taken {
+    /// A message for the SDK.
+    Message(RxJsonRpcMessage<RoleServer>),
+    /// Nothing more to do.
+    Done,
+    /// Its sender is not talked to any longer.
+    HungUp,
 }
 
 enum Line {
@@ -129,18 +172,13 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    fn new(
-        shared: Arc<Shared>,
-        caller: Arc<Caller>,
-        read: R,
-        write: W,
-        gone: CancellationToken,
-    ) -> Self {
+    fn new(shared: Arc<Shared>, guest: Guest, read: R, write: W, gone: CancellationToken) -> Self {
         Self {
             shared,
-            caller,
+            guest,
             read: BufReader::with_capacity(64 * 1024, read),
             line: Vec::new(),
+            whole: false,
             discarding: false,
             write: Arc::new(Mutex::new(write)),
             asides: JoinSet::new(),
@@ -203,36 +241,78 @@ where
         self.aside(wire_error::response(error, id).to_string().into_bytes());
     }
 
+    /// Finds out who sent the line, and hands its message over when it is one for the SDK.
+    async fn take(&mut self) -> Taken {
+        if self.line.iter().all(u8::is_ascii_whitespace) {
+            self.line.clear();
+            return Taken::Done;
+        }
+        // Until here nothing is lost when it is dropped; the line is still there.
+        let identified = self.guest.identify(&self.line).await;
+        self.whole = false;
+        match identified {
+            Ok(()) => self.message().map_or(Taken::Done, Taken::Message),
+            Err(TurnedAway { error, hang_up }) => {
+                let line = std::mem::take(&mut self.line);
+                let asked = Asked::of(&line);
+                if asked.is_request() {
+                    self.refuse(&error, &asked.id);
+                }
+                if hang_up { Taken::HungUp } else { Taken::Done }
+            }
+        }
+    }
+
     /// The message on the line, when it is one for the SDK.
     fn message(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = std::mem::take(&mut self.line);
-        if line.iter().all(u8::is_ascii_whitespace) {
-            return None;
-        }
+        let caller = self.guest.who.load_full();
+        let running = match caller.budget().map(|budget| budget.request()).transpose() {
+            Ok(running) => running,
+            Err(spent) if self.spent(spent, &line) => return None,
+            Err(_) => None,
+        };
         if let Some(era) = self.era
             && quick::looks_like_list(&line)
             && self.has_room()
-            && let Some(answer) = quick::answer(&self.shared, &self.caller, &line, era, None)
+            && let Some(answer) = quick::answer(&self.shared, &caller, &line, era, None)
         {
             self.aside(answer);
             self.reuse(line);
             return None;
         }
-        let Ok(message) = serde_json::from_slice(&line) else {
+        let Ok(mut message) = serde_json::from_slice(&line) else {
             let (error, id) = wire_error::diagnose(&line);
             self.refuse(&error, &id);
             return None;
         };
         self.reuse(line);
-        match &message {
+        match &mut message {
             // The SDK ends the conversation over a notification that comes first.
             JsonRpcMessage::Notification(_) if self.era.is_none() => return None,
-            JsonRpcMessage::Request(request) if self.era.is_none() => {
-                self.era = era_of_first(&request.request);
+            JsonRpcMessage::Request(request) => {
+                if self.era.is_none() {
+                    self.era = era_of_first(&request.request);
+                }
+                let extensions = request.request.extensions_mut();
+                extensions.insert(caller);
+                // Given back when the request is done with.
+                extensions.insert(running.map(Arc::new));
             }
             _ => {}
         }
         Some(message)
+    }
+
+    /// Refuses a request of one who has asked too much; says whether it was one.
+    fn spent(&mut self, spent: Spent, line: &[u8]) -> bool {
+        let asked = Asked::of(line);
+        if asked.is_tool_call() && self.has_room() {
+            self.aside(asked.result(spent.result()).into_bytes());
+        } else if asked.is_request() {
+            self.refuse(&spent.error(), &asked.id);
+        }
+        asked.is_request()
     }
 
     fn reuse(&mut self, mut line: Vec<u8>) {
@@ -281,12 +361,15 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            match self.next_line().await {
-                Ok(Line::Whole) => {
-                    if let Some(message) = self.message() {
-                        return Some(message);
-                    }
+            if self.whole {
+                match self.take().await {
+                    Taken::Message(message) => return Some(message),
+                    Taken::Done => self.whole = false,
+                    Taken::HungUp => break,
                 }
+            }
+            match self.next_line().await {
+                Ok(Line::Whole) => self.whole = true,
                 Ok(Line::TooLong) => {
                     let error = RpcError::new(
                         RpcError::INVALID_REQUEST,
@@ -301,6 +384,8 @@ where
                 }
             }
         }
+        // A refusal is the last word, and is heard.
+        while self.asides.join_next().await.is_some() {}
         self.gone.cancel();
         None
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{StatusCode, request::Parts};
 
@@ -17,6 +18,19 @@ pub trait Authenticate: Send + Sync + 'static {
         &'r self,
         request: &'r Parts,
     ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>>;
+
+    /// How a caller is told that it may not use what it named, when that has a status of its own.
+    /// Without one the error is the answer to the request like any other.
+    fn denied(&self, request: &Parts, error: &RpcError) -> Option<Rejection> {
+        let _ = (request, error);
+        None
+    }
+
+    /// A JSON document anyone may read at this address, such as where to get a credential.
+    fn document(&self, request: &Parts) -> Option<Bytes> {
+        let _ = request;
+        None
+    }
 }
 
 /// A request that is refused before it is looked at.

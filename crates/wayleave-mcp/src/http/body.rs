@@ -7,6 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::reply::Body;
@@ -17,12 +18,17 @@ pin_project_lite::pin_project! {
         #[pin]
         inner: Body,
         held: Option<Box<dyn Send + Sync>>,
+        end: Option<BoxFuture<'static, ()>>,
     }
 }
 
 impl From<Body> for Served {
     fn from(inner: Body) -> Self {
-        Self { inner, held: None }
+        Self {
+            inner,
+            held: None,
+            end: None,
+        }
     }
 }
 
@@ -31,7 +37,14 @@ impl Served {
         Self {
             inner,
             held: Some(Box::new(held)),
+            end: None,
         }
+    }
+
+    /// The same, ending no later than `end` does.
+    pub(crate) fn until(mut self, end: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.end = Some(Box::pin(end));
+        self
     }
 }
 
@@ -44,9 +57,18 @@ impl HttpBody for Served {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.project();
-        let polled = this.inner.poll_frame(cx);
+        let ended = this
+            .end
+            .as_mut()
+            .is_some_and(|end| end.as_mut().poll(cx).is_ready());
+        let polled = if ended {
+            Poll::Ready(None)
+        } else {
+            this.inner.poll_frame(cx)
+        };
         if matches!(polled, Poll::Ready(None)) {
             *this.held = None;
+            *this.end = None;
         }
         polled
     }

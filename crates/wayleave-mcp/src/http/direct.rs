@@ -92,9 +92,8 @@ fn plain(
         return None;
     }
     let snapshot = shared.registry.snapshot();
-    let mirrors_headers = resolve::tool(&snapshot, &message.params.name, caller)
-        .is_ok_and(|tool| tool.input.mirrors_headers());
-    (!mirrors_headers).then_some((message.id, message.params, meta))
+    let tool = resolve::tool(&snapshot, &message.params.name, caller).ok()?;
+    (!tool.input.mirrors_headers()).then_some((message.id, message.params, meta))
 }
 
 impl Call {

@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     Caller, Era, Server,
+    asked::Asked,
     door::Door,
     quick,
     server::{Keeper, Shared},
@@ -72,6 +73,8 @@ pub(super) struct Held {
     ending: Option<TaskTrackerToken>,
     session: Option<Busy>,
     room: Option<OwnedSemaphorePermit>,
+    /// The caller's own share.
+    running: Option<OwnedSemaphorePermit>,
 }
 
 /// How long a response goes on.
@@ -126,6 +129,11 @@ impl Gate {
         if let Some(why) = self.options.guests.refuse(&parts.uri, &parts.headers) {
             return reply::refuse(StatusCode::FORBIDDEN, why);
         }
+        if parts.method == Method::GET
+            && let Some(document) = self.options.authenticate.document(&parts)
+        {
+            return reply::json(StatusCode::OK, document);
+        }
         if parts.uri.path() != self.options.path {
             return reply::refuse(StatusCode::NOT_FOUND, "nothing is served at this path");
         }
@@ -134,7 +142,7 @@ impl Gate {
         }
         let caller = match self.options.authenticate.authenticate(&parts).await {
             Ok(caller) => caller,
-            Err(rejection) => return reply::reject(&rejection),
+            Err(rejection) => return reply::reject(&rejection, &Value::Null),
         };
         parts.extensions.insert(caller.clone());
         let served = match parts.method {
@@ -166,10 +174,21 @@ impl Gate {
         } else {
             Lasts::ShortWhile
         };
-        let mut held = self.hold(session, lasts)?;
+        let mut held = self.hold(session, lasts, &caller)?;
         let json = text(&parts.headers, header::CONTENT_TYPE.as_str())
             .is_some_and(|kind| kind.starts_with("application/json"));
         let message = self.receive(&parts.headers, body).await?;
+        match caller.budget().map(|budget| budget.request()).transpose() {
+            // A stream has been counted as one.
+            Ok(running) if lasts == Lasts::ShortWhile => held.running = running,
+            Ok(_) => {}
+            Err(spent) => {
+                let asked = Asked::of(&message);
+                if asked.is_request() {
+                    return Ok(reply::spent(spent, &asked));
+                }
+            }
+        }
         if json
             && quick::looks_like_list(&message)
             && self.plain(&parts.headers, era).await
@@ -182,6 +201,9 @@ impl Gate {
             Ok(call) => return Ok(call.answer(&self.shared, caller, held).await),
             Err(parts) => *parts,
         };
+        if let Some(denied) = self.denied(&parts, &caller, &message) {
+            return Ok(denied);
+        }
         let begins = text(&parts.headers, SESSION_ID).is_none();
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let subject = caller.clone();
@@ -191,7 +213,7 @@ impl Gate {
             return Ok(reply::error(StatusCode::BAD_REQUEST, &error, &id));
         }
         if begins && let Some(id) = text(response.headers(), SESSION_ID) {
-            held.session = Some(self.sessions.begin(id, subject.subject()));
+            held.session = Some(self.sessions.begin(id, &subject));
         }
         Ok(finish(response, held).await)
     }
@@ -214,10 +236,27 @@ impl Gate {
         lasts: Lasts,
     ) -> Result<Response<Served>, Refused> {
         let session = self.enter(&parts.headers, era(&parts.headers), &caller)?;
-        let held = self.hold(session, lasts)?;
+        let held = self.hold(session, lasts, &caller)?;
+        if let (Lasts::UntilCut, Some(budget)) = (lasts, caller.budget()) {
+            drop(budget.request().map_err(Refused::Spent)?);
+        }
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
+        let subject = caller.clone();
         let response = CALLER.scope(caller, self.service.handle(request)).await;
-        Ok(finish(response, held).await)
+        let response = finish(response, held).await;
+        Ok(match lasts {
+            // Nobody else would end it: the SDK does not know who listens.
+            Lasts::UntilCut => response.map(|body| body.until(async move { subject.over().await })),
+            Lasts::ShortWhile | Lasts::UntilDraining => response,
+        })
+    }
+
+    /// The answer to a request for what its caller is not allowed, where that has a status.
+    fn denied(&self, parts: &Parts, caller: &Caller, message: &[u8]) -> Option<Response<Served>> {
+        let asked = Asked::of(message);
+        let error = asked.denial(&self.shared.registry.snapshot(), caller)?;
+        let rejection = self.options.authenticate.denied(parts, &error)?;
+        Some(reply::reject(&rejection, &asked.id))
     }
 
     /// The session the request belongs to, if it names one; somebody else's does not exist.
@@ -225,53 +264,51 @@ impl Gate {
         &self,
         headers: &HeaderMap,
         era: Era,
-        caller: &Caller,
+        caller: &Arc<Caller>,
     ) -> Result<Option<Busy>, Refused> {
         if era == Era::Stateless {
             return Ok(None);
         }
         let Some(id) = text(headers, SESSION_ID) else {
             if self.sessions.count() >= self.options.limits.sessions {
-                return Err(Refused(
+                return Err(Refused::with(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "too many sessions".into(),
+                    "too many sessions",
                 ));
             }
             return Ok(None);
         };
-        match self.sessions.enter(id, caller.subject()) {
+        match self.sessions.enter(id, caller) {
             Some(busy) => Ok(Some(busy)),
-            None => Err(Refused(StatusCode::NOT_FOUND, "unknown session".into())),
+            None => Err(Refused::with(StatusCode::NOT_FOUND, "unknown session")),
         }
     }
 
-    fn hold(&self, session: Option<Busy>, lasts: Lasts) -> Result<Held, Refused> {
-        let room = match lasts {
-            Lasts::ShortWhile => None,
-            Lasts::UntilDraining | Lasts::UntilCut => {
-                Some(self.stream_room.clone().try_acquire_owned().map_err(|_| {
-                    Refused(
-                        StatusCode::SERVICE_UNAVAILABLE,
-                        "too many open streams".into(),
-                    )
-                })?)
-            }
-        };
-        let ending = (lasts != Lasts::UntilCut).then(|| self.ending.token());
-        Ok(Held {
-            ending,
+    fn hold(&self, session: Option<Busy>, lasts: Lasts, caller: &Caller) -> Result<Held, Refused> {
+        let mut held = Held {
+            ending: (lasts != Lasts::UntilCut).then(|| self.ending.token()),
             session,
-            room,
-        })
+            room: None,
+            running: None,
+        };
+        if lasts != Lasts::ShortWhile {
+            let own = caller.budget().map(|budget| budget.stream()).transpose();
+            held.running = own.map_err(Refused::Spent)?;
+            let room = self.stream_room.clone().try_acquire_owned();
+            held.room = Some(room.map_err(|_| {
+                Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many open streams")
+            })?);
+        }
+        Ok(held)
     }
 
     /// The whole body, if it is neither too large nor too slow.
     async fn receive(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refused> {
         let most = self.options.limits.body_bytes;
         let too_large = || {
-            Refused(
+            Refused::with(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                format!("body larger than {most} bytes").into(),
+                format!("body larger than {most} bytes"),
             )
         };
         let declared: Option<usize> =
@@ -287,10 +324,10 @@ impl Gate {
         {
             Ok(Ok(collected)) => Ok(collected.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(Refused(StatusCode::BAD_REQUEST, "body cut short".into())),
-            Err(_) => Err(Refused(
+            Ok(Err(_)) => Err(Refused::with(StatusCode::BAD_REQUEST, "body cut short")),
+            Err(_) => Err(Refused::with(
                 StatusCode::REQUEST_TIMEOUT,
-                "body took too long".into(),
+                "body took too long",
             )),
         }
     }

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use serde_json::Value;
 
 use super::{Rejection, body::Served};
-use crate::{RpcError, wire_error};
+use crate::{RpcError, asked::Asked, budget::Spent, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
@@ -41,16 +41,29 @@ pub(crate) fn refuse(
 }
 
 /// The same, on its way to being one.
-pub(crate) struct Refused(pub(crate) StatusCode, pub(crate) Cow<'static, str>);
+pub(crate) enum Refused {
+    With(StatusCode, Cow<'static, str>),
+    Spent(Spent),
+}
 
-impl From<Refused> for Response<Served> {
-    fn from(Refused(status, message): Refused) -> Self {
-        refuse(status, message)
+impl Refused {
+    pub(crate) fn with(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::With(status, message.into())
     }
 }
 
-pub(crate) fn reject(rejection: &Rejection) -> Response<Served> {
-    let mut response = error(rejection.status, &rejection.error, &Value::Null);
+impl From<Refused> for Response<Served> {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::With(status, message) => refuse(status, message),
+            Refused::Spent(what) => spent(what, &Asked::default()),
+        }
+    }
+}
+
+/// A refusal of whoever asks.
+pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<Served> {
+    let mut response = error(rejection.status, &rejection.error, id);
     if let Some(challenge) = rejection
         .challenge
         .as_deref()
@@ -60,5 +73,17 @@ pub(crate) fn reject(rejection: &Rejection) -> Response<Served> {
             .headers_mut()
             .insert(header::WWW_AUTHENTICATE, challenge);
     }
+    response
+}
+
+/// A refusal of one who has asked too much.
+pub(crate) fn spent(spent: Spent, asked: &Asked<'_>) -> Response<Served> {
+    let mut response = if asked.is_tool_call() {
+        json(StatusCode::OK, asked.result(spent.result()))
+    } else {
+        error(StatusCode::TOO_MANY_REQUESTS, &spent.error(), &asked.id)
+    };
+    let seconds = header::HeaderValue::from(spent.seconds());
+    response.headers_mut().insert(header::RETRY_AFTER, seconds);
     response
 }

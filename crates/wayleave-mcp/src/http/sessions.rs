@@ -9,8 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::Caller;
+
 struct Session {
-    subject: Arc<str>,
+    /// Who used it last, in its subject's newest authorization.
+    caller: Arc<Caller>,
     last_used: Instant,
     /// Requests and streams under way; a session with any is in use however long it is silent.
     busy: Arc<AtomicUsize>,
@@ -39,10 +42,10 @@ impl Sessions {
     }
 
     /// Binds a new session to the subject that began it.
-    pub(crate) fn begin(&self, id: &str, subject: &str) -> Busy {
+    pub(crate) fn begin(&self, id: &str, caller: &Arc<Caller>) -> Busy {
         let busy = Arc::new(AtomicUsize::new(1));
         let session = Session {
-            subject: subject.into(),
+            caller: Arc::clone(caller),
             last_used: Instant::now(),
             busy: busy.clone(),
         };
@@ -51,11 +54,12 @@ impl Sessions {
     }
 
     /// Uses a session, if it is this subject's.
-    pub(crate) fn enter(&self, id: &str, subject: &str) -> Option<Busy> {
+    pub(crate) fn enter(&self, id: &str, caller: &Arc<Caller>) -> Option<Busy> {
         let mut sessions = self.locked();
         let session = sessions
             .get_mut(id)
-            .filter(|session| &*session.subject == subject)?;
+            .filter(|session| session.caller.subject() == caller.subject())?;
+        session.caller = Arc::clone(caller);
         session.last_used = Instant::now();
         session.busy.fetch_add(1, Ordering::AcqRel);
         Some(Busy(session.busy.clone()))
@@ -70,7 +74,8 @@ impl Sessions {
         self.locked().remove(id);
     }
 
-    /// Forgets and returns the sessions nobody has used for `idle`.
+    /// Forgets and returns the sessions nobody has used for `idle`, and those whose authorization
+    /// has ended.
     pub(crate) fn reap(&self, idle: Duration) -> Vec<Arc<str>> {
         let mut sessions = self.locked();
         let mut reaped = Vec::new();
@@ -79,7 +84,8 @@ impl Sessions {
             if busy {
                 session.last_used = Instant::now();
             }
-            let keep = busy || session.last_used.elapsed() < idle;
+            let used = busy || session.last_used.elapsed() < idle;
+            let keep = used && !session.caller.is_over();
             if !keep {
                 reaped.push(id.clone());
             }
@@ -91,24 +97,30 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+
+    fn caller(subject: &str) -> Arc<Caller> {
+        Arc::new(Caller::new(subject))
+    }
 
     #[test]
     fn a_session_is_used_only_by_the_subject_that_began_it() {
         let sessions = Sessions::default();
-        drop(sessions.begin("s1", "alice"));
-        assert!(sessions.enter("s1", "alice").is_some());
-        assert!(sessions.enter("s1", "mallory").is_none());
-        assert!(sessions.enter("s2", "alice").is_none());
+        drop(sessions.begin("s1", &caller("alice")));
+        assert!(sessions.enter("s1", &caller("alice")).is_some());
+        assert!(sessions.enter("s1", &caller("mallory")).is_none());
+        assert!(sessions.enter("s2", &caller("alice")).is_none());
         sessions.end("s1");
-        assert!(sessions.enter("s1", "alice").is_none());
+        assert!(sessions.enter("s1", &caller("alice")).is_none());
     }
 
     #[test]
     fn only_idle_sessions_are_forgotten() {
         let sessions = Sessions::default();
-        let busy = sessions.begin("busy", "alice");
-        drop(sessions.begin("idle", "alice"));
+        let busy = sessions.begin("busy", &caller("alice"));
+        drop(sessions.begin("idle", &caller("alice")));
         assert_eq!(
             sessions.reap(Duration::from_mins(1)),
             Vec::<Arc<str>>::new()
@@ -116,5 +128,21 @@ mod tests {
         assert_eq!(sessions.reap(Duration::ZERO), vec![Arc::from("idle")]);
         drop(busy);
         assert_eq!(sessions.reap(Duration::ZERO), vec![Arc::from("busy")]);
+    }
+
+    #[test]
+    fn a_session_ends_with_its_authorization_however_busy() {
+        let sessions = Sessions::default();
+        let revoked = CancellationToken::new();
+        let alice = Arc::new(Caller::new("alice").until(revoked.clone()));
+        let _busy = sessions.begin("s1", &alice);
+        let long = Duration::from_mins(1);
+        assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());
+        revoked.cancel();
+        // Her next token keeps it.
+        drop(sessions.enter("s1", &caller("alice")));
+        assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());
+        drop(sessions.enter("s1", &alice));
+        assert_eq!(sessions.reap(long), vec![Arc::from("s1")]);
     }
 }

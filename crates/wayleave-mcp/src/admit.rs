@@ -1,0 +1,103 @@
+//! Who the client at the other end of a pipe is.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{Caller, RpcError};
+
+/// Establishes who the client at the other end of a pipe is, before each of its messages.
+///
+/// A [`Caller`] admits everyone as itself.
+pub trait Admit: Send + Sync + 'static {
+    /// The client begins a conversation. `bearer` is what it put into
+    /// `clientInfo.authorization.bearer` of its `initialize`. May be asked twice of one message.
+    fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
+        let _ = bearer;
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Who the client is now: what it may do can change between its messages.
+    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>>;
+}
+
+/// A message that is refused before it is looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnedAway {
+    /// What its sender is told.
+    pub error: RpcError,
+    /// Whether the conversation is over.
+    pub hang_up: bool,
+}
+
+impl From<RpcError> for TurnedAway {
+    fn from(error: RpcError) -> Self {
+        Self {
+            error,
+            hang_up: false,
+        }
+    }
+}
+
+impl Admit for Caller {
+    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
+        Box::pin(std::future::ready(Ok(Arc::new(self.clone()))))
+    }
+}
+
+/// What a message says of who sent it.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Hello {
+    /// No `initialize`.
+    None,
+    /// An `initialize`, with its bearer. One that is not text is as wrong as any other.
+    Some(Option<String>),
+}
+
+impl Hello {
+    pub(crate) fn of(message: &[u8]) -> Self {
+        #[derive(Deserialize)]
+        struct Message {
+            method: Option<String>,
+            #[serde(default)]
+            params: Value,
+        }
+        if memchr::memmem::find(message, b"initialize").is_none() {
+            return Self::None;
+        }
+        match serde_json::from_slice::<Message>(message) {
+            Ok(Message { method, params }) if method.as_deref() == Some("initialize") => {
+                let bearer = params.pointer("/clientInfo/authorization/bearer");
+                Self::Some(bearer.map(|bearer| bearer.as_str().unwrap_or_default().to_owned()))
+            }
+            _ => Self::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(message: &str, expected: Hello) {
+        assert_eq!(Hello::of(message.as_bytes()), expected, "{message}");
+    }
+
+    #[test]
+    fn only_an_initialize_carries_a_bearer() {
+        let with =
+            r#"{"method":"initialize","params":{"clientInfo":{"authorization":{"bearer":"b"}}}}"#;
+        check(with, Hello::Some(Some("b".to_owned())));
+        check(r#"{"method":"initialize","params":{}}"#, Hello::Some(None));
+        check(r#"{"method":"initialize"}"#, Hello::Some(None));
+        check(
+            &with.replace("\"b\"", "7"),
+            Hello::Some(Some(String::new())),
+        );
+        check(&with.replace("initialize", "tools/list"), Hello::None);
+        check(r#"{"method":"notifications/initialized"}"#, Hello::None);
+        check("initialize", Hello::None);
+    }
+}

@@ -1,0 +1,215 @@
+//! How much one caller may ask for: so many requests a minute, so many at once, so many streams.
+//!
+//! A budget is the caller's own. One that asks for ten times its share is refused nine times out
+//! of ten, at the price of one comparison, and the others do not notice.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{RpcError, ToolResult};
+
+/// A request refused for want of room is worth trying again after this long.
+const ROOM_COMES_BACK: Duration = Duration::from_millis(250);
+
+/// What a budget allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Requests in a minute, on average.
+    pub per_minute: u32,
+    /// Requests at a stroke, after a pause.
+    pub burst: u32,
+    /// Requests under way at once.
+    pub concurrent: usize,
+    /// Streams held open.
+    pub streams: usize,
+}
+
+/// What is left of one caller's allowance.
+///
+/// ```
+/// use wayleave_mcp::{Allowance, Budget, Caller};
+///
+/// let allowance = Allowance { per_minute: 600, burst: 60, concurrent: 16, streams: 8 };
+/// let caller = Caller::new("token:7f3a").within(Budget::new(allowance).into());
+/// ```
+#[derive(Debug)]
+pub struct Budget {
+    began: Instant,
+    /// When, in nanoseconds since it began, the bucket will be full again.
+    full_at: AtomicU64,
+    each: u64,
+    burst: u64,
+    running: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+}
+
+/// A budget that has nothing left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spent {
+    what: &'static str,
+    pub(crate) retry_after: Duration,
+}
+
+impl Budget {
+    /// A whole allowance, unspent.
+    pub fn new(allowance: Allowance) -> Self {
+        let each = 60_000_000_000 / u64::from(allowance.per_minute.max(1));
+        Self {
+            began: Instant::now(),
+            full_at: AtomicU64::new(0),
+            each,
+            burst: each * u64::from(allowance.burst.max(1)),
+            running: Arc::new(Semaphore::new(allowance.concurrent.max(1))),
+            streams: Arc::new(Semaphore::new(allowance.streams.max(1))),
+        }
+    }
+
+    /// Spends one request. What is returned is held while it is under way.
+    pub(crate) fn request(&self) -> Result<OwnedSemaphorePermit, Spent> {
+        let room = Arc::clone(&self.running).try_acquire_owned();
+        let room = room.map_err(|_| Spent {
+            what: "too many requests at once",
+            retry_after: ROOM_COMES_BACK,
+        })?;
+        self.draw(self.began.elapsed())?;
+        Ok(room)
+    }
+
+    /// Room for one stream.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Spent> {
+        let room = Arc::clone(&self.streams).try_acquire_owned();
+        room.map_err(|_| Spent {
+            what: "too many open streams",
+            retry_after: ROOM_COMES_BACK,
+        })
+    }
+
+    /// The generic cell rate algorithm: one number says how full the bucket is.
+    fn draw(&self, now: Duration) -> Result<(), Spent> {
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let drawn = self
+            .full_at
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |full_at| {
+                let next = full_at.max(now).saturating_add(self.each);
+                (next <= now.saturating_add(self.burst)).then_some(next)
+            });
+        drawn.map(drop).map_err(|full_at| {
+            let room_at = full_at.saturating_add(self.each).saturating_sub(self.burst);
+            Spent {
+                what: "too many requests in a minute",
+                retry_after: Duration::from_nanos(room_at.saturating_sub(now)),
+            }
+        })
+    }
+}
+
+impl Spent {
+    /// In whole milliseconds, rounded up: who waits exactly that long is not refused again.
+    fn millis(self) -> u64 {
+        u64::try_from(self.retry_after.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+
+    /// In whole seconds, as the `Retry-After` header has it.
+    pub(crate) fn seconds(self) -> u64 {
+        self.millis().div_ceil(1000).max(1)
+    }
+
+    /// What a model is told whose tool was not called.
+    pub(crate) fn result(self) -> ToolResult {
+        let error = json!({
+            "code": "rate_limited",
+            "message": self.what,
+            "retryable": true,
+            "retry_after_ms": self.millis(),
+        });
+        ToolResult::error(error.to_string()).with_structured(json!({ "error": error }))
+    }
+
+    /// What any other request is refused with.
+    pub(crate) fn error(self) -> RpcError {
+        RpcError::new(RpcError::BUDGET, self.what).with_data(self.data())
+    }
+
+    fn data(self) -> Value {
+        json!({ "code": "rate_limited", "retryable": true, "retry_after_ms": self.millis() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(per_minute: u32, burst: u32, concurrent: usize) -> Budget {
+        Budget::new(Allowance {
+            per_minute,
+            burst,
+            concurrent,
+            streams: 1,
+        })
+    }
+
+    #[test]
+    fn a_burst_is_let_through_and_then_one_at_each_interval() {
+        let budget = budget(60, 3, 100);
+        let at = Duration::from_secs;
+        for _ in 0..3 {
+            budget.draw(at(10)).unwrap();
+        }
+        assert_eq!(budget.draw(at(10)).unwrap_err().retry_after, at(1));
+        budget.draw(at(11)).unwrap();
+        assert!(budget.draw(at(11)).is_err());
+        // A long pause fills the bucket, and no more than that.
+        for _ in 0..3 {
+            budget.draw(at(1000)).unwrap();
+        }
+        assert!(budget.draw(at(1000)).is_err());
+    }
+
+    #[test]
+    fn ten_times_the_allowance_gets_a_tenth_through() {
+        let budget = budget(600, 10, 100);
+        // 100 a second against 10 a second, for a minute.
+        let through = (0..6000u64)
+            .filter(|n| budget.draw(Duration::from_millis(n * 10)).is_ok())
+            .count();
+        assert!((600..=610).contains(&through), "{through}");
+    }
+
+    #[test]
+    fn who_waits_as_long_as_told_is_let_through() {
+        let budget = budget(7, 1, 1);
+        budget.draw(Duration::ZERO).unwrap();
+        let spent = budget.draw(Duration::from_millis(3)).unwrap_err();
+        let later = Duration::from_millis(3 + spent.millis());
+        assert!(budget.draw(later).is_ok());
+        assert_eq!(
+            spent.result().structured.unwrap()["error"]["code"],
+            "rate_limited"
+        );
+    }
+
+    #[test]
+    fn no_more_run_at_once_than_allowed_and_room_comes_back() {
+        let budget = budget(60_000, 1000, 2);
+        let first = budget.request().unwrap();
+        let _second = budget.request().unwrap();
+        assert_eq!(
+            budget.request().unwrap_err().what,
+            "too many requests at once"
+        );
+        drop(first);
+        assert!(budget.request().is_ok());
+        let stream = budget.stream().unwrap();
+        assert!(budget.stream().is_err());
+        drop(stream);
+        assert!(budget.stream().is_ok());
+    }
+}

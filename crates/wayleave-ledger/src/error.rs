@@ -289,6 +289,9 @@ pub enum GovernanceError {
         /// The file.
         path: PathBuf,
     },
+    /// The system gives no random bytes, so there can be no new secret.
+    #[error("the system gives no random bytes")]
+    NoRandomness,
     /// The proposal could not be ratified as it is.
     #[error("the mapping cannot be ratified")]
     Unfit {
@@ -322,6 +325,7 @@ impl GovernanceError {
             Self::Altered { .. } | Self::Missing { .. } => {
                 Some("restore the file from a backup, or remove it and ratify the mapping again")
             }
+            Self::NoRandomness => Some("check the system's random source"),
             Self::Unfit { .. } => None,
         }
     }

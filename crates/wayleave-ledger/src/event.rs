@@ -3,15 +3,19 @@
 //! Growing: a new kind of entry is a new variant here, a rule in [`crate::state`] and a raised
 //! schema version, so that an older program refuses a ledger it could not read.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use wayleave_model::digest::Digest;
+use wayleave_model::grant::{Claims, Scopes, Terms, TokenHash, TokenKind};
 use wayleave_model::mapping::SourceKind;
 
 use crate::canonical;
 use crate::clock::Millis;
 use crate::text::{self, BadText};
 
-/// One act, as recorded for ever. It names no row value, no DSN and no credential.
+/// One act, as recorded for ever. It names no DSN and no credential, and no value but those a human
+/// put into a grant's row filter or a token's claims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "body", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -83,6 +87,66 @@ pub enum Event {
         /// Who withdrew it.
         who: String,
     },
+    /// A human allowed something of a dataset to be read.
+    GrantCreated(NewGrant),
+    /// A human took a grant back.
+    GrantRevoked {
+        /// The grant.
+        grant: String,
+        /// Who took it back.
+        who: String,
+        /// Why, in their words.
+        note: String,
+    },
+    /// A human issued a token.
+    TokenIssued(NewToken),
+    /// A human took a token back.
+    TokenRevoked {
+        /// The token.
+        token: String,
+        /// Who took it back.
+        who: String,
+        /// Why, in their words.
+        note: String,
+    },
+}
+
+/// A grant to record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewGrant {
+    /// Its id.
+    pub grant: String,
+    /// What it allows.
+    pub terms: Terms,
+    /// When it ends by itself.
+    pub expires: Option<Millis>,
+    /// What it is for, in the words of whoever makes it.
+    pub purpose: String,
+    /// Who makes it.
+    pub who: String,
+}
+
+/// A token to record: never its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewToken {
+    /// Its id, which is safe to log.
+    pub token: String,
+    /// Whom it is made for.
+    pub kind: TokenKind,
+    /// The hash of its text.
+    pub hash: TokenHash,
+    /// What it may do besides reading.
+    pub scopes: Scopes,
+    /// The grants of its package, at most one a connection.
+    pub grants: BTreeSet<String>,
+    /// What it says about whoever holds it.
+    pub claims: Claims,
+    /// What people call it.
+    pub label: String,
+    /// When it ends by itself.
+    pub expires: Option<Millis>,
+    /// Who issues it.
+    pub who: String,
 }
 
 /// An entry that was read back: whole, linked and understood.
@@ -158,6 +222,22 @@ impl Event {
             Self::SourceRemoved { name, who } => {
                 text::source(name)?;
                 text::who(who)
+            }
+            Self::GrantCreated(new) => {
+                text::who(&new.who)?;
+                text::purpose(&new.purpose)?;
+                text::grant(&new.grant)?;
+                text::terms(&new.terms)
+            }
+            Self::TokenIssued(new) => {
+                text::who(&new.who)?;
+                text::label(&new.label)?;
+                text::token(&new.token)?;
+                text::claims(&new.claims)
+            }
+            Self::GrantRevoked { who, note, .. } | Self::TokenRevoked { who, note, .. } => {
+                text::who(who)?;
+                text::note(note)
             }
         }
     }

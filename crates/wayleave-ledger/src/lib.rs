@@ -1,4 +1,4 @@
-//! The ledger: who ratified what, which sources exist, what is live.
+//! The ledger: who ratified what, which sources exist, what is live, who may read what.
 //!
 //! Everything that a person decides is an entry in one append-only, hash-chained record; what is
 //! true now is the fold of its entries and is never stored beside them. The exact bytes that
@@ -33,10 +33,15 @@ pub use audit::AuditReport;
 pub use chain::{EntryHash, Head, HeadSyntax};
 pub use clock::{Clock, FixedClock, Millis, SystemClock};
 pub use error::{Action, Cause, DiskError, GovernanceError, LedgerError, OpenError};
-pub use event::{Entry, Event};
-pub use governance::{FOLDER, Freeze, Governance, NewSource, ratification};
+pub use event::{Entry, Event, NewGrant, NewToken};
+pub use governance::{
+    FOLDER, Freeze, Governance, Granting, Issued, Issuing, NewSource, ratification,
+};
 pub use ledger::Ledger;
 pub use sqlite::SqliteLedger;
-pub use state::{Activation, Dataset, RatifiedEntry, Refusal, Source, State};
+pub use state::{
+    Activation, Dataset, GrantEntry, RatifiedEntry, Refusal, Revocation, Source, Standing, State,
+    TokenEntry,
+};
 pub use text::BadText;
 pub use verify::{Problem, VerifyReport, Witness};

@@ -2,6 +2,7 @@
 //!
 //! A refusal names the rule, never the text: what was refused may be a pasted secret.
 
+use wayleave_model::grant::{Claim, Claims, Terms};
 use wayleave_model::sensitive::looks_like_dsn;
 
 /// A name or a text that may not be recorded.
@@ -16,6 +17,10 @@ pub struct BadText {
 
 const WHO_MAX: usize = 200;
 const NOTE_MAX: usize = 4_000;
+const LABEL_MAX: usize = 100;
+const FILTER_MAX: usize = 16 * 1024;
+const CLAIMS_MAX: usize = 32;
+const CLAIM_MAX: usize = 1_000;
 
 /// A dataset's name: `^[a-z][a-z0-9-]{0,31}$`.
 pub(crate) fn dataset(name: &str) -> Result<(), BadText> {
@@ -71,7 +76,10 @@ pub(crate) fn who(name: &str) -> Result<(), BadText> {
 
 /// A note on why; it may be empty.
 pub(crate) fn note(text: &str) -> Result<(), BadText> {
-    let what = "a note";
+    note_of(text, "a note")
+}
+
+fn note_of(text: &str, what: &'static str) -> Result<(), BadText> {
     ensure(
         text.chars().count() <= NOTE_MAX,
         what,
@@ -82,6 +90,91 @@ pub(crate) fn note(text: &str) -> Result<(), BadText> {
         .any(|c| c.is_control() && c != '\n' && c != '\t');
     ensure(plain, what, "is plain text")?;
     no_credentials(text, what)
+}
+
+/// What a grant is for; it may be empty.
+pub(crate) fn purpose(text: &str) -> Result<(), BadText> {
+    note_of(text, "a purpose")
+}
+
+/// What people call a token; it may be empty.
+pub(crate) fn label(text: &str) -> Result<(), BadText> {
+    let what = "a token's label";
+    let fits = text.chars().count() <= LABEL_MAX && !text.chars().any(char::is_control);
+    ensure(
+        fits,
+        what,
+        "is one line of plain text, at most 100 characters",
+    )?;
+    no_credentials(text, what)
+}
+
+/// A grant's id: `g_` and letters or digits.
+pub(crate) fn grant(id: &str) -> Result<(), BadText> {
+    let rule = "is `g_` and 4 to 32 letters or digits";
+    ensure(id_of(id, "g_"), "a grant's id", rule)
+}
+
+/// A token's id: `t_` and letters or digits. A token itself does not fit.
+pub(crate) fn token(id: &str) -> Result<(), BadText> {
+    let rule = "is `t_` and 4 to 32 letters or digits, never the token itself";
+    ensure(id_of(id, "t_"), "a token's id", rule)
+}
+
+fn id_of(id: &str, prefix: &str) -> bool {
+    id.strip_prefix(prefix).is_some_and(|rest| {
+        (4..=32).contains(&rest.len()) && rest.chars().all(|c| c.is_ascii_alphanumeric())
+    })
+}
+
+/// What a grant allows: something, and within bounds.
+pub(crate) fn terms(terms: &Terms) -> Result<(), BadText> {
+    dataset(&terms.dataset)?;
+    let what = "a grant";
+    let something = terms.streams.values().all(|it| !it.fields.is_empty());
+    ensure(
+        something && !terms.streams.is_empty(),
+        what,
+        "allows at least one field of each of its streams",
+    )?;
+    for filter in terms.streams.values().filter_map(|it| it.rows.as_ref()) {
+        let what = "a row filter";
+        ensure(
+            filter.as_str().len() <= FILTER_MAX,
+            what,
+            "has at most 16384 bytes",
+        )?;
+        no_credentials(filter.as_str(), what)?;
+    }
+    Ok(())
+}
+
+/// What a token says about whoever holds it.
+pub(crate) fn claims(claims: &Claims) -> Result<(), BadText> {
+    let what = "a claim";
+    ensure(
+        claims.len() <= CLAIMS_MAX,
+        "a token",
+        "makes at most 32 claims",
+    )?;
+    for (name, claim) in claims {
+        let named = (1..=100).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic());
+        ensure(
+            named,
+            what,
+            "is named by 1 to 100 letters, digits and marks, without blanks",
+        )?;
+        if let Claim::Text(text) = claim {
+            let fits = text.chars().count() <= CLAIM_MAX && !text.chars().any(char::is_control);
+            ensure(
+                fits,
+                what,
+                "is one line of plain text, at most 1000 characters",
+            )?;
+            no_credentials(text, what)?;
+        }
+    }
+    Ok(())
 }
 
 /// The ledger could never be rid of a password.

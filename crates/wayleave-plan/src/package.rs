@@ -1,5 +1,7 @@
 //! What one credential may read: a grant a connection.
 
+mod terms;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,9 @@ impl Package {
 pub struct Grant {
     /// The grant's id, shown to callers that must choose between connections.
     pub id: String,
+    /// The dataset of the connection. A connection of that id in another dataset is another one,
+    /// and not granted.
+    pub dataset: String,
     /// The streams that may be read.
     pub streams: StreamScope,
 }

@@ -10,6 +10,7 @@ pub mod indexes;
 pub mod keys;
 pub mod live;
 pub mod overview;
+pub mod packages;
 pub mod project;
 pub mod proposal;
 pub mod review;

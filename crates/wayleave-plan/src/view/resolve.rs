@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value as Json};
+use wayleave_model::grant::{self, Claims};
 use wayleave_model::mapping::{Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
@@ -49,7 +51,10 @@ fn connection(
     let connection = mapping.connections.get(index)?;
     let grant: Option<&Grant> = match &package.grants {
         Grants::Everything => None,
-        Grants::Only(grants) => Some(grants.get(connection.id.as_str())?),
+        Grants::Only(grants) => {
+            let grant = grants.get(connection.id.as_str());
+            Some(grant.filter(|grant| *mapping.dataset.name == grant.dataset)?)
+        }
     };
     let mut streams: Vec<StreamView> = Vec::new();
     for (at, stream) in mapping.streams.iter().enumerate() {
@@ -106,11 +111,21 @@ fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<usize> {
 fn rows(stream: &Stream, granted: Option<&StreamGrant>) -> Result<Predicate, String> {
     match granted.and_then(|granted| granted.rows.as_ref()) {
         None => Ok(Predicate::True),
-        Some(serde_json::Value::Object(filter)) => {
+        Some(Json::Object(filter)) => {
+            if let Some(name) = unbound(filter) {
+                return Err(format!("it needs the claim `{name}`, which is missing"));
+            }
             filter::of_grant(stream, filter).map_err(|refusal| refusal.to_string())
         }
         Some(_) => Err("a row filter is an object".to_owned()),
     }
+}
+
+/// The first claim that a row filter still waits for. A filter that holds one would be refused
+/// anyway: `claim` is no operator.
+fn unbound(filter: &Map<String, Json>) -> Option<String> {
+    let mut filter = filter.clone();
+    grant::bind(&mut filter, &Claims::new())
 }
 
 /// Finds the relations whose both ends are seen.

@@ -102,6 +102,7 @@ pub(crate) fn package(text: &str) -> Package {
             .entry(connection.to_owned())
             .or_insert_with(|| Grant {
                 id: format!("g-{connection}"),
+                dataset: connection.split('-').next().unwrap_or_default().to_owned(),
                 streams: StreamScope::All,
             });
         if let Some(stream) = stream {

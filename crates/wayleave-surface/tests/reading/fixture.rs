@@ -207,6 +207,14 @@ pub fn stream_grant(fields: &[&str], rows: Option<Json>) -> StreamGrant {
     }
 }
 
+/// The dataset of a connection of these tests.
+fn dataset_of(connection: &str) -> &str {
+    match connection.split_once('-') {
+        Some((dataset, _)) => dataset,
+        None => "notes",
+    }
+}
+
 /// A package of these grants, each a connection and its streams.
 pub fn package(subject: &str, grants: Vec<(&str, Vec<(&str, StreamGrant)>)>) -> Package {
     let grants = grants
@@ -218,6 +226,7 @@ pub fn package(subject: &str, grants: Vec<(&str, Vec<(&str, StreamGrant)>)>) -> 
                 .map(|(name, grant)| (name.to_owned(), grant));
             let grant = Grant {
                 id: format!("grant-{n}"),
+                dataset: dataset_of(connection).to_owned(),
                 streams: StreamScope::Only(streams.collect()),
             };
             (connection.to_owned(), grant)

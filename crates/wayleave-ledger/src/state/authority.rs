@@ -1,0 +1,240 @@
+//! Grants and tokens: what of them is true now, and what may follow.
+//!
+//! Nothing is forgotten: what was revoked stays, marked, so that its name is never used again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+use wayleave_model::grant::{Claims, Scopes, Terms, TokenHash, TokenKind};
+
+use super::Refusal;
+use crate::clock::Millis;
+use crate::event::{NewGrant, NewToken};
+
+/// All grants and tokens ever made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Authority {
+    /// Shared, because a state is copied whenever an entry follows one that someone holds.
+    pub(super) grants: BTreeMap<String, Arc<GrantEntry>>,
+    pub(super) tokens: BTreeMap<String, Arc<TokenEntry>>,
+    /// Ids of tokens by the first bytes of their hashes.
+    #[serde(skip)]
+    buckets: BTreeMap<u64, Vec<String>>,
+}
+
+/// A grant as recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GrantEntry {
+    /// Its id.
+    pub id: String,
+    /// The entry's place.
+    pub seq: u64,
+    /// When.
+    pub at: Millis,
+    /// What it allows.
+    pub terms: Terms,
+    /// When it ends by itself.
+    pub expires: Option<Millis>,
+    /// What it is for, in the words of whoever made it.
+    pub purpose: String,
+    /// Who made it.
+    pub who: String,
+    /// How it ended.
+    pub revoked: Option<Revocation>,
+}
+
+/// A token as recorded: never its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TokenEntry {
+    /// Its id, which is safe to log.
+    pub id: String,
+    /// The entry's place.
+    pub seq: u64,
+    /// When.
+    pub at: Millis,
+    /// Whom it was made for.
+    pub kind: TokenKind,
+    /// The hash of its text.
+    #[serde(skip)]
+    pub hash: TokenHash,
+    /// What it may do besides reading.
+    pub scopes: Scopes,
+    /// The grants of its package, at most one a connection.
+    pub grants: BTreeSet<String>,
+    /// What it says about whoever holds it.
+    pub claims: Claims,
+    /// What people call it.
+    pub label: String,
+    /// When it ends by itself.
+    pub expires: Option<Millis>,
+    /// Who issued it.
+    pub who: String,
+    /// How it ended.
+    pub revoked: Option<Revocation>,
+}
+
+/// The end of a grant or a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Revocation {
+    /// The entry's place.
+    pub seq: u64,
+    /// When.
+    pub at: Millis,
+    /// Who.
+    pub who: String,
+    /// Why.
+    pub note: String,
+}
+
+/// Whether a grant or a token counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// It does.
+    Live,
+    /// Its time is over.
+    Expired,
+    /// A human took it back.
+    Revoked,
+}
+
+fn standing(revoked: Option<&Revocation>, expires: Option<Millis>, now: Millis) -> Standing {
+    if revoked.is_some() {
+        Standing::Revoked
+    } else if expires.is_some_and(|expires| expires <= now) {
+        Standing::Expired
+    } else {
+        Standing::Live
+    }
+}
+
+impl GrantEntry {
+    /// Whether it counts at that time.
+    pub fn standing(&self, now: Millis) -> Standing {
+        standing(self.revoked.as_ref(), self.expires, now)
+    }
+}
+
+impl TokenEntry {
+    /// Whether it counts at that time.
+    pub fn standing(&self, now: Millis) -> Standing {
+        standing(self.revoked.as_ref(), self.expires, now)
+    }
+}
+
+impl Authority {
+    /// The token with that hash. The bucket tells at most which tokens it could be; which of them
+    /// it is, if any, is found by comparing whole hashes in constant time.
+    pub(super) fn token(&self, hash: &TokenHash) -> Option<&TokenEntry> {
+        let ids = self.buckets.get(&hash.bucket())?;
+        let mut tokens = ids.iter().filter_map(|id| self.tokens.get(id));
+        tokens.find(|token| token.hash == *hash).map(AsRef::as_ref)
+    }
+
+    pub(super) fn admit_grant(&self, id: &str) -> Result<(), Refusal> {
+        match self.grants.get(id) {
+            None => Ok(()),
+            Some(_) => Err(Refusal::GrantExists { id: id.to_owned() }),
+        }
+    }
+
+    pub(super) fn admit_token(&self, new: &NewToken) -> Result<(), Refusal> {
+        if self.tokens.contains_key(&new.token) || self.token(&new.hash).is_some() {
+            let id = new.token.clone();
+            return Err(Refusal::TokenExists { id });
+        }
+        let carries = !(new.grants.is_empty() && new.scopes.is_empty() && new.claims.is_empty());
+        if new.kind != TokenKind::Client && carries {
+            return Err(Refusal::NotForClients { kind: new.kind });
+        }
+        let mut connections: BTreeMap<&str, &str> = BTreeMap::new();
+        for id in &new.grants {
+            let terms = &self.standing_grant(id)?.terms;
+            if let Some(first) = connections.insert(&terms.connection, id) {
+                return Err(Refusal::OneGrantAConnection {
+                    connection: terms.connection.clone(),
+                    first: first.to_owned(),
+                    second: id.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The grant of that id, unless it was revoked.
+    pub(super) fn standing_grant(&self, id: &str) -> Result<&GrantEntry, Refusal> {
+        let id = || id.to_owned();
+        match self.grants.get(&id()) {
+            None => Err(Refusal::UnknownGrant { id: id() }),
+            Some(grant) if grant.revoked.is_some() => Err(Refusal::GrantRevoked { id: id() }),
+            Some(grant) => Ok(grant),
+        }
+    }
+
+    /// The token of that id, unless it was revoked.
+    pub(super) fn standing_token(&self, id: &str) -> Result<&TokenEntry, Refusal> {
+        let id = || id.to_owned();
+        match self.tokens.get(&id()) {
+            None => Err(Refusal::UnknownToken { id: id() }),
+            Some(token) if token.revoked.is_some() => Err(Refusal::TokenRevoked { id: id() }),
+            Some(token) => Ok(token),
+        }
+    }
+
+    pub(super) fn add_grant(&mut self, seq: u64, at: Millis, new: NewGrant) {
+        let entry = GrantEntry {
+            id: new.grant.clone(),
+            seq,
+            at,
+            terms: new.terms,
+            expires: new.expires,
+            purpose: new.purpose,
+            who: new.who,
+            revoked: None,
+        };
+        self.grants.insert(new.grant, Arc::new(entry));
+    }
+
+    pub(super) fn add_token(&mut self, seq: u64, at: Millis, new: NewToken) {
+        let bucket = self.buckets.entry(new.hash.bucket()).or_default();
+        bucket.push(new.token.clone());
+        let entry = TokenEntry {
+            id: new.token.clone(),
+            seq,
+            at,
+            kind: new.kind,
+            hash: new.hash,
+            scopes: new.scopes,
+            grants: new.grants,
+            claims: new.claims,
+            label: new.label,
+            expires: new.expires,
+            who: new.who,
+            revoked: None,
+        };
+        self.tokens.insert(new.token, Arc::new(entry));
+    }
+
+    pub(super) fn revoke_grant(&mut self, id: &str, revocation: Revocation) {
+        if let Some(grant) = self.grants.get_mut(id) {
+            Arc::make_mut(grant).revoked.get_or_insert(revocation);
+        }
+    }
+
+    pub(super) fn revoke_token(&mut self, id: &str, revocation: Revocation) {
+        if let Some(token) = self.tokens.get_mut(id) {
+            Arc::make_mut(token).revoked.get_or_insert(revocation);
+        }
+    }
+
+    /// A dataset that is retired takes its grants along: whoever ratifies another under the same
+    /// name has not agreed to what was granted of this one.
+    pub(super) fn retire(&mut self, dataset: &str, revocation: &Revocation) {
+        for grant in self.grants.values_mut() {
+            if grant.terms.dataset == dataset && grant.revoked.is_none() {
+                Arc::make_mut(grant).revoked = Some(revocation.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The packages of tokens: what whoever brings one may read now.
+//!
+//! A package is worked out from the ledger's state alone, and again whenever that has moved or a
+//! grant in it has run out. As long as neither happened the very same package is handed out, so
+//! that what is derived from it need not be derived again.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use sha2::{Digest as _, Sha256};
+use wayleave_ledger::{GrantEntry, Millis, Standing, State, TokenEntry};
+use wayleave_model::grant::{Claim, Claims};
+use wayleave_plan::package::{Grant, Grants, Package};
+
+/// How many packages are kept at hand.
+const KEPT: usize = 1024;
+
+/// The package of a token for whoever makes these claims, at that time. For a token of ours they
+/// are the token's own.
+///
+/// Whether the token itself counts is not asked here: see [`TokenEntry::standing`].
+pub fn package(state: &State, token: &TokenEntry, claims: &Claims, now: Millis) -> Package {
+    let ids = token.grants.iter().map(String::as_str);
+    assemble(state, &token.id, token.seq, ids, claims, now).0
+}
+
+/// The package of a subject who is known by other means, of these grants. Of two grants of one
+/// connection the first counts.
+pub fn package_of<'a>(
+    state: &State,
+    subject: &str,
+    grants: impl IntoIterator<Item = &'a str>,
+    claims: &Claims,
+    now: Millis,
+) -> Package {
+    assemble(state, subject, 0, grants, claims, now).0
+}
+
+/// The package, and when the first of its grants runs out.
+fn assemble<'a>(
+    state: &State,
+    subject: &str,
+    issued: u64,
+    grants: impl IntoIterator<Item = &'a str>,
+    claims: &Claims,
+    now: Millis,
+) -> (Package, Option<Millis>) {
+    let mut epoch = Epoch::new(issued);
+    let mut granted = BTreeMap::new();
+    let mut ends: Option<Millis> = None;
+    for grant in grants.into_iter().filter_map(|id| state.grant(id)) {
+        if grant.standing(now) != Standing::Live || granted.contains_key(&grant.terms.connection) {
+            continue;
+        }
+        epoch.grant(grant);
+        ends = [ends, grant.expires].into_iter().flatten().min();
+        granted.insert(
+            grant.terms.connection.clone(),
+            Grant::on(&grant.id, &grant.terms, claims),
+        );
+    }
+    let package = Package {
+        subject: subject.to_owned(),
+        epoch: epoch.of_claims(claims),
+        grants: Grants::Only(granted),
+    };
+    (package, ends)
+}
+
+/// A number that moves with everything a package is made of.
+struct Epoch(Sha256);
+
+impl Epoch {
+    fn new(issued: u64) -> Self {
+        let mut sha = Sha256::new();
+        sha.update(issued.to_be_bytes());
+        Self(sha)
+    }
+
+    fn text(&mut self, text: &str) {
+        let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.0.update(length.to_be_bytes());
+        self.0.update(text.as_bytes());
+    }
+
+    /// The entry's place says which grant it is and what it allows: entries never change.
+    fn grant(&mut self, grant: &GrantEntry) {
+        self.0.update(b"g");
+        self.0.update(grant.seq.to_be_bytes());
+    }
+
+    fn of_claims(mut self, claims: &Claims) -> u64 {
+        for (name, claim) in claims {
+            let kind = match claim {
+                Claim::Boolean(_) => "b",
+                Claim::Integer(_) => "i",
+                Claim::Text(_) => "t",
+            };
+            self.0.update(kind.as_bytes());
+            self.text(name);
+            self.text(&claim.to_string());
+        }
+        let hash: [u8; 32] = self.0.finalize().into();
+        let [a, b, c, d, e, f, g, h, ..] = hash;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+/// Packages that were worked out before.
+#[derive(Debug, Default)]
+pub struct Packages {
+    kept: Mutex<BTreeMap<String, Kept>>,
+}
+
+/// A package, and for how long it holds.
+#[derive(Debug)]
+struct Kept {
+    /// Weak, so that an old state is not kept for a token that nobody uses any more.
+    state: Weak<State>,
+    /// From when on it was worked out: a clock that was set back makes it be worked out again.
+    from: Millis,
+    until: Option<Millis>,
+    package: Arc<Package>,
+}
+
+impl Kept {
+    fn holds(&self, state: &Arc<State>, now: Millis) -> bool {
+        // The address is not given to another state while this one is pointed at, dead or alive.
+        self.state.as_ptr() == Arc::as_ptr(state)
+            && self.from <= now
+            && self.until.is_none_or(|until| now < until)
+    }
+}
+
+impl Packages {
+    /// The package of a token, as [`package`] works it out with the token's own claims. The same
+    /// one as before, unless the token, its grants or the time have changed what is in it.
+    pub fn of(&self, state: &Arc<State>, token: &TokenEntry, now: Millis) -> Arc<Package> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept.get(&token.id)
+            && known.holds(state, now)
+        {
+            return Arc::clone(&known.package);
+        }
+        let ids = token.grants.iter().map(String::as_str);
+        let (package, until) = assemble(state, &token.id, token.seq, ids, &token.claims, now);
+        let package = match kept.get(&token.id) {
+            // The ledger moved, and not in what this token may read.
+            Some(known) if *known.package == package => Arc::clone(&known.package),
+            _ => Arc::new(package),
+        };
+        if kept.len() >= KEPT && !kept.contains_key(&token.id) {
+            kept.retain(|_, known| known.holds(state, now));
+            if kept.len() >= KEPT {
+                kept.pop_first();
+            }
+        }
+        let entry = Kept {
+            state: Arc::downgrade(state),
+            from: now,
+            until,
+            package: Arc::clone(&package),
+        };
+        kept.insert(token.id.clone(), entry);
+        package
+    }
+}
+
+#[cfg(test)]
+mod tests;

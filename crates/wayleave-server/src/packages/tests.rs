@@ -1,0 +1,174 @@
+//! Packages over a real ledger.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wayleave_ledger::{Event, FixedClock, Governance, Granting, Issuing};
+use wayleave_model::{
+    digest::Digest,
+    grant::{Scopes, StreamTerms, Terms, TokenKind},
+};
+use wayleave_plan::package::StreamScope;
+
+use super::*;
+
+const NOW: Millis = 1_000_000;
+
+struct Case {
+    _folder: tempfile::TempDir,
+    governance: Governance,
+}
+
+impl Case {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let governance = Governance::open(folder.path(), Arc::new(FixedClock(NOW))).unwrap();
+        let case = Self {
+            _folder: folder,
+            governance,
+        };
+        case.ratify().await;
+        case
+    }
+
+    async fn ratify(&self) {
+        let event = Event::DatasetRatified {
+            dataset: "crm".into(),
+            digest: digest(),
+            replaces: None,
+            who: "ana".into(),
+            note: String::new(),
+        };
+        let ledger = self.governance.ledger();
+        ledger.append(NOW, event).await.unwrap();
+    }
+
+    async fn state(&self) -> Arc<State> {
+        self.governance.ledger().state().await.unwrap()
+    }
+
+    async fn grant(&self, connection: &str, expires: Option<Millis>) -> String {
+        let rows = r#"{"owner": {"claim": "email"}}"#.parse().unwrap();
+        let stream = StreamTerms {
+            fields: BTreeSet::from(["id".to_owned()]),
+            rows: Some(rows),
+        };
+        let wish = Granting {
+            terms: Terms {
+                dataset: "crm".into(),
+                connection: connection.into(),
+                mapping: digest(),
+                streams: BTreeMap::from([("people".to_owned(), stream)]),
+                capabilities: BTreeSet::new(),
+            },
+            expires,
+            purpose: String::new(),
+        };
+        self.governance.grant(wish, "ana").await.unwrap()
+    }
+
+    async fn token(&self, grants: &[&String]) -> String {
+        let wish = Issuing {
+            kind: TokenKind::Client,
+            scopes: Scopes::RUNTIME,
+            grants: grants.iter().map(|id| (*id).clone()).collect(),
+            claims: Claims::from([("email".to_owned(), Claim::Text("a@b.example".into()))]),
+            label: String::new(),
+            expires: None,
+        };
+        self.governance.issue(wish, "ana").await.unwrap().id
+    }
+}
+
+fn digest() -> Digest {
+    Digest::of(b"a mapping")
+}
+
+fn connections(package: &Package) -> Vec<&str> {
+    match &package.grants {
+        Grants::Everything => panic!("everything"),
+        Grants::Only(grants) => grants.keys().map(String::as_str).collect(),
+    }
+}
+
+#[tokio::test]
+async fn the_same_package_is_handed_out_until_what_is_in_it_changes() {
+    let case = Case::new().await;
+    let (eu, us) = (case.grant("eu", None).await, case.grant("us", None).await);
+    let id = case.token(&[&eu, &us]).await;
+    let packages = Packages::default();
+    let state = case.state().await;
+    let first = packages.of(&state, &state.tokens()[&id], NOW);
+    assert_eq!(connections(&first), ["eu", "us"]);
+    assert!(Arc::ptr_eq(
+        &first,
+        &packages.of(&state, &state.tokens()[&id], NOW)
+    ));
+    // Another token's business changes nothing here.
+    case.token(&[]).await;
+    let state = case.state().await;
+    let second = packages.of(&state, &state.tokens()[&id], NOW);
+    assert!(Arc::ptr_eq(&first, &second));
+    case.governance
+        .revoke_grant(&eu, "ana", "enough")
+        .await
+        .unwrap();
+    let state = case.state().await;
+    let third = packages.of(&state, &state.tokens()[&id], NOW);
+    assert_eq!(connections(&third), ["us"]);
+    assert_ne!(third.epoch, first.epoch);
+}
+
+#[tokio::test]
+async fn a_grant_runs_out_at_its_time_though_nothing_was_recorded() {
+    let case = Case::new().await;
+    let brief = case.grant("eu", Some(NOW + 10)).await;
+    let id = case.token(&[&brief]).await;
+    let state = case.state().await;
+    let token = &state.tokens()[&id];
+    let packages = Packages::default();
+    let before = packages.of(&state, token, NOW + 9);
+    assert_eq!(connections(&before), ["eu"]);
+    let after = packages.of(&state, token, NOW + 10);
+    assert!(connections(&after).is_empty() && before.epoch != after.epoch);
+    // A clock that is set back is believed.
+    assert_eq!(
+        connections(&packages.of(&state, token, NOW)),
+        connections(&before)
+    );
+}
+
+#[tokio::test]
+async fn retiring_a_dataset_ends_its_grants_also_when_it_comes_back() {
+    let case = Case::new().await;
+    let eu = case.grant("eu", None).await;
+    let id = case.token(&[&eu]).await;
+    case.governance.retire("crm", "ana", "").await.unwrap();
+    case.ratify().await;
+    let state = case.state().await;
+    let token = &state.tokens()[&id];
+    assert!(connections(&package(&state, token, &token.claims, NOW)).is_empty());
+}
+
+#[tokio::test]
+async fn claims_are_bound_and_move_the_epoch_and_a_missing_one_binds_nothing() {
+    let case = Case::new().await;
+    let eu = case.grant("eu", None).await;
+    let id = case.token(&[&eu]).await;
+    let state = case.state().await;
+    let token = &state.tokens()[&id];
+    let rows = |claims: &Claims| {
+        let package = package(&state, token, claims, NOW);
+        let Grants::Only(grants) = package.grants else {
+            panic!("everything")
+        };
+        let StreamScope::Only(streams) = &grants["eu"].streams else {
+            panic!("all streams")
+        };
+        (package.epoch, streams["people"].rows.clone().unwrap())
+    };
+    let (own, mine) = rows(&token.claims);
+    assert_eq!(mine, serde_json::json!({"owner": "a@b.example"}));
+    let (none, nobodys) = rows(&Claims::new());
+    assert_eq!(nobodys, serde_json::json!({"owner": {"claim": "email"}}));
+    assert_ne!(own, none);
+}

@@ -3,12 +3,13 @@
 mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 /// The grants behind one token.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Package {
     /// Whose it is: a token id, or `local`. Cursors are bound to it. Never a credential.
     pub subject: String,
@@ -19,12 +20,13 @@ pub struct Package {
 }
 
 /// All grants of a package.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Grants {
     /// Every connection of every active dataset, whole and read-only: the local package.
     Everything,
-    /// These, by `connection_id`.
-    Only(BTreeMap<String, Grant>),
+    /// These, by `connection_id`. Shared, so that a package costs little to copy, and nothing to
+    /// compare with its copies.
+    Only(Arc<BTreeMap<String, Grant>>),
 }
 
 impl Package {
@@ -39,7 +41,7 @@ impl Package {
 }
 
 /// What may be read of one connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// The grant's id, shown to callers that must choose between connections.
     pub id: String,
@@ -51,7 +53,7 @@ pub struct Grant {
 }
 
 /// Which streams of a connection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamScope {
     /// All of the mapping, whole.
     All,
@@ -60,7 +62,7 @@ pub enum StreamScope {
 }
 
 /// What may be read of one stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamGrant {
     /// The fields that may be seen, filtered on, sorted by and aggregated. Key fields are always
     /// among them: a record without its identity is none.
@@ -70,7 +72,7 @@ pub struct StreamGrant {
 }
 
 /// Which fields of a stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldScope {
     /// All of the mapping.
     All,

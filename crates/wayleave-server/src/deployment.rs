@@ -13,12 +13,9 @@ use wayleave_mcp::{
     Batch, Caller, Identity, Registry, SchemaError, Server,
     http::{Anonymous, Guests, HttpServer, Options},
 };
-use wayleave_plan::{
-    package::Package,
-    world::{World, WorldError},
-};
+use wayleave_plan::world::{World, WorldError};
 use wayleave_search::IndexError;
-use wayleave_surface::{Extent, ReadLimits, ReadService, Searchable};
+use wayleave_surface::{Extent, ReadLimits, ReadService, Searchable, access::Access};
 
 use crate::{
     Project, Settings, SettingsError,
@@ -123,7 +120,9 @@ impl Deployment {
         let indexes = Arc::new(ServedIndexes::new(indexes::shelf(project.folder())));
         service.search_in(indexes.clone());
         let registry = Registry::new();
-        let tools = wayleave_surface::tools(&service, |_| Package::local())?;
+        let tools = wayleave_surface::tools(&service, |caller| {
+            Arc::clone(&Access::of(caller).package)
+        })?;
         registry.commit(tools.into_iter().fold(Batch::new(), Batch::add_tool));
         let settings = project.settings().clone();
         let identity = Identity {
@@ -201,7 +200,9 @@ impl Deployment {
 
     /// The caller of a local client without a token.
     pub fn local_caller() -> Caller {
-        Caller::new("local").with_view("runtime")
+        Caller::new("local")
+            .with_view("runtime")
+            .with(Access::local())
     }
 
     /// Listens for agents, as the settings allow.

@@ -64,7 +64,7 @@ fn assemble<'a>(
     let package = Package {
         subject: subject.to_owned(),
         epoch: epoch.of_claims(claims),
-        grants: Grants::Only(granted),
+        grants: Grants::Only(Arc::new(granted)),
     };
     (package, ends)
 }

@@ -31,7 +31,7 @@ static NOTHING: LazyLock<Access> = LazyLock::new(|| Access {
     package: Arc::new(Package {
         subject: "nobody".to_owned(),
         epoch: 0,
-        grants: Grants::Only(std::collections::BTreeMap::new()),
+        grants: Grants::Only(Arc::default()),
     }),
     scopes: Scopes::NONE,
     authenticated: false,

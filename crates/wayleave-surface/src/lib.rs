@@ -14,6 +14,8 @@ macro_rules! say {
 
 pub mod access;
 mod aggregate;
+mod completions;
+pub mod datasets;
 mod describe;
 mod escape;
 mod failure;
@@ -21,15 +23,18 @@ mod fetch;
 mod ids;
 mod index;
 mod indexing;
+mod prompts;
 mod query;
 mod reading;
 mod related;
 mod reply;
+mod resources;
 mod search;
 mod service;
 mod table;
 mod tools;
 mod url;
+mod views;
 
 pub use indexing::{Extent, Searchable, Unreadable, searchable};
 pub use reading::Stores;

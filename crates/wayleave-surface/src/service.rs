@@ -1,6 +1,6 @@
 //! The one service behind tools, resources and the command line.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
@@ -22,10 +22,8 @@ use crate::query::Asked;
 use crate::reading::{Reading, Stores};
 use crate::reply::Reply;
 use crate::search::{self, Indexes, NoIndexes};
+use crate::views::Views;
 use crate::{aggregate, describe, fetch, index, query};
-
-/// How many packages' views are kept at hand.
-const VIEWS: usize = 64;
 
 /// Bounds of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,40 +64,19 @@ struct Shared {
 /// A world, and what some packages see of it.
 struct Snapshot {
     world: World,
-    /// The latest first.
-    views: Mutex<Vec<(Package, Arc<View>)>>,
+    views: Views,
 }
 
 impl Snapshot {
     fn of(world: World) -> Self {
         Self {
             world,
-            views: Mutex::default(),
+            views: Views::default(),
         }
     }
 
     fn view(&self, package: &Package) -> Arc<View> {
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = views.iter().position(|(seen, _)| seen == package) {
-            if let Some(first) = views.get_mut(..=at) {
-                first.rotate_right(1);
-            }
-            if let Some((_, view)) = views.first() {
-                return Arc::clone(view);
-            }
-        }
-        let view = Arc::new(View::new(&self.world, package));
-        for withheld in view.withheld() {
-            tracing::warn!(
-                connection_id = withheld.connection_id,
-                stream = withheld.stream,
-                reason = withheld.reason,
-                "a granted stream is withheld: its row filter does not fit the mapping"
-            );
-        }
-        views.truncate(VIEWS - 1);
-        views.insert(0, (package.clone(), Arc::clone(&view)));
-        view
+        self.views.of(&self.world, package)
     }
 
     fn mapping(&self, connector_key: &str) -> Option<&Arc<Ratified<Mapping>>> {
@@ -244,6 +221,19 @@ impl ReadService {
         most: usize,
         answer: impl AsyncFnOnce(Asked<'_>) -> Result<Reply, Refusal>,
     ) -> Reply {
+        self.asked(caller, most, answer)
+            .await
+            .unwrap_or_else(Reply::from)
+    }
+
+    /// Answers from what one package sees of the world that is served now. Whatever replaces it
+    /// meanwhile, one answer has one world.
+    pub(crate) async fn asked<T>(
+        &self,
+        caller: &Package,
+        most: usize,
+        answer: impl AsyncFnOnce(Asked<'_>) -> T,
+    ) -> T {
         let view = self.0.snapshot.load_full().view(caller);
         let reading = Reading::within(self.0.limits.deadline, self.0.stores.as_ref());
         let asked = Asked {
@@ -252,7 +242,46 @@ impl ReadService {
             reading: &reading,
             most,
         };
-        answer(asked).await.unwrap_or_else(Reply::from)
+        answer(asked).await
+    }
+
+    /// Answers from one dataset alone: the view holds nothing else, so nothing else can be read.
+    /// `None` where the caller sees nothing of that name.
+    pub(crate) async fn of_dataset<T>(
+        &self,
+        caller: &Package,
+        dataset: &str,
+        answer: impl AsyncFnOnce(Asked<'_>, &dyn Indexes) -> T,
+    ) -> Option<T> {
+        let snapshot = self.0.snapshot.load_full();
+        let mapping = Arc::clone(snapshot.mapping(dataset)?);
+        let view = View::new(&World::new(vec![mapping]).ok()?, caller);
+        if view.connections().is_empty() {
+            return None;
+        }
+        let reading = Reading::within(self.0.limits.deadline, self.0.stores.as_ref());
+        let asked = Asked {
+            view: &view,
+            seal: self.seal(),
+            reading: &reading,
+            most: self.0.limits.document_bytes,
+        };
+        let none: &dyn Indexes = &NoIndexes;
+        let indexes = self.0.indexes.get().map_or(none, AsRef::as_ref);
+        Some(answer(asked, indexes).await)
+    }
+
+    /// The names of the datasets of which a caller sees anything.
+    pub(crate) fn datasets_of(&self, caller: &Package) -> Vec<String> {
+        let view = self.0.snapshot.load_full().view(caller);
+        let names = view.connections().iter().map(|it| it.connector_key.clone());
+        let mut names: Vec<String> = names.collect();
+        names.dedup();
+        names
+    }
+
+    pub(crate) fn keys(&self) -> &KeyRing {
+        &self.0.keys
     }
 
     /// Where the store of a connection answers otherwise than others would, as far as the fields

@@ -76,9 +76,9 @@ pub fn instructions() -> String {
 /// The read tools, each answering under the package of whoever calls.
 pub fn tools(
     service: &ReadService,
-    package_of: impl Fn(&Caller) -> Package + Send + Sync + 'static,
+    package_of: impl Fn(&Caller) -> Arc<Package> + Send + Sync + 'static,
 ) -> Result<Vec<Tool>, SchemaError> {
-    let package_of: Arc<dyn Fn(&Caller) -> Package + Send + Sync> = Arc::new(package_of);
+    let package_of: Arc<dyn Fn(&Caller) -> Arc<Package> + Send + Sync> = Arc::new(package_of);
     described()
         .into_iter()
         .map(|described| tool(described, service.clone(), Arc::clone(&package_of)))
@@ -88,7 +88,7 @@ pub fn tools(
 fn tool(
     described: Described,
     service: ReadService,
-    package_of: Arc<dyn Fn(&Caller) -> Package + Send + Sync>,
+    package_of: Arc<dyn Fn(&Caller) -> Arc<Package> + Send + Sync>,
 ) -> Result<Tool, SchemaError> {
     let name = described.name;
     let handler = move |call: Call| {

@@ -133,6 +133,6 @@ pub(crate) fn package(text: &str) -> Package {
     Package {
         subject: "token-1".to_owned(),
         epoch: 1,
-        grants: Grants::Only(grants),
+        grants: Grants::Only(Arc::new(grants)),
     }
 }

@@ -1,5 +1,7 @@
 //! A client on a pipe that speaks the wire itself.
 
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -18,8 +20,9 @@ pub struct Client {
 impl Client {
     /// A client of this service's tools, under one package.
     pub async fn of(service: &ReadService, package: Package) -> Self {
+        let package = Arc::new(package);
         let registry = Registry::new();
-        let batch = tools(service, move |_| package.clone())
+        let batch = tools(service, move |_| Arc::clone(&package))
             .unwrap()
             .into_iter()
             .fold(Batch::new(), Batch::add_tool);

@@ -234,7 +234,7 @@ pub fn package(subject: &str, grants: Vec<(&str, Vec<(&str, StreamGrant)>)>) -> 
     Package {
         subject: subject.to_owned(),
         epoch: 1,
-        grants: Grants::Only(grants.collect()),
+        grants: Grants::Only(Arc::new(grants.collect())),
     }
 }
 

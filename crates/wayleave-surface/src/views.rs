@@ -1,0 +1,93 @@
+//! What packages see of one world, worked out once each.
+//!
+//! A view is found by its package's subject and used only if it was made for this very package:
+//! an old view of someone whose grants have changed is never shown.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wayleave_plan::package::Package;
+use wayleave_plan::view::View;
+use wayleave_plan::world::World;
+
+/// How many streams all views that are kept may hold together.
+const MOST_STREAMS: usize = 50_000;
+
+/// The views of one world.
+#[derive(Default)]
+pub(crate) struct Views(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    by_subject: HashMap<String, Seen>,
+    streams: usize,
+    /// Counts uses, so that the view unused for longest is known.
+    clock: u64,
+}
+
+struct Seen {
+    package: Package,
+    view: Arc<View>,
+    streams: usize,
+    used: u64,
+}
+
+impl Views {
+    /// What the package sees of the world.
+    pub(crate) fn of(&self, world: &World, package: &Package) -> Arc<View> {
+        if let Some(view) = self.kept(|kept| kept.get(package)) {
+            return view;
+        }
+        // Without the lock: others need not wait for a view of very many streams.
+        let view = Arc::new(View::new(world, package));
+        for withheld in view.withheld() {
+            tracing::warn!(
+                subject = package.subject,
+                connection_id = withheld.connection_id,
+                stream = withheld.stream,
+                reason = withheld.reason,
+                "a granted stream is withheld: its row filter does not fit"
+            );
+        }
+        self.kept(|kept| kept.put(package, &view));
+        view
+    }
+
+    fn kept<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Kept {
+    fn get(&mut self, package: &Package) -> Option<Arc<View>> {
+        self.clock += 1;
+        let seen = self.by_subject.get_mut(&package.subject)?;
+        if seen.package != *package {
+            return None;
+        }
+        seen.used = self.clock;
+        Some(Arc::clone(&seen.view))
+    }
+
+    fn put(&mut self, package: &Package, view: &Arc<View>) {
+        let of_each = view.connections().iter().map(|it| it.streams.len());
+        let streams = of_each.sum::<usize>().max(1);
+        let seen = Seen {
+            package: package.clone(),
+            view: Arc::clone(view),
+            streams,
+            used: self.clock,
+        };
+        self.streams += streams;
+        let before = self.by_subject.insert(package.subject.clone(), seen);
+        self.streams -= before.map_or(0, |before| before.streams);
+        while self.streams > MOST_STREAMS && self.by_subject.len() > 1 {
+            let oldest = self.by_subject.iter().min_by_key(|(_, seen)| seen.used);
+            let Some(subject) = oldest.map(|(subject, _)| subject.clone()) else {
+                return;
+            };
+            let gone = self.by_subject.remove(&subject);
+            self.streams -= gone.map_or(0, |gone| gone.streams);
+        }
+    }
+}

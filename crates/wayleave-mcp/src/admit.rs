@@ -81,23 +81,23 @@ impl Hello {
 mod tests {
     use super::*;
 
-    fn check(message: &str, expected: Hello) {
-        assert_eq!(Hello::of(message.as_bytes()), expected, "{message}");
+    fn check(message: &str, expected: &Hello) {
+        assert_eq!(&Hello::of(message.as_bytes()), expected, "{message}");
     }
 
     #[test]
     fn only_an_initialize_carries_a_bearer() {
         let with =
             r#"{"method":"initialize","params":{"clientInfo":{"authorization":{"bearer":"b"}}}}"#;
-        check(with, Hello::Some(Some("b".to_owned())));
-        check(r#"{"method":"initialize","params":{}}"#, Hello::Some(None));
-        check(r#"{"method":"initialize"}"#, Hello::Some(None));
+        check(with, &Hello::Some(Some("b".to_owned())));
+        check(r#"{"method":"initialize","params":{}}"#, &Hello::Some(None));
+        check(r#"{"method":"initialize"}"#, &Hello::Some(None));
         check(
             &with.replace("\"b\"", "7"),
-            Hello::Some(Some(String::new())),
+            &Hello::Some(Some(String::new())),
         );
-        check(&with.replace("initialize", "tools/list"), Hello::None);
-        check(r#"{"method":"notifications/initialized"}"#, Hello::None);
-        check("initialize", Hello::None);
+        check(&with.replace("initialize", "tools/list"), &Hello::None);
+        check(r#"{"method":"notifications/initialized"}"#, &Hello::None);
+        check("initialize", &Hello::None);
     }
 }

@@ -18,7 +18,7 @@ use crate::{Caller, Prompt, Resource, ResourceTemplate, Tool, Visibility};
 /// What a shelf needs to know of the things on it.
 pub(crate) trait Primitive: Clone {
     /// The entry a client's list has for it.
-    type Listing: Clone + Serialize;
+    type Listing: Clone + PartialEq + Serialize;
     fn key(&self) -> &str;
     fn listing(&self) -> &Arc<Self::Listing>;
     fn visibility(&self) -> &Visibility;
@@ -119,6 +119,8 @@ impl<T: Primitive> Shelf<T> {
         let before = self.entries.get(item.key());
         let (effect, stamp) = match before {
             Some(entry) if entry.item.lists_like(&item) => (Effect::Quiet, entry.stamp),
+            // The same entry, perhaps for others: whoever sees it before and after sees no change.
+            Some(entry) if entry.item.listing() == item.listing() => (Effect::Listed, entry.stamp),
             _ => (Effect::Listed, revision),
         };
         self.entries.insert_mut(

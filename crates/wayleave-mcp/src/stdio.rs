@@ -151,15 +151,8 @@ struct Lines<R, W> {
     gone: CancellationToken,
 }
 
-/// What became of a whole line.
-enum Taken {
-    /// A message for the SDK.
-    Message(RxJsonRpcMessage<RoleServer>),
-    /// Nothing more to do.
-    Done,
-    /// Its sender is not talked to any longer.
-    HungUp,
-}
+/// Its sender is not talked to any longer.
+struct HungUp;
 
 enum Line {
     Whole,
@@ -242,23 +235,23 @@ where
     }
 
     /// Finds out who sent the line, and hands its message over when it is one for the SDK.
-    async fn take(&mut self) -> Taken {
+    async fn take(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, HungUp> {
         if self.line.iter().all(u8::is_ascii_whitespace) {
             self.line.clear();
-            return Taken::Done;
+            return Ok(None);
         }
         // Until here nothing is lost when it is dropped; the line is still there.
         let identified = self.guest.identify(&self.line).await;
         self.whole = false;
         match identified {
-            Ok(()) => self.message().map_or(Taken::Done, Taken::Message),
+            Ok(()) => Ok(self.message()),
             Err(TurnedAway { error, hang_up }) => {
                 let line = std::mem::take(&mut self.line);
                 let asked = Asked::of(&line);
                 if asked.is_request() {
                     self.refuse(&error, &asked.id);
                 }
-                if hang_up { Taken::HungUp } else { Taken::Done }
+                if hang_up { Err(HungUp) } else { Ok(None) }
             }
         }
     }
@@ -363,9 +356,9 @@ where
         loop {
             if self.whole {
                 match self.take().await {
-                    Taken::Message(message) => return Some(message),
-                    Taken::Done => self.whole = false,
-                    Taken::HungUp => break,
+                    Ok(Some(message)) => return Some(message),
+                    Ok(None) => self.whole = false,
+                    Err(HungUp) => break,
                 }
             }
             match self.next_line().await {

@@ -498,6 +498,29 @@ async fn a_caller_neither_sees_calls_nor_hears_of_what_is_hidden_from_it() {
 }
 
 #[tokio::test]
+async fn an_entry_shown_to_others_too_is_no_change_to_whoever_sees_it_already() {
+    let (registry, server) = server();
+    let shown_to = |names: &'static [&'static str]| {
+        tool("shared", "x").visible(Visibility::when(|caller| names.contains(&caller.subject())))
+    };
+    for era in [Era::Session, Era::Stateless] {
+        registry.add_tool(shown_to(&["alice"]));
+        let mut alice =
+            Pipe::listening_as(&server, era, Caller::new("alice").with_view("alice")).await;
+        let mut bob = Pipe::listening_as(&server, era, Caller::new("bob").with_view("bob")).await;
+        registry.add_tool(shown_to(&["alice", "bob"]));
+        assert_eq!(bob.hears().await, TOOLS);
+        assert_eq!(bob.tools().await, ["shared"]);
+        alice.hears_nothing().await;
+        registry.add_tool(shown_to(&["alice"]));
+        assert_eq!(bob.hears().await, TOOLS);
+        assert_eq!(bob.tools().await, Vec::<String>::new());
+        alice.hears_nothing().await;
+        registry.remove_tool("shared");
+    }
+}
+
+#[tokio::test]
 async fn a_denied_caller_is_told_what_it_lacks_and_the_handler_does_not_run() {
     let (registry, server) = server();
     let dev = Tool::new("dev", json!({ "type": "object" }), |_| async {

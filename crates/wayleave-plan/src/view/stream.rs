@@ -66,6 +66,16 @@ impl StreamView {
         self.mapped().map_or("", |stream| &stream.type_name)
     }
 
+    /// The IRI of that class: its name after the dataset's base.
+    pub fn type_iri(&self) -> String {
+        format!("{}{}", self.mapping.dataset.iri, self.type_name())
+    }
+
+    /// The IRI of what a field says.
+    pub fn predicate_iri(&self, field: &Field) -> String {
+        self.mapping.predicate_iri(field)
+    }
+
     /// What it holds.
     pub fn description(&self) -> Option<&str> {
         let description = self.mapped()?.description.as_ref()?;

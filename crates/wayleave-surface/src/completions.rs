@@ -1,0 +1,151 @@
+//! Values for the arguments of prompts and templates while somebody types them: names of datasets
+//! and types, ids and titles of records. Only what the typist may read anyway, and bounded.
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_mcp::{Completing, Completion, CompletionRef, RpcError};
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::refusal::Refusal;
+use wayleave_plan::view::StreamView;
+
+use crate::access::Access;
+use crate::query::Asked;
+use crate::service::ReadService;
+use crate::{prompts, resources};
+
+/// The most values: a client is shown a hundred, and told whether there are more.
+const MOST: usize = 101;
+/// How many records of one stream are looked at where the store cannot narrow them.
+const LOOKED_AT: u32 = 1_000;
+/// How many streams are asked for records.
+const STREAMS: usize = 4;
+/// The most bytes of what is read.
+const BYTES: usize = 256 * 1024;
+
+/// Those of a prompt: `dataset` and `entity`.
+pub(crate) fn of_prompt(service: &ReadService, name: &str) -> Completion {
+    let service = service.clone();
+    Completion::new(CompletionRef::prompt(name), move |typed| {
+        let service = service.clone();
+        async move { Ok(complete(&service, &typed, None).await) }
+    })
+}
+
+/// Those of the pages of types: `type`.
+pub(crate) fn of_pages(service: &ReadService) -> Completion {
+    let service = service.clone();
+    Completion::new(CompletionRef::template(resources::PAGE), move |typed| {
+        let service = service.clone();
+        async move { Ok(complete(&service, &typed, None).await) }
+    })
+}
+
+/// Those of the records of a type: `id`.
+pub(crate) fn of_records(service: &ReadService, type_name: &str) -> Completion {
+    let (service, of) = (service.clone(), type_name.to_owned());
+    let reference = CompletionRef::template(resources::record_template_of(type_name));
+    Completion::new(reference, move |typed| {
+        let (service, of) = (service.clone(), of.clone());
+        async move { Ok::<_, RpcError>(complete(&service, &typed, Some(&of)).await) }
+    })
+}
+
+/// Nobody should lose what they typed because a store is away: then there are no values.
+async fn complete(
+    service: &ReadService,
+    typed: &Completing,
+    type_name: Option<&str>,
+) -> Vec<String> {
+    let package = &Access::of(typed.context.caller()).package;
+    let found = service
+        .asked(package, BYTES, async |asked| match typed.argument.as_str() {
+            "dataset" => {
+                let connections = asked.view.connections().iter();
+                Ok(names(connections.map(|it| it.connector_key.as_str()), &typed.value))
+            }
+            "type" => {
+                let streams = asked.view.connections().iter().flat_map(|it| &it.streams);
+                Ok(names(streams.map(StreamView::type_name), &typed.value))
+            }
+            "entity" => entities(&asked, typed).await,
+            "id" => ids(&asked, type_name.unwrap_or_default(), &typed.value).await,
+            _ => Ok(Vec::new()),
+        })
+        .await;
+    found.unwrap_or_default()
+}
+
+/// Names that begin as typed, sorted, each once.
+fn names<'a>(all: impl Iterator<Item = &'a str>, typed: &str) -> Vec<String> {
+    let fit: std::collections::BTreeSet<&str> = all.filter(|it| it.starts_with(typed)).collect();
+    fit.into_iter().take(MOST).map(str::to_owned).collect()
+}
+
+/// Titles of records of the dataset that begin as typed.
+async fn entities(asked: &Asked<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
+    let Some(dataset) = typed.resolved.get("dataset") else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    let mut left = STREAMS;
+    for connection in asked.view.connections() {
+        if connection.connector_key != *dataset {
+            continue;
+        }
+        for stream in &connection.streams {
+            let title = stream.title().filter(|it| can_begin(it.datatype.value, it.filter.value));
+            let Some(title) = title.filter(|_| left > 0) else {
+                continue;
+            };
+            left -= 1;
+            let filter = begins(&title.name, &typed.value);
+            let limit = u32::try_from(MOST).unwrap_or(u32::MAX);
+            let labelled = resources::labelled(asked, connection, stream, filter, limit).await?;
+            found.extend(labelled.records.into_iter().map(|(_, label)| label));
+        }
+    }
+    found.dedup();
+    found.truncate(MOST);
+    Ok(found)
+}
+
+/// Ids of records of the type that begin as typed.
+async fn ids(asked: &Asked<'_>, type_name: &str, typed: &str) -> Result<Vec<String>, Refusal> {
+    let mut found = Vec::new();
+    let holders = resources::holders(asked.view, type_name).filter(|(connection, stream)| {
+        let prefix = format!("{}/{}:", connection.connection_id, stream.name());
+        prefix.starts_with(typed) || typed.starts_with(&prefix)
+    });
+    for (connection, stream) in holders.take(STREAMS) {
+        let prefix = format!("{}/{}:", connection.connection_id, stream.name());
+        let key = typed.strip_prefix(&prefix).unwrap_or_default();
+        let mut keys = stream.key_fields();
+        // A key of one text can be narrowed by the store; of any other the first are looked at.
+        let narrowed = match (keys.next(), keys.next()) {
+            (Some(only), None) if can_begin(only.datatype.value, only.filter.value) => {
+                begins(&only.name, key)
+            }
+            _ => None,
+        };
+        let labelled =
+            resources::labelled(asked, connection, stream, narrowed, LOOKED_AT).await?;
+        let fit = labelled.records.into_iter().map(|(id, _)| id);
+        found.extend(fit.filter(|id| id.starts_with(typed)));
+        if found.len() >= MOST {
+            break;
+        }
+    }
+    found.truncate(MOST);
+    Ok(found)
+}
+
+fn can_begin(datatype: Datatype, filter: bool) -> bool {
+    datatype == Datatype::String && filter
+}
+
+fn begins(field: &str, with: &str) -> Option<Map<String, Json>> {
+    let filter = (field.to_owned(), json!({ "starts_with": with }));
+    (!with.is_empty()).then(|| Map::from_iter([filter]))
+}
+
+/// The prompts that have arguments to complete.
+pub(crate) const PROMPTS: [&str; 2] = [prompts::EXPLORE, prompts::WORKUP];

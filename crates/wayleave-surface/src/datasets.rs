@@ -1,0 +1,216 @@
+//! The datasets of a deployment as tools: `list_datasets`, `connect_dataset` and
+//! `disconnect_dataset`, for callers with the scope `builder`.
+//!
+//! Whoever composes a deployment brings the [`Datasets`]; nothing here knows of ledgers, files or
+//! sources. No tool ratifies, and none takes a DSN: what can be connected, a human has ratified.
+
+mod offer;
+mod refused;
+mod write;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value as Json, json};
+use wayleave_mcp::{Behaviour, Call, SchemaError, Tool, ToolResult};
+use wayleave_model::grant::Scope;
+
+pub use offer::{Offer, OfferError};
+pub use refused::{Code, Refused};
+
+use crate::access;
+use crate::reply::Reply;
+
+/// The names of these tools.
+pub const NAMES: [&str; 3] = ["list_datasets", "connect_dataset", "disconnect_dataset"];
+
+/// The most datasets of one list.
+const MOST: u64 = 1_000;
+/// How many a list has when the caller does not say.
+const USUAL: u64 = 100;
+
+/// What these tools need of a deployment.
+pub trait Datasets: Send + Sync + 'static {
+    /// Every dataset and draft after that name, by name, at most so many.
+    fn list<'a>(&'a self, after: &'a str, most: usize)
+    -> BoxFuture<'a, Result<Listed, Refused>>;
+
+    /// Makes a ratified dataset live. It returns when clients have been told.
+    fn connect<'a>(
+        &'a self,
+        name: &'a str,
+        who: &'a str,
+    ) -> BoxFuture<'a, Result<Connected, Refused>>;
+
+    /// Takes a dataset out of service. It returns when clients have been told.
+    fn disconnect<'a>(
+        &'a self,
+        name: &'a str,
+        who: &'a str,
+    ) -> BoxFuture<'a, Result<Disconnected, Refused>>;
+}
+
+/// A page of datasets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listed {
+    /// By name; drafts that name no dataset come last.
+    pub datasets: Vec<Dataset>,
+    /// Whether others follow.
+    pub more: bool,
+}
+
+/// One dataset, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Dataset {
+    /// Its name, or the file of a draft that names none.
+    pub name: String,
+    /// `draft`, `ratified`, `active` or `retired`.
+    pub state: &'static str,
+    /// Counts its activations and deactivations.
+    pub revision: Option<u64>,
+    /// The digest that is served, or the one that is ratified where none is.
+    pub digest: Option<String>,
+    /// How many streams it has.
+    pub streams: Option<usize>,
+    /// The ids of its connections.
+    pub connections: Vec<String>,
+    /// The name of its own tool, while it is live.
+    pub tool: Option<String>,
+    /// What is wrong with it, or awaits somebody.
+    pub reason: Option<String>,
+}
+
+/// A dataset that is live now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connected {
+    /// Its name.
+    pub name: String,
+    /// The digest that is served.
+    pub digest: String,
+    /// Counts its activations and deactivations.
+    pub revision: u64,
+    /// Whether it was so before: then nothing was recorded and nobody was told.
+    pub was_active: bool,
+    /// The name of its own tool.
+    pub tool: String,
+    /// The names of its streams.
+    pub streams: Vec<String>,
+}
+
+/// A dataset that is not live now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disconnected {
+    /// Its name.
+    pub name: String,
+    /// Counts its activations and deactivations.
+    pub revision: u64,
+    /// Whether it was live before: if not, nothing was recorded and nobody was told.
+    pub was_active: bool,
+}
+
+/// The tools.
+pub fn tools(datasets: &Arc<dyn Datasets>) -> Result<Vec<Tool>, SchemaError> {
+    Ok(vec![
+        list(Arc::clone(datasets))?,
+        connect(Arc::clone(datasets))?,
+        disconnect(Arc::clone(datasets))?,
+    ])
+}
+
+fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
+    let schema = object(
+        json!({
+            "after": { "type": "string", "description": "Only names after this one: next_after of an earlier list." },
+            "limit": { "type": "integer", "minimum": 1, "maximum": MOST, "default": USUAL },
+        }),
+        &[],
+    );
+    let tool = Tool::new("list_datasets", schema, move |call: Call| {
+        let datasets = Arc::clone(&datasets);
+        async move {
+            let limit = call.arguments.get("limit").and_then(Json::as_u64);
+            let most = usize::try_from(limit.unwrap_or(USUAL).min(MOST)).unwrap_or(1);
+            let listed = datasets.list(call.text("after"), most).await;
+            Ok(answer(listed.map(|listed| write::list(&listed))))
+        }
+    })?;
+    Ok(finish(
+        tool,
+        "Every dataset of this deployment: draft, ratified, active or retired, and what is wrong \
+         with it. connect_dataset makes a ratified one live.",
+        Behaviour::READ,
+    ))
+}
+
+fn connect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
+    let tool = Tool::new("connect_dataset", named(), move |call: Call| {
+        let datasets = Arc::clone(&datasets);
+        async move {
+            let who = call.context.caller().subject();
+            let connected = datasets.connect(call.text("name"), who).await;
+            Ok(answer(connected.map(|it| write::connected(&it))))
+        }
+    })?;
+    Ok(finish(
+        tool,
+        "Makes a ratified dataset live, for every client of this deployment: checks it against \
+         its source, then its records can be read and workup_<name> appears.",
+        Behaviour {
+            read_only: Some(false),
+            destructive: Some(false),
+            ..Behaviour::READ
+        },
+    ))
+}
+
+fn disconnect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
+    let tool = Tool::new("disconnect_dataset", named(), move |call: Call| {
+        let datasets = Arc::clone(&datasets);
+        async move {
+            let who = call.context.caller().subject();
+            let disconnected = datasets.disconnect(call.text("name"), who).await;
+            Ok(answer(disconnected.map(|it| write::disconnected(&it))))
+        }
+    })?;
+    Ok(finish(
+        tool,
+        "Takes a dataset out of service, for every client of this deployment. It stays ratified.",
+        // It ends other clients' use of the dataset; no record is touched.
+        Behaviour {
+            read_only: Some(false),
+            destructive: Some(true),
+            ..Behaviour::READ
+        },
+    ))
+}
+
+fn finish(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
+    let visibility = access::requires(Scope::Builder, tool.name());
+    tool.describe(description)
+        .behaving(behaviour)
+        .with_meta(Map::from_iter([(
+            "io.wayleave/tool".to_owned(),
+            json!({ "kind": "runtime" }),
+        )]))
+        .visible(visibility)
+}
+
+fn named() -> Json {
+    object(
+        json!({ "name": { "type": "string", "minLength": 1, "description": "A dataset's name, as list_datasets shows it." } }),
+        &["name"],
+    )
+}
+
+fn object(properties: Json, required: &[&str]) -> Json {
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn answer(reply: Result<Reply, Refused>) -> ToolResult {
+    reply.unwrap_or_else(|refused| refused.reply()).into()
+}

@@ -1,0 +1,225 @@
+//! What the live datasets add to the lists: tools, resources, templates, prompts, completions.
+//!
+//! From one set of datasets to the next it is one batch, hence one notice a kind, and only what
+//! changed is in it. Who sees what is decided by the caller's package alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wayleave_mcp::{Batch, CompletionRef, Decision, SchemaError, TemplateError, Visibility};
+use wayleave_model::grant::Scope;
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::Ratified;
+use wayleave_plan::package::{Grants, Package, StreamScope};
+use wayleave_plan::world::World;
+
+use crate::access::{self, Access};
+use crate::service::ReadService;
+use crate::{completions, prompts, resources};
+
+type Live = Arc<Ratified<Mapping>>;
+
+/// A bug: something of ours cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum OfferError {
+    /// A tool's schema.
+    #[error(transparent)]
+    Tool(#[from] SchemaError),
+    /// A template's text.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
+
+/// Where records are: the streams of each connection, and the connection's dataset.
+type Holders = BTreeMap<String, (String, BTreeSet<String>)>;
+
+/// What is offered now.
+pub struct Offer {
+    service: ReadService,
+    datasets: BTreeMap<String, Live>,
+    types: BTreeMap<String, Holders>,
+}
+
+impl Offer {
+    /// Nothing yet.
+    pub fn new(service: &ReadService) -> Self {
+        Self {
+            service: service.clone(),
+            datasets: BTreeMap::new(),
+            types: BTreeMap::new(),
+        }
+    }
+
+    /// The changes from what was offered to what this world offers.
+    pub fn change(&mut self, world: &World) -> Result<Batch, OfferError> {
+        let (gone, come) = self.difference(world);
+        if gone.is_empty() && come.is_empty() {
+            return Ok(Batch::new());
+        }
+        let touched = gone.iter().chain(&come).flat_map(|it| types_of(it));
+        let touched: BTreeSet<String> = touched.collect();
+        let before: BTreeMap<String, Holders> = touched
+            .iter()
+            .filter_map(|name| Some((name.clone(), self.types.get(name)?.clone())))
+            .collect();
+        let mut batch = Batch::new();
+        for mapping in &gone {
+            self.forget(mapping);
+        }
+        for mapping in &come {
+            self.take_in(mapping);
+        }
+        for name in &touched {
+            let now = self.types.get(name);
+            if before.get(name) != now {
+                batch = self.with_type(batch, name, now)?;
+            }
+        }
+        self.with_common(batch)
+    }
+
+    fn difference(&self, world: &World) -> (Vec<Live>, Vec<Live>) {
+        let same = |one: &Live, other: &Live| Arc::ptr_eq(one, other);
+        let now: BTreeMap<&str, &Live> = world
+            .datasets()
+            .iter()
+            .map(|it| (it.dataset.name.as_str(), it))
+            .collect();
+        let kept = |it: &&Live| {
+            let other = now.get(it.dataset.name.as_str());
+            other.is_some_and(|other| same(it, other))
+        };
+        let gone = self.datasets.values().filter(|it| !kept(it)).cloned();
+        let known = |it: &&&Live| {
+            let other = self.datasets.get(it.dataset.name.as_str());
+            other.is_some_and(|other| same(it, other))
+        };
+        let come = now.values().filter(|it| !known(it)).map(|it| Live::clone(it));
+        (gone.collect(), come.collect())
+    }
+
+    fn take_in(&mut self, mapping: &Live) {
+        let name = &mapping.dataset.name.value;
+        for stream in &mapping.streams {
+            let holders = self.types.entry(stream.type_name.value.clone()).or_default();
+            for connection in &mapping.connections {
+                let held = holders.entry(connection.id.value.clone());
+                let (_, streams) = held.or_insert_with(|| (name.clone(), BTreeSet::new()));
+                streams.insert(stream.name.value.clone());
+            }
+        }
+        self.datasets.insert(name.clone(), Arc::clone(mapping));
+    }
+
+    fn forget(&mut self, mapping: &Live) {
+        for name in types_of(mapping) {
+            if let Some(holders) = self.types.get_mut(&name) {
+                holders.retain(|_, (dataset, _)| *mapping.dataset.name != *dataset);
+                if holders.is_empty() {
+                    self.types.remove(&name);
+                }
+            }
+        }
+        self.datasets.remove(mapping.dataset.name.as_str());
+    }
+
+    fn with_type(
+        &self,
+        batch: Batch,
+        name: &str,
+        holders: Option<&Holders>,
+    ) -> Result<Batch, OfferError> {
+        let template = resources::record_template_of(name);
+        let Some(holders) = holders else {
+            return Ok(batch
+                .remove_resource(resources::type_uri(name))
+                .remove_completion(CompletionRef::template(&template))
+                .remove_template(template));
+        };
+        let holders = holders.clone();
+        let who = Visibility::when(move |caller| sees(&Access::of(caller).package, &holders));
+        Ok(batch
+            .add_resource(resources::of_type(&self.service, name, who.clone()))
+            .add_template(resources::records(&self.service, name, who)?)
+            .add_completion(completions::of_records(&self.service, name)))
+    }
+
+    /// What all datasets share: it is there while any is, for whoever sees any.
+    fn with_common(&self, mut batch: Batch) -> Result<Batch, OfferError> {
+        if self.datasets.is_empty() {
+            for name in completions::PROMPTS {
+                batch = batch
+                    .remove_prompt(name)
+                    .remove_completion(CompletionRef::prompt(name));
+            }
+            return Ok(batch
+                .remove_template(resources::PAGE)
+                .remove_completion(CompletionRef::template(resources::PAGE)));
+        }
+        let live: BTreeMap<String, Live> = self
+            .datasets
+            .values()
+            .flat_map(|it| it.connections.iter().map(move |c| (c.id.value.clone(), it)))
+            .map(|(id, it)| (id, Arc::clone(it)))
+            .collect();
+        let any = Visibility::when(move |caller| sees_any(&Access::of(caller).package, &live));
+        let service = &self.service;
+        for name in completions::PROMPTS {
+            batch = batch.add_completion(completions::of_prompt(service, name));
+        }
+        Ok(batch
+            .add_prompt(prompts::explore(service, any.clone()))
+            .add_prompt(prompts::workup(service, for_builders(any.clone())))
+            .add_template(resources::pages(service, any)?)
+            .add_completion(completions::of_pages(service)))
+    }
+}
+
+fn for_builders(who: Visibility) -> Visibility {
+    let builder = access::requires(Scope::Builder, prompts::WORKUP);
+    Visibility::rule(move |caller| match who.decide(caller) {
+        Decision::Allow => builder.decide(caller),
+        other => other,
+    })
+}
+
+fn types_of(mapping: &Live) -> BTreeSet<String> {
+    let types = mapping.streams.iter().map(|it| it.type_name.value.clone());
+    types.collect()
+}
+
+fn sees(package: &Package, holders: &Holders) -> bool {
+    let Grants::Only(grants) = &package.grants else {
+        return true;
+    };
+    holders.iter().any(|(connection, (dataset, streams))| {
+        let grant = grants.get(connection).filter(|it| it.dataset == *dataset);
+        grant.is_some_and(|it| match &it.streams {
+            StreamScope::All => true,
+            StreamScope::Only(only) => streams.iter().any(|name| only.contains_key(name)),
+        })
+    })
+}
+
+fn sees_dataset(package: &Package, mapping: &Live) -> bool {
+    let Grants::Only(grants) = &package.grants else {
+        return true;
+    };
+    let mut connections = mapping.connections.iter();
+    connections.any(|connection| {
+        let grant = grants.get(connection.id.as_str());
+        let grant = grant.filter(|it| *mapping.dataset.name == it.dataset);
+        grant.is_some_and(|it| match &it.streams {
+            StreamScope::All => true,
+            StreamScope::Only(only) => only.keys().any(|name| mapping.stream(name).is_some()),
+        })
+    })
+}
+
+fn sees_any(package: &Package, live: &BTreeMap<String, Live>) -> bool {
+    let Grants::Only(grants) = &package.grants else {
+        return true;
+    };
+    let mut connections = grants.keys();
+    connections.any(|id| live.get(id).is_some_and(|it| sees_dataset(package, it)))
+}

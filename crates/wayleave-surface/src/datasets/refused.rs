@@ -1,0 +1,182 @@
+//! Why a dataset is not connected, disconnected or listed, as data.
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_model::nearest::nearest;
+use wayleave_plan::refusal::quoted;
+
+use crate::escape;
+use crate::reply::{MOST_ERROR_BYTES, Reply};
+
+/// How many names a refusal lists.
+const NAMES: usize = 12;
+/// The most bytes of a message.
+const MESSAGE: usize = 400;
+
+/// What kind of refusal it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// No dataset or draft has that name.
+    UnknownDataset,
+    /// Nobody ratified it, or it was retired.
+    NotRatified,
+    /// The frozen mapping is not what was ratified.
+    MappingRefused,
+    /// A source gives no answer.
+    SourceUnavailable,
+    /// A source is not what the mapping says.
+    Drifted,
+    /// Another live dataset has a connection of the same id.
+    ConflictingDataset,
+    /// What people have decided cannot be read or recorded.
+    LedgerUnavailable,
+}
+
+impl Code {
+    /// Every code, in the order documents list them.
+    pub const ALL: &'static [Self] = &[
+        Self::UnknownDataset,
+        Self::NotRatified,
+        Self::MappingRefused,
+        Self::SourceUnavailable,
+        Self::Drifted,
+        Self::ConflictingDataset,
+        Self::LedgerUnavailable,
+    ];
+
+    /// The word for it on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownDataset => "unknown_dataset",
+            Self::NotRatified => "not_ratified",
+            Self::MappingRefused => "mapping_refused",
+            Self::SourceUnavailable => "source_unavailable",
+            Self::Drifted => "drifted",
+            Self::ConflictingDataset => "conflicting_dataset",
+            Self::LedgerUnavailable => "ledger_unavailable",
+        }
+    }
+
+    /// Whether the very same call may succeed later without anybody's doing.
+    pub const fn retryable(self) -> bool {
+        matches!(self, Self::SourceUnavailable | Self::LedgerUnavailable)
+    }
+}
+
+/// A refusal. Its message repeats no connection string.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What kind it is.
+    pub code: Code,
+    /// What is wrong, for the reader.
+    pub message: String,
+    /// Which case of the code it is, where one code has several.
+    pub reason: Option<&'static str>,
+    /// The datasets that could be named instead.
+    pub available: Vec<String>,
+    /// The one of them that is spelt most like what was given.
+    pub did_you_mean: Option<String>,
+}
+
+impl Refused {
+    /// A refusal with nothing but a message.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            reason: None,
+            available: Vec::new(),
+            did_you_mean: None,
+        }
+    }
+
+    /// The refusal of a name that is no dataset's, with those that are.
+    pub fn unknown(name: &str, available: Vec<String>) -> Self {
+        let mut refused = Self::new(
+            Code::UnknownDataset,
+            format!("there is no dataset {}", quoted(name)),
+        );
+        refused.did_you_mean = nearest(name, available.iter().map(String::as_str)).map(str::to_owned);
+        refused.available = available;
+        refused
+    }
+
+    /// Says which case it is.
+    #[must_use]
+    pub fn because(mut self, reason: &'static str) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
+    /// Names datasets that could be named instead.
+    #[must_use]
+    pub fn instead(mut self, available: Vec<String>) -> Self {
+        self.available = available;
+        self
+    }
+
+    /// The refusal as the answer to a call.
+    pub(super) fn reply(&self) -> Reply {
+        let mut names = NAMES;
+        loop {
+            let error = Json::Object(self.members(names));
+            let reply = Reply {
+                text: escape::json(&error),
+                structured: json!({ "error": error }),
+                is_error: true,
+                meta: None,
+            };
+            if reply.bytes() <= MOST_ERROR_BYTES || names == 0 {
+                return reply;
+            }
+            names -= 1;
+        }
+    }
+
+    fn members(&self, names: usize) -> Map<String, Json> {
+        let mut error = Map::new();
+        let mut put = |name: &str, value: Json| error.insert(name.to_owned(), value);
+        put("code", self.code.as_str().into());
+        put("message", escape::inline(&self.message, MESSAGE).into());
+        if let Some(reason) = self.reason {
+            put("reason", reason.into());
+        }
+        put("param", "name".into());
+        if !self.available.is_empty() {
+            let shown: Vec<&String> = self.available.iter().take(names).collect();
+            put("truncated", (shown.len() < self.available.len()).into());
+            put("allowed", json!(shown));
+            put("total", self.available.len().into());
+        }
+        if let Some(near) = &self.did_you_mean {
+            put("did_you_mean", near.as_str().into());
+        }
+        put("retryable", self.code.retryable().into());
+        put("next", json!({ "tool": "list_datasets", "arguments": {} }));
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_string_taken_for_a_name_is_not_repeated() {
+        let reply = Refused::unknown("postgres://u:hunter2@h/db", vec!["crm".to_owned()]).reply();
+        assert!(!reply.text.contains("hunter2"), "{}", reply.text);
+        assert!(!reply.structured.to_string().contains("hunter2"));
+        assert!(reply.text.contains("\"allowed\":[\"crm\"]"), "{}", reply.text);
+    }
+
+    #[test]
+    fn a_refusal_keeps_its_budget_however_many_datasets_there_are() {
+        let names = (0..1_000).map(|n| format!("a-dataset-with-a-long-name-{n:04}"));
+        let refused = Refused::unknown("a-dataset-with-a-long-name-9999", names.collect());
+        let reply = refused.reply();
+        assert!(reply.bytes() <= MOST_ERROR_BYTES, "{}", reply.bytes());
+        let error = &reply.structured["error"];
+        assert_eq!(error["total"], 1_000);
+        assert_eq!(error["truncated"], true);
+        assert!(!error["allowed"].as_array().unwrap().is_empty());
+    }
+}

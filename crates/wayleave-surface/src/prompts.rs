@@ -1,0 +1,109 @@
+//! Prompts a person may start from: getting to know a dataset, and working an entity up.
+//!
+//! A prompt names only what its reader may see; a dataset that is not visible does not exist.
+
+use wayleave_mcp::{Prompt, PromptCall, PromptMessage, RpcError, Visibility};
+use wayleave_plan::refusal::quoted;
+use wayleave_plan::view::StreamView;
+
+use crate::access::Access;
+use crate::escape;
+use crate::service::ReadService;
+
+/// The name of the prompt that explores a dataset.
+pub(crate) const EXPLORE: &str = "explore-dataset";
+/// The name of the prompt that works an entity up.
+pub(crate) const WORKUP: &str = "workup-entity";
+
+/// How many streams a prompt names.
+const STREAMS: usize = 40;
+/// The most characters of what is said about one.
+const ABOUT: usize = 160;
+/// The most characters of an entity.
+const ENTITY: usize = 200;
+
+pub(crate) fn explore(service: &ReadService, who: Visibility) -> Prompt {
+    let service = service.clone();
+    Prompt::new(EXPLORE, move |call: PromptCall| {
+        let service = service.clone();
+        async move {
+            let dataset = call.text("dataset");
+            let streams = streams(&service, &call, dataset).await?;
+            Ok(PromptMessage::user(format!(
+                "Get to know the dataset `{dataset}`. It has these streams:\n{streams}\n\
+                 1. Call schema with each stream that matters for its fields, operators and relations.\n\
+                 2. Count and group with aggregate before reading rows; read a few with query_records.\n\
+                 3. Report what the records are about, how the streams relate, from when to when they \
+                 reach, what stands out, and which questions they can and cannot answer. Name the \
+                 record ids you rely on."
+            )))
+        }
+    })
+    .describe("Get to know a dataset: its streams, how they relate, what they can answer.")
+    .required("dataset", "The dataset's name.")
+    .visible(who)
+}
+
+pub(crate) fn workup(service: &ReadService, who: Visibility) -> Prompt {
+    let service = service.clone();
+    Prompt::new(WORKUP, move |call: PromptCall| {
+        let service = service.clone();
+        async move {
+            let dataset = call.text("dataset");
+            streams(&service, &call, dataset).await?;
+            let entity = escape::inline(call.text("entity"), ENTITY);
+            let tool = format!("workup_{}", dataset.replace('-', "_"));
+            Ok(PromptMessage::user(format!(
+                "Work up the entity \"{entity}\" of the dataset `{dataset}`.\n\
+                 1. Call {tool} with entity \"{entity}\" (or workup with dataset \"{dataset}\"). If it \
+                 offers candidates, ask me which one is meant, and call it with that id.\n\
+                 2. Write a note: summary, relationships, timeline, conflicts, gaps. End every \
+                 sentence that claims something with the evidence it rests on, as [g1].\n\
+                 3. Call check_citations with the note, mend what it reports, and show me the note."
+            )))
+        }
+    })
+    .describe("Work up one entity of a dataset into a note whose every claim is cited.")
+    .required("dataset", "The dataset's name.")
+    .required("entity", "A record's id, key or title.")
+    .visible(who)
+}
+
+/// The visible streams of a dataset, a line each.
+async fn streams(
+    service: &ReadService,
+    call: &PromptCall,
+    dataset: &str,
+) -> Result<String, RpcError> {
+    let package = &Access::of(call.context.caller()).package;
+    let lines = service
+        .asked(package, 0, async |asked| {
+            let mut lines: Vec<String> = Vec::new();
+            for connection in asked.view.connections() {
+                if connection.connector_key == dataset {
+                    let of = &connection.connection_id;
+                    lines.extend(connection.streams.iter().map(|stream| line(of, stream)));
+                }
+            }
+            lines
+        })
+        .await;
+    if lines.is_empty() {
+        let message = format!("there is no dataset {}", quoted(dataset));
+        return Err(RpcError::invalid_params(message));
+    }
+    let left_out = lines.len().saturating_sub(STREAMS);
+    let mut text: String = lines.into_iter().take(STREAMS).collect();
+    if left_out > 0 {
+        say!(text, "- and {left_out} more, which schema lists\n");
+    }
+    Ok(text)
+}
+
+fn line(connection_id: &str, stream: &StreamView) -> String {
+    let about = stream.description().unwrap_or_default();
+    let about = escape::inline(about, ABOUT);
+    let colon = if about.is_empty() { "" } else { ": " };
+    let (name, of) = (stream.name(), stream.type_name());
+    format!("- {name} ({of}, connection_id {connection_id}){colon}{about}\n")
+}

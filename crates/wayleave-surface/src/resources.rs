@@ -1,0 +1,324 @@
+//! Typed records as resources: a page of each type, and each record as JSON-LD.
+//!
+//! Everything is read under the package of whoever asks, through the same plans as the tools, so
+//! a type, a record or a field that is not granted is not there.
+
+mod json_ld;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+use wayleave_mcp::{
+    Read, ReadReply, Resource, ResourceContents, ResourceTemplate, RpcError, TemplateError,
+    Visibility,
+};
+use wayleave_plan::fetch::FetchPlan;
+use wayleave_plan::package::Package;
+use wayleave_plan::query::QueryPlan;
+use wayleave_plan::refusal::{Code, Refusal};
+use wayleave_plan::request::{CountKind, FetchRequest, QueryRequest};
+use wayleave_plan::value::Value;
+use wayleave_plan::view::{ConnectionView, StreamView, View};
+
+use crate::access::Access;
+use crate::query::Asked;
+use crate::service::ReadService;
+use crate::{escape, url};
+
+/// How many records a page of a type has when the reader does not say.
+const USUAL: u32 = 100;
+/// The most it has.
+const MOST: u32 = 1_000;
+/// The farthest a page may begin. Farther, `query_records` and its cursors go.
+const FARTHEST: u32 = 10_000;
+/// The most bytes of what is read for a page.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// The most bytes of a record.
+const RECORD_BYTES: usize = 1024 * 1024;
+/// The most characters of a label.
+const LABEL: usize = 200;
+
+/// The template of a page of any type.
+pub(crate) const PAGE: &str = "wayleave://kg/{type}{?limit,offset}";
+
+/// The template of the records of a type.
+pub(crate) fn record_template_of(type_name: &str) -> String {
+    format!("wayleave://kg/{type_name}/{{id}}")
+}
+
+/// The URI of the first page of a type.
+pub(crate) fn type_uri(type_name: &str) -> String {
+    format!("wayleave://kg/{type_name}")
+}
+
+/// The first page of a type.
+pub(crate) fn of_type(service: &ReadService, type_name: &str, who: Visibility) -> Resource {
+    let (service, wanted) = (service.clone(), type_name.to_owned());
+    Resource::new(type_uri(type_name), type_name, move |read| {
+        let (service, wanted) = (service.clone(), wanted.clone());
+        async move { page(&service, &read, &wanted).await }
+    })
+    .describe(format!(
+        "The first {USUAL} records of type {type_name}: iri and label of each. A read costs one \
+         query a connection; more by limit and offset."
+    ))
+    .of_type("application/json")
+    .visible(who)
+}
+
+/// Pages of every type.
+pub(crate) fn pages(
+    service: &ReadService,
+    who: Visibility,
+) -> Result<ResourceTemplate, TemplateError> {
+    let service = service.clone();
+    let template = ResourceTemplate::new(PAGE, "type", move |read: Read| {
+        let service = service.clone();
+        async move {
+            let wanted = read.variables.get("type").cloned().unwrap_or_default();
+            page(&service, &read, &wanted).await
+        }
+    })?;
+    Ok(template
+        .describe(format!(
+            "Records of a type, iri and label of each: limit 1 to {MOST} ({USUAL}), offset up to \
+             {FARTHEST}."
+        ))
+        .of_type("application/json")
+        .visible(who))
+}
+
+/// The records of a type, each by its id.
+pub(crate) fn records(
+    service: &ReadService,
+    type_name: &str,
+    who: Visibility,
+) -> Result<ResourceTemplate, TemplateError> {
+    let (service, wanted) = (service.clone(), type_name.to_owned());
+    let uri_template = record_template_of(type_name);
+    let template = ResourceTemplate::new(uri_template, type_name, move |read: Read| {
+        let (service, wanted) = (service.clone(), wanted.clone());
+        async move { record(&service, &read, &wanted).await }
+    })?;
+    Ok(template
+        .describe(format!("One {type_name} as JSON-LD, by its id."))
+        .of_type("application/ld+json")
+        .visible(who))
+}
+
+/// The streams of a type that a view shows, in the order of their connections.
+pub(crate) fn holders<'v>(
+    view: &'v View,
+    type_name: &'v str,
+) -> impl Iterator<Item = (&'v ConnectionView, &'v StreamView)> {
+    view.connections().iter().flat_map(move |connection| {
+        let streams = connection.streams.iter();
+        let of_type = streams.filter(move |stream| stream.type_name() == type_name);
+        of_type.map(move |stream| (connection, stream))
+    })
+}
+
+async fn page(service: &ReadService, read: &Read, type_name: &str) -> Result<ReadReply, RpcError> {
+    let limit = number(&read.variables, "limit", USUAL, 1, MOST)?;
+    let offset = number(&read.variables, "offset", 0, 0, FARTHEST)?;
+    let package = &Access::of(read.context.caller()).package;
+    let listed = service
+        .asked(package, PAGE_BYTES, async |asked| {
+            list(&asked, type_name, offset, limit).await
+        })
+        .await
+        .map_err(|refusal| failed(&refusal))?;
+    let Some(listed) = listed else {
+        return Ok(ReadReply::Missing);
+    };
+    let body = json!({
+        "type": type_name,
+        "records": listed.records,
+        "limit": limit,
+        "offset": offset,
+        "more": listed.more,
+    });
+    let text = escape::json(&body);
+    Ok(ResourceContents::text(&read.uri, "application/json", text).into())
+}
+
+/// A bounded number among the variables of a URI.
+fn number(
+    variables: &BTreeMap<String, String>,
+    name: &'static str,
+    usual: u32,
+    least: u32,
+    most: u32,
+) -> Result<u32, RpcError> {
+    let Some(text) = variables.get(name) else {
+        return Ok(usual);
+    };
+    let number = text.parse().ok().filter(|it| (least..=most).contains(it));
+    number.ok_or_else(|| {
+        RpcError::invalid_params(format!("`{name}` is a number from {least} to {most}")).with_data(
+            json!({ "field": name, "reason": "type_mismatch", "expected_datatype": "integer",
+                "minimum": least, "maximum": most }),
+        )
+    })
+}
+
+struct Listed {
+    records: Vec<Json>,
+    more: bool,
+}
+
+/// Records of a type, over all connections that hold it; `None` where none is visible.
+async fn list(
+    asked: &Asked<'_>,
+    type_name: &str,
+    offset: u32,
+    limit: u32,
+) -> Result<Option<Listed>, Refusal> {
+    let (mut skip, mut records, mut seen) = (offset, Vec::new(), false);
+    let mut more = false;
+    let enough = usize::try_from(limit).unwrap_or(usize::MAX);
+    for (connection, stream) in holders(asked.view, type_name) {
+        seen = true;
+        let missing = limit - u32::try_from(records.len()).unwrap_or(limit).min(limit);
+        let labelled = labelled(asked, connection, stream, None, skip + missing).await?;
+        let passed = u32::try_from(labelled.records.len()).unwrap_or(u32::MAX).min(skip);
+        let from = usize::try_from(passed).unwrap_or(usize::MAX);
+        skip -= passed;
+        for (id, label) in labelled.records.into_iter().skip(from) {
+            records.push(json!({ "iri": url::record(type_name, &id), "label": label }));
+        }
+        more |= labelled.more || records.len() > enough;
+        if records.len() >= enough && more {
+            break;
+        }
+    }
+    records.truncate(enough);
+    Ok(seen.then_some(Listed { records, more }))
+}
+
+/// Records by their ids, with what people call them.
+pub(crate) struct Labelled {
+    pub(crate) records: Vec<(String, String)>,
+    pub(crate) more: bool,
+}
+
+/// The first records of a stream that a filter lets through.
+pub(crate) async fn labelled(
+    asked: &Asked<'_>,
+    connection: &ConnectionView,
+    stream: &StreamView,
+    filter: Option<serde_json::Map<String, Json>>,
+    limit: u32,
+) -> Result<Labelled, Refusal> {
+    let title = stream.title().map(|field| field.name.value.clone());
+    let request = QueryRequest {
+        stream: stream.name().to_owned(),
+        connection_id: Some(connection.connection_id.clone()),
+        filter,
+        sort: Vec::new(),
+        fields: Some(title.iter().cloned().collect()),
+        expand: Vec::new(),
+        limit,
+        cursor: None,
+        count: CountKind::None,
+        changes_since: None,
+    };
+    let plan = QueryPlan::new(asked.view, &request, asked.seal)?;
+    let read = asked.reading.rows(plan.rows(), asked.most).await?;
+    if read.cut {
+        return Err(too_large());
+    }
+    let place = title.and_then(|title| plan.header().iter().position(|name| *name == title));
+    let more = read.rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+    let page = plan.page_of(read.rows);
+    let records = page.records().iter().map(|record| {
+        let title = place.and_then(|place| record.values.get(place));
+        let label = title
+            .and_then(Value::to_text)
+            .map(|text| escape::inline(&text, LABEL))
+            .filter(|text| !text.trim().is_empty());
+        let label = label.unwrap_or_else(|| {
+            let key = record.id.split_once(':').map_or("", |(_, key)| key);
+            format!("{} {}", stream.type_name(), escape::inline(key, LABEL))
+        });
+        (record.id.clone(), label)
+    });
+    Ok(Labelled {
+        records: records.collect(),
+        more,
+    })
+}
+
+async fn record(
+    service: &ReadService,
+    read: &Read,
+    type_name: &str,
+) -> Result<ReadReply, RpcError> {
+    let id = read.variables.get("id").cloned().unwrap_or_default();
+    let package: &Package = &Access::of(read.context.caller()).package;
+    let document = service
+        .asked(package, RECORD_BYTES, async |asked| {
+            document(&asked, type_name, id).await
+        })
+        .await;
+    match document {
+        Ok(Some(document)) => {
+            let text = escape::json(&document);
+            Ok(ResourceContents::text(&read.uri, "application/ld+json", text).into())
+        }
+        Ok(None) => Ok(ReadReply::Missing),
+        // Another type, connection or stream, a malformed id, and a record that is not there or
+        // not granted: all one answer.
+        Err(refusal) if is_missing(refusal.code) => Ok(ReadReply::Missing),
+        Err(refusal) => Err(failed(&refusal)),
+    }
+}
+
+fn is_missing(code: Code) -> bool {
+    matches!(
+        code,
+        Code::NotFound | Code::UnknownStream | Code::InvalidRequest
+    )
+}
+
+async fn document(
+    asked: &Asked<'_>,
+    type_name: &str,
+    id: String,
+) -> Result<Option<Json>, Refusal> {
+    let request = FetchRequest {
+        id,
+        connection_id: None,
+        fields: None,
+        expand: Vec::new(),
+    };
+    let plan = FetchPlan::new(asked.view, &request)?;
+    let stream = asked
+        .view
+        .connection(plan.connection_id())
+        .and_then(|connection| connection.stream(plan.stream()))
+        .filter(|stream| stream.type_name() == type_name);
+    let Some(stream) = stream else {
+        return Ok(None);
+    };
+    let read = asked.reading.rows(plan.rows(), asked.most).await?;
+    if read.cut {
+        return Err(too_large());
+    }
+    let record = plan.record(&read.rows)?;
+    Ok(Some(json_ld::document(stream, plan.header(), &record)))
+}
+
+fn too_large() -> Refusal {
+    Refusal::new(
+        Code::ResultTooLarge,
+        "this exceeds a resource; read it with query_records or fetch, and name fewer fields",
+    )
+}
+
+/// A read that failed, not one of what is missing.
+fn failed(refusal: &Refusal) -> RpcError {
+    RpcError::new(RpcError::INTERNAL, refusal.message.clone()).with_data(json!({
+        "code": refusal.code.as_str(), "retryable": refusal.retryable,
+    }))
+}

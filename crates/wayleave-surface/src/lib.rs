@@ -35,6 +35,7 @@ mod table;
 mod tools;
 mod url;
 mod views;
+pub mod workup;
 
 pub use indexing::{Extent, Searchable, Unreadable, searchable};
 pub use reading::Stores;

@@ -69,6 +69,33 @@ pub(crate) async fn answer(
     Ok(write::written(asked, &plan, &query, &found, &sources))
 }
 
+/// The ids of the records that match best, and the connections that could not be searched with why.
+pub(crate) struct Best {
+    pub(crate) ids: Vec<String>,
+    /// Whether there are more.
+    pub(crate) more: bool,
+    pub(crate) missing: Vec<(String, &'static str)>,
+}
+
+/// Finds records without writing them down.
+pub(crate) async fn best(
+    asked: &Asked<'_>,
+    indexes: &dyn Indexes,
+    request: &SearchRequest,
+) -> Result<Best, Refusal> {
+    let plan = SearchPlan::new(asked.view, request, asked.seal)?;
+    let query = Query::parse(&request.q, |_| false);
+    let mut sources = Sources::of(&plan, indexes);
+    let found = Search::new(asked, &plan, &query).run(&mut sources).await?;
+    let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
+    let ids = found.hits.iter().take(limit);
+    Ok(Best {
+        ids: ids.map(|hit| hit.record.id.clone()).collect(),
+        more: found.hits.len() > limit || found.ended_at.is_some(),
+        missing: sources.missing(),
+    })
+}
+
 fn nothing_ready() -> Refusal {
     let mut refusal = Refusal::new(
         Code::SourceUnavailable,

@@ -245,30 +245,32 @@ impl ReadService {
         answer(asked).await
     }
 
-    /// Answers from one dataset alone: the view holds nothing else, so nothing else can be read.
-    /// `None` where the caller sees nothing of that name.
-    pub(crate) async fn of_dataset<T>(
-        &self,
-        caller: &Package,
-        dataset: &str,
-        answer: impl AsyncFnOnce(Asked<'_>, &dyn Indexes) -> T,
-    ) -> Option<T> {
+    /// One dataset as a caller sees it, and nothing else, so that nothing else can be read. `None`
+    /// where the caller sees nothing of that name.
+    pub(crate) fn view_of(&self, caller: &Package, dataset: &str) -> Option<View> {
         let snapshot = self.0.snapshot.load_full();
         let mapping = Arc::clone(snapshot.mapping(dataset)?);
         let view = View::new(&World::new(vec![mapping]).ok()?, caller);
-        if view.connections().is_empty() {
-            return None;
-        }
-        let reading = Reading::within(self.0.limits.deadline, self.0.stores.as_ref());
-        let asked = Asked {
-            view: &view,
+        (!view.connections().is_empty()).then_some(view)
+    }
+
+    /// Reads within the deadline of one call.
+    pub(crate) fn reading(&self) -> Reading<'_> {
+        Reading::within(self.0.limits.deadline, self.0.stores.as_ref())
+    }
+
+    /// What a read in a view needs.
+    pub(crate) fn asking<'a>(&'a self, view: &'a View, reading: &'a Reading<'a>) -> Asked<'a> {
+        Asked {
+            view,
             seal: self.seal(),
-            reading: &reading,
+            reading,
             most: self.0.limits.document_bytes,
-        };
-        let none: &dyn Indexes = &NoIndexes;
-        let indexes = self.0.indexes.get().map_or(none, AsRef::as_ref);
-        Some(answer(asked, indexes).await)
+        }
+    }
+
+    pub(crate) fn indexes(&self) -> &dyn Indexes {
+        self.0.indexes.get().map_or(&NoIndexes, AsRef::as_ref)
     }
 
     /// The names of the datasets of which a caller sees anything.

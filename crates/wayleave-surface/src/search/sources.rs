@@ -88,6 +88,19 @@ impl Sources {
         stream.is_none_or(|it| matches!(it.state, State::Missing(_)))
     }
 
+    /// The connections of which a stream is missing, each once, with why.
+    pub(super) fn missing(&self) -> Vec<(String, &'static str)> {
+        let mut missing: Vec<(String, &'static str)> = Vec::new();
+        for stream in &self.streams {
+            if let State::Missing(why) = stream.state
+                && !missing.iter().any(|(id, _)| *id == stream.connection_id)
+            {
+                missing.push((stream.connection_id.clone(), why));
+            }
+        }
+        missing
+    }
+
     /// Each connection once: those that are missing first, then those with hits.
     pub(super) fn listed(&self, mix: &[(&str, usize)]) -> Vec<Listed<'_>> {
         let mut listed: Vec<Listed<'_>> = Vec::new();

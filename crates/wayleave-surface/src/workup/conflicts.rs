@@ -1,0 +1,241 @@
+//! Where records disagree about one entity.
+//!
+//! Two records of two connections that are of one entity, and state one field differently; or two
+//! related records of which the mapping says, by one predicate, that two of their fields state the
+//! same, and they do not.
+
+use wayleave_model::mapping::Field;
+use wayleave_plan::around::Around;
+use wayleave_plan::refusal::Refusal;
+use wayleave_plan::request::Section;
+use wayleave_plan::value::Value;
+use wayleave_plan::view::StreamView;
+
+use super::desk::Desk;
+use super::draft::{Draft, Use};
+use super::gap::{Gap, Gaps};
+use super::node::{Node, Reached, SUBJECT};
+use super::quote;
+use super::relations::Link;
+use super::resolve::same_entity;
+
+/// Characters of a value that is disputed.
+const VALUE: usize = 120;
+/// How many records of one title are looked at.
+const NAMESAKES: u32 = 5;
+
+/// The record of the same entity in another connection.
+pub(super) struct Counterpart {
+    pub(super) node: usize,
+    /// What it was recognised by.
+    by: &'static str,
+}
+
+/// The records of the same entity in the other connections of the dataset.
+pub(super) async fn counterparts<'a>(
+    desk: &Desk<'a>,
+    reached: &mut Reached<'a>,
+    gaps: &mut Gaps,
+) -> Vec<Counterpart> {
+    let Some(node) = reached.get(SUBJECT).cloned() else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (_, stream) in desk.streams() {
+        if stream.name() != node.stream.name() {
+            continue;
+        }
+        match others(desk, &node, stream).await {
+            Err(refusal) => gaps.add(Gap::unread(stream.connection_id(), &refusal)),
+            Ok(others) => {
+                let same = |it: &Node<'a>| same_entity(&node, it);
+                let own = stream.connection_id() == node.stream.connection_id();
+                let known: Vec<Node<'a>> =
+                    others.into_iter().filter(|it| same(it).is_some()).collect();
+                match known.as_slice() {
+                    [one] if !own => {
+                        let by = same(one).unwrap_or_default();
+                        let node = reached.add(one.clone());
+                        found.push(Counterpart { node, by });
+                    }
+                    [] => {}
+                    several => gaps.add(namesakes(stream, several, reached)),
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The records of a stream with the key or the title of a record, but for that record.
+async fn others<'a>(
+    desk: &Desk<'a>,
+    node: &Node<'a>,
+    stream: &'a StreamView,
+) -> Result<Vec<Node<'a>>, Refusal> {
+    let mut found: Vec<Node<'a>> = match node.title() {
+        Some(title) => desk.by_title(stream, "eq", &title, NAMESAKES).await?,
+        None => Vec::new(),
+    };
+    if stream.connection_id() != node.stream.connection_id() {
+        let around = Around::alone(stream);
+        let id = format!(
+            "{}/{}:{}",
+            stream.connection_id(),
+            stream.name(),
+            node.key()
+        );
+        for record in desk.by_id(&around, &[&id]).await? {
+            if !found.iter().any(|it| it.id() == record.id) {
+                found.push(Node { stream, record });
+            }
+        }
+    }
+    found.retain(|it| it.id() != node.id());
+    Ok(found)
+}
+
+fn namesakes<'a>(stream: &StreamView, several: &[Node<'a>], reached: &mut Reached<'a>) -> Gap {
+    let many = several.len();
+    let text = format!(
+        "{many} other record(s) of {}/{} have the same title or key and may or may not be the same",
+        stream.connection_id(),
+        stream.name()
+    );
+    let title = stream.title().map(|it| it.name.value.clone());
+    let fields: Vec<String> = title.into_iter().collect();
+    let mut uses = vec![Use::of(SUBJECT, fields.clone())];
+    for node in several {
+        uses.push(Use::of(reached.add(node.clone()), fields.clone()));
+    }
+    Gap::shown("namesakes", text, uses)
+}
+
+impl Counterpart {
+    /// Where else the entity is recorded.
+    pub(super) fn statement(&self, reached: &Reached<'_>) -> Option<Draft> {
+        let (one, other) = (reached.get(SUBJECT)?, reached.get(self.node)?);
+        let fields = |node: &Node<'_>| match self.by {
+            "title" => node.name_fields(),
+            _ => {
+                let keys = node.stream.key_fields().map(|it| it.name.value.clone());
+                keys.chain(node.name_fields()).collect()
+            }
+        };
+        Some(Draft {
+            section: Section::Record,
+            text: format!("also recorded as {}, by the same {}", other.id(), self.by),
+            uses: vec![
+                Use::of(SUBJECT, fields(one)),
+                Use::of(self.node, fields(other)),
+            ],
+        })
+    }
+
+    /// What it states otherwise than the record itself.
+    pub(super) fn conflicts(&self, reached: &Reached<'_>) -> Vec<Draft> {
+        let (Some(one), Some(other)) = (reached.get(SUBJECT), reached.get(self.node)) else {
+            return Vec::new();
+        };
+        let mut drafts = Vec::new();
+        for (field, value) in one.fields() {
+            let theirs = other.value(&field.name);
+            if !is_stated(one, field) {
+                continue;
+            }
+            if let Some(theirs) = theirs.filter(|it| differ(value, it)) {
+                let name = field.name.value.clone();
+                let text = format!(
+                    "{name} is {} in {} and {} in {}, the same entity by {}",
+                    quote::value(value, VALUE),
+                    one.stream.connection_id(),
+                    quote::value(theirs, VALUE),
+                    other.stream.connection_id(),
+                    self.by,
+                );
+                drafts.push(disputed(
+                    text,
+                    (SUBJECT, vec![name.clone()]),
+                    (self.node, vec![name]),
+                ));
+            }
+        }
+        drafts
+    }
+}
+
+/// Whether a field states something of the entity: not what its store uses to find, join and
+/// follow records.
+fn is_stated(node: &Node<'_>, field: &Field) -> bool {
+    let stream = node.stream;
+    let name = &field.name;
+    let joins = stream
+        .relations()
+        .any(|relation| relation.on.iter().any(|join| join.column == field.column));
+    !joins
+        && field.is_scalar()
+        && !stream.key_fields().any(|it| it.name == *name)
+        && stream.updated().is_none_or(|it| it.name != *name)
+}
+
+/// What related records state otherwise, of fields that the mapping gives one predicate.
+pub(super) fn between(links: &[Link], reached: &Reached<'_>) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    for link in links {
+        let (Some(one), Some(other)) = (reached.get(link.from), reached.get(link.to)) else {
+            continue;
+        };
+        for (ours, value) in one.fields().filter(|(it, _)| is_stated(one, it)) {
+            for (theirs, other_value) in other.fields().filter(|(it, _)| is_stated(other, it)) {
+                if !same_property(ours, theirs) || !differ(value, other_value) {
+                    continue;
+                }
+                let (our_name, their_name) = (&ours.name.value, &theirs.name.value);
+                let text = format!(
+                    "{our_name} of {} is {}, {their_name} of {} is {}",
+                    one.name(),
+                    quote::value(value, VALUE),
+                    other.name(),
+                    quote::value(other_value, VALUE),
+                );
+                let fields = |node: &Node<'_>, field: &String| {
+                    let mut fields = node.name_fields();
+                    fields.push(field.clone());
+                    fields
+                };
+                let draft = disputed(
+                    text,
+                    (link.from, fields(one, our_name)),
+                    (link.to, fields(other, their_name)),
+                );
+                if !drafts.contains(&draft) {
+                    drafts.push(draft);
+                }
+            }
+        }
+    }
+    drafts
+}
+
+/// Whether a person has said that two fields state the same: by giving them one predicate, which
+/// fields of one name have without anybody saying so.
+fn same_property(one: &Field, other: &Field) -> bool {
+    let said = |field: &Field| field.predicate.value != field.name.value;
+    one.predicate.value == other.predicate.value && (said(one) || said(other))
+}
+
+/// Whether two values are there and are not the same.
+fn differ(one: &Value, other: &Value) -> bool {
+    match (one.to_text(), other.to_text()) {
+        (Some(one), Some(other)) => one != other,
+        _ => false,
+    }
+}
+
+fn disputed(text: String, one: (usize, Vec<String>), other: (usize, Vec<String>)) -> Draft {
+    Draft {
+        section: Section::Conflicts,
+        text,
+        uses: vec![Use::of(one.0, one.1), Use::of(other.0, other.1)],
+    }
+}

@@ -1,0 +1,187 @@
+//! The reads of one workup: all through the caller's own plans, and only so many.
+
+use futures::future::join_all;
+use serde_json::{Map, json};
+use wayleave_plan::around::Around;
+use wayleave_plan::query::QueryPlan;
+use wayleave_plan::refusal::{Code, Refusal};
+use wayleave_plan::request::{CountKind, QueryRequest, SearchRequest};
+use wayleave_plan::view::{ConnectionView, StreamView};
+use wayleave_plan::{AuthorizedPlan, Record};
+
+use super::node::Node;
+use crate::query::Asked;
+use crate::reading::Gathered;
+use crate::search::{self, Best, Indexes};
+
+/// The most reads of stores.
+pub(super) const MOST_READS: usize = 240;
+/// The most rows.
+pub(super) const MOST_ROWS: usize = 2_000;
+/// The most bytes of one read's rows.
+const MOST_BYTES: usize = 1024 * 1024;
+/// How many reads go on at once.
+const AT_ONCE: usize = 4;
+
+/// Where a workup reads.
+pub(super) struct Desk<'a> {
+    pub(super) asked: &'a Asked<'a>,
+    indexes: &'a dyn Indexes,
+}
+
+/// Why nothing more is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Time is running out.
+    Deadline,
+    /// As much was read as may be.
+    Caps,
+}
+
+impl<'a> Desk<'a> {
+    pub(super) fn new(asked: &'a Asked<'a>, indexes: &'a dyn Indexes) -> Self {
+        Self { asked, indexes }
+    }
+
+    /// Every stream of the dataset that the caller sees, with its connection.
+    pub(super) fn streams(&self) -> Vec<(&'a ConnectionView, &'a StreamView)> {
+        let connections = self.asked.view.connections().iter();
+        connections
+            .flat_map(|connection| connection.streams.iter().map(move |it| (connection, it)))
+            .collect()
+    }
+
+    pub(super) fn stream(&self, connection_id: &str, name: &str) -> Option<&'a StreamView> {
+        self.asked.view.connection(connection_id)?.stream(name)
+    }
+
+    /// Why no read may begin, if none may.
+    pub(super) fn stop(&self) -> Option<Stop> {
+        let (reads, rows) = self.asked.reading.tally();
+        if reads >= MOST_READS || rows >= MOST_ROWS {
+            return Some(Stop::Caps);
+        }
+        (!self.asked.reading.has_time()).then_some(Stop::Deadline)
+    }
+
+    pub(super) async fn rows(&self, plan: &AuthorizedPlan) -> Result<Gathered, Refusal> {
+        match self.stop() {
+            None => self.asked.reading.rows(plan, MOST_BYTES).await,
+            Some(stop) => Err(stopped(stop)),
+        }
+    }
+
+    /// The records of these ids, of one stream.
+    pub(super) async fn by_id(
+        &self,
+        around: &Around,
+        ids: &[&str],
+    ) -> Result<Vec<Record>, Refusal> {
+        let Some(plan) = around.rows(ids.iter().copied()) else {
+            return Ok(Vec::new());
+        };
+        let read = self.rows(&plan).await?;
+        Ok(read.rows.iter().map(|row| around.record(row)).collect())
+    }
+
+    /// The records of a stream whose title is, or begins with, a text; none where titles cannot be
+    /// filtered on.
+    pub(super) async fn by_title(
+        &self,
+        stream: &'a StreamView,
+        operator: &str,
+        text: &str,
+        limit: u32,
+    ) -> Result<Vec<Node<'a>>, Refusal> {
+        let Some(title) = stream.title() else {
+            return Ok(Vec::new());
+        };
+        let filter = Map::from_iter([(title.name.value.clone(), json!({ operator: text }))]);
+        let request = QueryRequest {
+            stream: stream.name().to_owned(),
+            connection_id: Some(stream.connection_id().to_owned()),
+            filter: Some(filter),
+            sort: Vec::new(),
+            fields: None,
+            expand: Vec::new(),
+            limit,
+            cursor: None,
+            count: CountKind::None,
+            changes_since: None,
+        };
+        // A title that no filter may name, or that is no text, has no such record.
+        let Ok(plan) = QueryPlan::new(self.asked.view, &request, self.asked.seal) else {
+            return Ok(Vec::new());
+        };
+        let read = self.rows(plan.rows()).await?;
+        let page = plan.page_of(read.rows);
+        let records = page.records().iter().cloned();
+        Ok(records.map(|record| Node { stream, record }).collect())
+    }
+
+    /// The records that match a text best, of the whole dataset.
+    pub(super) async fn best(&self, q: String, limit: u32) -> Result<Best, Refusal> {
+        if let Some(stop) = self.stop() {
+            return Err(stopped(stop));
+        }
+        let request = SearchRequest {
+            q,
+            connection_id: None,
+            streams: None,
+            filter: None,
+            fields: None,
+            limit,
+            cursor: None,
+        };
+        search::best(self.asked, self.indexes, &request).await
+    }
+
+    /// The records of these ids, whatever their streams; those that are gone are left out.
+    pub(super) async fn nodes(&self, ids: &[String]) -> Result<Vec<Node<'a>>, Refusal> {
+        let mut found: Vec<Node<'a>> = Vec::new();
+        for (_, stream) in self.streams() {
+            let around = Around::alone(stream);
+            let ours: Vec<&str> = ids.iter().map(String::as_str).collect();
+            if around.rows(ours.iter().copied()).is_none() {
+                continue;
+            }
+            let records = self.by_id(&around, &ours).await?;
+            found.extend(records.into_iter().map(|record| Node { stream, record }));
+        }
+        found.sort_by_key(|node| ids.iter().position(|id| id == node.id()));
+        Ok(found)
+    }
+}
+
+/// Answers in order, a few at once.
+pub(super) async fn in_turn<F: Future>(reads: Vec<F>) -> Vec<F::Output> {
+    let mut reads = reads.into_iter();
+    let mut answers = Vec::new();
+    loop {
+        let some: Vec<F> = reads.by_ref().take(AT_ONCE).collect();
+        if some.is_empty() {
+            return answers;
+        }
+        answers.extend(join_all(some).await);
+    }
+}
+
+fn stopped(stop: Stop) -> Refusal {
+    let (code, message) = match stop {
+        Stop::Deadline => (Code::Timeout, "time ran out before the entity was found"),
+        Stop::Caps => (
+            Code::ResultTooLarge,
+            "too much would have to be read to find the entity; give its record id",
+        ),
+    };
+    Refusal::new(code, message).param("entity")
+}
+
+/// The quoted text as a phrase of a search, with nothing in it that a search reads otherwise.
+pub(super) fn phrase(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .map(|c| if c == '"' { ' ' } else { c })
+        .collect();
+    format!("\"{plain}\"")
+}

@@ -1,0 +1,26 @@
+//! A statement before it is known whether there is room for it and how its evidence is numbered.
+
+use wayleave_plan::request::Section;
+
+/// A record that a statement rests on, and the fields of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Use {
+    /// The place of the record among those reached.
+    pub(super) node: usize,
+    pub(super) fields: Vec<String>,
+}
+
+impl Use {
+    pub(super) fn of(node: usize, fields: Vec<String>) -> Self {
+        Self { node, fields }
+    }
+}
+
+/// One statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Draft {
+    pub(super) section: Section,
+    pub(super) text: String,
+    /// Never empty.
+    pub(super) uses: Vec<Use>,
+}

@@ -1,0 +1,91 @@
+//! What a workup does not know, and why. What is not granted is no gap: it is not there.
+
+use wayleave_plan::refusal::{Code, Refusal};
+
+use super::desk::{MOST_READS, MOST_ROWS, Stop};
+use super::draft::Use;
+
+/// One thing that is not known.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Gap {
+    /// What kind of gap it is.
+    pub(super) code: &'static str,
+    pub(super) text: String,
+    /// The records that show it.
+    pub(super) uses: Vec<Use>,
+    /// Whether something that was asked for could not be read.
+    pub(super) partial: bool,
+}
+
+impl Gap {
+    /// A gap that records show.
+    pub(super) fn shown(code: &'static str, text: String, uses: Vec<Use>) -> Self {
+        Self {
+            code,
+            text,
+            uses,
+            partial: false,
+        }
+    }
+
+    /// Something that could not be read.
+    pub(super) fn partial(code: &'static str, text: String) -> Self {
+        Self {
+            code,
+            text,
+            uses: Vec::new(),
+            partial: true,
+        }
+    }
+
+    /// A place whose source gave no answer.
+    pub(super) fn unread(place: &str, refusal: &Refusal) -> Self {
+        if refusal.code == Code::Timeout {
+            return Self::stopped(Stop::Deadline);
+        }
+        if refusal.code == Code::ResultTooLarge {
+            return Self::stopped(Stop::Caps);
+        }
+        let why = refusal.reason.unwrap_or(refusal.code.as_str());
+        Self::partial(
+            "source_unavailable",
+            format!("{place} could not be read: {why}"),
+        )
+    }
+
+    pub(super) fn stopped(stop: Stop) -> Self {
+        match stop {
+            Stop::Deadline => Self::partial(
+                "deadline",
+                "time ran out before everything was read".to_owned(),
+            ),
+            Stop::Caps => Self::partial(
+                "caps",
+                format!("not everything was read: at most {MOST_READS} reads and {MOST_ROWS} rows"),
+            ),
+        }
+    }
+}
+
+/// The gaps of a workup, each once.
+#[derive(Debug, Default)]
+pub(super) struct Gaps(Vec<Gap>);
+
+impl Gaps {
+    pub(super) fn add(&mut self, gap: Gap) {
+        let known = |it: &Gap| it.code == gap.code && it.text == gap.text;
+        if !self.0.iter().any(known) {
+            self.0.push(gap);
+        }
+    }
+
+    pub(super) fn is_partial(&self) -> bool {
+        self.0.iter().any(|gap| gap.partial)
+    }
+
+    /// Those that say what was not read first.
+    pub(super) fn sorted(mut self) -> Vec<Gap> {
+        self.0.sort_by_key(|gap| !gap.partial);
+        self.0
+    }
+}

@@ -1,0 +1,125 @@
+//! The records a workup has reached, each once, and how they are called.
+
+use std::collections::BTreeMap;
+
+use wayleave_model::mapping::{Datatype, Field};
+use wayleave_plan::Record;
+use wayleave_plan::value::Value;
+use wayleave_plan::view::StreamView;
+
+use super::quote;
+
+/// The place of the record the workup is about.
+pub(super) const SUBJECT: usize = 0;
+/// Characters of a title.
+const TITLE: usize = 96;
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
+
+/// A record that was read, whole as far as it is granted.
+#[derive(Debug, Clone)]
+pub(super) struct Node<'a> {
+    pub(super) stream: &'a StreamView,
+    pub(super) record: Record,
+}
+
+impl Node<'_> {
+    pub(super) fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// The text of the key, as its id has it.
+    pub(super) fn key(&self) -> &str {
+        self.record.id.split_once(':').map_or("", |(_, key)| key)
+    }
+
+    /// The fields and their values, in mapping order.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&Field, &Value)> {
+        self.stream.fields().zip(&self.record.values)
+    }
+
+    pub(super) fn value(&self, field: &str) -> Option<&Value> {
+        let mut fields = self.fields();
+        let found = fields.find(|(known, _)| known.name == field);
+        found.map(|(_, value)| value)
+    }
+
+    /// The title as it is, if there is one that says anything.
+    pub(super) fn title(&self) -> Option<String> {
+        let title = self.value(&self.stream.title()?.name)?.to_text()?;
+        (!title.trim().is_empty()).then_some(title)
+    }
+
+    /// What a statement calls it: its class and its title, or its id.
+    pub(super) fn name(&self) -> String {
+        let class = self.stream.type_name();
+        match self.title() {
+            Some(title) => format!("{class} {}", quote::quoted(&title, TITLE)),
+            None => format!("{class} {}", self.id()),
+        }
+    }
+
+    /// The fields that [`name`](Self::name) shows.
+    pub(super) fn name_fields(&self) -> Vec<String> {
+        match (self.title(), self.stream.title()) {
+            (Some(_), Some(title)) => vec![title.name.value.clone()],
+            _ => self
+                .stream
+                .key_fields()
+                .map(|field| field.name.value.clone())
+                .collect(),
+        }
+    }
+
+    /// When its event happened: in microseconds since 1970, and as it is written.
+    pub(super) fn time(&self) -> Option<(i64, String)> {
+        let value = self.value(&self.stream.event_time()?.name)?;
+        let micros = match value {
+            Value::Datetime(micros) => *micros,
+            Value::Date(days) => i64::from(*days) * DAY,
+            _ => return None,
+        };
+        Some((micros, value.to_text()?))
+    }
+
+    /// Whether its key was made by its store, as numbers are, and means nothing elsewhere.
+    pub(super) fn has_local_key(&self) -> bool {
+        let mut keys = self.stream.key_fields();
+        keys.all(|field| field.datatype.value == Datatype::Integer)
+    }
+}
+
+/// The records that were reached, in the order in which they were.
+#[derive(Default)]
+pub(super) struct Reached<'a> {
+    nodes: Vec<Node<'a>>,
+    places: BTreeMap<String, usize>,
+}
+
+impl<'a> Reached<'a> {
+    /// Adds a record, if it is new, and says where it is.
+    pub(super) fn add(&mut self, node: Node<'a>) -> usize {
+        if let Some(place) = self.places.get(node.id()) {
+            return *place;
+        }
+        self.places.insert(node.id().to_owned(), self.nodes.len());
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&Node<'a>> {
+        self.nodes.get(place)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn place(&self, id: &str) -> Option<usize> {
+        self.places.get(id).copied()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (usize, &Node<'a>)> {
+        self.nodes.iter().enumerate()
+    }
+}

@@ -1,0 +1,99 @@
+//! Values of records inside a workup's Markdown: one line, in quotation marks, and nothing that
+//! means anything there.
+//!
+//! A record may hold a heading, a link, a citation. In quotation marks with every mark escaped it
+//! is data. What is cut has a digest of the whole beside it, so that no change goes unseen.
+
+use wayleave_model::digest::Digest;
+use wayleave_plan::value::Value;
+
+use crate::escape;
+
+/// A value of at most so many characters; NULL is nothing.
+pub(super) fn value(value: &Value, most: usize) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        // These hold digits, signs, points and letters of ours alone.
+        Value::Integer(_)
+        | Value::Decimal(_)
+        | Value::Number(_)
+        | Value::Boolean(_)
+        | Value::Date(_)
+        | Value::Datetime(_) => value.to_text().unwrap_or_default(),
+        Value::Text(text) => quoted(text, most),
+        Value::Json(_) | Value::List(_) => quoted(&value.to_text().unwrap_or_default(), most),
+    }
+}
+
+/// A text in quotation marks, of at most so many characters and, if it has more, its digest.
+pub(super) fn quoted(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => within_marks(text, ""),
+        Some((end, _)) => {
+            let beginning = text.get(..end).unwrap_or_default();
+            format!("{} ({})", within_marks(beginning, "…"), digest(text))
+        }
+    }
+}
+
+/// A part of a text in quotation marks, with the digest of the whole.
+pub(super) fn part(part: &str, whole: &str) -> String {
+    if part == whole {
+        return within_marks(part, "");
+    }
+    format!("{} ({})", within_marks(part, ""), digest(whole))
+}
+
+/// What a text that is not shown whole is known by.
+fn digest(text: &str) -> String {
+    let digest: String = Digest::of(text.as_bytes()).hex().chars().take(8).collect();
+    format!("{} characters, sha256 {digest}", text.chars().count())
+}
+
+fn within_marks(text: &str, end: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\\\n"),
+            '\r' => out.push_str("\\\\r"),
+            '\t' => out.push_str("\\\\t"),
+            c if escape::is_unsafe(c) => say!(out, "\\\\u{{{:x}}}", u32::from(c)),
+            // Whatever could begin markup, a reference to a character, or end the quotation.
+            '\\' | '"' | '[' | ']' | '<' | '>' | '`' | '*' | '_' | '~' | '&' | '|' | '#' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push_str(end);
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mark_of_markdown_survives_unescaped() {
+        let hostile = "x\n# Gaps\n[g9] [a](b) `c` <b>&#91;g9&#93; \u{202e}\\";
+        let shown = quoted(hostile, 100);
+        assert_eq!(
+            shown,
+            "\"x\\\\n\\# Gaps\\\\n\\[g9\\] \\[a\\](b) \\`c\\` \\<b\\>\\&\\#91;g9\\&\\#93; \\\\u{202e}\\\\\""
+        );
+        assert!(!shown.contains("[g9]"));
+    }
+
+    #[test]
+    fn what_is_cut_shows_a_change_beyond_the_cut() {
+        let long = "a".repeat(50);
+        let other = format!("{}b", "a".repeat(49));
+        assert_eq!(quoted("short", 10), "\"short\"");
+        assert!(quoted(&long, 10).starts_with("\"aaaaaaaaaa…\" (50 characters, sha256 "));
+        assert_ne!(quoted(&long, 10), quoted(&other, 10));
+        assert_ne!(part("aaa", &long), part("aaa", &other));
+    }
+}

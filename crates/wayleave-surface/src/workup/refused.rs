@@ -1,0 +1,61 @@
+//! The refusal of a name that may mean several records: all of them, or as many as there is room
+//! for, each with the id to ask again with.
+
+use serde_json::{Value as Json, json};
+
+use super::node::Node;
+use crate::escape;
+use crate::reply::{MOST_ERROR_BYTES, Reply};
+
+/// Candidates that are listed.
+const LISTED: usize = 12;
+/// Characters of a title.
+const TITLE: usize = 60;
+
+/// The reply to a name with several meanings.
+pub(super) fn ambiguous(dataset: &str, several: &[Node<'_>]) -> Reply {
+    let mut listed = several.len().min(LISTED);
+    loop {
+        let error = error(dataset, several, listed);
+        let reply = Reply {
+            text: escape::json(&error),
+            structured: json!({ "error": error }),
+            is_error: true,
+            meta: None,
+        };
+        if reply.bytes() <= MOST_ERROR_BYTES || listed <= 1 {
+            return reply;
+        }
+        listed -= 1;
+    }
+}
+
+fn error(dataset: &str, several: &[Node<'_>], listed: usize) -> Json {
+    let total = several.len();
+    let candidates: Vec<Json> = several
+        .iter()
+        .take(listed)
+        .map(|node| {
+            json!({
+                "id": node.id(),
+                "title": node.title().map(|title| escape::inline(&title, TITLE)),
+                "stream": node.stream.name(),
+                "connection_id": node.stream.connection_id(),
+            })
+        })
+        .collect();
+    json!({
+        "code": "ambiguous_entity",
+        "message": format!("`entity` may mean {total} records; ask again with the id of one"),
+        "param": "entity",
+        "candidates": candidates,
+        "total": total,
+        "truncated": listed < total,
+        "retryable": false,
+        "retry_with": "entity",
+        "next": {
+            "tool": "workup",
+            "arguments": { "dataset": dataset, "entity": several.first().map(Node::id) },
+        },
+    })
+}

@@ -1,0 +1,315 @@
+//! What is one relation away from the entity, and two.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wayleave_plan::Record;
+use wayleave_plan::around::{Around, Direction, Edge};
+use wayleave_plan::expand::Related;
+use wayleave_plan::request::{EXPANDED_ROWS, Section};
+
+use super::desk::{Desk, in_turn};
+use super::draft::{Draft, Use};
+use super::gap::{Gap, Gaps};
+use super::node::{Node, Reached, SUBJECT};
+use super::quote;
+
+/// The most records one relation away whose own relations are followed.
+const FOLLOWED: usize = 60;
+/// The most of these of one stream.
+const FOLLOWED_OF_A_STREAM: usize = 20;
+/// Fields of a related record that are shown beside its name.
+const DETAILS: usize = 4;
+/// Characters of one of them.
+const DETAIL: usize = 60;
+
+/// A relation that was followed from one record to another.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    relation: String,
+    type_name: String,
+    direction: Direction,
+    near_fields: Vec<String>,
+    far_fields: Vec<String>,
+}
+
+/// What is one relation away from the entity.
+pub(super) async fn first_hop<'a>(
+    desk: &Desk<'a>,
+    reached: &mut Reached<'a>,
+    gaps: &mut Gaps,
+) -> Vec<Link> {
+    let Some(node) = reached.get(SUBJECT) else {
+        return Vec::new();
+    };
+    let (stream, id) = (node.stream, node.id().to_owned());
+    let Some(connection) = desk.asked.view.connection(stream.connection_id()) else {
+        return Vec::new();
+    };
+    let around = Around::related(connection, stream);
+    let records = match desk.by_id(&around, &[&id]).await {
+        Ok(records) => records,
+        Err(refusal) => {
+            gaps.add(Gap::unread(stream.connection_id(), &refusal));
+            return Vec::new();
+        }
+    };
+    let mut links = Vec::new();
+    for (edge, related) in followed(desk, &around, &records, gaps).await {
+        let Some((record, related)) = records.first().zip(related.into_iter().next()) else {
+            continue;
+        };
+        if related.records.is_empty() {
+            gaps.add(empty(edge, record));
+        }
+        if related.more {
+            gaps.add(many(edge, SUBJECT));
+        }
+        links.extend(linked(desk, edge, SUBJECT, related, reached));
+    }
+    links
+}
+
+/// What is one relation away from the records the first hop led to, but for the way back.
+pub(super) async fn second_hop<'a>(
+    desk: &Desk<'a>,
+    first: &[Link],
+    reached: &mut Reached<'a>,
+    gaps: &mut Gaps,
+) -> Vec<Link> {
+    let mut links = Vec::new();
+    for ((connection_id, name), ids) in to_follow(first, reached, gaps) {
+        let connection = desk.asked.view.connection(&connection_id);
+        let Some((connection, stream)) = connection.and_then(|it| Some((it, it.stream(&name)?)))
+        else {
+            continue;
+        };
+        let around = Around::related(connection, stream);
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let records = match desk.by_id(&around, &ids).await {
+            Ok(records) => records,
+            Err(refusal) => {
+                gaps.add(Gap::unread(&format!("{connection_id}/{name}"), &refusal));
+                continue;
+            }
+        };
+        for (edge, related) in followed(desk, &around, &records, gaps).await {
+            for (record, related) in records.iter().zip(related) {
+                let Some(from) = reached.place(&record.id) else {
+                    continue;
+                };
+                if related.more {
+                    gaps.add(many(edge, from));
+                }
+                links.extend(linked(desk, edge, from, related, reached));
+            }
+        }
+    }
+    let known: BTreeSet<(usize, usize)> = first.iter().map(|it| (it.from, it.to)).collect();
+    links.retain(|link| link.to != SUBJECT && !known.contains(&(SUBJECT, link.to)));
+    links
+}
+
+/// The records of the first hop to go on from, by stream; the cut is told.
+fn to_follow(
+    first: &[Link],
+    reached: &Reached<'_>,
+    gaps: &mut Gaps,
+) -> BTreeMap<(String, String), Vec<String>> {
+    let mut by_stream: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    let mut all = 0;
+    let mut left = 0;
+    for node in first.iter().filter_map(|link| reached.get(link.to)) {
+        let stream = (
+            node.stream.connection_id().to_owned(),
+            node.stream.name().to_owned(),
+        );
+        let ids = by_stream.entry(stream).or_default();
+        if ids.iter().any(|id| id == node.id()) {
+            continue;
+        }
+        if ids.len() >= FOLLOWED_OF_A_STREAM || all >= FOLLOWED {
+            left += 1;
+            continue;
+        }
+        all += 1;
+        ids.push(node.id().to_owned());
+    }
+    if left > 0 {
+        gaps.add(Gap::partial(
+            "fan_out",
+            format!("the relations of {left} related records were not followed further"),
+        ));
+    }
+    by_stream.retain(|_, ids| !ids.is_empty());
+    by_stream
+}
+
+/// What each relation leads to from each of the records; a relation that cannot be read is told.
+async fn followed<'e>(
+    desk: &Desk<'_>,
+    around: &'e Around,
+    records: &[Record],
+    gaps: &mut Gaps,
+) -> Vec<(&'e Edge, Vec<Related>)> {
+    let reads = around.edges().iter().map(|edge| async move {
+        let rows = match edge.expansion.plan(records) {
+            None => Ok(Vec::new()),
+            Some(plan) => desk.rows(&plan).await.map(|read| read.rows),
+        };
+        (edge, rows)
+    });
+    let mut found = Vec::new();
+    for (edge, rows) in in_turn(reads.collect()).await {
+        match rows {
+            Ok(rows) => found.push((edge, edge.expansion.attach(records, &rows))),
+            Err(refusal) => {
+                let target = edge.expansion.target();
+                let place = format!("{}/{}", target.connection_id(), target.name());
+                gaps.add(Gap::unread(&place, &refusal));
+            }
+        }
+    }
+    found
+}
+
+fn linked<'a>(
+    desk: &Desk<'a>,
+    edge: &Edge,
+    from: usize,
+    related: Related,
+    reached: &mut Reached<'a>,
+) -> Vec<Link> {
+    let target = edge.expansion.target();
+    let Some(stream) = desk.stream(target.connection_id(), target.name()) else {
+        return Vec::new();
+    };
+    let link = |record: Record| Link {
+        from,
+        to: reached.add(Node { stream, record }),
+        relation: edge.expansion.relation().to_owned(),
+        type_name: edge.type_name.clone(),
+        direction: edge.direction,
+        near_fields: edge.near_fields.clone(),
+        far_fields: edge.far_fields.clone(),
+    };
+    related.records.into_iter().map(link).collect()
+}
+
+fn empty(edge: &Edge, record: &Record) -> Gap {
+    let name = called(edge);
+    let text = if !edge.expansion.leads(record) {
+        format!("{name} is not set")
+    } else if edge.direction == Direction::Incoming {
+        format!("{name}: no record that may be read")
+    } else {
+        format!("{name} leads to no record that may be read")
+    };
+    let uses = vec![Use::of(SUBJECT, edge.near_fields.clone())];
+    Gap::shown("missing_relation", text, uses)
+}
+
+fn many(edge: &Edge, from: usize) -> Gap {
+    let text = format!("{}: only the first {EXPANDED_ROWS} were read", called(edge));
+    let mut gap = Gap::shown(
+        "fan_out",
+        text,
+        vec![Use::of(from, edge.near_fields.clone())],
+    );
+    gap.partial = true;
+    gap
+}
+
+fn called(edge: &Edge) -> String {
+    let target = edge.expansion.target().name();
+    let relation = edge.expansion.relation();
+    match edge.direction {
+        Direction::Outgoing => format!("relation {relation} to {target}"),
+        Direction::Incoming => format!("references from {target} as {relation}"),
+    }
+}
+
+impl Link {
+    fn uses(&self, reached: &Reached<'_>, details: Vec<String>) -> Vec<Use> {
+        let named = |place: usize, more: &[String]| {
+            let node = reached.get(place);
+            let mut fields = node.map(Node::name_fields).unwrap_or_default();
+            fields.extend_from_slice(more);
+            Use::of(place, fields)
+        };
+        let mut near = Use::of(self.from, self.near_fields.clone());
+        if self.from != SUBJECT {
+            near = named(self.from, &self.near_fields);
+        }
+        let mut far = named(self.to, &self.far_fields);
+        far.fields.extend(details);
+        vec![near, far]
+    }
+
+    /// The link as a statement about the entity itself.
+    pub(super) fn near(&self, reached: &Reached<'_>) -> Option<Draft> {
+        let to = reached.get(self.to)?;
+        let (shown, fields) = details(to, &self.far_fields);
+        let (relation, type_name) = (&self.relation, &self.type_name);
+        let text = match self.direction {
+            Direction::Outgoing => format!("{relation} ({type_name}): {}{shown}", to.name()),
+            Direction::Incoming => {
+                let stream = to.stream.name();
+                format!(
+                    "named as {relation} ({type_name}) by {stream}: {}{shown}",
+                    to.name()
+                )
+            }
+        };
+        Some(Draft {
+            section: Section::Relations,
+            text,
+            uses: self.uses(reached, fields),
+        })
+    }
+
+    /// The link as a statement about a record one hop away.
+    pub(super) fn far(&self, reached: &Reached<'_>) -> Option<Draft> {
+        let (from, to) = (reached.get(self.from)?.name(), reached.get(self.to)?.name());
+        let (relation, type_name) = (&self.relation, &self.type_name);
+        let text = match self.direction {
+            Direction::Outgoing => format!("{from} has {relation} ({type_name}): {to}"),
+            Direction::Incoming => format!("{from} is named as {relation} ({type_name}) by {to}"),
+        };
+        Some(Draft {
+            section: Section::SecondHop,
+            text,
+            uses: self.uses(reached, Vec::new()),
+        })
+    }
+}
+
+/// The first few short values of a record beside its name, and their fields.
+fn details(node: &Node<'_>, joined: &[String]) -> (String, Vec<String>) {
+    let named = node.name_fields();
+    let stream = node.stream;
+    let passing = |name: &str| {
+        named.iter().chain(joined).any(|it| it == name)
+            || stream.key_fields().any(|it| it.name == name)
+            || stream.updated().is_some_and(|it| it.name == name)
+    };
+    let mut shown = String::new();
+    let mut fields = Vec::new();
+    for (field, value) in node.fields() {
+        if fields.len() == DETAILS {
+            break;
+        }
+        if passing(&field.name) || !field.is_scalar() || value.to_text().is_none() {
+            continue;
+        }
+        say!(
+            shown,
+            ", {} {}",
+            field.name.as_str(),
+            quote::value(value, DETAIL)
+        );
+        fields.push(field.name.value.clone());
+    }
+    (shown, fields)
+}

@@ -1,0 +1,249 @@
+//! Which record an entity's name means: by id, key, exact title, and then by words. Never a guess:
+//! what may mean several records is refused with all of them.
+
+use wayleave_model::nearest::nearest;
+use wayleave_plan::Record;
+use wayleave_plan::around::Around;
+use wayleave_plan::id::RecordId;
+use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
+use wayleave_plan::view::StreamView;
+use wayleave_search::Query;
+
+use super::desk::{Desk, in_turn, phrase};
+use super::gap::{Gap, Gaps};
+use super::node::Node;
+
+/// Hits that are looked at.
+const HITS: u32 = 25;
+/// Records of one title that are looked at in each stream.
+const NAMESAKES: u32 = 13;
+/// Titles of each stream that are compared with a name that is not there.
+const NEAR: u32 = 50;
+
+/// How a record was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    Id,
+    Key,
+    Title,
+    Words,
+}
+
+impl By {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Key => "key",
+            Self::Title => "title",
+            Self::Words => "words",
+        }
+    }
+}
+
+/// What a name means.
+pub(super) enum Meaning<'a> {
+    One(Node<'a>, By),
+    Several(Vec<Node<'a>>),
+}
+
+/// Finds out what an entity's name means.
+pub(super) async fn resolve<'a>(
+    desk: &Desk<'a>,
+    entity: &str,
+    gaps: &mut Gaps,
+) -> Result<Meaning<'a>, Refusal> {
+    let entity = entity.trim();
+    if let Some(node) = by_id(desk, entity).await? {
+        return Ok(Meaning::One(node, By::Id));
+    }
+    let mut lost = Vec::new();
+    let found = by_key(desk, entity, &mut lost).await;
+    if let Some(meaning) = meant(found, By::Key) {
+        return told(meaning, &lost, gaps);
+    }
+    let found = by_title(desk, entity, &mut lost).await;
+    if let Some(meaning) = meant(found, By::Title) {
+        return told(meaning, &lost, gaps);
+    }
+    if let Some(meaning) = by_words(desk, entity, &mut lost).await? {
+        return told(meaning, &lost, gaps);
+    }
+    // Where a source gave no answer, nobody knows that the entity is not there.
+    match lost.into_iter().next() {
+        Some((_, refusal)) => Err(refusal),
+        None => Err(not_found(desk, entity).await),
+    }
+}
+
+/// The connections that gave no answer, and why.
+type Lost = Vec<(String, Refusal)>;
+/// What a stream answered.
+type Read<'a> = (&'a StreamView, Result<Vec<Node<'a>>, Refusal>);
+
+fn told<'a>(meaning: Meaning<'a>, lost: &Lost, gaps: &mut Gaps) -> Result<Meaning<'a>, Refusal> {
+    for (place, refusal) in lost {
+        gaps.add(Gap::unread(place, refusal));
+    }
+    Ok(meaning)
+}
+
+async fn by_id<'a>(desk: &Desk<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
+    let Ok(id) = RecordId::parse(entity) else {
+        return Ok(None);
+    };
+    let Some(stream) = desk.stream(&id.connection_id, &id.stream) else {
+        return Ok(None);
+    };
+    let records = desk.by_id(&Around::alone(stream), &[entity]).await?;
+    let record = records.into_iter().next();
+    Ok(record.map(|record| Node { stream, record }))
+}
+
+async fn by_key<'a>(desk: &Desk<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
+    let reads = desk.streams().into_iter().filter_map(|(_, stream)| {
+        let around = Around::alone(stream);
+        let id = around.id_of(entity)?;
+        Some(async move {
+            let read = desk.by_id(&around, &[&id]).await;
+            let nodes = |records: Vec<Record>| -> Vec<Node<'a>> {
+                let nodes = records.into_iter().map(|record| Node { stream, record });
+                nodes.collect()
+            };
+            (stream, read.map(nodes))
+        })
+    });
+    gathered(in_turn(reads.collect()).await, lost)
+}
+
+async fn by_title<'a>(desk: &Desk<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
+    let streams = desk.streams().into_iter();
+    let reads = streams.map(|(_, stream)| async move {
+        let read = desk.by_title(stream, "eq", entity, NAMESAKES).await;
+        (stream, read)
+    });
+    gathered(in_turn(reads.collect()).await, lost)
+}
+
+/// The records of several reads; a source that gave none is remembered.
+fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut Lost) -> Vec<Node<'a>> {
+    let mut found = Vec::new();
+    for (stream, read) in reads {
+        match read {
+            Ok(nodes) => found.extend(nodes),
+            Err(refusal) => {
+                let place = stream.connection_id().to_owned();
+                if !lost.iter().any(|(known, _)| *known == place) {
+                    lost.push((place, refusal));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// By the words of its title.
+async fn by_words<'a>(
+    desk: &Desk<'a>,
+    entity: &str,
+    lost: &mut Lost,
+) -> Result<Option<Meaning<'a>>, Refusal> {
+    let words: Vec<Query> = entity
+        .split_whitespace()
+        .map(|word| Query::parse(&phrase(word), |_| false))
+        .filter(|query| !query.is_empty())
+        .collect();
+    if words.is_empty() {
+        return Ok(None);
+    }
+    let q: Vec<String> = entity.split_whitespace().map(phrase).collect();
+    let best = match desk.best(q.join(" "), HITS).await {
+        Ok(best) => best,
+        // Nothing of this dataset can be searched.
+        Err(refusal) if refusal.code == Code::InvalidRequest => return Ok(None),
+        Err(refusal) => {
+            lost.push(("search".to_owned(), refusal));
+            return Ok(None);
+        }
+    };
+    let mut named: Vec<Node<'a>> = desk.nodes(&best.ids).await?;
+    named.retain(|node| {
+        let title = node.title().unwrap_or_default();
+        let has = |word: &Query| word.matches([("title", title.as_str())]);
+        words.iter().all(has)
+    });
+    let same = |node: &&Node<'_>| folded(&node.title().unwrap_or_default()) == folded(entity);
+    let exact: Vec<Node<'a>> = named.iter().filter(same).cloned().collect();
+    if !exact.is_empty() {
+        return Ok(meant(exact, By::Words));
+    }
+    if best.more && !named.is_empty() {
+        return Ok(Some(Meaning::Several(named)));
+    }
+    Ok(meant(named, By::Words))
+}
+
+fn folded(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    words.join(" ")
+}
+
+/// One entity, if there is a single record, or one in each of several connections that says it is
+/// the same.
+fn meant(found: Vec<Node<'_>>, by: By) -> Option<Meaning<'_>> {
+    let mut rest = found.iter();
+    let first = rest.next()?;
+    let mut seen = vec![first.stream.connection_id()];
+    let one = rest.all(|other| {
+        let elsewhere = !seen.contains(&other.stream.connection_id());
+        seen.push(other.stream.connection_id());
+        elsewhere && same_entity(first, other).is_some()
+    });
+    if one {
+        let first = found.into_iter().next()?;
+        return Some(Meaning::One(first, by));
+    }
+    Some(Meaning::Several(found))
+}
+
+/// Why records of two connections are of one entity: the same stream, and the same title, or the
+/// same key where that is more than a number its store gave out and no title speaks against it.
+pub(super) fn same_entity(one: &Node<'_>, other: &Node<'_>) -> Option<&'static str> {
+    if one.stream.name() != other.stream.name() {
+        return None;
+    }
+    let titles = (one.title(), other.title());
+    let same_key = one.key() == other.key();
+    match titles {
+        (Some(one), Some(other)) if one == other && same_key => Some("key and title"),
+        (Some(one), Some(other)) if one == other => Some("title"),
+        _ if same_key && !one.has_local_key() => Some("key"),
+        _ => None,
+    }
+}
+
+/// The refusal of a name that means nothing here, with the nearest title.
+async fn not_found(desk: &Desk<'_>, entity: &str) -> Refusal {
+    let beginning: String = entity.chars().take(2).collect();
+    let streams = desk.streams().into_iter();
+    let reads = streams.map(|(_, stream)| desk.by_title(stream, "starts_with", &beginning, NEAR));
+    let found = in_turn(reads.collect()).await;
+    let titles: Vec<String> = found
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|node| node.title())
+        .collect();
+    let message = format!(
+        "nothing here is called {}: no record's id, key, title, or words of a title",
+        quoted(entity)
+    );
+    let mut refusal = Refusal::new(Code::NotFound, message)
+        .param("entity")
+        .retry_with("entity");
+    refusal.did_you_mean = nearest(entity, titles.iter().map(String::as_str)).map(str::to_owned);
+    if !wayleave_model::sensitive::looks_like_dsn(entity) {
+        let q: String = entity.chars().take(200).collect();
+        refusal = refusal.next(Call::new("search", [("q", q.into())]));
+    }
+    refusal
+}

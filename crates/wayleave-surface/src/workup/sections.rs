@@ -1,0 +1,162 @@
+//! What the record says, what happened when, and which texts name the entity.
+
+use wayleave_plan::request::{Section, WorkupRequest};
+use wayleave_plan::value::Value;
+use wayleave_search::Query;
+use wayleave_search::snippet::snippet;
+
+use super::desk::{Desk, phrase};
+use super::draft::{Draft, Use};
+use super::gap::{Gap, Gaps};
+use super::node::{Node, Reached, SUBJECT};
+use super::quote;
+use crate::indexing::words_of;
+
+/// Characters of a value of the record.
+const VALUE: usize = 240;
+/// Characters of a passage.
+const PASSAGE: usize = 160;
+/// Texts that name the entity.
+const PASSAGES: u32 = 12;
+
+/// What the record itself says; fields without a value are a gap.
+pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut empty = Vec::new();
+    for (field, value) in node.fields() {
+        let name = field.name.value.clone();
+        if *value == Value::Null {
+            empty.push(name);
+            continue;
+        }
+        drafts.push(Draft {
+            section: Section::Record,
+            text: format!("{name}: {}", quote::value(value, VALUE)),
+            uses: vec![Use::of(SUBJECT, vec![name])],
+        });
+    }
+    if !empty.is_empty() {
+        let text = format!("no value for {}", empty.join(", "));
+        gaps.add(Gap::shown(
+            "empty_fields",
+            text,
+            vec![Use::of(SUBJECT, empty)],
+        ));
+    }
+    drafts
+}
+
+/// What happened when, of every record that was reached.
+pub(super) fn timeline(request: &WorkupRequest, reached: &Reached<'_>) -> Vec<Draft> {
+    let mut events: Vec<(i64, usize, Draft)> = Vec::new();
+    for (place, node) in reached.all() {
+        let Some((at, shown)) = node.time().filter(|(at, _)| within(request, *at)) else {
+            continue;
+        };
+        let event = node.stream.event_time().map_or("", |it| it.name.as_str());
+        let mut fields = vec![event.to_owned()];
+        fields.extend(node.name_fields());
+        let draft = Draft {
+            section: Section::Timeline,
+            text: format!("{shown}: {} ({event})", node.name()),
+            uses: vec![Use::of(place, fields)],
+        };
+        events.push((at, place, draft));
+    }
+    events.sort_by(|a, b| {
+        let id = |place: usize| reached.get(place).map(Node::id);
+        a.0.cmp(&b.0).then_with(|| id(a.1).cmp(&id(b.1)))
+    });
+    events.into_iter().map(|(_, _, draft)| draft).collect()
+}
+
+fn within(request: &WorkupRequest, at: i64) -> bool {
+    request.since.is_none_or(|since| at >= since) && request.until.is_none_or(|until| at < until)
+}
+
+/// The texts that name the entity: passages of other records that hold its title.
+pub(super) async fn texts<'a>(
+    desk: &Desk<'a>,
+    request: &WorkupRequest,
+    counterparts: &[usize],
+    reached: &mut Reached<'a>,
+    gaps: &mut Gaps,
+) -> Vec<Draft> {
+    let title = reached.get(SUBJECT).and_then(Node::title);
+    let q = title.map(|title| phrase(&title)).unwrap_or_default();
+    let query = Query::parse(&q, |_| false);
+    if query.is_empty() {
+        let text = "the record has no title to look for in texts".to_owned();
+        gaps.add(Gap::shown("no_title", text, Vec::new()));
+        return Vec::new();
+    }
+    let found = match desk.best(q, PASSAGES).await {
+        Ok(found) => found,
+        Err(refusal) if refusal.code.retryable() => {
+            gaps.add(Gap::unread("the text of this dataset", &refusal));
+            return Vec::new();
+        }
+        Err(_) => {
+            let text = "no text of this dataset can be searched".to_owned();
+            gaps.add(Gap::shown("no_text", text, Vec::new()));
+            return Vec::new();
+        }
+    };
+    for (connection_id, why) in &found.missing {
+        let text = format!("texts of {connection_id} could not be searched: {why}");
+        gaps.add(Gap::partial("not_indexed", text));
+    }
+    let nodes = match desk.nodes(&found.ids).await {
+        Ok(nodes) => nodes,
+        Err(refusal) => {
+            gaps.add(Gap::unread("the text of this dataset", &refusal));
+            return Vec::new();
+        }
+    };
+    let mut drafts = Vec::new();
+    for node in nodes {
+        let place = reached.place(node.id());
+        let is_subject = place.is_some_and(|it| it == SUBJECT || counterparts.contains(&it));
+        let timely = node.time().is_none_or(|(at, _)| within(request, at));
+        if is_subject || !timely {
+            continue;
+        }
+        if let Some((text, field)) = passage(&query, &node) {
+            let mut fields = node.name_fields();
+            fields.push(field);
+            let uses = vec![Use::of(reached.add(node), fields)];
+            drafts.push(Draft {
+                section: Section::Text,
+                text,
+                uses,
+            });
+        }
+    }
+    if found.more {
+        let text = format!("only the best {PASSAGES} texts were looked at");
+        gaps.add(Gap::shown("fan_out", text, Vec::new()));
+    }
+    drafts
+}
+
+/// The passage of a record that has what is looked for, and the field it is in.
+fn passage(query: &Query, node: &Node<'_>) -> Option<(String, String)> {
+    let texts: Vec<(String, String)> = node
+        .stream
+        .search()
+        .filter_map(|field| {
+            let value = node.value(&field.name)?;
+            Some((field.name.value.clone(), words_of(value)))
+        })
+        .collect();
+    let pairs = texts
+        .iter()
+        .map(|(field, text)| (field.as_str(), text.as_str()));
+    let found = snippet(query, pairs, PASSAGE)?;
+    let (field, whole) = texts.into_iter().find(|(field, _)| *field == found.field)?;
+    let quoted = quote::part(&found.plain, &whole);
+    Some((
+        format!("{} names it in {field}: {quoted}", node.name()),
+        field,
+    ))
+}

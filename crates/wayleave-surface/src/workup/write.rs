@@ -1,0 +1,301 @@
+//! Statements as Markdown within a budget of bytes, and the same as structure.
+//!
+//! Room is shared out in rounds, one statement of each section a round, so that no section starves
+//! another. Records are numbered in the order in which the text first cites them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value as Json, json};
+use wayleave_plan::request::Section;
+
+use super::draft::{Draft, Use};
+use super::gap::Gap;
+use super::node::{Node, Reached, SUBJECT};
+use crate::url;
+
+/// Bytes kept for the sealed reference and what is said around it.
+const REFERENCE: usize = 320;
+/// The bytes of a citation with a number as long as they get.
+const CITE: usize = "[g9999]".len();
+/// Sections in the order in which they get room.
+const PRIORITY: [Section; 6] = [
+    Section::Record,
+    Section::Conflicts,
+    Section::Relations,
+    Section::Text,
+    Section::SecondHop,
+    Section::Timeline,
+];
+
+/// What a workup says, before it is numbered.
+pub(super) struct Dossier<'a> {
+    pub(super) reached: &'a Reached<'a>,
+    /// What stands under the heading.
+    pub(super) opening: Draft,
+    pub(super) drafts: Vec<Draft>,
+    pub(super) gaps: Vec<Gap>,
+    pub(super) budget: usize,
+}
+
+/// A workup that is numbered and fits.
+pub(super) struct Written {
+    pub(super) text: String,
+    pub(super) sections: Json,
+    pub(super) gaps: Json,
+    /// The records cited, in the order of their numbers.
+    pub(super) cited: Vec<Cited>,
+    /// How many statements had no room.
+    pub(super) left_out: usize,
+}
+
+/// A record that is cited.
+pub(super) struct Cited {
+    pub(super) node: usize,
+    pub(super) fields: BTreeSet<String>,
+}
+
+impl Cited {
+    /// The evidence as structure; `number` counts from 1.
+    pub(super) fn to_json(&self, number: usize, reached: &Reached<'_>, activity: &str) -> Json {
+        let node = reached.get(self.node);
+        let stream = node.map(|it| it.stream);
+        json!({
+            "id": format!("g{number}"),
+            "record_id": node.map(Node::id),
+            "uri": node.map(|it| url::record(it.stream.type_name(), it.id())),
+            "stream": stream.map(wayleave_plan::view::StreamView::name),
+            "connection_id": stream.map(wayleave_plan::view::StreamView::connection_id),
+            "fields": self.fields,
+            "activity": activity,
+        })
+    }
+}
+
+impl Dossier<'_> {
+    /// The dossier as text and structure.
+    pub(super) fn write(mut self) -> Written {
+        let (chosen, gaps, left_out) = self.choose();
+        if left_out > 0 {
+            let text = format!(
+                "{left_out} statement(s) had no room within {} bytes",
+                self.budget
+            );
+            self.gaps.push(Gap::shown("budget", text, Vec::new()));
+        }
+        let gaps = self
+            .gaps
+            .iter()
+            .enumerate()
+            .filter(|(at, gap)| gaps.contains(at) || gap.code == "budget");
+        let gaps: Vec<&Gap> = gaps.map(|(_, gap)| gap).collect();
+        let mut pen = Pen::default();
+        self.head(&mut pen);
+        let sections = self.body(&chosen, &mut pen);
+        let gaps = self.tail(&gaps, &mut pen);
+        Written {
+            text: pen.text,
+            sections,
+            gaps,
+            cited: pen.cited,
+            left_out,
+        }
+    }
+
+    fn head(&self, pen: &mut Pen) {
+        let name = self
+            .reached
+            .get(SUBJECT)
+            .map(Node::name)
+            .unwrap_or_default();
+        say!(pen.text, "# {name}");
+        pen.cite(&self.opening.uses);
+        say!(pen.text, "\n\n{}", self.opening.text);
+        pen.cite(&self.opening.uses);
+        pen.text.push_str(".\n");
+    }
+
+    fn body(&self, chosen: &BTreeSet<usize>, pen: &mut Pen) -> Json {
+        let mut sections = Vec::new();
+        for section in Section::ALL {
+            let drafts = self.drafts.iter().enumerate();
+            let drafts: Vec<&Draft> = drafts
+                .filter(|(at, draft)| draft.section == section && chosen.contains(at))
+                .map(|(_, draft)| draft)
+                .collect();
+            if drafts.is_empty() {
+                continue;
+            }
+            say!(pen.text, "\n## {}\n\n", heading(section));
+            let statements: Vec<Json> = drafts
+                .into_iter()
+                .map(|draft| {
+                    say!(pen.text, "- {}", draft.text);
+                    let cites = pen.cite(&draft.uses);
+                    pen.text.push('\n');
+                    json!({ "text": draft.text, "cites": cites })
+                })
+                .collect();
+            sections.push(json!({
+                "key": section.as_str(),
+                "title": heading(section),
+                "statements": statements,
+            }));
+        }
+        Json::Array(sections)
+    }
+
+    fn tail(&self, gaps: &[&Gap], pen: &mut Pen) -> Json {
+        let mut told = Vec::new();
+        if !gaps.is_empty() {
+            pen.text.push_str("\n## Gaps\n\n");
+        }
+        for gap in gaps {
+            say!(pen.text, "- {}", gap.text);
+            let cites = pen.cite(&gap.uses);
+            pen.text.push('\n');
+            told.push(json!({ "code": gap.code, "text": gap.text, "cites": cites }));
+        }
+        pen.text.push_str("\n## Provenance\n\n");
+        for (index, cited) in pen.cited.iter().enumerate() {
+            let id = self.reached.get(cited.node).map_or("", Node::id);
+            say!(pen.text, "- g{}: {id}\n", index + 1);
+        }
+        Json::Array(told)
+    }
+
+    /// Which statements and which gaps there is room for, and how many statements have none.
+    fn choose(&self) -> (BTreeSet<usize>, BTreeSet<usize>, usize) {
+        let mut room = Room {
+            reached: self.reached,
+            left: self.budget.saturating_sub(REFERENCE),
+            nodes: BTreeSet::new(),
+        };
+        let name = self.reached.get(SUBJECT).map_or(0, |it| it.name().len());
+        room.left = room.left.saturating_sub(name + CITE);
+        room.take(self.opening.text.len(), &self.opening.uses, 0);
+        let mut gaps = BTreeSet::new();
+        let most = room.left - room.left / 4;
+        for (at, gap) in self.gaps.iter().enumerate() {
+            let first = if gaps.is_empty() {
+                "\n## Gaps\n\n".len()
+            } else {
+                0
+            };
+            let before = room.left;
+            if room.take(gap.text.len(), &gap.uses, first) {
+                gaps.insert(at);
+            }
+            // Gaps may take a quarter: what is known has the rest.
+            if room.left < most && before < most {
+                break;
+            }
+        }
+        let mut waiting: Vec<(Section, Vec<usize>)> = PRIORITY
+            .into_iter()
+            .map(|section| {
+                let all = self.drafts.iter().enumerate().rev();
+                let ours = all.filter(|(_, it)| it.section == section);
+                (section, ours.map(|(at, _)| at).collect())
+            })
+            .collect();
+        let mut chosen = BTreeSet::new();
+        let mut begun = BTreeSet::new();
+        let mut left_out = 0;
+        while waiting.iter().any(|(_, drafts)| !drafts.is_empty()) {
+            for (section, drafts) in &mut waiting {
+                let Some((at, draft)) =
+                    drafts.pop().and_then(|at| Some((at, self.drafts.get(at)?)))
+                else {
+                    continue;
+                };
+                let title = "\n## \n\n".len() + heading(*section).len();
+                let first = if begun.contains(section) { 0 } else { title };
+                if room.take(draft.text.len(), &draft.uses, first) {
+                    chosen.insert(at);
+                    begun.insert(*section);
+                } else {
+                    left_out += 1;
+                }
+            }
+        }
+        (chosen, gaps, left_out)
+    }
+}
+
+/// The room that is left.
+struct Room<'a> {
+    reached: &'a Reached<'a>,
+    left: usize,
+    /// The records that have their line of provenance already.
+    nodes: BTreeSet<usize>,
+}
+
+impl Room<'_> {
+    /// Takes room for a line and for what it cites, if there is enough.
+    fn take(&mut self, text: usize, uses: &[Use], heading: usize) -> bool {
+        let mut needed = "- . \n".len() + text + heading + uses.len() * CITE;
+        let mut new = BTreeSet::new();
+        for used in uses.iter().filter(|it| !self.nodes.contains(&it.node)) {
+            if new.insert(used.node) {
+                let id = self.reached.get(used.node).map_or(0, |it| it.id().len());
+                needed += "- g9999: \n".len() + id;
+            }
+        }
+        if needed > self.left {
+            return false;
+        }
+        self.left -= needed;
+        self.nodes.extend(new);
+        true
+    }
+}
+
+/// Writes, and numbers what is cited.
+#[derive(Default)]
+struct Pen {
+    text: String,
+    cited: Vec<Cited>,
+    numbers: BTreeMap<usize, usize>,
+}
+
+impl Pen {
+    /// Appends citations, and gives their ids.
+    fn cite(&mut self, uses: &[Use]) -> Vec<String> {
+        let mut ids: Vec<String> = Vec::new();
+        for used in uses {
+            let next = self.cited.len();
+            let at = *self.numbers.entry(used.node).or_insert(next);
+            if at == next {
+                self.cited.push(Cited {
+                    node: used.node,
+                    fields: BTreeSet::new(),
+                });
+            }
+            if let Some(cited) = self.cited.get_mut(at) {
+                cited.fields.extend(used.fields.iter().cloned());
+            }
+            let id = format!("g{}", at + 1);
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        if !ids.is_empty() {
+            self.text.push(' ');
+        }
+        for id in &ids {
+            say!(self.text, "[{id}]");
+        }
+        ids
+    }
+}
+
+fn heading(section: Section) -> &'static str {
+    match section {
+        Section::Record => "Record",
+        Section::Relations => "Relations",
+        Section::SecondHop => "Two relations away",
+        Section::Timeline => "Timeline",
+        Section::Text => "Texts that name it",
+        Section::Conflicts => "Conflicts",
+    }
+}

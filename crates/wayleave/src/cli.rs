@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Disconnect(commands::disconnect::Arguments),
     /// Serve the active datasets to agents.
     Serve(commands::serve::Arguments),
+    /// Tell the programs that agents live in of this project's server.
+    Client(commands::client::Arguments),
     /// Show what agents can read: all streams, or one with its fields and an example call.
     Schema(commands::schema::Arguments),
     /// Read records of a stream, as agents would.
@@ -79,6 +81,7 @@ impl Command {
             | Self::Datasets
             | Self::Disconnect(_)
             | Self::Audit(_)
+            | Self::Client(_)
             | Self::Completions(_) => true,
             Self::Source(arguments) => arguments.is_local(),
             Self::Check(arguments) => arguments.is_local(),

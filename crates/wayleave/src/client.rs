@@ -1,51 +1,160 @@
-//! The exact lines that connect a client to a running server.
+//! The programs that agents live in, and what each must be told to reach a server.
+//!
+//! One entry a server, in the words of the client's own settings. No entry holds a secret: it
+//! names the variable, or the file, that does. Nothing here prints.
 
-use serde_json::json;
+pub(crate) mod document;
+pub(crate) mod entry;
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod host;
+pub(crate) mod place;
 
-/// A client and what to paste where.
-pub(crate) struct Recipe {
-    pub(crate) client: &'static str,
-    pub(crate) place: &'static str,
-    pub(crate) line: String,
+use entry::Entry;
+use host::Host;
+
+/// The variable a token is taken from.
+pub(crate) const TOKEN: &str = "WAYLEAVE_TOKEN";
+
+/// A server as its clients are told of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    /// What clients call it.
+    pub(crate) name: String,
+    pub(crate) reach: Reach,
+    /// The project it serves, where that is on this machine.
+    pub(crate) project: Option<Served>,
 }
 
-/// How each client is told of the server `name` at `url`.
-pub(crate) fn recipes(name: &str, url: &str) -> Vec<Recipe> {
-    let cursor = json!({ "mcpServers": { name: { "url": url } } });
-    let vscode = json!({ "name": name, "type": "http", "url": url });
-    vec![
-        Recipe {
-            client: "Claude Code",
-            place: "in a terminal",
-            line: format!("claude mcp add --transport http {name} {url}"),
-        },
-        Recipe {
-            client: "Cursor",
-            place: "in ~/.cursor/mcp.json",
-            line: cursor.to_string(),
-        },
-        Recipe {
-            client: "VS Code",
-            place: "in a terminal",
-            line: format!("code --add-mcp '{vscode}'"),
-        },
-        Recipe {
-            client: "Codex",
-            place: "in a terminal",
-            line: format!("codex mcp add {name} --url {url}"),
-        },
-    ]
+/// How a client comes to it.
+#[derive(Debug, Clone)]
+pub(crate) enum Reach {
+    /// The client starts it.
+    Stdio {
+        program: String,
+        folder: String,
+        variables: Vec<Variable>,
+        /// The variable that holds the token, if it is to be handed on.
+        token: Option<String>,
+    },
+    /// It is running.
+    Http {
+        url: String,
+        /// The variable that holds the token, if one is needed.
+        token: Option<String>,
+    },
 }
 
-/// The recipes as text for a terminal.
-pub(crate) fn text(name: &str, url: &str) -> String {
-    recipes(name, url)
+/// A variable a source's DSN is read from.
+#[derive(Debug, Clone)]
+pub(crate) struct Variable {
+    pub(crate) source: String,
+    pub(crate) name: String,
+    /// Whether it, or the one that names a file, is set here.
+    pub(crate) is_set: bool,
+    /// The file that holds the DSN, where only that is told.
+    pub(crate) file: Option<String>,
+}
+
+impl Variable {
+    /// The variable that is to be handed on.
+    pub(crate) fn handed_on(&self) -> String {
+        match self.file {
+            Some(_) => self.file_name(),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The variable that may name a file with the DSN.
+    pub(crate) fn file_name(&self) -> String {
+        format!("{}_FILE", self.name)
+    }
+}
+
+/// A project on this machine: where it is, and where it listens.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(crate) folder: String,
+    pub(crate) url: String,
+}
+
+/// A name every client takes: letters, digits, `-` and `_`.
+pub(crate) fn plain_name(name: &str) -> String {
+    let plain: String = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '-' })
+        .take(MAX_NAME)
+        .collect();
+    let plain = plain.trim_matches('-');
+    if plain.is_empty() {
+        "wayleave".to_owned()
+    } else {
+        plain.to_owned()
+    }
+}
+
+/// Clients put a server's name before its tools' names, and cut the whole at 64.
+pub(crate) const MAX_NAME: usize = 32;
+
+pub(crate) fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
+}
+
+/// How each client is told of a running server, as text for a terminal.
+pub(crate) fn text(name: &str, url: &str, token: Option<&str>) -> String {
+    let server = Server {
+        name: plain_name(name),
+        reach: Reach::Http {
+            url: url.to_owned(),
+            token: token.map(str::to_owned),
+        },
+        project: None,
+    };
+    Host::ALL
         .iter()
-        .flat_map(|recipe| {
-            [
-                format!("  {} ({})\n", recipe.client, recipe.place),
-                format!("    {}\n", recipe.line),
-            ]
+        .filter_map(|host| {
+            let entry = Entry::new(*host, &server).ok()?;
+            let (place, line) = entry.one_line(*host, &server);
+            Some(format!("  {} ({place})\n    {line}\n", host.title()))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_fit_for_every_client() {
+        for (name, plain) in [
+            ("wayleave", "wayleave"),
+            ("My shop, Europe", "My-shop--Europe"),
+            ("  ", "wayleave"),
+            ("żółć", "wayleave"),
+            ("a.b/c", "a-b-c"),
+        ] {
+            assert_eq!(plain_name(name), plain);
+        }
+        assert_eq!(plain_name(&"x".repeat(99)).len(), MAX_NAME);
+    }
+
+    #[test]
+    fn a_running_server_is_told_to_every_client_that_takes_an_address() {
+        let text = text("shop", "http://127.0.0.1:7411/mcp", None);
+        for host in Host::ALL {
+            let told = text.contains(host.title());
+            assert_eq!(told, *host != Host::ClaudeDesktop, "{text}");
+        }
+        assert!(!text.contains(TOKEN), "{text}");
+    }
+
+    #[test]
+    fn where_a_token_is_needed_every_line_names_its_variable() {
+        let text = text("shop", "https://example.org/mcp", Some(TOKEN));
+        let lines = text.lines().filter(|line| line.starts_with("    "));
+        for line in lines {
+            let names = line.contains(TOKEN) || line.contains("${input:shop-token}");
+            assert!(names, "{line}");
+        }
+    }
 }

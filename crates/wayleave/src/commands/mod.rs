@@ -3,6 +3,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod audit;
 pub(crate) mod check;
+pub(crate) mod client;
 pub(crate) mod completions;
 pub(crate) mod connect;
 pub(crate) mod datasets;
@@ -56,6 +57,7 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Index(it) => index::run(it, project, output).await,
         Command::Audit(it) => audit::run(it, project, output).await,
         Command::Doctor => doctor::run(project, output).await,
+        Command::Client(it) => client::run(it, project, output).await,
         Command::Completions(it) => completions::run(&it, output),
     }
 }

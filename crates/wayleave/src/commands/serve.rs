@@ -73,7 +73,7 @@ pub(super) async fn over_http(
     let text = format!(
         "{} stream(s) ready. Connect a client:\n\n{}\nCtrl-C stops.",
         deployment.streams(),
-        client::text(name, &url)
+        client::text(name, &url, None)
     );
     output.answer(
         &json!({ "url": url, "streams": deployment.streams() }),

@@ -1,0 +1,87 @@
+//! A client's settings as text: one entry is put in, everything else stays byte for byte.
+//!
+//! Touches no file. What others wrote is never shown: of their values only the places are.
+
+mod json;
+mod toml;
+
+use similar::TextDiff;
+
+use super::{Server, entry::Entry, host::Format, host::Host};
+
+/// What stands in the place of a value that is nobody's business here.
+const OTHERS: &str = "…";
+
+/// Some editors begin a file with a mark that no parser of settings wants to see.
+const MARK: char = '\u{feff}';
+
+/// What is to be put where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Put<'a> {
+    pub(crate) host: Host,
+    pub(crate) server: &'a Server,
+    pub(crate) entry: &'a Entry,
+    /// Whether another server may lose its place.
+    pub(crate) replace: bool,
+}
+
+/// Settings that are not edited.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub(crate) enum DocumentError {
+    /// Not what the file should be.
+    #[error("line {line}, column {column}: {what}")]
+    Syntax {
+        line: usize,
+        column: usize,
+        what: String,
+    },
+    /// A member that is something else.
+    #[error("`{member}` is not {expected}")]
+    Shape {
+        member: String,
+        expected: &'static str,
+    },
+    /// A member twice: clients differ in which they take.
+    #[error("`{member}` is in it twice")]
+    Twice { member: String },
+    /// Another server has the name.
+    #[error("another server is called `{name}` in it")]
+    Taken { name: String },
+}
+
+/// The settings with the entry in them; the same text where nothing is to be changed.
+pub(crate) fn put(text: &str, what: &Put<'_>) -> Result<String, DocumentError> {
+    if let Some(rest) = text.strip_prefix(MARK) {
+        return put(rest, what).map(|text| format!("{MARK}{text}"));
+    }
+    match what.host.format() {
+        Format::Json => json::put(text, what),
+        Format::Toml => toml::put(text, what),
+    }
+}
+
+/// The difference between two texts of settings, without what others put into them.
+pub(crate) fn difference(path: &str, before: Option<&str>, after: &str, what: &Put<'_>) -> String {
+    let shown = |text: &str| {
+        let text = text.trim_start_matches(MARK);
+        match what.host.format() {
+            Format::Json => json::shown(text, what),
+            Format::Toml => toml::shown(text, what),
+        }
+    };
+    let (old, new) = (shown(before.unwrap_or_default()), shown(after));
+    let difference = TextDiff::from_lines(old.as_str(), new.as_str());
+    let from = if before.is_some() { path } else { "/dev/null" };
+    difference.unified_diff().header(from, path).to_string()
+}
+
+/// A place in a text as people count.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let last = before.rsplit('\n').next().unwrap_or_default();
+    (line, last.chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests;

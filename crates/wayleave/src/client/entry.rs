@@ -1,0 +1,301 @@
+//! What one client's settings say of one server.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Reach, Server, TOKEN,
+    error::ClientError,
+    host::{HandsOn, Host},
+};
+
+/// An entry among a client's servers.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) members: Map<String, Value>,
+    /// A question the client asks once and whose answer it keeps, where that is its way.
+    pub(crate) input: Option<Value>,
+}
+
+/// Members that say how a server is started.
+const STDIO: &[&str] = &["command", "args", "env", "env_vars", "envFile", "cwd"];
+/// Members that say where a running server is.
+const HTTP: &[&str] = &[
+    "url",
+    "httpUrl",
+    "serverUrl",
+    "headers",
+    "http_headers",
+    "env_http_headers",
+    "bearer_token_env_var",
+];
+
+impl Entry {
+    /// The entry of a server, in the words of a client.
+    pub(crate) fn new(host: Host, server: &Server) -> Result<Self, ClientError> {
+        let mut entry = Self {
+            name: server.name.clone(),
+            members: Map::new(),
+            input: None,
+        };
+        match &server.reach {
+            Reach::Stdio {
+                program,
+                folder,
+                token,
+                ..
+            } => {
+                if matches!(host, Host::ClaudeCode | Host::Cursor | Host::Vscode) {
+                    entry.set("type", "stdio");
+                }
+                entry.set("command", program.as_str());
+                entry.set("args", json!(["serve", "--stdio", "--project", folder]));
+                entry.hand_on(host, server, token.as_deref())?;
+            }
+            Reach::Http { url, token } => {
+                entry.address(host, url)?;
+                if let Some(token) = token {
+                    entry.authorize(host, token);
+                }
+            }
+        }
+        Ok(entry)
+    }
+
+    fn set(&mut self, member: &str, value: impl Into<Value>) {
+        self.members.insert(member.to_owned(), value.into());
+    }
+
+    fn address(&mut self, host: Host, url: &str) -> Result<(), ClientError> {
+        match host {
+            Host::ClaudeDesktop => {
+                return Err(ClientError::NoAddress {
+                    client: host.title(),
+                });
+            }
+            Host::ClaudeCode | Host::Vscode => {
+                self.set("type", "http");
+                self.set("url", url);
+            }
+            Host::Cursor | Host::Codex => self.set("url", url),
+            Host::Gemini => self.set("httpUrl", url),
+        }
+        Ok(())
+    }
+
+    /// The token is taken from the client's environment, or asked for; it is never written down.
+    fn authorize(&mut self, host: Host, variable: &str) {
+        if host == Host::Codex {
+            return self.set("bearer_token_env_var", variable);
+        }
+        let token = self.token(host, variable);
+        self.set(
+            "headers",
+            json!({ "Authorization": format!("Bearer {token}") }),
+        );
+    }
+
+    /// How this client's settings refer to the token.
+    fn token(&mut self, host: Host, variable: &str) -> String {
+        if host != Host::Vscode {
+            return host.reference(variable);
+        }
+        let id = format!("{}-token", self.name);
+        self.input = Some(json!({
+            "type": "promptString",
+            "id": id,
+            "description": format!("Token of {}", self.name),
+            "password": true,
+        }));
+        format!("${{input:{id}}}")
+    }
+
+    /// Names the variables a server needs, in the way this client hands them on.
+    fn hand_on(
+        &mut self,
+        host: Host,
+        server: &Server,
+        token: Option<&str>,
+    ) -> Result<(), ClientError> {
+        let Reach::Stdio { variables, .. } = &server.reach else {
+            return Ok(());
+        };
+        if host.hands_on() == HandsOn::Named {
+            return self.name_variables(host, server, token);
+        }
+        let mut env = Map::new();
+        for variable in variables {
+            let name = variable.handed_on();
+            match host.hands_on() {
+                HandsOn::Everything | HandsOn::Named => {}
+                HandsOn::Referred => {
+                    env.insert(name.clone(), host.reference(&name).into());
+                }
+                // A path is no secret; a DSN is, and stays out.
+                HandsOn::Literal => {
+                    if let Some(file) = &variable.file {
+                        env.insert(name, file.as_str().into());
+                    }
+                }
+            }
+        }
+        match token {
+            Some(_) if host.hands_on() == HandsOn::Literal => {
+                return Err(ClientError::NoToken {
+                    client: host.title(),
+                });
+            }
+            Some(TOKEN) if host == Host::ClaudeCode => {}
+            Some(variable) => {
+                let token = self.token(host, variable);
+                env.insert(TOKEN.to_owned(), token.into());
+            }
+            None => {}
+        }
+        if !env.is_empty() {
+            self.set("env", env);
+        }
+        Ok(())
+    }
+
+    fn name_variables(
+        &mut self,
+        host: Host,
+        server: &Server,
+        token: Option<&str>,
+    ) -> Result<(), ClientError> {
+        let Reach::Stdio { variables, .. } = &server.reach else {
+            return Ok(());
+        };
+        let mut names: Vec<_> = variables.iter().map(super::Variable::handed_on).collect();
+        match token {
+            Some(TOKEN) => names.push(TOKEN.to_owned()),
+            Some(_) => {
+                return Err(ClientError::NoRename {
+                    client: host.title(),
+                });
+            }
+            None => {}
+        }
+        if !names.is_empty() {
+            self.set("env_vars", names);
+        }
+        Ok(())
+    }
+
+    /// Members of the other way to come to a server, which would contradict this entry.
+    pub(crate) fn contradicting(&self) -> impl Iterator<Item = &'static str> {
+        let other = if self.members.contains_key("command") {
+            HTTP
+        } else {
+            STDIO
+        };
+        let kind = (!self.members.contains_key("type")).then_some("type");
+        other.iter().copied().chain(kind)
+    }
+
+    /// Where to say it in one line, and the line.
+    pub(crate) fn one_line(&self, host: Host, server: &Server) -> (&'static str, String) {
+        if let Some(command) = self.command(host, server) {
+            return ("in a terminal", command);
+        }
+        let place = match host {
+            Host::Cursor => "in ~/.cursor/mcp.json",
+            Host::Codex => "in ~/.codex/config.toml",
+            Host::Gemini => "in ~/.gemini/settings.json",
+            Host::ClaudeCode | Host::ClaudeDesktop | Host::Vscode => "in its settings",
+        };
+        let line = json!({ host.servers(): { &self.name: self.members } });
+        (place, line.to_string())
+    }
+
+    /// The client's own command that says it all, where there is one.
+    pub(crate) fn command(&self, host: Host, server: &Server) -> Option<String> {
+        let mut words: Vec<String> = Vec::new();
+        let mut say = |these: &[&str]| words.extend(these.iter().map(|word| quoted(word)));
+        let name = self.name.as_str();
+        match (host, &server.reach) {
+            (Host::ClaudeCode, Reach::Stdio { .. }) => {
+                say(&["claude", "mcp", "add", "-s", "user", name]);
+                for (variable, value) in self.env() {
+                    say(&["-e", &format!("{variable}={value}")]);
+                }
+                say(&["--"]);
+                say(&self.program());
+            }
+            (Host::ClaudeCode | Host::Gemini, Reach::Http { url, .. }) => {
+                let program = if host == Host::Gemini {
+                    "gemini"
+                } else {
+                    "claude"
+                };
+                say(&[program, "mcp", "add", "-s", "user", "--transport", "http"]);
+                say(&[name, url]);
+                let headers = self.members.get("headers");
+                let header = headers.and_then(|it| it.get("Authorization")?.as_str());
+                if let Some(header) = header {
+                    say(&["--header", &format!("Authorization: {header}")]);
+                }
+            }
+            (Host::Vscode, _) => {
+                let mut document = Map::from_iter([("name".to_owned(), name.into())]);
+                document.extend(self.members.clone());
+                if let Some(input) = &self.input {
+                    document.insert("inputs".to_owned(), json!([input]));
+                }
+                say(&["code", "--add-mcp", &Value::from(document).to_string()]);
+            }
+            (Host::Codex, Reach::Http { url, token }) => {
+                say(&["codex", "mcp", "add", name, "--url", url]);
+                if let Some(token) = token {
+                    say(&["--bearer-token-env-var", token]);
+                }
+            }
+            _ => return None,
+        }
+        Some(words.join(" "))
+    }
+
+    fn env(&self) -> impl Iterator<Item = (&String, &str)> {
+        let env = self.members.get("env").and_then(Value::as_object);
+        env.into_iter()
+            .flatten()
+            .filter_map(|(name, value)| Some((name, value.as_str()?)))
+    }
+
+    /// The command line the client starts.
+    fn program(&self) -> Vec<&str> {
+        let command = self.members.get("command").and_then(Value::as_str);
+        let arguments = self.members.get("args").and_then(Value::as_array);
+        let arguments = arguments.into_iter().flatten().filter_map(Value::as_str);
+        command.into_iter().chain(arguments).collect()
+    }
+}
+
+/// Whether an entry that is already there is of the same server: the same project, or the same
+/// address.
+pub(crate) fn is_of(server: &Server, arguments: &[&str], url: Option<&str>) -> bool {
+    let project = server.project.as_ref();
+    let folder = arguments.iter().zip(arguments.iter().skip(1));
+    let mut folders = folder.filter(|(option, _)| **option == "--project");
+    let serves = arguments.contains(&"serve");
+    let same_folder = folders.any(|(_, folder)| project.is_some_and(|it| it.folder == *folder));
+    let same_url = url.is_some_and(|url| {
+        let given = match &server.reach {
+            Reach::Http { url, .. } => Some(url.as_str()),
+            Reach::Stdio { .. } => None,
+        };
+        Some(url) == given || project.is_some_and(|it| it.url == url)
+    });
+    (serves && same_folder) || same_url
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a client could not be told of a server.
+
+use std::{io, path::PathBuf};
+
+use super::document::DocumentError;
+
+/// A refusal. The client's settings are as they were.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    /// The machine does not say where settings are.
+    #[error("`{variable}` is not set, so there is no telling where settings are")]
+    NoHome { variable: &'static str },
+    /// The client has one set of settings for all.
+    #[error("{client} has no settings of a folder")]
+    NoFolder { client: &'static str },
+    /// The client starts its servers itself.
+    #[error("{client} takes no address: it starts its servers itself")]
+    NoAddress { client: &'static str },
+    /// The client's settings cannot refer to a variable.
+    #[error("{client} could be given a token only by writing it into its settings")]
+    NoToken { client: &'static str },
+    /// The client hands variables on under their own names.
+    #[error("{client} hands variables on under their own names only")]
+    NoRename { client: &'static str },
+    /// An address that is none.
+    #[error("the address is not one of a server: {reason}")]
+    Address { reason: &'static str },
+    /// A path no settings could hold.
+    #[error("{what} has a path that is not UTF-8")]
+    Path { what: &'static str },
+    /// Something else is where the file should be.
+    #[error("`{}` is {what}", path.display())]
+    NotAFile { path: PathBuf, what: &'static str },
+    /// The file is not to be written.
+    #[error("`{}` is read-only", path.display())]
+    ReadOnly { path: PathBuf },
+    /// The file says something this program will not guess at.
+    #[error("`{}` is left as it is: {cause}", path.display())]
+    Document { path: PathBuf, cause: DocumentError },
+    /// Somebody else wrote it meanwhile.
+    #[error("`{}` was changed by another program just now", path.display())]
+    Changed { path: PathBuf },
+    /// The disk.
+    #[error("cannot {action} `{}`", path.display())]
+    Disk {
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl ClientError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::NoHome { .. } => "set the variable, or say `--folder DIR`",
+            Self::NoFolder { .. } => "leave `--folder` out",
+            Self::NoAddress { .. } => "leave `--http` and `--url` out",
+            Self::NoToken { .. } => {
+                "leave `--token-env` out: a server started on this machine needs no token"
+            }
+            Self::NoRename { .. } => "put the token into `WAYLEAVE_TOKEN` and name that",
+            Self::Address { .. } => "say it like `https://example.org/mcp`",
+            Self::Path { .. } => "give it a plain path",
+            Self::NotAFile { .. } => "see what is there, and move it out of the way",
+            Self::ReadOnly { .. } => {
+                "make it writable, or paste what `wayleave client print` shows"
+            }
+            Self::Document {
+                cause: DocumentError::Taken { .. },
+                ..
+            } => "`--name` gives this server another name; `--replace` takes the other's place",
+            Self::Document { .. } => "mend it, or paste what `wayleave client print` shows",
+            Self::Changed { .. } => "run this again",
+            Self::Disk { .. } => "check that the folder is there and that you may write to it",
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A client's settings on disk: read whole, replaced whole.
+//!
+//! A link stays a link, a mode stays a mode, and what was there is kept beside. Knows nothing of
+//! what the settings say.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use super::error::ClientError;
+
+/// Settings may hold secrets of others: a new file is for its person alone.
+const PRIVATE: u32 = 0o600;
+
+/// The settings as they were found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// As it is called.
+    pub(crate) path: PathBuf,
+    /// The file itself, with every link followed.
+    target: PathBuf,
+    /// What it holds, where it is there.
+    pub(crate) text: Option<String>,
+    metadata: Option<Metadata>,
+}
+
+impl Found {
+    pub(crate) fn at(path: PathBuf) -> Result<Self, ClientError> {
+        let target = match fs::canonicalize(&path) {
+            Ok(target) => target,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Self::absent(path);
+            }
+            Err(cause) => return Err(disk("find", &path)(cause)),
+        };
+        let metadata = fs::metadata(&target).map_err(disk("look at", &path))?;
+        if !metadata.is_file() {
+            return Err(ClientError::NotAFile {
+                path,
+                what: "no file",
+            });
+        }
+        let bytes = fs::read(&target).map_err(disk("read", &path))?;
+        let Ok(text) = String::from_utf8(bytes) else {
+            return Err(ClientError::NotAFile {
+                path,
+                what: "not UTF-8 text",
+            });
+        };
+        if metadata.permissions().readonly() {
+            return Err(ClientError::ReadOnly { path });
+        }
+        Ok(Self {
+            path,
+            target,
+            text: Some(text),
+            metadata: Some(metadata),
+        })
+    }
+
+    fn absent(path: PathBuf) -> Result<Self, ClientError> {
+        if fs::symlink_metadata(&path).is_ok() {
+            return Err(ClientError::NotAFile {
+                path,
+                what: "a link to nothing",
+            });
+        }
+        Ok(Self {
+            target: path.clone(),
+            path,
+            text: None,
+            metadata: None,
+        })
+    }
+
+    /// Puts a text in the place of what was found; tells where that is kept now.
+    pub(crate) fn replace(&self, text: &str) -> Result<Option<PathBuf>, ClientError> {
+        let folder = self.target.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(disk("make", folder))?;
+        let passing = Passing::new(beside(&self.target, &format!("tmp-{}", std::process::id())));
+        self.write(&passing.0, text.as_bytes())?;
+        let kept = match &self.text {
+            Some(before) => Some(self.keep(before)?),
+            None => None,
+        };
+        let published = self.is_unchanged().and_then(|()| {
+            fs::rename(&passing.0, &self.target).map_err(disk("replace", &self.path))
+        });
+        if let (Err(_), Some(kept)) = (&published, &kept) {
+            // Nothing was replaced, so nothing needs keeping.
+            let _ = fs::remove_file(kept);
+        }
+        published?;
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(disk("sync", folder))?;
+        Ok(kept)
+    }
+
+    /// Writes a new file that is like the one found in all but what it holds.
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), ClientError> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(PRIVATE)
+            .open(path)
+            .map_err(disk("make", path))?;
+        file.write_all(bytes).map_err(disk("write", path))?;
+        if let Some(metadata) = &self.metadata {
+            let made = file.metadata().map_err(disk("look at", path))?;
+            if (made.uid(), made.gid()) != (metadata.uid(), metadata.gid()) {
+                std::os::unix::fs::fchown(&file, Some(metadata.uid()), Some(metadata.gid()))
+                    .map_err(disk("hand over", path))?;
+            }
+            let mode = fs::Permissions::from_mode(metadata.mode() & 0o7777);
+            file.set_permissions(mode)
+                .map_err(disk("set the mode of", path))?;
+        }
+        file.sync_all().map_err(disk("sync", path))
+    }
+
+    /// Keeps what was there beside it, under a name of its own.
+    fn keep(&self, before: &str) -> Result<PathBuf, ClientError> {
+        let now = jiff::Timestamp::now()
+            .strftime("%Y%m%dT%H%M%SZ")
+            .to_string();
+        let mut names = std::iter::once(format!("bak-{now}"))
+            .chain((2..).map(|number| format!("bak-{now}-{number}")));
+        loop {
+            let name = names.next().unwrap_or_default();
+            let kept = after(&self.target, &name);
+            match self.write(&kept, before.as_bytes()) {
+                Ok(()) => return Ok(kept),
+                Err(ClientError::Disk { cause, .. })
+                    if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sees that nobody wrote between the reading and now.
+    fn is_unchanged(&self) -> Result<(), ClientError> {
+        let now = match fs::read(&self.target) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(cause) => return Err(disk("read", &self.path)(cause)),
+        };
+        if now.as_deref() == self.text.as_deref().map(str::as_bytes) {
+            Ok(())
+        } else {
+            Err(ClientError::Changed {
+                path: self.path.clone(),
+            })
+        }
+    }
+}
+
+/// A file that goes away unless it was given another name.
+struct Passing(PathBuf);
+
+impl Passing {
+    fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // After the rename there is nothing to remove.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn named(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    path.with_file_name(format!(".{}.{ending}", named(path)))
+}
+
+fn after(path: &Path, ending: &str) -> PathBuf {
+    path.with_file_name(format!("{}.{ending}", named(path)))
+}
+
+fn disk(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ClientError {
+    move |cause| ClientError::Disk {
+        action,
+        path: path.to_owned(),
+        cause,
+    }
+}

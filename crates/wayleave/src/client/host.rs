@@ -1,0 +1,130 @@
+//! The clients there are, and what sets each apart.
+
+use clap::ValueEnum;
+
+/// A client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Host {
+    #[value(alias = "claude")]
+    ClaudeCode,
+    ClaudeDesktop,
+    Cursor,
+    Vscode,
+    Codex,
+    Gemini,
+}
+
+/// How a client keeps its settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Json,
+    Toml,
+}
+
+/// How a client hands variables on to the servers it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HandsOn {
+    /// All it has.
+    Everything,
+    /// Those the entry names.
+    Named,
+    /// Those the entry gives values, which may refer to variables of the client's.
+    Referred,
+    /// Those the entry gives values, letter by letter.
+    Literal,
+}
+
+impl Host {
+    pub(crate) const ALL: &[Self] = &[
+        Self::ClaudeCode,
+        Self::ClaudeDesktop,
+        Self::Cursor,
+        Self::Vscode,
+        Self::Codex,
+        Self::Gemini,
+    ];
+
+    /// As its makers call it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Cursor => "Cursor",
+            Self::Vscode => "VS Code",
+            Self::Codex => "Codex",
+            Self::Gemini => "Gemini CLI",
+        }
+    }
+
+    /// As it is called on the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "claude-code",
+            Self::ClaudeDesktop => "claude-desktop",
+            Self::Cursor => "cursor",
+            Self::Vscode => "vscode",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    pub(crate) fn format(self) -> Format {
+        match self {
+            Self::Codex => Format::Toml,
+            _ => Format::Json,
+        }
+    }
+
+    /// The member of its settings that holds all servers.
+    pub(crate) fn servers(self) -> &'static str {
+        match self {
+            Self::Vscode => "servers",
+            Self::Codex => "mcp_servers",
+            _ => "mcpServers",
+        }
+    }
+
+    pub(crate) fn hands_on(self) -> HandsOn {
+        match self {
+            Self::ClaudeCode | Self::Vscode => HandsOn::Everything,
+            Self::Codex => HandsOn::Named,
+            Self::Cursor | Self::Gemini => HandsOn::Referred,
+            Self::ClaudeDesktop => HandsOn::Literal,
+        }
+    }
+
+    /// How its settings refer to a variable of its environment.
+    pub(crate) fn reference(self, variable: &str) -> String {
+        match self {
+            Self::Cursor => format!("${{env:{variable}}}"),
+            _ => format!("${{{variable}}}"),
+        }
+    }
+
+    /// What to do once its settings have changed.
+    pub(crate) fn next(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "start Claude Code again; `/mcp` shows the server",
+            Self::ClaudeDesktop => "quit Claude Desktop and start it again",
+            Self::Cursor => "start Cursor again",
+            Self::Vscode => "in VS Code, run `MCP: List Servers` and start the server",
+            Self::Codex => "start Codex again; `/mcp` shows the server",
+            Self::Gemini => {
+                "start Gemini CLI again, in a folder it trusts; `/mcp` shows the server"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_is_called_by_its_word() {
+        for host in Host::ALL {
+            assert_eq!(Host::from_str(host.word(), false), Ok(*host));
+        }
+        assert_eq!(Host::from_str("claude", false), Ok(Host::ClaudeCode));
+    }
+}

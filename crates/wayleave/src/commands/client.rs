@@ -1,0 +1,264 @@
+//! `wayleave client`: tells the programs that agents live in of this project's server.
+
+mod server;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Subcommand;
+use serde_json::json;
+
+use self::server::{absolute, remarks, server};
+use crate::{
+    client::{
+        self, Server,
+        document::{self, Put},
+        entry::Entry,
+        error::ClientError,
+        file::Found,
+        host::Host,
+        place,
+    },
+    failure::Failure,
+    output::Output,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// Show what a client's settings must say to reach this project.
+    Print(Said),
+    /// Put it into the client's settings: shown first, done with `--write`.
+    Install {
+        #[command(flatten)]
+        said: Said,
+        /// Do it. What was there is kept beside it.
+        #[arg(long)]
+        write: bool,
+        /// Take the place of another server of the same name.
+        #[arg(long)]
+        replace: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Said {
+    /// The client.
+    #[arg(value_name = "CLIENT")]
+    client: Host,
+    /// Come to the server over HTTP where `wayleave serve` listens, instead of starting it.
+    #[arg(long, conflicts_with = "url")]
+    http: bool,
+    /// Come to the server at this address.
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The variable, in the client's environment, that holds the token [default:
+    /// `WAYLEAVE_TOKEN`, where a token is needed].
+    #[arg(long, value_name = "VARIABLE", value_parser = variable)]
+    token_env: Option<String>,
+    /// What the client calls the server [default: the project's name].
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    name: Option<String>,
+    /// Only for work in this folder [default: for all].
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+pub(crate) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    match arguments.act {
+        Act::Print(said) => print(&said, project, output).await,
+        Act::Install {
+            said,
+            write,
+            replace,
+        } => install(&said, write, replace, project, output).await,
+    }
+}
+
+async fn print(said: &Said, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let host = said.client;
+    let server = server(said, project).await?;
+    let entry = Entry::new(host, &server)?;
+    let path = settings(said)?;
+    let remarks = remarks(host, &server);
+    let snippet = snippet(host, &server, &entry)?;
+    let command = match said.folder {
+        None => entry.command(host, &server),
+        Some(_) => None,
+    };
+    output.remark(format_args!(
+        "{} reads `{}`; what to put there:",
+        host.title(),
+        path.display()
+    ));
+    let document = json!({
+        "client": host.word(), "name": server.name, "path": path.to_string_lossy(),
+        "snippet": snippet, "command": command, "remarks": remarks,
+    });
+    output.document_or(&document, &snippet);
+    if let Some(command) = command {
+        output.remark(format_args!("or in a terminal: {command}"));
+    }
+    output.remark(format_args!(
+        "or let it be done: the same with `install` instead of `print`"
+    ));
+    say(&remarks, output);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn install(
+    said: &Said,
+    write: bool,
+    replace: bool,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let host = said.client;
+    let server = server(said, project).await?;
+    let entry = Entry::new(host, &server)?;
+    let path = settings(said)?;
+    let put = Put {
+        host,
+        server: &server,
+        entry: &entry,
+        replace,
+    };
+    let done = match change(&path, &put, write) {
+        Ok(done) => done,
+        Err(error) => {
+            let failure = Failure::from(error);
+            let snippet = snippet(host, &server, &entry)?;
+            let document = json!({ "error": failure.document(), "snippet": snippet });
+            return Ok(output.refuse(&document, &failure));
+        }
+    };
+    let remarks = remarks(host, &server);
+    let next = match (done.change, write) {
+        ("none", _) => None,
+        (_, true) => Some(host.next()),
+        (_, false) => Some("the same with `--write`"),
+    };
+    let document = json!({
+        "client": host.word(), "name": server.name, "path": path.to_string_lossy(),
+        "change": done.change, "written": done.written, "diff": done.difference,
+        "backup": done.kept.as_ref().map(|kept| kept.to_string_lossy()),
+        "remarks": remarks, "next": next,
+    });
+    output.answer(&document, done.text(&path, &server.name, next));
+    say(&remarks, output);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What became, or would become, of a client's settings.
+struct Done {
+    change: &'static str,
+    difference: String,
+    written: bool,
+    kept: Option<PathBuf>,
+}
+
+fn change(path: &Path, put: &Put<'_>, write: bool) -> Result<Done, ClientError> {
+    let found = Found::at(path.to_owned())?;
+    let before = found.text.as_deref();
+    let after =
+        document::put(before.unwrap_or_default(), put).map_err(|cause| ClientError::Document {
+            path: path.to_owned(),
+            cause,
+        })?;
+    if before == Some(after.as_str()) {
+        return Ok(Done {
+            change: "none",
+            difference: String::new(),
+            written: false,
+            kept: None,
+        });
+    }
+    let difference = document::difference(&path.to_string_lossy(), before, &after, put);
+    let kept = if write { found.replace(&after)? } else { None };
+    Ok(Done {
+        change: if before.is_some() { "edit" } else { "create" },
+        difference,
+        written: write,
+        kept,
+    })
+}
+
+impl Done {
+    fn text(&self, path: &Path, name: &str, next: Option<&str>) -> String {
+        let path = path.display();
+        let said = match (self.change, self.written) {
+            ("none", _) => format!("`{name}` is already set up in {path}"),
+            (_, false) => format!("{}nothing is written yet", self.difference),
+            (_, true) => format!("{}wrote {path}", self.difference),
+        };
+        let kept = self.kept.iter();
+        let kept = kept.map(|kept| format!("kept what was there as {}", kept.display()));
+        let next = next.map(|next| format!("next: {next}"));
+        let lines: Vec<_> = std::iter::once(said).chain(kept).chain(next).collect();
+        lines.join("\n")
+    }
+}
+
+fn say(remarks: &[String], output: Output) {
+    for remark in remarks {
+        output.remark(format_args!("remark: {remark}"));
+    }
+}
+
+/// The settings with nothing in them but this.
+fn snippet(host: Host, server: &Server, entry: &Entry) -> Result<String, Failure> {
+    let put = Put {
+        host,
+        server,
+        entry,
+        replace: false,
+    };
+    document::put("", &put).map_err(|error| Failure::bug(error.to_string()))
+}
+
+fn settings(said: &Said) -> Result<PathBuf, ClientError> {
+    match &said.folder {
+        Some(folder) => place::of_folder(said.client, &absolute(folder)?),
+        None => place::of_person(said.client),
+    }
+}
+
+fn name(word: &str) -> Result<String, String> {
+    let fits =
+        !word.is_empty() && word.len() <= client::MAX_NAME && word.chars().all(client::is_plain);
+    if fits {
+        Ok(word.to_owned())
+    } else {
+        Err(format!(
+            "a name has letters, digits, `-` and `_`, up to {}",
+            client::MAX_NAME
+        ))
+    }
+}
+
+fn variable(word: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    if !word.is_empty() && word.chars().all(fits) && !word.starts_with(|c: char| c.is_ascii_digit())
+    {
+        Ok(word.to_owned())
+    } else {
+        Err("say the name of a variable, in capitals; never the token itself".to_owned())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::from_error(&error).hint(error.hint())
+    }
+}

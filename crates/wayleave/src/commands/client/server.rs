@@ -1,0 +1,196 @@
+//! The server that `wayleave client` tells of: this project's, or one at an address.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use url::{Host as UrlHost, Url};
+use wayleave_server::{
+    Project, ProjectError,
+    source::{self, Environment},
+};
+
+use super::Said;
+use crate::{
+    client::{
+        self, Reach, Served, Server, TOKEN, Variable,
+        error::ClientError,
+        host::{HandsOn, Host},
+    },
+    failure::Failure,
+};
+
+/// The server the client is to be told of.
+pub(super) async fn server(said: &Said, folder: Option<&Path>) -> Result<Server, Failure> {
+    let project = match Project::open(folder.unwrap_or(Path::new("."))) {
+        Ok(project) => Some(project),
+        // A server elsewhere needs no project here.
+        Err(ProjectError::None { .. }) if said.url.is_some() && folder.is_none() => None,
+        Err(error) => return Err(error.into()),
+    };
+    let served = match &project {
+        Some(project) => Some(Served {
+            folder: text(&absolute(project.folder())?, "the project")?,
+            url: format!("http://{}/mcp", project.settings().http),
+        }),
+        None => None,
+    };
+    let anonymous = project.as_ref().is_some_and(|it| it.settings().anonymous);
+    let reach = match (&said.url, &served, &project) {
+        (Some(url), _, _) => {
+            let url = address(url)?;
+            at(&url, anonymous && is_loopback(&url), said)
+        }
+        (None, Some(served), _) if said.http => {
+            let url = address(&served.url)?;
+            at(&url, anonymous, said)
+        }
+        (None, Some(served), Some(project)) => Reach::Stdio {
+            program: text(&program()?, "this program")?,
+            folder: served.folder.clone(),
+            variables: variables(project).await?,
+            token: said.token_env.clone(),
+        },
+        (None, _, _) => return Err(Failure::bug("no project and no address")),
+    };
+    let name = project.as_ref().map(|it| it.settings().name.as_str());
+    Ok(Server {
+        name: match &said.name {
+            Some(name) => name.clone(),
+            None => client::plain_name(name.unwrap_or("wayleave")),
+        },
+        reach,
+        project: served,
+    })
+}
+
+fn at(url: &Url, open: bool, said: &Said) -> Reach {
+    let needed = (!open).then(|| TOKEN.to_owned());
+    Reach::Http {
+        url: url.to_string(),
+        token: said.token_env.clone().or(needed),
+    }
+}
+
+fn address(text: &str) -> Result<Url, ClientError> {
+    let wrong = |reason| ClientError::Address { reason };
+    let url = Url::parse(text).map_err(|_| wrong("it is no URL"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(wrong("it is not of `http` or `https`"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("it names a user"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("it holds more than a host and a path"));
+    }
+    Ok(url)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(UrlHost::Domain(name)) => name == "localhost",
+        Some(UrlHost::Ipv4(address)) => address.is_loopback(),
+        Some(UrlHost::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// The variables the project's sources are read from.
+async fn variables(project: &Project) -> Result<Vec<Variable>, Failure> {
+    let state = project.governance().ledger().state().await?;
+    let environment = Environment::process();
+    let mut variables: Vec<Variable> = Vec::new();
+    for (source, declared) in state.sources() {
+        if variables.iter().any(|it| it.name == declared.env) {
+            continue;
+        }
+        let file = match env::var_os(&declared.env) {
+            Some(_) => None,
+            None => env::var_os(format!("{}_FILE", declared.env)),
+        };
+        let file = match file {
+            Some(path) => Some(text(&absolute(Path::new(&path))?, "a source's file")?),
+            None => None,
+        };
+        variables.push(Variable {
+            source: source.clone(),
+            name: declared.env.clone(),
+            is_set: source::is_set(declared, &environment),
+            file,
+        });
+    }
+    Ok(variables)
+}
+
+/// What a person must still see to.
+pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
+    match &server.reach {
+        Reach::Stdio { variables, .. } => {
+            let needs = variables.iter().filter_map(|it| need(host, it));
+            needs.collect()
+        }
+        Reach::Http { url, token } => {
+            let mut remarks = Vec::new();
+            if let (Some(token), true) = (token, host != Host::Vscode) {
+                remarks.push(format!(
+                    "set `{token}` where {} is started; the token itself is written nowhere",
+                    host.title()
+                ));
+            }
+            let parsed = Url::parse(url).ok();
+            let open = parsed.is_some_and(|it| it.scheme() == "http" && !is_loopback(&it));
+            if open && token.is_some() {
+                remarks.push("the token would cross the network in the clear: use `https`".into());
+            }
+            remarks
+        }
+    }
+}
+
+fn need(host: Host, variable: &Variable) -> Option<String> {
+    let (name, client) = (&variable.name, host.title());
+    if host.hands_on() == HandsOn::Literal {
+        return variable.file.is_none().then(|| {
+            let file = variable.file_name();
+            format!(
+                "{client} hands no variables on: put the DSN of source `{}` into a file that only \
+                 you may read, `export {file}=PATH`, and run this again",
+                variable.source
+            )
+        });
+    }
+    (!variable.is_set)
+        .then(|| format!("`{name}` is not set here; set it where {client} is started"))
+}
+
+/// This program, by the name it keeps when it is updated.
+fn program() -> Result<PathBuf, ClientError> {
+    let here = env::current_exe().map_err(|cause| ClientError::Disk {
+        action: "find",
+        path: PathBuf::from("wayleave"),
+        cause,
+    })?;
+    let real = fs::canonicalize(&here).unwrap_or_else(|_| here.clone());
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path = env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("wayleave"))
+        .find(|it| fs::canonicalize(it).is_ok_and(|it| it == real));
+    Ok(on_path.unwrap_or(here))
+}
+
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, ClientError> {
+    let found = fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+    found.map_err(|cause| ClientError::Disk {
+        action: "find",
+        path: path.to_owned(),
+        cause,
+    })
+}
+
+fn text(path: &Path, what: &'static str) -> Result<String, ClientError> {
+    let text = path.to_str().ok_or(ClientError::Path { what })?;
+    Ok(text.to_owned())
+}

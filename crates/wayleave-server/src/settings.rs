@@ -1,45 +1,25 @@
 //! `wayleave.toml`: as written, then as meant.
 //!
-//! Two stages: [`Written`] is what the file may say, every key optional and unknown keys refused;
+//! Two stages: `written` is what the file may say, every key optional and unknown keys refused;
 //! [`Settings`] has every default filled in and every value understood.
 
-use std::net::SocketAddr;
+mod issuer;
+mod written;
 
-use serde::Deserialize;
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use url::Url;
+use wayleave_model::grant::{Scope, Scopes};
+
+pub(crate) use issuer::endpoint;
+pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm};
+use written::Written;
 
 /// The file's name in a project folder.
 pub const FILE: &str = "wayleave.toml";
 
 /// Where a server listens when nothing says otherwise.
 pub const DEFAULT_HTTP: &str = "127.0.0.1:7411";
-
-/// The file as written.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    #[serde(default)]
-    project: WrittenProject,
-    #[serde(default)]
-    serve: WrittenServe,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenProject {
-    name: Option<String>,
-    env: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenServe {
-    http: Option<String>,
-    #[serde(default)]
-    hosts: Vec<String>,
-    #[serde(default)]
-    origins: Vec<String>,
-    anonymous: Option<bool>,
-}
 
 /// What the project runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +45,57 @@ pub struct Settings {
     pub origins: Vec<String>,
     /// Whether a loopback client without a token gets the local package.
     pub anonymous: bool,
+    /// Whether clients with tokens are expected even while none is issued.
+    pub tokens: bool,
+    /// The address clients use, where it is not the one listened on.
+    pub url: Option<Url>,
+    /// The scopes that are served at all, whatever a token says.
+    pub scopes: Scopes,
+    /// The certificate shown to clients, and its key.
+    pub tls: Option<TlsFiles>,
+    /// An authorization server whose access tokens are taken besides our own.
+    pub jwt: Option<Issuer>,
+    /// How much one token, and how much all of them together, may ask for.
+    pub limits: Limits,
+}
+
+/// Where the certificate and its key are, relative to the project folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The chain, in PEM.
+    pub cert: PathBuf,
+    /// The key, in PEM.
+    pub key: PathBuf,
+}
+
+/// What is refused for being too much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests of one token in a minute, on average.
+    pub calls_per_minute: u32,
+    /// Requests of one token at a stroke.
+    pub burst: u32,
+    /// Requests of one token under way at once.
+    pub concurrent: u32,
+    /// Streams one token may hold open.
+    pub streams: u32,
+    /// Sessions with one source.
+    pub source_sessions: u32,
+    /// How long a read waits for one of them.
+    pub source_wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            calls_per_minute: 1200,
+            burst: 120,
+            concurrent: 16,
+            streams: 32,
+            source_sessions: 8,
+            source_wait: Duration::from_secs(1),
+        }
+    }
 }
 
 /// Settings that cannot be understood.
@@ -85,7 +116,7 @@ pub enum SettingsError {
         expected: &'static str,
     },
     /// Listening to the world without asking who is there.
-    #[error("`serve.http` is not a loopback address, and clients are not asked for a token")]
+    #[error("the address is not a loopback one, and not every client would be asked for a token")]
     OpenToTheWorld,
 }
 
@@ -122,6 +153,24 @@ impl Settings {
             setting: "serve.http",
             expected: "an address and port, like `127.0.0.1:7411`",
         })?;
+        let value = |setting, expected| SettingsError::Value { setting, expected };
+        let url = match &written.serve.url {
+            None => None,
+            Some(text) => Some(endpoint(text).ok_or_else(|| {
+                value(
+                    "serve.url",
+                    "the https URL clients use, like `https://data.example.org/mcp`",
+                )
+            })?),
+        };
+        let scopes = match &written.serve.scopes {
+            None => [Scope::Runtime, Scope::Builder].into_iter().collect(),
+            Some(names) => scopes("serve.scopes", names)?,
+        };
+        let jwt = written
+            .auth
+            .jwt
+            .map(|jwt| issuer::resolve(jwt, url.as_ref()));
         Ok(Self {
             name: written
                 .project
@@ -132,17 +181,70 @@ impl Settings {
             hosts: written.serve.hosts,
             origins: written.serve.origins,
             anonymous: written.serve.anonymous.unwrap_or(false),
+            tokens: written.serve.tokens.unwrap_or(false),
+            // What is for authors is not for those the project runs for.
+            scopes: match env {
+                Env::Production => scopes.without(Scope::Dev),
+                Env::Development => scopes,
+            },
+            url,
+            tls: written.serve.tls.map(|tls| TlsFiles {
+                cert: tls.cert.into(),
+                key: tls.key.into(),
+            }),
+            jwt: jwt.transpose()?,
+            limits: limits(&written.limits)?,
         })
     }
 
-    /// Refuses to listen beyond this machine to clients nobody has vouched for.
-    pub fn check_listener(&self, address: SocketAddr) -> Result<(), SettingsError> {
-        if address.ip().is_loopback() {
+    /// Refuses to listen beyond this machine to clients nobody has vouched for. `asked` says
+    /// whether clients can be asked for a credential at all.
+    pub fn check_listener(&self, address: SocketAddr, asked: bool) -> Result<(), SettingsError> {
+        if address.ip().is_loopback() || (asked && !self.anonymous) {
             Ok(())
         } else {
             Err(SettingsError::OpenToTheWorld)
         }
     }
+}
+
+fn scopes(setting: &'static str, names: &[String]) -> Result<Scopes, SettingsError> {
+    let named: Result<Scopes, _> = names.iter().map(|name| name.parse::<Scope>()).collect();
+    named.map_err(|_| SettingsError::Value {
+        setting,
+        expected: "a list of `runtime`, `builder` and `dev`",
+    })
+}
+
+fn limits(written: &written::Limits) -> Result<Limits, SettingsError> {
+    let usual = Limits::default();
+    let at_least_one = |setting, given: Option<u32>, usual| match given {
+        Some(0) => Err(SettingsError::Value {
+            setting,
+            expected: "at least 1",
+        }),
+        given => Ok(given.unwrap_or(usual)),
+    };
+    let per_minute = written.calls_per_minute;
+    let calls_per_minute = at_least_one(
+        "limits.calls_per_minute",
+        per_minute,
+        usual.calls_per_minute,
+    )?;
+    let burst = (calls_per_minute / 10).max(10);
+    let wait = written.source_wait_ms.map(u64::from);
+    Ok(Limits {
+        calls_per_minute,
+        burst: at_least_one("limits.burst", written.burst, burst)?,
+        concurrent: at_least_one("limits.concurrent", written.concurrent, usual.concurrent)?,
+        streams: at_least_one("limits.streams", written.streams, usual.streams)?,
+        source_sessions: at_least_one(
+            "limits.source_sessions",
+            written.source_sessions,
+            usual.source_sessions,
+        )?,
+        source_wait: wait.map_or(usual.source_wait, Duration::from_millis),
+    })
 }
 
 #[cfg(test)]
@@ -178,13 +280,93 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_beyond_loopback_is_refused_while_nobody_is_asked_for_a_token() {
-        let settings = Settings::parse("").unwrap();
+    fn a_listener_beyond_loopback_asks_everyone_for_a_token() {
+        let settings = |text| Settings::parse(text).unwrap();
+        let world = "0.0.0.0:1".parse().unwrap();
+        let plain = settings("");
         assert_eq!(
-            settings.check_listener("127.0.0.1:1".parse().unwrap()),
+            plain.check_listener("127.0.0.1:1".parse().unwrap(), false),
             Ok(())
         );
-        let open = settings.check_listener("0.0.0.0:1".parse().unwrap());
-        assert_eq!(open, Err(SettingsError::OpenToTheWorld));
+        let open = Err(SettingsError::OpenToTheWorld);
+        assert_eq!(plain.check_listener(world, false), open);
+        assert_eq!(plain.check_listener(world, true), Ok(()));
+        let anonymous = settings("[serve]\nanonymous = true");
+        assert_eq!(anonymous.check_listener(world, true), open);
+    }
+
+    #[test]
+    fn production_hides_what_is_for_authors_whatever_the_ceiling() {
+        let all = "scopes = [\"runtime\", \"builder\", \"dev\"]";
+        let scopes = |env: &str| {
+            let text = format!("[project]\nenv = \"{env}\"\n[serve]\n{all}");
+            Settings::parse(&text).unwrap().scopes
+        };
+        assert!(scopes("development").contains(Scope::Dev));
+        assert!(!scopes("production").contains(Scope::Dev));
+        assert!(!Settings::parse("").unwrap().scopes.contains(Scope::Dev));
+    }
+
+    const JWT: &str = "[auth.jwt]\nissuer = \"https://id.example.org\"\naudience = \"wayleave\"";
+
+    #[test]
+    fn an_issuer_needs_https_an_audience_a_package_and_real_signatures() {
+        let package = "[[auth.jwt.packages]]\nclaim = \"groups\"\ncontains = \"support\"\n\
+            grants = [\"g_1\"]";
+        let whole = format!("{JWT}\n{package}");
+        let issuer = Settings::parse(&whole).unwrap().jwt.unwrap();
+        assert_eq!(issuer.packages.first().unwrap().scopes, Scopes::RUNTIME);
+        assert!(!issuer.algorithms.is_empty());
+        for (broken, names) in [
+            (JWT.to_owned(), "auth.jwt.packages"),
+            (whole.replace("https:", "http:"), "auth.jwt.issuer"),
+            (
+                whole.replace("audience = \"wayleave\"", ""),
+                "auth.jwt.audience",
+            ),
+            (
+                whole.replace("\ncontains = \"support\"", ""),
+                "auth.jwt.packages",
+            ),
+            (
+                format!("{JWT}\nalgorithms = [\"none\"]\n{package}"),
+                "auth.jwt.algorithms",
+            ),
+            (
+                format!("{JWT}\nalgorithms = [\"HS256\"]\n{package}"),
+                "auth.jwt.algorithms",
+            ),
+            (
+                format!("{JWT}\nalgorithms = []\n{package}"),
+                "auth.jwt.algorithms",
+            ),
+            (
+                format!("{JWT}\njwks_url = \"ftp://x/y\"\n{package}"),
+                "auth.jwt.jwks_url",
+            ),
+        ] {
+            let error = Settings::parse(&broken).unwrap_err().to_string();
+            assert!(error.contains(names), "{error}");
+        }
+        let local = whole.replace("https://id.example.org", "http://127.0.0.1:8080");
+        assert!(Settings::parse(&local).is_ok());
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_refused() {
+        for limit in [
+            "calls_per_minute",
+            "burst",
+            "concurrent",
+            "streams",
+            "source_sessions",
+        ] {
+            let error = Settings::parse(&format!("[limits]\n{limit} = 0")).unwrap_err();
+            assert!(error.to_string().contains(limit), "{error}");
+        }
+        let limits = Settings::parse("[limits]\ncalls_per_minute = 60")
+            .unwrap()
+            .limits;
+        assert_eq!((limits.calls_per_minute, limits.burst), (60, 10));
     }
 }

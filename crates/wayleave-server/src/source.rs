@@ -30,7 +30,13 @@ impl Environment {
         }
     }
 
-    fn get(&self, name: &str) -> Option<String> {
+    /// Whether a variable is set to something, readable or not.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        let given = self.given.get(name).is_some_and(|value| !value.is_empty());
+        given || std::env::var_os(name).is_some_and(|value| !value.is_empty())
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
         self.given
             .get(name)
             .cloned()

@@ -14,7 +14,6 @@ pub(crate) enum Status {
     /// A bug.
     Bug = 70,
     /// An owner's credential where an agent's belongs.
-    #[expect(dead_code, reason = "tokens come with `wayleave token`")]
     OwnerCredential = 77,
 }
 
@@ -170,6 +169,12 @@ impl From<wayleave_server::source::SourceError> for Failure {
     fn from(error: wayleave_server::source::SourceError) -> Self {
         let hint = error.hint();
         Self::from_error(&error).hint(hint)
+    }
+}
+
+impl From<wayleave_server::auth::NotAnAgents> for Failure {
+    fn from(error: wayleave_server::auth::NotAnAgents) -> Self {
+        Self::from_error(&error).status(Status::OwnerCredential)
     }
 }
 

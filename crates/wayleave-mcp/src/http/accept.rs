@@ -16,10 +16,12 @@ use hyper_util::{
     server::conn::auto::Builder,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
+use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Limits, Options, gate::Gate, stall::StallGuard};
@@ -39,6 +41,7 @@ pub(crate) async fn serve(
     stop: CancellationToken,
 ) {
     let limits = options.limits.clone();
+    let tls = options.tls.clone().map(TlsAcceptor::from);
     let gate = Arc::new(Gate::new(&server, options));
     let door = Doorway {
         gate: gate.clone(),
@@ -47,6 +50,7 @@ pub(crate) async fn serve(
         connections: TaskTracker::new(),
         closing: CancellationToken::new(),
         limits: limits.clone(),
+        tls,
     };
     let reaper = {
         let (gate, stop) = (gate.clone(), stop.clone());
@@ -106,6 +110,16 @@ struct Doorway {
     connections: TaskTracker,
     closing: CancellationToken,
     limits: Limits,
+    tls: Option<TlsAcceptor>,
+}
+
+/// What drives one connection.
+struct Driver {
+    gate: Arc<Gate>,
+    builder: Builder<TokioExecutor>,
+    closing: CancellationToken,
+    /// How long the client may take to begin.
+    patience: Duration,
 }
 
 impl Doorway {
@@ -120,44 +134,23 @@ impl Doorway {
         if let Err(error) = prepare(&stream) {
             tracing::debug!(%error, "socket options not set");
         }
-        let stream = TokioIo::new(StallGuard::new(stream, self.limits.stall_time));
-        let gate = self.gate.clone();
-        let began = Arc::new(AtomicBool::new(false));
-        let first_request = began.clone();
-        let service = service_fn(move |request| {
-            first_request.store(true, Ordering::Relaxed);
-            let gate = gate.clone();
-            async move { Ok::<_, Infallible>(gate.handle(request).await) }
-        });
-        let builder = self.builder.clone();
-        let closing = self.closing.clone();
-        let patience = self.limits.header_time;
+        let stream = StallGuard::new(stream, self.limits.stall_time);
+        let driver = Driver {
+            gate: self.gate.clone(),
+            builder: self.builder.clone(),
+            closing: self.closing.clone(),
+            patience: self.limits.header_time,
+        };
+        let tls = self.tls.clone();
         self.connections.spawn(async move {
             let _permit = permit;
-            let connection = builder.serve_connection(stream, service);
-            let mut connection = std::pin::pin!(connection);
-            // Until the first request the protocol itself is unknown, and no other timer runs.
-            let mut first = std::pin::pin!(sleep(patience));
-            let (mut waiting, mut closed) = (true, false);
-            loop {
-                tokio::select! {
-                    ended = connection.as_mut() => {
-                        if let Err(error) = ended {
-                            tracing::debug!(%error, "connection ended");
-                        }
-                        return;
-                    }
-                    () = first.as_mut(), if waiting => {
-                        waiting = false;
-                        if !began.load(Ordering::Relaxed) {
-                            return;
-                        }
-                    }
-                    () = closing.cancelled(), if !closed => {
-                        closed = true;
-                        connection.as_mut().graceful_shutdown();
-                    }
-                }
+            match tls {
+                None => driver.drive(stream).await,
+                Some(tls) => match timeout(driver.patience, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => driver.drive(stream).await,
+                    Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
+                    Err(_) => tracing::debug!("a client took too long to begin TLS"),
+                },
             }
         });
     }
@@ -179,6 +172,44 @@ impl Doorway {
                 open = self.connections.len(),
                 "connections left open while stopping"
             );
+        }
+    }
+}
+
+impl Driver {
+    async fn drive(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let gate = self.gate;
+        let began = Arc::new(AtomicBool::new(false));
+        let first_request = began.clone();
+        let service = service_fn(move |request| {
+            first_request.store(true, Ordering::Relaxed);
+            let gate = gate.clone();
+            async move { Ok::<_, Infallible>(gate.handle(request).await) }
+        });
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        // Until the first request the protocol itself is unknown, and no other timer runs.
+        let mut first = std::pin::pin!(sleep(self.patience));
+        let (mut waiting, mut closed) = (true, false);
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "connection ended");
+                    }
+                    return;
+                }
+                () = first.as_mut(), if waiting => {
+                    waiting = false;
+                    if !began.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+                () = self.closing.cancelled(), if !closed => {
+                    closed = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
         }
     }
 }

@@ -46,6 +46,8 @@ pub struct Options {
     pub authenticate: Arc<dyn Authenticate>,
     /// What is refused for being too much.
     pub limits: Limits,
+    /// How connections are encrypted; without it they are not.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 impl Default for Options {
@@ -55,6 +57,7 @@ impl Default for Options {
             guests: Guests::loopback(),
             authenticate: Arc::new(Anonymous::default()),
             limits: Limits::default(),
+            tls: None,
         }
     }
 }

@@ -4,7 +4,9 @@ use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use wayleave_server::{DeployError, Deployment, Project, source::Environment};
+use wayleave_server::{
+    DeployError, Deployment, Project, auth::GivenToken, deployment::ServeError, source::Environment,
+};
 
 use crate::{client, failure::Failure, output::Output};
 
@@ -23,11 +25,13 @@ pub(crate) async fn run(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
+    // Before anything is opened: with an owner's credential at hand, nothing is served at all.
+    let given = GivenToken::read(&Environment::process())?;
     let project = Project::open(project.unwrap_or(Path::new(".")))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let stop = stop_on_signal();
     if arguments.stdio {
-        over_stdio(&deployment, stop, output).await?;
+        over_stdio(&deployment, given, stop, output).await?;
     } else {
         let address = arguments.http.unwrap_or(project.settings().http);
         over_http(
@@ -45,16 +49,17 @@ pub(crate) async fn run(
 
 async fn over_stdio(
     deployment: &Deployment,
+    given: GivenToken,
     stop: CancellationToken,
     output: Output,
 ) -> Result<(), Failure> {
     warn_of_withheld(deployment, output);
     deployment.keep_indexes();
-    deployment
-        .server()
-        .serve_stdio(Deployment::local_caller(), stop)
-        .await
-        .map_err(|error| Failure::from_error(&error))
+    let served = deployment.serve_stdio(given, stop).await;
+    served.map_err(|error| match error {
+        ServeError::Stdio(error) => Failure::from_error(&error),
+        ServeError::NotAnAgents(found) => found.into(),
+    })
 }
 
 /// Serves until told to stop, having said where.
@@ -68,7 +73,7 @@ pub(super) async fn over_http(
     let http = deployment.bind(address).await?;
     warn_of_withheld(deployment, output);
     deployment.keep_indexes();
-    let url = format!("http://{}/mcp", http.local_addr());
+    let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
     let text = format!(
         "{} stream(s) ready. Connect a client:\n\n{}\nCtrl-C stops.",

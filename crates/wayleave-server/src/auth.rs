@@ -1,0 +1,195 @@
+//! Who may come in, over HTTP and over stdio.
+//!
+//! A credential becomes a [`Caller`] with its [`Access`], or a [`Refusal`]. It is looked up at
+//! every request in the ledger as it then is: what was revoked a moment ago, by whatever process,
+//! opens nothing. What an access lets its caller do is not known here.
+
+mod bearer;
+mod http;
+mod jwt;
+mod limits;
+mod metadata;
+mod refusal;
+mod roster;
+mod stdio;
+
+use std::sync::{Arc, Weak};
+
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use wayleave_ledger::{Clock as _, LedgerError, Standing, State, SystemClock, TokenEntry};
+use wayleave_mcp::Caller;
+use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
+use wayleave_surface::access::Access;
+
+pub use self::{
+    http::HttpDoor,
+    refusal::Refusal,
+    stdio::{GivenToken, NotAnAgents, StdioDoor},
+};
+use self::{jwt::Jwt, limits::Budgets, roster::Roster};
+use crate::{Settings, packages::Packages, watch::LedgerWatch};
+
+/// The credentials a deployment takes. Cheap to clone; every clone takes the same.
+#[derive(Clone)]
+pub struct Credentials(Arc<Shared>);
+
+struct Shared {
+    watch: LedgerWatch,
+    packages: Packages,
+    ceiling: Scopes,
+    budgets: Budgets,
+    roster: Roster,
+    jwt: Option<Jwt>,
+    /// Ends the task that looks after revocation.
+    _stop: DropGuard,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+impl Credentials {
+    /// Takes the credentials the settings name, of the ledger that is watched. While any clone of
+    /// this is there, whatever is revoked ends within a moment.
+    pub fn new(watch: LedgerWatch, settings: &Settings) -> Self {
+        let stop = CancellationToken::new();
+        let moved = watch.subscribe();
+        let shared = Arc::new(Shared {
+            watch,
+            packages: Packages::default(),
+            ceiling: settings.scopes,
+            budgets: Budgets::new(settings.limits),
+            roster: Roster::default(),
+            jwt: settings.jwt.clone().map(Jwt::new),
+            _stop: stop.clone().drop_guard(),
+        });
+        tokio::spawn(sweep(Arc::downgrade(&shared), moved, stop));
+        Self(shared)
+    }
+
+    /// Whether there is a credential at all that would be taken.
+    pub async fn any(&self) -> Result<bool, LedgerError> {
+        if self.0.jwt.is_some() {
+            return Ok(true);
+        }
+        let state = self.0.watch.fresh().await?;
+        let now = SystemClock.now();
+        Ok(state
+            .tokens()
+            .values()
+            .any(|token| token.kind == TokenKind::Client && token.standing(now) == Standing::Live))
+    }
+
+    /// Who brought this text. An owner's token is refused unlooked at.
+    pub async fn caller(&self, text: &str) -> Result<Arc<Caller>, Refusal> {
+        match TokenKind::of(text) {
+            Some(TokenKind::Client) => {
+                let secret = TokenSecret::parse(text).map_err(|_| Refusal::Malformed)?;
+                self.0.of_token(&secret).await
+            }
+            Some(kind @ (TokenKind::Owner | TokenKind::Control)) => Err(Refusal::NotAnAgents(kind)),
+            None => match &self.0.jwt {
+                Some(jwt) if jwt::looks_like_one(text) => self.0.of_jwt(jwt, text).await,
+                _ => Err(Refusal::Malformed),
+            },
+        }
+    }
+}
+
+impl Shared {
+    async fn fresh(&self) -> Result<Arc<State>, Refusal> {
+        let fresh = self.watch.fresh().await;
+        fresh.map_err(|error| {
+            tracing::error!(%error, "the ledger cannot be read; nobody is let in");
+            Refusal::Unavailable
+        })
+    }
+
+    async fn of_token(&self, secret: &TokenSecret) -> Result<Arc<Caller>, Refusal> {
+        let state = self.fresh().await?;
+        let token = state.token(&secret.hash()).ok_or(Refusal::Invalid)?;
+        self.of_entry(&state, token)
+    }
+
+    /// Whoever brought this token, if it counts now.
+    fn of_entry(&self, state: &Arc<State>, token: &TokenEntry) -> Result<Arc<Caller>, Refusal> {
+        let now = SystemClock.now();
+        match (token.kind, token.standing(now)) {
+            (TokenKind::Client, Standing::Live) => {}
+            (TokenKind::Client, Standing::Expired) => return Err(Refusal::Expired),
+            (TokenKind::Client, Standing::Revoked) => return Err(Refusal::Revoked),
+            (kind, _) => return Err(Refusal::NotAnAgents(kind)),
+        }
+        let package = self.packages.of(state, token, now);
+        let access = Access {
+            package,
+            scopes: self.ceiling.intersection(token.scopes),
+            authenticated: true,
+        };
+        let grants = token.grants.iter().filter_map(|id| state.grant(id));
+        let ends = grants
+            .filter(|grant| grant.standing(now) == Standing::Live)
+            .map(|grant| grant.expires)
+            .chain([token.expires])
+            .flatten()
+            .min();
+        let whose = roster::Whose::Token(token.id.clone());
+        Ok(self.roster.caller(whose, access, ends, now, &self.budgets))
+    }
+
+    async fn of_jwt(&self, jwt: &Jwt, text: &str) -> Result<Arc<Caller>, Refusal> {
+        let opened = jwt.opened(text, SystemClock.now()).await?;
+        let state = self.fresh().await?;
+        Ok(self.of_opened(&state, &opened))
+    }
+
+    fn of_opened(&self, state: &State, opened: &Arc<jwt::Opened>) -> Arc<Caller> {
+        let now = SystemClock.now();
+        let (package, ends) = opened.package(state, now);
+        let access = Access {
+            package: Arc::new(package),
+            scopes: self.ceiling.intersection(opened.scopes),
+            authenticated: true,
+        };
+        let whose = roster::Whose::Jwt(Arc::clone(opened));
+        self.roster.caller(whose, access, ends, now, &self.budgets)
+    }
+
+    /// Ends what callers hold open whose access has changed, or is over.
+    fn end_changed(&self) {
+        let state = self.watch.now();
+        // A changed access replaces the one before it in the roster, and so ends it.
+        for whose in self.roster.known() {
+            let kept = match &whose {
+                roster::Whose::Token(id) => {
+                    let token = state.tokens().get(id);
+                    token.is_some_and(|token| self.of_entry(&state, token).is_ok())
+                }
+                roster::Whose::Jwt(opened) => {
+                    self.of_opened(&state, opened);
+                    true
+                }
+            };
+            if !kept {
+                self.roster.end(&whose);
+            }
+        }
+    }
+}
+
+/// Looks again at everyone who is in, whenever the ledger has moved.
+async fn sweep(shared: Weak<Shared>, mut moved: watch::Receiver<u64>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            moved = moved.changed() => if moved.is_err() { return },
+        }
+        match shared.upgrade() {
+            Some(shared) => shared.end_changed(),
+            None => return,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The door for requests over HTTP.
+
+use std::{str::FromStr as _, sync::Arc};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{StatusCode, request::Parts};
+use wayleave_mcp::{
+    Caller, RpcError,
+    http::{Authenticate, Rejection},
+};
+use wayleave_model::grant::{Scope, Scopes};
+use wayleave_surface::access::{SCOPE_DENIED, UNAUTHENTICATED};
+
+use super::{Credentials, Refusal, bearer, metadata::Metadata};
+use crate::Settings;
+
+/// Lets requests in that bring a good token, and, where the operator says so, those that bring
+/// none.
+pub struct HttpDoor {
+    credentials: Credentials,
+    metadata: Metadata,
+    anonymous: Option<Arc<Caller>>,
+}
+
+impl HttpDoor {
+    /// A door to the endpoint at `path`. `anonymous` is who comes in without a token.
+    pub fn new(
+        credentials: Credentials,
+        settings: &Settings,
+        path: &str,
+        anonymous: Option<Caller>,
+    ) -> Self {
+        Self {
+            credentials,
+            metadata: Metadata::new(settings, path),
+            anonymous: anonymous.map(Arc::new),
+        }
+    }
+
+    async fn caller(&self, request: &Parts) -> Result<Arc<Caller>, Refusal> {
+        match (bearer::token(request)?, &self.anonymous) {
+            (Some(token), _) => self.credentials.caller(token).await,
+            (None, Some(anonymous)) => Ok(Arc::clone(anonymous)),
+            (None, None) => Err(Refusal::Missing),
+        }
+    }
+
+    fn reject(&self, request: &Parts, refusal: Refusal) -> Rejection {
+        let challenged = refusal.status() == StatusCode::UNAUTHORIZED;
+        Rejection {
+            status: refusal.status(),
+            challenge: challenged.then(|| {
+                let error = refusal.oauth_error();
+                let error = error.map(|code| (code, refusal.message()));
+                self.metadata.challenge(request, error, Scopes::RUNTIME)
+            }),
+            error: refusal.error(),
+        }
+    }
+}
+
+impl Authenticate for HttpDoor {
+    fn authenticate<'r>(
+        &'r self,
+        request: &'r Parts,
+    ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        Box::pin(async {
+            let caller = self.caller(request).await;
+            caller.map_err(|refusal| self.reject(request, refusal))
+        })
+    }
+
+    fn denied(&self, request: &Parts, error: &RpcError) -> Option<Rejection> {
+        let (status, code) = match error.code {
+            UNAUTHENTICATED => (StatusCode::UNAUTHORIZED, None),
+            SCOPE_DENIED => (StatusCode::FORBIDDEN, Some("insufficient_scope")),
+            _ => return None,
+        };
+        let described = code.map(|code| (code, error.message.as_ref()));
+        Some(Rejection {
+            status,
+            challenge: Some(self.metadata.challenge(request, described, needed(error))),
+            error: error.clone(),
+        })
+    }
+
+    fn document(&self, request: &Parts) -> Option<Bytes> {
+        self.metadata.document(request)
+    }
+}
+
+/// Every scope that is needed, all at once: what the caller has, and what it lacks.
+fn needed(error: &RpcError) -> Scopes {
+    let data = error.data.as_ref();
+    let held = data.and_then(|data| data.get("caller_scopes")?.as_array());
+    let required = data.and_then(|data| data.get("required_scope"));
+    let names = held.into_iter().flatten().chain(required);
+    let known = names.filter_map(|name| Scope::from_str(name.as_str()?).ok());
+    known.collect()
+}

@@ -1,0 +1,198 @@
+//! Access tokens of an authorization server: whose they are, and what they open.
+
+mod fetch;
+mod issuer;
+mod keys;
+mod verify;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use wayleave_ledger::{Millis, Standing, State};
+use wayleave_model::grant::{Claim, Claims, Scopes};
+use wayleave_plan::package::Package;
+
+use self::{
+    issuer::IssuerKeys,
+    verify::{Invalid, LEEWAY, Verified},
+};
+use super::Refusal;
+use crate::{
+    packages,
+    settings::{Issuer, PackageRule},
+};
+
+/// Tokens whose signature was checked are remembered, up to this many.
+const REMEMBERED: usize = 1024;
+/// For this long. The key that signed one may have been withdrawn since.
+const REMEMBERED_FOR: Millis = 60_000;
+
+/// Whether a text has the shape of a signed JWT.
+pub(super) fn looks_like_one(text: &str) -> bool {
+    text.bytes().filter(|byte| *byte == b'.').count() == 2
+}
+
+/// The access tokens of one issuer.
+pub(super) struct Jwt {
+    keys: IssuerKeys,
+    opened: Mutex<HashMap<[u8; 32], Remembered>>,
+}
+
+struct Remembered {
+    opened: Arc<Opened>,
+    at: Millis,
+}
+
+/// What a good token opens. Nothing in it is the token.
+#[derive(Debug, PartialEq)]
+pub(super) struct Opened {
+    /// Tells this token from others.
+    pub(super) key: String,
+    /// Tells its holder from others. One who comes with a newer token is the same.
+    subject: String,
+    grants: BTreeSet<String>,
+    pub(super) scopes: Scopes,
+    claims: Claims,
+    expires: Millis,
+}
+
+impl Jwt {
+    pub(super) fn new(issuer: Issuer) -> Self {
+        Self {
+            keys: IssuerKeys::new(issuer),
+            opened: Mutex::default(),
+        }
+    }
+
+    /// What `token` opens at `now`.
+    pub(super) async fn opened(&self, token: &str, now: Millis) -> Result<Arc<Opened>, Refusal> {
+        let hash: [u8; 32] = Sha256::digest(token).into();
+        if let Some(opened) = self.remembered(&hash, now) {
+            return Ok(opened);
+        }
+        let verified = self.verified(token, now).await?;
+        let rules = &self.keys.issuer().packages;
+        let rule = rules.iter().find(|rule| fits(rule, &verified.claims));
+        let rule = rule.ok_or(Refusal::NoPackage)?;
+        let opened = Arc::new(Opened::new(
+            &hash,
+            verified,
+            rule,
+            &self.keys.issuer().issuer,
+        ));
+        self.remember(hash, &opened, now);
+        Ok(opened)
+    }
+
+    async fn verified(&self, token: &str, now: Millis) -> Result<Verified, Refusal> {
+        let named = verify::key_named(token);
+        let keys = self.keys.with(named.as_deref()).await.map_err(|error| {
+            tracing::warn!(%error, "an issuer's keys are not to be had; its tokens are refused");
+            Refusal::Unavailable
+        })?;
+        let seconds = now.div_euclid(1000);
+        verify::verify(token, self.keys.issuer(), &keys, seconds).map_err(|invalid| {
+            tracing::debug!(reason = %invalid, "an access token is refused");
+            match invalid {
+                Invalid::Expired => Refusal::Expired,
+                Invalid::Malformed => Refusal::Malformed,
+                _ => Refusal::Invalid,
+            }
+        })
+    }
+
+    fn remembered(&self, hash: &[u8; 32], now: Millis) -> Option<Arc<Opened>> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = opened.get(hash)?;
+        let good = known.good_at(now);
+        good.then(|| Arc::clone(&known.opened))
+    }
+
+    fn remember(&self, hash: [u8; 32], opened: &Arc<Opened>, now: Millis) {
+        let mut known = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.retain(|_, one| one.good_at(now));
+        }
+        if known.len() < REMEMBERED {
+            let opened = Arc::clone(opened);
+            known.insert(hash, Remembered { opened, at: now });
+        }
+    }
+}
+
+impl Remembered {
+    fn good_at(&self, now: Millis) -> bool {
+        self.at <= now && now - self.at < REMEMBERED_FOR && now < self.opened.expires
+    }
+}
+
+impl Opened {
+    fn new(hash: &[u8; 32], verified: Verified, rule: &PackageRule, issuer: &str) -> Self {
+        let mut holder = Sha256::new();
+        holder.update(issuer.as_bytes());
+        holder.update([0]);
+        holder.update(verified.subject.as_bytes());
+        let holder: [u8; 32] = holder.finalize().into();
+        let scalar = |(name, value): (String, Value)| Some((name, Claim::of_json(&value)?));
+        Self {
+            key: format!("jwt:{}", hex(hash)),
+            subject: format!("jwt:{}", hex(&holder)),
+            grants: rule.grants.clone(),
+            scopes: rule.scopes,
+            claims: verified.claims.into_iter().filter_map(scalar).collect(),
+            expires: (verified.expires.saturating_add(LEEWAY)).saturating_mul(1000),
+        }
+    }
+
+    /// What it lets its holder read, and when that ends.
+    pub(super) fn package(&self, state: &State, now: Millis) -> (Package, Option<Millis>) {
+        let grants = self.grants.iter().map(String::as_str);
+        // The subject and times of a token change with each renewal; what is read does not.
+        let claims = self
+            .claims
+            .iter()
+            .filter(|(name, _)| !is_of_the_token(name));
+        let claims = claims.map(|(name, claim)| (name.clone(), claim.clone()));
+        let package = packages::package_of(state, &self.subject, grants, &claims.collect(), now);
+        let granted = self.grants.iter().filter_map(|id| state.grant(id));
+        let ends = granted
+            .filter(|grant| grant.standing(now) == Standing::Live)
+            .filter_map(|grant| grant.expires)
+            .chain([self.expires])
+            .min();
+        (package, ends)
+    }
+}
+
+/// Claims that are about a token, not about its holder.
+fn is_of_the_token(name: &str) -> bool {
+    matches!(name, "exp" | "nbf" | "iat" | "jti" | "auth_time")
+}
+
+fn hex(bytes: &[u8; 32]) -> String {
+    bytes
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Whether a rule is about tokens with these claims.
+fn fits(rule: &PackageRule, claims: &Map<String, Value>) -> bool {
+    let Some((claim, wanted)) = &rule.wanted else {
+        return true;
+    };
+    match claims.get(claim) {
+        Some(Value::Array(several)) => several.iter().any(|one| one == wanted.as_str()),
+        // These two are lists by RFC 8693 and by custom, written as words.
+        Some(Value::String(words)) if claim == "scope" || claim == "scp" => {
+            words.split(' ').any(|word| word == wanted)
+        }
+        Some(Value::String(one)) => one == wanted,
+        _ => false,
+    }
+}

@@ -1,0 +1,132 @@
+//! Fetching a small public document: over TLS, bounded in size and time, never redirected.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+use url::{Host, Url};
+
+/// How long a fetch may take, all in all.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The largest document taken.
+const LARGEST: usize = 256 * 1024;
+
+/// A document that was not to be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("this machine has no list of trusted authorities")]
+    NoAuthorities,
+    #[error("no connection")]
+    Connect(#[source] std::io::Error),
+    #[error("the server speaks no HTTP")]
+    Http(#[from] hyper::Error),
+    #[error("the answer is {0}")]
+    Status(StatusCode),
+    #[error("the answer is larger than {LARGEST} bytes, or cut short")]
+    Body,
+    #[error("no answer within {PATIENCE:?}")]
+    Slow,
+    #[error("not an address that can be fetched from")]
+    Address,
+}
+
+/// What fetches.
+pub(crate) struct Fetch {
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Fetch {
+    /// Believes the authorities this machine believes.
+    pub(crate) fn new() -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .ok()
+            .filter(|_| !roots.is_empty())
+            .map(|builder| builder.with_root_certificates(roots).with_no_client_auth());
+        Self {
+            tls: tls.map(Arc::new),
+        }
+    }
+
+    /// The document at `url`, which is https or on this machine.
+    pub(crate) async fn get(&self, url: &Url) -> Result<Bytes, FetchError> {
+        timeout(PATIENCE, self.fetch(url))
+            .await
+            .map_err(|_| FetchError::Slow)?
+    }
+
+    async fn fetch(&self, url: &Url) -> Result<Bytes, FetchError> {
+        let host = url.host().ok_or(FetchError::Address)?;
+        let port = url.port_or_known_default().ok_or(FetchError::Address)?;
+        let stream = match host {
+            Host::Domain(name) => TcpStream::connect((name, port)).await,
+            Host::Ipv4(address) => TcpStream::connect((address, port)).await,
+            Host::Ipv6(address) => TcpStream::connect((address, port)).await,
+        }
+        .map_err(FetchError::Connect)?;
+        if url.scheme() == "http" {
+            return exchange(stream, url).await;
+        }
+        let tls = self.tls.as_ref().ok_or(FetchError::NoAuthorities)?;
+        let name = match host {
+            Host::Domain(name) => ServerName::try_from(name.to_owned()),
+            Host::Ipv4(address) => Ok(ServerName::from(std::net::IpAddr::from(address))),
+            Host::Ipv6(address) => Ok(ServerName::from(std::net::IpAddr::from(address))),
+        }
+        .map_err(|_| FetchError::Address)?;
+        let stream = TlsConnector::from(Arc::clone(tls))
+            .connect(name, stream)
+            .await
+            .map_err(FetchError::Connect)?;
+        exchange(stream, url).await
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    url: &Url,
+) -> Result<Bytes, FetchError> {
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let mut target = url.path().to_owned();
+    if let Some(query) = url.query() {
+        target.push('?');
+        target.push_str(query);
+    }
+    let authority = url.authority();
+    let request = Request::get(target)
+        .header(header::HOST, authority)
+        .header(header::ACCEPT, "application/json")
+        .body(Empty::<Bytes>::new())
+        .map_err(|_| FetchError::Address)?;
+    let answer = async {
+        let response = sender.send_request(request).await?;
+        if response.status() != StatusCode::OK {
+            return Err(FetchError::Status(response.status()));
+        }
+        let body = Limited::new(response.into_body(), LARGEST).collect().await;
+        body.map(http_body_util::Collected::to_bytes)
+            .map_err(|_| FetchError::Body)
+    };
+    let mut answer = std::pin::pin!(answer);
+    // The connection is driven here, so that nothing is left behind when this is dropped.
+    tokio::select! {
+        answered = answer.as_mut() => answered,
+        ended = connection => match ended {
+            Ok(()) => answer.await,
+            Err(error) => Err(error.into()),
+        },
+    }
+}

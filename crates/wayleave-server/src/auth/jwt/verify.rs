@@ -1,0 +1,169 @@
+//! Whether an access token is its issuer's, for us, and still good: RFC 9068 on RFC 7515.
+//!
+//! Written over `ring` alone. Every rule is one that a token must pass; there is no option that
+//! skips one. No clock and no network: keys and the time are given.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::keys::Keys;
+use crate::settings::{Algorithm, Issuer};
+
+/// The clocks of two machines may differ this much, in seconds.
+pub(crate) const LEEWAY: i64 = 60;
+/// The longest token looked at.
+const LONGEST: usize = 16 * 1024;
+
+/// Why a token is not taken. For the operator's log; its sender is told less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Invalid {
+    #[error("not a signed JWT")]
+    Malformed,
+    #[error("its `typ` is not `at+jwt`")]
+    Type,
+    #[error("it has critical headers nobody here understands")]
+    Critical,
+    #[error("its algorithm is not allowed")]
+    Algorithm,
+    #[error("its key is unknown")]
+    UnknownKey,
+    #[error("its signature is wrong")]
+    Signature,
+    #[error("its issuer is another")]
+    Issuer,
+    #[error("it is for another audience")]
+    Audience,
+    #[error("it has no `sub`")]
+    Subject,
+    #[error("a time in it is not a number")]
+    Time,
+    #[error("it is not valid yet")]
+    NotYet,
+    #[error("it has expired")]
+    Expired,
+}
+
+/// The claims of a token that passed.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Verified {
+    pub(crate) subject: String,
+    /// In seconds since 1970-01-01T00:00:00Z.
+    pub(crate) expires: i64,
+    pub(crate) claims: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    typ: Option<String>,
+    kid: Option<String>,
+    crit: Option<Value>,
+}
+
+/// Checks a token against its issuer's keys, at `now`, in seconds since 1970-01-01T00:00:00Z.
+pub(crate) fn verify(
+    token: &str,
+    issuer: &Issuer,
+    keys: &Keys,
+    now: i64,
+) -> Result<Verified, Invalid> {
+    let (signed, signature) = token.rsplit_once('.').ok_or(Invalid::Malformed)?;
+    let (header, payload) = signed.split_once('.').ok_or(Invalid::Malformed)?;
+    if token.len() > LONGEST || payload.contains('.') {
+        return Err(Invalid::Malformed);
+    }
+    let header: Header = decoded(header)?;
+    let algorithm = allowed(&header, issuer)?;
+    let signature = bytes(signature)?;
+    let key = keys
+        .find(header.kid.as_deref(), algorithm)
+        .ok_or(Invalid::UnknownKey)?;
+    if !key.verifies(algorithm, signed.as_bytes(), &signature) {
+        return Err(Invalid::Signature);
+    }
+    // Only now is what it says worth reading.
+    check(decoded(payload)?, issuer, now)
+}
+
+/// The `kid` a token names, before anything of it is believed; none when it is no JWT at all.
+pub(crate) fn key_named(token: &str) -> Option<String> {
+    let header = token.split('.').next().filter(|_| token.len() <= LONGEST)?;
+    decoded::<Header>(header).ok()?.kid
+}
+
+fn allowed(header: &Header, issuer: &Issuer) -> Result<Algorithm, Invalid> {
+    let typ = header.typ.as_deref().unwrap_or_default();
+    let typ = typ.strip_prefix("application/").unwrap_or(typ);
+    if !typ.eq_ignore_ascii_case("at+jwt") {
+        return Err(Invalid::Type);
+    }
+    if header.crit.is_some() {
+        return Err(Invalid::Critical);
+    }
+    let algorithm = header.alg.parse().ok();
+    algorithm
+        .filter(|it| issuer.algorithms.contains(it))
+        .ok_or(Invalid::Algorithm)
+}
+
+fn check(claims: Map<String, Value>, issuer: &Issuer, now: i64) -> Result<Verified, Invalid> {
+    if claims.get("iss").and_then(Value::as_str) != Some(issuer.issuer.as_str()) {
+        return Err(Invalid::Issuer);
+    }
+    let audience = issuer.audience.as_str();
+    let for_us = match claims.get("aud") {
+        Some(Value::String(one)) => one == audience,
+        Some(Value::Array(several)) => several.iter().any(|one| one == audience),
+        _ => false,
+    };
+    if !for_us {
+        return Err(Invalid::Audience);
+    }
+    let expires = time(&claims, "exp")?.ok_or(Invalid::Time)?;
+    if expires.saturating_add(LEEWAY) <= now {
+        return Err(Invalid::Expired);
+    }
+    for name in ["nbf", "iat"] {
+        if time(&claims, name)?.is_some_and(|at| at.saturating_sub(LEEWAY) > now) {
+            return Err(Invalid::NotYet);
+        }
+    }
+    let subject = claims.get("sub").and_then(Value::as_str);
+    let subject = subject.filter(|it| !it.is_empty()).map(str::to_owned);
+    Ok(Verified {
+        subject: subject.ok_or(Invalid::Subject)?,
+        expires,
+        claims,
+    })
+}
+
+/// A time in whole seconds. One that is there and is not a number is no time, never "none".
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, Invalid> {
+    match claims.get(name) {
+        None => Ok(None),
+        Some(Value::Number(number)) => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a time beyond 64 bits is as good as the last one"
+            )]
+            let whole = number
+                .as_i64()
+                .or_else(|| number.as_f64().map(|it| it.floor() as i64));
+            whole.map(Some).ok_or(Invalid::Time)
+        }
+        Some(_) => Err(Invalid::Time),
+    }
+}
+
+fn bytes(part: &str) -> Result<Vec<u8>, Invalid> {
+    URL_SAFE_NO_PAD.decode(part).map_err(|_| Invalid::Malformed)
+}
+
+fn decoded<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, Invalid> {
+    serde_json::from_slice(&bytes(part)?).map_err(|_| Invalid::Malformed)
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;

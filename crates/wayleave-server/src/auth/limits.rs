@@ -1,0 +1,46 @@
+//! Each subject's own budget, whichever of its credentials it brings.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use wayleave_mcp::{Allowance, Budget};
+
+use crate::settings::Limits;
+
+/// When there are more than this, those nobody holds are forgotten.
+const MANY: usize = 4096;
+
+/// The budgets of all subjects.
+pub(super) struct Budgets {
+    allowance: Allowance,
+    of: Mutex<HashMap<Arc<str>, Arc<Budget>>>,
+}
+
+impl Budgets {
+    pub(super) fn new(limits: Limits) -> Self {
+        let whole = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Self {
+            allowance: Allowance {
+                per_minute: limits.calls_per_minute,
+                burst: limits.burst,
+                concurrent: whole(limits.concurrent),
+                streams: whole(limits.streams),
+            },
+            of: Mutex::default(),
+        }
+    }
+
+    /// The budget of a subject, as far as it is spent.
+    pub(super) fn of(&self, subject: &Arc<str>) -> Arc<Budget> {
+        let mut budgets = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if budgets.len() >= MANY {
+            budgets.retain(|_, budget| Arc::strong_count(budget) > 1);
+        }
+        let budget = budgets
+            .entry(Arc::clone(subject))
+            .or_insert_with(|| Arc::new(Budget::new(self.allowance)));
+        Arc::clone(budget)
+    }
+}

@@ -1,0 +1,88 @@
+//! The deployment's doors: who is asked for what, over HTTP and over stdio.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+use wayleave_mcp::{
+    StdioError,
+    http::{Guests, HttpServer, Options},
+};
+
+use super::{DeployError, Deployment};
+use crate::{
+    auth::{Credentials, GivenToken, HttpDoor, NotAnAgents, StdioDoor},
+    tls,
+};
+
+/// Serving over stdio failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The transport did.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// The client showed a credential that is not an agent's.
+    #[error(transparent)]
+    NotAnAgents(#[from] NotAnAgents),
+}
+
+impl Deployment {
+    /// The credentials its clients can bring.
+    pub fn credentials(&self) -> Credentials {
+        Credentials::new(self.watch().clone(), &self.settings)
+    }
+
+    /// Listens for agents, as the settings allow.
+    pub async fn bind(&self, address: SocketAddr) -> Result<HttpServer, DeployError> {
+        let credentials = self.credentials();
+        let asked = self.settings.tokens || credentials.any().await?;
+        self.settings.check_listener(address, asked)?;
+        if !asked && !self.settings.anonymous {
+            return Err(DeployError::NobodyMayConnect);
+        }
+        let guests = Guests::loopback();
+        let guests = self.settings.hosts.iter().fold(guests, Guests::host);
+        let guests = self.settings.origins.iter().fold(guests, Guests::origin);
+        let guests = match self.settings.url.as_ref().and_then(|url| url.host_str()) {
+            Some(host) => guests.host(host),
+            None => guests,
+        };
+        let mut options = Options {
+            guests,
+            ..Options::default()
+        };
+        let anonymous = self.settings.anonymous.then(Self::local_caller);
+        let door = HttpDoor::new(credentials, &self.settings, &options.path, anonymous);
+        options.authenticate = Arc::new(door);
+        if let Some(files) = &self.settings.tls {
+            options.tls = Some(tls::server(self.serving.project.folder(), files)?);
+        }
+        HttpServer::bind(&self.server, address, options)
+            .await
+            .map_err(|cause| DeployError::Bind { address, cause })
+    }
+
+    /// The address clients use of a listener at `address`.
+    pub fn url(&self, address: SocketAddr) -> String {
+        match (&self.settings.url, &self.settings.tls) {
+            (Some(url), _) => url.to_string(),
+            (None, Some(_)) => format!("https://{address}/mcp"),
+            (None, None) => format!("http://{address}/mcp"),
+        }
+    }
+
+    /// Serves the client at the other end of standard input and output, whose token was `given`,
+    /// until it goes away or `stop` is cancelled. One that shows a credential which is not an
+    /// agent's is hung up on.
+    pub async fn serve_stdio(
+        &self,
+        given: GivenToken,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError> {
+        let door = StdioDoor::new(self.credentials(), given, Self::local_caller());
+        self.server.serve_stdio(door.clone(), stop).await?;
+        match door.not_an_agents() {
+            Some(found) => Err(found.into()),
+            None => Ok(()),
+        }
+    }
+}

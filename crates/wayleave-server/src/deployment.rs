@@ -1,29 +1,45 @@
 //! A project being served: its active datasets, its stores, and the server agents connect to.
 
+mod door;
+mod serving;
+mod tools;
+
 use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
 };
 
+use arc_swap::ArcSwap;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use wayleave_ledger::{FOLDER, GovernanceError, LedgerError};
-use wayleave_mcp::{
-    Batch, Caller, Identity, Registry, SchemaError, Server,
-    http::{Anonymous, Guests, HttpServer, Options},
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
 };
-use wayleave_plan::world::{World, WorldError};
+use wayleave_ledger::{FOLDER, LedgerError};
+use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server};
+use wayleave_plan::world::World;
 use wayleave_search::IndexError;
-use wayleave_surface::{Extent, ReadLimits, ReadService, Searchable, access::Access};
+use wayleave_surface::{
+    Extent, ReadLimits, ReadService, Searchable,
+    access::Access,
+    datasets::{Datasets, Offer},
+    workup,
+};
 
 use crate::{
     Project, Settings, SettingsError,
+    datasets::Trouble,
     indexes::{self, IndexStatus, ServedIndexes},
     keys::{self, KeyError},
+    live::Asking,
     source::Environment,
     stores::SourceStores,
+    tls::TlsError,
+    watch::{self, LedgerWatch},
 };
+pub use door::ServeError;
+use serving::Serving;
 
 /// A project, ready to be served.
 pub struct Deployment {
@@ -33,17 +49,10 @@ pub struct Deployment {
     stores: Arc<SourceStores>,
     indexes: Arc<ServedIndexes>,
     indexing: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
-    streams: usize,
-    withheld: Vec<Withheld>,
-}
-
-/// An active dataset that is not served, and why.
-#[derive(Debug)]
-pub struct Withheld {
-    /// Its name.
-    pub dataset: String,
-    /// Why.
-    pub reason: GovernanceError,
+    serving: Arc<Serving>,
+    following: TaskTracker,
+    /// Ends following, also of a deployment that is dropped without being closed.
+    stop: DropGuard,
 }
 
 /// A project that cannot be served.
@@ -52,9 +61,6 @@ pub enum DeployError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Active datasets contradict each other.
-    #[error(transparent)]
-    World(#[from] WorldError),
     /// The keys that seal cursors cannot be had.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -64,8 +70,11 @@ pub enum DeployError {
     /// The settings forbid it.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// The certificate cannot be shown.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Nobody could use it.
-    #[error("no client could connect: `serve.anonymous` is not set")]
+    #[error("no client could connect: there is no client token, and `serve.anonymous` is not set")]
     NobodyMayConnect,
     /// The address cannot be listened on.
     #[error("cannot listen on `{address}`")]
@@ -83,63 +92,67 @@ impl DeployError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NobodyMayConnect => {
-                Some("set `anonymous = true` under `[serve]` to let clients on this machine in")
+                Some("issue one with `wayleave token create`; or set `anonymous = true` under `[serve]` to let clients on this machine in")
             }
             Self::Settings(SettingsError::OpenToTheWorld) => {
-                Some("listen on 127.0.0.1, and let a proxy that knows its users stand in front")
+                Some("issue a token with `wayleave token create`, or set `tokens = true` under `[serve]`; `anonymous` is for this machine alone")
             }
             Self::Bind { .. } => Some("choose another with `--http ADDRESS:PORT`"),
             Self::Keys(error) => Some(error.hint()),
-            Self::World(_) => Some("take one of them out of service with `wayleave disconnect`"),
             _ => None,
         }
     }
 }
 
 impl Deployment {
-    /// Loads what is active, verifying every digest. A dataset that cannot be loaded is withheld
-    /// and the others are served.
+    /// Loads what is active, verifying every digest, and follows the ledger from then on: what any
+    /// process changes is served within a second. A dataset that cannot be loaded is withheld and
+    /// the others are served.
     pub async fn open(project: &Project, environment: Environment) -> Result<Self, DeployError> {
-        let governance = project.governance();
-        let state = governance.ledger().state().await?;
-        let (mut mappings, mut withheld) = (Vec::new(), Vec::new());
-        for (dataset, _) in state.active() {
-            match governance.load(dataset).await {
-                Ok(mapping) => mappings.push(Arc::new(mapping)),
-                Err(reason) => withheld.push(Withheld {
-                    dataset: dataset.to_owned(),
-                    reason,
-                }),
-            }
-        }
-        let streams = mappings.iter().map(|mapping| mapping.streams.len()).sum();
-        let world = World::new(mappings)?;
-        let stores = Arc::new(SourceStores::new(state.sources().clone(), environment));
+        let stop = CancellationToken::new();
+        let governance = project.governance().clone();
+        let watch = LedgerWatch::start(governance, watch::EVERY, stop.clone()).await?;
+        let sources = watch.now().sources().clone();
+        let stores = Arc::new(SourceStores::new(sources, environment.clone()));
         let ring = keys::ring(&project.folder().join(FOLDER))?;
-        let service = ReadService::new(world, stores.clone(), ring, ReadLimits::default());
+        let nothing = World::default();
+        let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
         let indexes = Arc::new(ServedIndexes::new(indexes::shelf(project.folder())));
         service.search_in(indexes.clone());
-        let registry = Registry::new();
-        let tools = wayleave_surface::tools(&service, |caller| {
-            Arc::clone(&Access::of(caller).package)
-        })?;
-        registry.commit(tools.into_iter().fold(Batch::new(), Batch::add_tool));
+        let serving = Arc::new(Serving {
+            project: project.clone(),
+            asking: Asking {
+                environment,
+                ..Asking::default()
+            },
+            watch,
+            service: service.clone(),
+            registry: Registry::new(),
+            stores: stores.clone(),
+            now: ArcSwap::default(),
+            offer: tokio::sync::Mutex::new(Offer::new(&service)),
+        });
+        serving.registry.commit(static_tools(&serving)?);
+        serving.bring().await;
+        let following = TaskTracker::new();
+        following.spawn(Arc::clone(&serving).follow(stop.clone()));
+        following.close();
         let settings = project.settings().clone();
         let identity = Identity {
             title: Some(settings.name.clone()),
             instructions: Some(wayleave_surface::instructions()),
             ..Identity::new("wayleave", env!("CARGO_PKG_VERSION"))
         };
-        let server = Server::new(registry, identity);
         Ok(Self {
             settings,
             service,
-            server,
+            server: Server::new(serving.registry.clone(), identity),
             stores,
             indexes,
             indexing: Mutex::default(),
-            streams,
-            withheld,
+            serving,
+            following,
+            stop: stop.drop_guard(),
         })
     }
 
@@ -190,12 +203,18 @@ impl Deployment {
 
     /// How many streams are served.
     pub fn streams(&self) -> usize {
-        self.streams
+        let live = self.serving.live();
+        live.mappings().map(|mapping| mapping.streams.len()).sum()
     }
 
-    /// Active datasets that are not served.
-    pub fn withheld(&self) -> &[Withheld] {
-        &self.withheld
+    /// Active datasets that are not served as they were activated.
+    pub fn withheld(&self) -> Vec<Arc<Trouble>> {
+        self.serving.live().troubles().cloned().collect()
+    }
+
+    /// The ledger, followed.
+    pub fn watch(&self) -> &LedgerWatch {
+        &self.serving.watch
     }
 
     /// The caller of a local client without a token.
@@ -205,27 +224,11 @@ impl Deployment {
             .with(Access::local())
     }
 
-    /// Listens for agents, as the settings allow.
-    pub async fn bind(&self, address: SocketAddr) -> Result<HttpServer, DeployError> {
-        self.settings.check_listener(address)?;
-        if !self.settings.anonymous {
-            return Err(DeployError::NobodyMayConnect);
-        }
-        let guests = Guests::loopback();
-        let guests = self.settings.hosts.iter().fold(guests, Guests::host);
-        let guests = self.settings.origins.iter().fold(guests, Guests::origin);
-        let options = Options {
-            guests,
-            authenticate: Arc::new(Anonymous::as_caller(Self::local_caller())),
-            ..Options::default()
-        };
-        HttpServer::bind(&self.server, address, options)
-            .await
-            .map_err(|cause| DeployError::Bind { address, cause })
-    }
-
-    /// Ends indexing and every session with a store.
-    pub async fn close(&self) {
+    /// Ends following, indexing and every session with a store.
+    pub async fn close(self) {
+        self.stop.disarm().cancel();
+        self.following.wait().await;
+        self.serving.watch.closed().await;
         let indexing = {
             let mut indexing = self.indexing.lock().unwrap_or_else(PoisonError::into_inner);
             indexing.take()
@@ -238,4 +241,17 @@ impl Deployment {
         }
         self.stores.close().await;
     }
+}
+
+/// The tools that are there whatever is live.
+fn static_tools(serving: &Arc<Serving>) -> Result<Batch, SchemaError> {
+    let package_of = |caller: &Caller| Arc::clone(&Access::of(caller).package);
+    let reading = wayleave_surface::tools(&serving.service, package_of)?;
+    let datasets: Arc<dyn Datasets> = serving.clone();
+    let building = wayleave_surface::datasets::tools(&datasets)?;
+    let batch = reading.into_iter().chain(building);
+    Ok(batch
+        .fold(Batch::new(), Batch::add_tool)
+        .add_tool(workup::tool(&serving.service)?)
+        .add_tool(workup::check_citations(&serving.service)?))
 }

@@ -2,7 +2,10 @@
 //!
 //! This crate joins the others; it holds no rule of its own about what may be read.
 
+pub mod activation;
+pub mod auth;
 pub mod check;
+pub mod datasets;
 pub mod deployment;
 pub mod doctor;
 pub mod draft;
@@ -17,6 +20,7 @@ pub mod review;
 pub mod settings;
 pub mod source;
 mod stores;
+pub mod tls;
 pub mod watch;
 
 pub use deployment::{DeployError, Deployment};

@@ -14,25 +14,41 @@ use crate::source::{self, Environment};
 
 /// The stores of one project.
 pub(crate) struct SourceStores {
-    sources: BTreeMap<String, Source>,
     environment: Environment,
-    open: Mutex<HashMap<String, Arc<dyn Store>>>,
+    desk: Mutex<Desk>,
+}
+
+/// What is declared, and what of it is open.
+struct Desk {
+    sources: BTreeMap<String, Source>,
+    open: HashMap<String, Arc<dyn Store>>,
 }
 
 impl SourceStores {
     pub(crate) fn new(sources: BTreeMap<String, Source>, environment: Environment) -> Self {
+        let open = HashMap::new();
         Self {
-            sources,
             environment,
-            open: Mutex::default(),
+            desk: Mutex::new(Desk { sources, open }),
+        }
+    }
+
+    /// Takes up what is declared now. The store of a source that was withdrawn or declared anew is
+    /// let go: reads under way finish in it, later ones do not find it.
+    pub(crate) fn follow(&self, sources: &BTreeMap<String, Source>) {
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        if desk.sources != *sources {
+            let Desk { sources: old, open } = &mut *desk;
+            open.retain(|name, _| old.get(name) == sources.get(name));
+            old.clone_from(sources);
         }
     }
 
     /// Ends every session.
     pub(crate) async fn close(&self) {
         let open: Vec<_> = {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.drain().map(|(_, store)| store).collect()
+            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+            desk.open.drain().map(|(_, store)| store).collect()
         };
         for store in open {
             store.close().await;
@@ -42,14 +58,14 @@ impl SourceStores {
 
 impl Stores for SourceStores {
     fn store(&self, name: &str) -> Result<Arc<dyn Store>, StoreError> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(store) = open.get(name) {
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = desk.open.get(name) {
             return Ok(store.clone());
         }
         let unreachable = |detail| StoreError::Unreachable {
             detail: Detail::fixed(detail),
         };
-        let source = self
+        let source = desk
             .sources
             .get(name)
             .ok_or_else(|| unreachable("no such source is declared"))?;
@@ -59,7 +75,7 @@ impl Stores for SourceStores {
             unreachable("the source has no usable DSN")
         })?;
         let store = wayleave_sql::store(dsn, StoreOptions::default());
-        open.insert(name.to_owned(), store.clone());
+        desk.open.insert(name.to_owned(), store.clone());
         Ok(store)
     }
 }

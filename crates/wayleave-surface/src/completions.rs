@@ -57,18 +57,23 @@ async fn complete(
 ) -> Vec<String> {
     let package = &Access::of(typed.context.caller()).package;
     let found = service
-        .asked(package, BYTES, async |asked| match typed.argument.as_str() {
-            "dataset" => {
-                let connections = asked.view.connections().iter();
-                Ok(names(connections.map(|it| it.connector_key.as_str()), &typed.value))
+        .asked(package, BYTES, async |asked| {
+            match typed.argument.as_str() {
+                "dataset" => {
+                    let connections = asked.view.connections().iter();
+                    Ok(names(
+                        connections.map(|it| it.connector_key.as_str()),
+                        &typed.value,
+                    ))
+                }
+                "type" => {
+                    let streams = asked.view.connections().iter().flat_map(|it| &it.streams);
+                    Ok(names(streams.map(StreamView::type_name), &typed.value))
+                }
+                "entity" => entities(&asked, typed).await,
+                "id" => ids(&asked, type_name.unwrap_or_default(), &typed.value).await,
+                _ => Ok(Vec::new()),
             }
-            "type" => {
-                let streams = asked.view.connections().iter().flat_map(|it| &it.streams);
-                Ok(names(streams.map(StreamView::type_name), &typed.value))
-            }
-            "entity" => entities(&asked, typed).await,
-            "id" => ids(&asked, type_name.unwrap_or_default(), &typed.value).await,
-            _ => Ok(Vec::new()),
         })
         .await;
     found.unwrap_or_default()
@@ -92,7 +97,9 @@ async fn entities(asked: &Asked<'_>, typed: &Completing) -> Result<Vec<String>, 
             continue;
         }
         for stream in &connection.streams {
-            let title = stream.title().filter(|it| can_begin(it.datatype.value, it.filter.value));
+            let title = stream
+                .title()
+                .filter(|it| can_begin(it.datatype.value, it.filter.value));
             let Some(title) = title.filter(|_| left > 0) else {
                 continue;
             };
@@ -126,8 +133,7 @@ async fn ids(asked: &Asked<'_>, type_name: &str, typed: &str) -> Result<Vec<Stri
             }
             _ => None,
         };
-        let labelled =
-            resources::labelled(asked, connection, stream, narrowed, LOOKED_AT).await?;
+        let labelled = resources::labelled(asked, connection, stream, narrowed, LOOKED_AT).await?;
         let fit = labelled.records.into_iter().map(|(id, _)| id);
         found.extend(fit.filter(|id| id.starts_with(typed)));
         if found.len() >= MOST {

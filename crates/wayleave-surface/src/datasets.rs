@@ -32,8 +32,7 @@ const USUAL: u64 = 100;
 /// What these tools need of a deployment.
 pub trait Datasets: Send + Sync + 'static {
     /// Every dataset and draft after that name, by name, at most so many.
-    fn list<'a>(&'a self, after: &'a str, most: usize)
-    -> BoxFuture<'a, Result<Listed, Refused>>;
+    fn list<'a>(&'a self, after: &'a str, most: usize) -> BoxFuture<'a, Result<Listed, Refused>>;
 
     /// Makes a ratified dataset live. It returns when clients have been told.
     fn connect<'a>(

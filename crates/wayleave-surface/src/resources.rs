@@ -181,7 +181,9 @@ async fn list(
         seen = true;
         let missing = limit - u32::try_from(records.len()).unwrap_or(limit).min(limit);
         let labelled = labelled(asked, connection, stream, None, skip + missing).await?;
-        let passed = u32::try_from(labelled.records.len()).unwrap_or(u32::MAX).min(skip);
+        let passed = u32::try_from(labelled.records.len())
+            .unwrap_or(u32::MAX)
+            .min(skip);
         let from = usize::try_from(passed).unwrap_or(usize::MAX);
         skip -= passed;
         for (id, label) in labelled.records.into_iter().skip(from) {
@@ -281,11 +283,7 @@ fn is_missing(code: Code) -> bool {
     )
 }
 
-async fn document(
-    asked: &Asked<'_>,
-    type_name: &str,
-    id: String,
-) -> Result<Option<Json>, Refusal> {
+async fn document(asked: &Asked<'_>, type_name: &str, id: String) -> Result<Option<Json>, Refusal> {
     let request = FetchRequest {
         id,
         connection_id: None,

@@ -65,9 +65,16 @@ impl Offer {
         let mut batch = Batch::new();
         for mapping in &gone {
             self.forget(mapping);
+            if !come
+                .iter()
+                .any(|it| it.dataset.name == mapping.dataset.name)
+            {
+                batch = batch.remove_tool(mapping.dataset.workup_tool());
+            }
         }
         for mapping in &come {
             self.take_in(mapping);
+            batch = batch.add_tool(self.workup(mapping)?);
         }
         for name in &touched {
             let now = self.types.get(name);
@@ -94,14 +101,20 @@ impl Offer {
             let other = self.datasets.get(it.dataset.name.as_str());
             other.is_some_and(|other| same(it, other))
         };
-        let come = now.values().filter(|it| !known(it)).map(|it| Live::clone(it));
+        let come = now
+            .values()
+            .filter(|it| !known(it))
+            .map(|it| Live::clone(it));
         (gone.collect(), come.collect())
     }
 
     fn take_in(&mut self, mapping: &Live) {
         let name = &mapping.dataset.name.value;
         for stream in &mapping.streams {
-            let holders = self.types.entry(stream.type_name.value.clone()).or_default();
+            let holders = self
+                .types
+                .entry(stream.type_name.value.clone())
+                .or_default();
             for connection in &mapping.connections {
                 let held = holders.entry(connection.id.value.clone());
                 let (_, streams) = held.or_insert_with(|| (name.clone(), BTreeSet::new()));
@@ -121,6 +134,21 @@ impl Offer {
             }
         }
         self.datasets.remove(mapping.dataset.name.as_str());
+    }
+
+    /// The dataset's own tool: for builders, of whom those without a grant in the dataset do not
+    /// learn that there is one.
+    fn workup(&self, mapping: &Live) -> Result<wayleave_mcp::Tool, SchemaError> {
+        let tool = crate::workup::tool_for(&self.service, &mapping.dataset.name)?;
+        let own = Arc::clone(mapping);
+        let builder = access::requires(Scope::Builder, mapping.dataset.workup_tool());
+        Ok(tool.visible(Visibility::rule(move |caller| {
+            if sees_dataset(&Access::of(caller).package, &own) {
+                builder.decide(caller)
+            } else {
+                Decision::Hide
+            }
+        })))
     }
 
     fn with_type(

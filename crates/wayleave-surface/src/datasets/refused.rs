@@ -95,7 +95,8 @@ impl Refused {
             Code::UnknownDataset,
             format!("there is no dataset {}", quoted(name)),
         );
-        refused.did_you_mean = nearest(name, available.iter().map(String::as_str)).map(str::to_owned);
+        refused.did_you_mean =
+            nearest(name, available.iter().map(String::as_str)).map(str::to_owned);
         refused.available = available;
         refused
     }
@@ -165,7 +166,11 @@ mod tests {
         let reply = Refused::unknown("postgres://u:hunter2@h/db", vec!["crm".to_owned()]).reply();
         assert!(!reply.text.contains("hunter2"), "{}", reply.text);
         assert!(!reply.structured.to_string().contains("hunter2"));
-        assert!(reply.text.contains("\"allowed\":[\"crm\"]"), "{}", reply.text);
+        assert!(
+            reply.text.contains("\"allowed\":[\"crm\"]"),
+            "{}",
+            reply.text
+        );
     }
 
     #[test]

@@ -36,7 +36,10 @@ pub(super) fn list(listed: &Listed) -> Reply {
     let (rows, data) = table.finish();
     let mut text = format!("{shown} dataset(s)\n{rows}");
     if let Some(next) = next {
-        say!(text, "next_after={next}\nmore datasets: list_datasets with after\n");
+        say!(
+            text,
+            "next_after={next}\nmore datasets: list_datasets with after\n"
+        );
     }
     Reply::row_set(text, data, json!({ "next_after": next }))
 }

@@ -3,11 +3,9 @@
 use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
-use wayleave_ledger::{GovernanceError, LedgerError, Refusal};
-use wayleave_model::{mapping::Mapping, ratify::Ratified};
 use wayleave_server::{
-    Project,
-    live::{Compared, Comparison},
+    activation::{self, ActivationError, Connected, Folder},
+    live::Compared,
 };
 
 use super::check;
@@ -43,94 +41,81 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let dataset = &arguments.dataset;
-    let governance = project.governance();
-    // Reads the frozen copy and compares its digest, also when the dataset is live already.
-    let mapping = match governance.load(dataset).await {
-        Ok(mapping) => mapping,
-        Err(error) => return Err(not_loaded(error, &project).await),
+    let asking = super::asking();
+    let spinner = Spinner::start("asking the sources");
+    let folder = Folder {
+        project: &project,
+        asking: Some(&asking).filter(|_| !arguments.offline),
+        progress: &|step| spinner.hear(step),
     };
-    if !arguments.offline {
-        compare(&mapping, &project, output).await?;
-    }
-    let state = governance.ledger().state().await?;
-    let digest = mapping.digest();
-    let live = state.active().find(|(name, _)| name == dataset);
-    let already = live.is_some_and(|(_, active)| active.digest == digest);
-    let revision = match live {
-        Some((_, active)) if already => active.revision,
-        _ => {
-            governance.activate(&mapping, &who::os_user()).await?;
-            state.next_revision(dataset)
-        }
+    let connected = activation::connect(&folder, dataset, &who::os_user()).await;
+    drop(spinner);
+    let connected = match connected {
+        Ok(connected) => connected,
+        Err(error) => return Err(failed(dataset, error, output)),
     };
-    let document = json!({
-        "dataset": dataset, "digest": digest, "revision": revision, "was_active": already,
-    });
-    let short = digest.short();
-    let text = if already {
-        format!("`{dataset}` is live already as {short}, revision {revision}")
-    } else {
-        format!("`{dataset}` is live as {short}, revision {revision}")
-    };
-    output.answer(&document, format!("{text}\nnext: wayleave serve"));
+    let text = String::from_utf8_lossy(connected.mapping.bytes());
+    tell(dataset, &text, &connected.compared, output);
+    answer(dataset, &connected, output);
     Ok(ExitCode::SUCCESS)
 }
 
-/// A frozen mapping that is not what was ratified is a finding; a name nobody ratified is not.
-async fn not_loaded(error: GovernanceError, project: &Project) -> Failure {
-    let unknown = matches!(
-        error,
-        GovernanceError::Ledger(LedgerError::Refused(Refusal::NotRatified { .. }))
-    );
-    let failure = Failure::from(error);
-    if !unknown {
-        return failure.status(Status::Findings);
-    }
-    let Ok(state) = project.governance().ledger().state().await else {
-        return failure;
-    };
-    let ratified = state
-        .datasets()
-        .iter()
-        .filter(|(_, it)| it.ratified.is_some());
-    let names: Vec<_> = ratified.map(|(name, _)| format!("`{name}`")).collect();
-    failure.or_hint(&if names.is_empty() {
-        "nothing is ratified yet; `wayleave ratify` makes a draft a dataset".to_owned()
-    } else {
+fn answer(dataset: &str, connected: &Connected, output: Output) {
+    let (digest, revision) = (connected.mapping.digest(), connected.revision);
+    let document = json!({
+        "dataset": dataset, "digest": digest, "revision": revision,
+        "was_active": connected.was_active,
+    });
+    let already = if connected.was_active { " already" } else { "" };
+    let short = digest.short();
+    output.answer(
+        &document,
         format!(
-            "ratified are {}; `wayleave ratify` makes a draft a dataset",
-            names.join(", ")
-        )
-    })
+            "`{dataset}` is live{already} as {short}, revision {revision}\nnext: wayleave serve"
+        ),
+    );
 }
 
-async fn compare(
-    mapping: &Ratified<Mapping>,
-    project: &Project,
-    output: Output,
-) -> Result<(), Failure> {
-    let state = project.governance().ledger().state().await?;
-    let asking = super::asking();
-    let text = String::from_utf8_lossy(mapping.bytes());
-    let spinner = Spinner::start("asking the sources");
-    let hear = |step| spinner.hear(step);
-    let compared = Comparison::new(&asking, &state)
-        .of(mapping, &text, &hear)
-        .await;
-    drop(spinner);
-    let name = mapping.dataset.name.as_str();
-    for it in &compared {
-        let lines = check::drifted(&format!("{name}, as ratified"), &text, it);
+/// In what the sources are not what the mapping says.
+fn tell(dataset: &str, text: &str, compared: &[Compared], output: Output) {
+    for it in compared {
+        let lines = check::drifted(&format!("{dataset}, as ratified"), text, it);
         if !lines.is_empty() {
             output.remark(lines);
         }
     }
-    if compared.iter().any(Compared::is_broken) {
-        return Err(Failure::usage(format!(
-            "`{name}` could not be matched with its live sources; it was not connected"
-        ))
-        .status(Status::Findings)
-        .hint("mend the draft and ratify it again, or say `--offline` to connect unseen"));
+}
+
+/// A frozen mapping that is not what was ratified, and a source that is not what the mapping says,
+/// are findings; a name nobody ratified is not.
+fn failed(dataset: &str, error: ActivationError, output: Output) -> Failure {
+    match error {
+        ActivationError::Unknown { ratified }
+        | ActivationError::Draft { ratified, .. }
+        | ActivationError::Retired { ratified, .. } => {
+            let hint = if ratified.is_empty() {
+                "nothing is ratified yet; `wayleave ratify` makes a draft a dataset".to_owned()
+            } else {
+                let names: Vec<_> = ratified.iter().map(|name| format!("`{name}`")).collect();
+                let names = names.join(", ");
+                format!("ratified are {names}; `wayleave ratify` makes a draft a dataset")
+            };
+            Failure::usage(format!("no dataset `{dataset}` is ratified")).hint(hint)
+        }
+        ActivationError::Mapping { cause, .. } => Failure::from(cause).status(Status::Findings),
+        ActivationError::Unmatched {
+            ref text,
+            ref compared,
+            ..
+        } => {
+            tell(dataset, text, compared, output);
+            Failure::from_error(&error)
+                .status(Status::Findings)
+                .hint("mend the draft and ratify it again, or say `--offline` to connect unseen")
+        }
+        ActivationError::Contradiction(error) => Failure::from_error(&error)
+            .status(Status::Findings)
+            .hint("take the other out of service with `wayleave disconnect`"),
+        ActivationError::Ledger(error) => error.into(),
     }
-    Ok(())
 }

@@ -3,6 +3,8 @@
 use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
+use wayleave_ledger::Refusal;
+use wayleave_server::activation::{self, ActivationError, Folder};
 
 use crate::{arguments, failure::Failure, output::Output, who};
 
@@ -20,14 +22,26 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let dataset = &arguments.dataset;
-    let governance = project.governance();
-    let revision = governance.ledger().state().await?.next_revision(dataset);
-    governance
-        .deactivate(dataset, &who::os_user())
-        .await
-        .map_err(|error| Failure::from(error).or_hint("`wayleave datasets` lists what is live"))?;
+    let folder = Folder {
+        project: &project,
+        asking: None,
+        progress: &|_| {},
+    };
+    let not_active = || {
+        let dataset = dataset.clone();
+        Failure::from_error(&Refusal::NotActive { dataset })
+            .hint("`wayleave datasets` lists what is live")
+    };
+    let disconnected = activation::disconnect(&folder, dataset, &who::os_user()).await;
+    let disconnected = disconnected.map_err(|error| match error {
+        ActivationError::Ledger(error) => Failure::from(error),
+        _ => not_active(),
+    })?;
+    if !disconnected.was_active {
+        return Err(not_active());
+    }
     output.answer(
-        &json!({ "dataset": dataset, "revision": revision }),
+        &json!({ "dataset": dataset, "revision": disconnected.revision }),
         format!("`{dataset}` is out of service; it stays ratified"),
     );
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,293 @@
+//! Connecting and disconnecting a dataset: the one way, whoever asks, a tool or a person.
+//!
+//! Resolve the name, verify the frozen bytes, compare them with the live sources, record the act,
+//! apply it. What each step means in a running server or on the command line is behind [`Seams`];
+//! the order, and what is refused, is here.
+
+mod folder;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use wayleave_ledger::{Entry, Event, GovernanceError, LedgerError, Refusal, State};
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::Ratified;
+use wayleave_plan::world::WorldError;
+
+pub use folder::Folder;
+
+use crate::live::Compared;
+
+/// How often an act is begun anew because another's came between.
+const ATTEMPTS: usize = 4;
+
+/// What connecting needs from outside.
+#[async_trait]
+pub trait Seams: Send + Sync {
+    /// What is true now, with all that any process recorded.
+    async fn state(&self) -> Result<Arc<State>, LedgerError>;
+
+    /// Whether a draft has that name.
+    async fn is_drafted(&self, dataset: &str) -> bool;
+
+    /// The dataset as ratified now, its digest compared.
+    async fn load(&self, dataset: &str) -> Result<Ratified<Mapping>, GovernanceError>;
+
+    /// Whether it could be served beside the others.
+    async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError>;
+
+    /// Each connection compared with its source; none where nobody is to be asked.
+    async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<Compared>;
+
+    /// Records that the dataset is live.
+    async fn activate(
+        &self,
+        mapping: &Ratified<Mapping>,
+        who: &str,
+    ) -> Result<Entry, GovernanceError>;
+
+    /// Records that it is live no more.
+    async fn deactivate(&self, dataset: &str, who: &str) -> Result<Entry, GovernanceError>;
+
+    /// Brings what is served in line with what is recorded, and tells clients.
+    async fn apply(&self) -> Result<(), LedgerError>;
+}
+
+/// A dataset that is live.
+#[derive(Debug)]
+pub struct Connected {
+    /// The mapping that is served.
+    pub mapping: Ratified<Mapping>,
+    /// Counts its activations and deactivations.
+    pub revision: u64,
+    /// Whether it was so before; then nothing was recorded.
+    pub was_active: bool,
+    /// What its sources said.
+    pub compared: Vec<Compared>,
+}
+
+/// A dataset that is not live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disconnected {
+    /// Counts its activations and deactivations.
+    pub revision: u64,
+    /// Whether it was live before; if not, nothing was recorded.
+    pub was_active: bool,
+}
+
+/// A dataset that was not connected or disconnected. Nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum ActivationError {
+    /// No dataset, and no draft, has that name. The name is not repeated: it may be a DSN.
+    #[error("there is no such dataset")]
+    Unknown {
+        /// The datasets that could be connected.
+        ratified: Vec<String>,
+    },
+    /// Nobody ratified it.
+    #[error("`{dataset}` is a draft; nobody has ratified it")]
+    Draft {
+        /// The dataset.
+        dataset: String,
+        /// The datasets that could be connected.
+        ratified: Vec<String>,
+    },
+    /// It was withdrawn.
+    #[error("`{dataset}` is retired")]
+    Retired {
+        /// The dataset.
+        dataset: String,
+        /// The datasets that could be connected.
+        ratified: Vec<String>,
+    },
+    /// Its frozen mapping is not what was ratified.
+    #[error("`{dataset}` is refused")]
+    Mapping {
+        /// The dataset.
+        dataset: String,
+        /// Why.
+        #[source]
+        cause: GovernanceError,
+    },
+    /// It cannot be served beside another.
+    #[error(transparent)]
+    Contradiction(#[from] WorldError),
+    /// Its sources give no answer, or are not what the mapping says.
+    #[error("`{dataset}` could not be matched with its live sources; it was not connected")]
+    Unmatched {
+        /// The dataset.
+        dataset: String,
+        /// The mapping that was ratified.
+        digest: Digest,
+        /// The mapping's own text, in which problems have their places.
+        text: String,
+        /// What the sources said.
+        compared: Vec<Compared>,
+    },
+    /// The ledger failed, or others kept changing it.
+    #[error(transparent)]
+    Ledger(#[from] GovernanceError),
+}
+
+impl From<LedgerError> for ActivationError {
+    fn from(error: LedgerError) -> Self {
+        Self::Ledger(error.into())
+    }
+}
+
+/// Makes a ratified dataset live. What is live already as ratified is left as it is.
+pub async fn connect(
+    seams: &dyn Seams,
+    dataset: &str,
+    who: &str,
+) -> Result<Connected, ActivationError> {
+    let mut attempts = ATTEMPTS;
+    loop {
+        attempts -= 1;
+        match connect_once(seams, dataset, who).await {
+            Err(ActivationError::Ledger(error)) if attempts > 0 && is_overtaken(&error) => {}
+            ended => return ended,
+        }
+    }
+}
+
+async fn connect_once(
+    seams: &dyn Seams,
+    dataset: &str,
+    who: &str,
+) -> Result<Connected, ActivationError> {
+    let state = seams.state().await?;
+    let Some(known) = state.datasets().get(dataset) else {
+        return Err(unknown(seams, &state, dataset).await);
+    };
+    if known.ratified.is_none() {
+        return Err(ActivationError::Retired {
+            dataset: dataset.to_owned(),
+            ratified: ratified(&state),
+        });
+    }
+    let mapping = seams
+        .load(dataset)
+        .await
+        .map_err(|cause| not_loaded(dataset, cause))?;
+    let live = known.active.as_ref();
+    if let Some(active) = live.filter(|active| active.digest == mapping.digest()) {
+        let revision = active.revision;
+        // It may have been withheld for something that is mended now.
+        seams.apply().await?;
+        return Ok(Connected {
+            mapping,
+            revision,
+            was_active: true,
+            compared: Vec::new(),
+        });
+    }
+    seams.fits(&state, &mapping).await?;
+    let compared = seams.compare(&state, &mapping).await;
+    if compared.iter().any(Compared::is_broken) {
+        return Err(ActivationError::Unmatched {
+            dataset: dataset.to_owned(),
+            digest: mapping.digest(),
+            text: String::from_utf8_lossy(mapping.bytes()).into_owned(),
+            compared,
+        });
+    }
+    let entry = seams.activate(&mapping, who).await?;
+    seams.apply().await?;
+    Ok(Connected {
+        mapping,
+        revision: revision(&entry),
+        was_active: false,
+        compared,
+    })
+}
+
+/// Takes a dataset out of service. It stays ratified.
+pub async fn disconnect(
+    seams: &dyn Seams,
+    dataset: &str,
+    who: &str,
+) -> Result<Disconnected, ActivationError> {
+    let mut attempts = ATTEMPTS;
+    loop {
+        attempts -= 1;
+        let state = seams.state().await?;
+        let Some(known) = state.datasets().get(dataset) else {
+            return Err(unknown(seams, &state, dataset).await);
+        };
+        if known.active.is_none() {
+            return Ok(Disconnected {
+                revision: known.revision,
+                was_active: false,
+            });
+        }
+        match seams.deactivate(dataset, who).await {
+            Ok(entry) => {
+                seams.apply().await?;
+                return Ok(Disconnected {
+                    revision: revision(&entry),
+                    was_active: true,
+                });
+            }
+            Err(error) if attempts > 0 && is_overtaken(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The revision that was recorded: another's acts may have come between.
+fn revision(entry: &Entry) -> u64 {
+    match &entry.event {
+        Event::DatasetActivated { revision, .. } | Event::DatasetDeactivated { revision, .. } => {
+            *revision
+        }
+        _ => 0,
+    }
+}
+
+async fn unknown(seams: &dyn Seams, state: &State, dataset: &str) -> ActivationError {
+    let ratified = ratified(state);
+    if seams.is_drafted(dataset).await {
+        ActivationError::Draft {
+            dataset: dataset.to_owned(),
+            ratified,
+        }
+    } else {
+        ActivationError::Unknown { ratified }
+    }
+}
+
+/// The datasets that could be connected.
+fn ratified(state: &State) -> Vec<String> {
+    let all = state.datasets().iter();
+    let ratified = all.filter(|(_, it)| it.ratified.is_some());
+    ratified.map(|(name, _)| name.clone()).collect()
+}
+
+fn not_loaded(dataset: &str, cause: GovernanceError) -> ActivationError {
+    match cause {
+        GovernanceError::Ledger(_) => ActivationError::Ledger(cause),
+        cause => ActivationError::Mapping {
+            dataset: dataset.to_owned(),
+            cause,
+        },
+    }
+}
+
+/// Whether another act came between looking and recording.
+fn is_overtaken(error: &GovernanceError) -> bool {
+    let GovernanceError::Ledger(LedgerError::Refused(refusal)) = error else {
+        return false;
+    };
+    matches!(
+        refusal,
+        Refusal::StaleRevision { .. }
+            | Refusal::Superseded { .. }
+            | Refusal::NotRatified { .. }
+            | Refusal::NotActive { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The datasets that are served: the ledger's state, folded over what was served before.
+//!
+//! Only what changed is read and verified again. A dataset whose new state is bad is served on as
+//! it last was good, or not at all where it never was, and says why; the others do not notice.
+//! Nothing here knows of clients, lists or stores.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wayleave_ledger::{Activation, Governance, GovernanceError, RatifiedEntry, State};
+use wayleave_model::digest::Digest;
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::Ratified;
+use wayleave_plan::world::{World, WorldError};
+
+/// Why an active dataset is not served as it was activated.
+#[derive(Debug, thiserror::Error)]
+pub enum NotServed {
+    /// Its frozen mapping cannot be loaded.
+    #[error(transparent)]
+    Mapping(#[from] GovernanceError),
+    /// It contradicts a dataset that was active before it.
+    #[error(transparent)]
+    Contradiction(#[from] WorldError),
+}
+
+impl NotServed {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Mapping(error) => error.hint(),
+            Self::Contradiction(_) => {
+                Some("take one of them out of service with `wayleave disconnect`")
+            }
+        }
+    }
+}
+
+/// An active dataset that is not served as it was activated.
+#[derive(Debug)]
+pub struct Trouble {
+    /// Its name.
+    pub dataset: String,
+    /// What was activated.
+    pub digest: Digest,
+    /// Why it is not served.
+    pub reason: NotServed,
+    /// What is served in its place: the last that was good.
+    pub kept: Option<Digest>,
+}
+
+/// A dataset that is served.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// The mapping.
+    pub mapping: Arc<Ratified<Mapping>>,
+    /// The revision of its activation.
+    pub revision: u64,
+}
+
+/// Everything that is served at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Live {
+    served: BTreeMap<String, Served>,
+    troubles: BTreeMap<String, Arc<Trouble>>,
+}
+
+/// Where frozen mappings are read: the project's own folder, or a test's idea of it.
+pub trait Frozen: Sync {
+    /// The dataset as that entry ratified it, its digest compared.
+    fn load(
+        &self,
+        dataset: &str,
+        entry: &RatifiedEntry,
+    ) -> impl Future<Output = Result<Ratified<Mapping>, GovernanceError>> + Send;
+}
+
+impl Frozen for Governance {
+    async fn load(
+        &self,
+        dataset: &str,
+        entry: &RatifiedEntry,
+    ) -> Result<Ratified<Mapping>, GovernanceError> {
+        self.load_as(dataset, entry).await
+    }
+}
+
+impl Live {
+    /// What is served when the ledger is in that state, having served this before.
+    pub async fn follow(&self, state: &State, frozen: &impl Frozen) -> Self {
+        let mut active: Vec<(&str, &Activation)> = state.active().collect();
+        // Where two contradict each other, the one that was active first is served.
+        active.sort_by_key(|(_, activation)| activation.seq);
+        let mut next = Self::default();
+        let mut owners = Owners::default();
+        for (name, activation) in active {
+            let before = self.served.get(name);
+            let found = match before {
+                Some(it) if it.mapping.digest() == activation.digest => Ok(Arc::clone(&it.mapping)),
+                _ => frozen
+                    .load(name, &activation.ratified)
+                    .await
+                    .map(Arc::new)
+                    .map_err(NotServed::from),
+            };
+            let claimed = found.and_then(|mapping| owners.claim(mapping));
+            let reason = match claimed {
+                Ok(mapping) => {
+                    let revision = activation.revision;
+                    next.served
+                        .insert(name.to_owned(), Served { mapping, revision });
+                    continue;
+                }
+                Err(reason) => reason,
+            };
+            // What was served before is good, unless another has taken its place meanwhile.
+            let kept = before.filter(|it| {
+                it.mapping.digest() != activation.digest
+                    && owners.claim(Arc::clone(&it.mapping)).is_ok()
+            });
+            next.troubles.insert(
+                name.to_owned(),
+                Arc::new(Trouble {
+                    dataset: name.to_owned(),
+                    digest: activation.digest,
+                    reason,
+                    kept: kept.map(|it| it.mapping.digest()),
+                }),
+            );
+            if let Some(kept) = kept {
+                next.served.insert(name.to_owned(), kept.clone());
+            }
+        }
+        next
+    }
+
+    /// The world of what is served.
+    pub fn world(&self) -> Result<World, WorldError> {
+        World::new(self.mappings().cloned().collect())
+    }
+
+    /// The mappings that are served, by name.
+    pub fn mappings(&self) -> impl Iterator<Item = &Arc<Ratified<Mapping>>> {
+        self.served.values().map(|it| &it.mapping)
+    }
+
+    /// The dataset of that name, if it is served.
+    pub fn served(&self, dataset: &str) -> Option<&Served> {
+        self.served.get(dataset)
+    }
+
+    /// The active datasets that are not served as they were activated, by name.
+    pub fn troubles(&self) -> impl Iterator<Item = &Arc<Trouble>> {
+        self.troubles.values()
+    }
+
+    /// What is wrong with that dataset.
+    pub fn trouble(&self, dataset: &str) -> Option<&Arc<Trouble>> {
+        self.troubles.get(dataset)
+    }
+
+    /// Whether the same mappings are served, each read from disk once and the same.
+    pub fn serves_as(&self, other: &Self) -> bool {
+        let same = |(ours, theirs): (&Served, &Served)| Arc::ptr_eq(&ours.mapping, &theirs.mapping);
+        self.served.len() == other.served.len()
+            && self.served.values().zip(other.served.values()).all(same)
+    }
+
+    /// Whether a mapping could be served beside the others: no other has a connection of its.
+    pub fn fits(&self, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
+        let others = self
+            .served
+            .iter()
+            .filter(|(name, _)| *mapping.dataset.name != **name);
+        for (_, other) in others {
+            let mut ids = mapping.connections.iter().map(|it| it.id.as_str());
+            if let Some(id) = ids.find(|id| other.mapping.connection(id).is_some()) {
+                return Err(WorldError::Connection {
+                    id: id.to_owned(),
+                    first: other.mapping.dataset.name.value.clone(),
+                    second: mapping.dataset.name.value.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which dataset has which connection.
+#[derive(Default)]
+struct Owners(BTreeMap<String, String>);
+
+impl Owners {
+    /// Takes a mapping's connections for it, all or none.
+    fn claim(
+        &mut self,
+        mapping: Arc<Ratified<Mapping>>,
+    ) -> Result<Arc<Ratified<Mapping>>, NotServed> {
+        let name = &mapping.dataset.name.value;
+        for connection in &mapping.connections {
+            if let Some(first) = self.0.get(connection.id.as_str()) {
+                return Err(NotServed::Contradiction(WorldError::Connection {
+                    id: connection.id.value.clone(),
+                    first: first.clone(),
+                    second: name.clone(),
+                }));
+            }
+        }
+        for connection in &mapping.connections {
+            self.0.insert(connection.id.value.clone(), name.clone());
+        }
+        Ok(mapping)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! The dataset tools of a deployment: what agents are told of an act, and of each dataset.
+//!
+//! Agents learn what kind of trouble there is. Files, hosts and what a driver said are the
+//! operator's, and go to the log.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::future::BoxFuture;
+use wayleave_ledger::{Dataset as Recorded, GovernanceError, State};
+use wayleave_model::mapping::Mapping;
+use wayleave_surface::datasets::{
+    Code, Connected, Dataset, Datasets, Disconnected, Listed, Refused,
+};
+
+use super::serving::Serving;
+use crate::Project;
+use crate::activation::{self, ActivationError, Seams as _};
+use crate::check::{self, Checked};
+use crate::datasets::{Live, NotServed};
+use crate::live::{Compared, LiveError};
+use crate::overview::with_causes;
+
+/// A draft, as far as a list tells of it.
+pub(super) struct Draft {
+    /// The dataset it names, or its file.
+    pub(super) name: String,
+    streams: Option<usize>,
+    connections: Vec<String>,
+    problem: Option<String>,
+}
+
+/// The drafts of a project; `None` where they cannot be looked at.
+pub(super) async fn drafts(project: &Project) -> Option<Vec<Draft>> {
+    let project = project.clone();
+    let looked = tokio::task::spawn_blocking(move || {
+        let report = check::check(&project, &[]).ok()?;
+        Some(report.drafts.iter().map(draft).collect())
+    });
+    looked.await.ok().flatten()
+}
+
+fn draft(checked: &Checked) -> Draft {
+    let mapping = checked.mapping();
+    let problem = match (checked.unreadable(), checked.problems.len()) {
+        (Some(error), _) => Some(error.reason()),
+        (None, 0) => None,
+        (None, many) => Some(format!("{many} problem(s)")),
+    };
+    let name = checked.file.dataset.clone();
+    Draft {
+        name: name.unwrap_or_else(|| checked.file.shown.clone()),
+        streams: mapping.map(|it| it.streams.len()),
+        connections: mapping.map(connections).unwrap_or_default(),
+        problem,
+    }
+}
+
+fn connections(mapping: &Mapping) -> Vec<String> {
+    let ids = mapping.connections.iter().map(|it| it.id.value.clone());
+    ids.collect()
+}
+
+impl Datasets for Serving {
+    fn list<'a>(&'a self, after: &'a str, most: usize) -> BoxFuture<'a, Result<Listed, Refused>> {
+        Box::pin(async move {
+            let state = self.state().await.map_err(|error| broken(&error.into()))?;
+            let drafts: BTreeMap<String, Draft> = drafts(&self.project)
+                .await
+                .unwrap_or_default()
+                .into_iter()
+                .map(|draft| (draft.name.clone(), draft))
+                .collect();
+            let names: BTreeSet<&String> = state.datasets().keys().chain(drafts.keys()).collect();
+            let mut names = names.into_iter().filter(|name| name.as_str() > after);
+            let mut datasets = Vec::new();
+            for name in names.by_ref().take(most) {
+                datasets.push(self.line(&state, name, drafts.get(name)).await);
+            }
+            Ok(Listed {
+                datasets,
+                more: names.next().is_some(),
+            })
+        })
+    }
+
+    fn connect<'a>(
+        &'a self,
+        name: &'a str,
+        who: &'a str,
+    ) -> BoxFuture<'a, Result<Connected, Refused>> {
+        Box::pin(async move {
+            let connected = activation::connect(self, name, who)
+                .await
+                .map_err(|error| refused(name, &error))?;
+            // It may have gone wrong in the moment between.
+            if let Some(trouble) = self.live().trouble(name) {
+                return Err(Refused::new(Code::MappingRefused, told(&trouble.reason)));
+            }
+            let mapping = &connected.mapping;
+            let streams = mapping.streams.iter().map(|it| it.name.value.clone());
+            Ok(Connected {
+                name: name.to_owned(),
+                digest: mapping.digest().to_string(),
+                revision: connected.revision,
+                was_active: connected.was_active,
+                tool: mapping.dataset.workup_tool(),
+                streams: streams.collect(),
+            })
+        })
+    }
+
+    fn disconnect<'a>(
+        &'a self,
+        name: &'a str,
+        who: &'a str,
+    ) -> BoxFuture<'a, Result<Disconnected, Refused>> {
+        Box::pin(async move {
+            let disconnected = activation::disconnect(self, name, who)
+                .await
+                .map_err(|error| refused(name, &error))?;
+            Ok(Disconnected {
+                name: name.to_owned(),
+                revision: disconnected.revision,
+                was_active: disconnected.was_active,
+            })
+        })
+    }
+}
+
+impl Serving {
+    async fn line(&self, state: &State, name: &str, draft: Option<&Draft>) -> Dataset {
+        let mut line = Dataset {
+            name: name.to_owned(),
+            state: "draft",
+            ..Dataset::default()
+        };
+        let Some(recorded) = state.datasets().get(name) else {
+            if let Some(draft) = draft {
+                line.streams = draft.streams;
+                line.connections.clone_from(&draft.connections);
+            }
+            let problem = draft.and_then(|it| it.problem.clone());
+            line.reason = problem.or_else(|| Some("awaits a human's ratification".to_owned()));
+            return line;
+        };
+        line.revision = Some(recorded.revision).filter(|revision| *revision > 0);
+        if recorded.active.is_some() {
+            served(&mut line, recorded, &self.live());
+        } else if let Some(ratified) = &recorded.ratified {
+            line.state = "ratified";
+            line.digest = Some(ratified.digest.to_string());
+            match self.project.governance().load_as(name, ratified).await {
+                Ok(mapping) => describe(&mut line, &mapping),
+                Err(error) => line.reason = Some(told(&error.into())),
+            }
+        } else {
+            line.state = "retired";
+        }
+        line
+    }
+}
+
+fn served(line: &mut Dataset, recorded: &Recorded, live: &Live) {
+    line.state = "active";
+    if let Some(served) = live.served(&line.name) {
+        line.digest = Some(served.mapping.digest().to_string());
+        line.tool = Some(served.mapping.dataset.workup_tool());
+        describe(line, &served.mapping);
+    }
+    let active = recorded.active.as_ref().map(|it| it.digest);
+    let ratified = recorded.ratified.as_ref().map(|it| it.digest);
+    line.reason = match live.trouble(&line.name) {
+        Some(trouble) => {
+            let instead = match trouble.kept {
+                Some(_) => "the last good mapping is served instead",
+                None => "it is not served",
+            };
+            Some(format!("{}; {instead}", told(&trouble.reason)))
+        }
+        None => ratified
+            .filter(|it| Some(*it) != active)
+            .map(|it| format!("{} was ratified since; connect it to serve it", it.short())),
+    };
+}
+
+fn describe(line: &mut Dataset, mapping: &Mapping) {
+    line.streams = Some(mapping.streams.len());
+    line.connections = connections(mapping);
+}
+
+/// What agents are told of a mapping that is not served.
+fn told(reason: &NotServed) -> String {
+    match reason {
+        NotServed::Mapping(GovernanceError::Missing { .. }) => {
+            "the frozen mapping is missing".to_owned()
+        }
+        NotServed::Mapping(GovernanceError::Altered { .. }) => {
+            "the frozen mapping is not what was ratified".to_owned()
+        }
+        NotServed::Mapping(_) => "the frozen mapping cannot be read".to_owned(),
+        NotServed::Contradiction(error) => error.to_string(),
+    }
+}
+
+fn refused(name: &str, error: &ActivationError) -> Refused {
+    match error {
+        ActivationError::Unknown { ratified } => Refused::unknown(name, ratified.clone()),
+        ActivationError::Draft { ratified, .. } => {
+            Refused::new(Code::NotRatified, error.to_string())
+                .because("draft")
+                .instead(ratified.clone())
+        }
+        ActivationError::Retired { ratified, .. } => {
+            Refused::new(Code::NotRatified, error.to_string())
+                .because("retired")
+                .instead(ratified.clone())
+        }
+        ActivationError::Mapping { dataset, cause } => {
+            tracing::warn!(
+                dataset,
+                error = with_causes(cause),
+                hint = cause.hint(),
+                "a dataset is refused"
+            );
+            let (reason, what) = match cause {
+                GovernanceError::Missing { .. } => ("missing", "is missing"),
+                _ => ("altered", "is not what was ratified"),
+            };
+            let message = format!(
+                "the frozen mapping of `{dataset}` {what}; its operator must restore it or ratify again"
+            );
+            Refused::new(Code::MappingRefused, message).because(reason)
+        }
+        ActivationError::Contradiction(error) => {
+            Refused::new(Code::ConflictingDataset, error.to_string())
+        }
+        ActivationError::Unmatched {
+            dataset, compared, ..
+        } => unmatched(dataset, compared),
+        ActivationError::Ledger(error) => broken(error),
+    }
+}
+
+/// The first source that gives no answer, or else the first that is not what the mapping says.
+fn unmatched(dataset: &str, compared: &[Compared]) -> Refused {
+    for it in compared {
+        if let Err(error) = &it.drift {
+            tracing::warn!(
+                dataset,
+                connection_id = it.connection,
+                error = with_causes(error),
+                hint = error.hint(),
+                "a source gives no answer"
+            );
+            let (reason, what) = match error {
+                LiveError::Undeclared { .. } => ("undeclared", "is not declared"),
+                LiveError::Dsn(_) => ("no_dsn", "has no usable DSN"),
+                LiveError::Store { .. } => ("unreachable", "gives no answer"),
+            };
+            let message = format!(
+                "the source of `{}` {what}; `{dataset}` was not connected",
+                it.connection
+            );
+            return Refused::new(Code::SourceUnavailable, message).because(reason);
+        }
+    }
+    // Tables and columns are the operator's to know.
+    let mut many = 0;
+    for it in compared {
+        for problem in it.drift.iter().flatten() {
+            many += 1;
+            tracing::warn!(
+                dataset,
+                connection_id = it.connection,
+                problem = problem.message,
+                "a source has changed since its mapping was ratified"
+            );
+        }
+    }
+    Refused::new(
+        Code::Drifted,
+        format!(
+            "the source of `{dataset}` is not what its mapping says ({many} problem(s)); its \
+             operator must mend the mapping and ratify it again"
+        ),
+    )
+}
+
+fn broken(error: &GovernanceError) -> Refused {
+    tracing::error!(
+        error = with_causes(error),
+        hint = error.hint(),
+        "the ledger failed"
+    );
+    Refused::new(
+        Code::LedgerUnavailable,
+        "what people have decided cannot be read or recorded; its operator has the details",
+    )
+}

@@ -9,6 +9,7 @@ mod ours;
 mod process;
 mod read;
 mod report;
+mod search;
 mod stdio;
 mod tools;
 mod wire;
@@ -25,6 +26,7 @@ use crate::measure::{Case, Effort, Route};
 use crate::process::Side;
 use crate::read::Reads;
 use crate::report::Report;
+use crate::search::Searches;
 use crate::wire::{Ask, Era};
 
 /// Compares Wayleave's MCP server with a bare rmcp server, in one run.
@@ -53,6 +55,19 @@ enum Command {
         reads: Reads,
         #[command(flatten)]
         run: Run,
+    },
+    /// Searches of many short documents, beside SQLite's FTS5 and PostgreSQL's tsvector.
+    Search {
+        #[command(flatten)]
+        searches: Searches,
+        #[command(flatten)]
+        run: Run,
+    },
+    /// Serves the project in a folder and its indexes; `search` starts it itself.
+    #[command(hide = true)]
+    Library {
+        /// The project's folder.
+        folder: PathBuf,
     },
     /// Serves the project in a folder; `read` starts it itself.
     #[command(hide = true)]
@@ -143,6 +158,12 @@ fn main() -> Result<ExitCode> {
             run,
         ),
         Command::Read { reads, run } => read::compare(&reads, run.effort()?),
+        Command::Search { searches, run } => search::compare(searches, run.effort()?),
+        Command::Library { folder } => {
+            process::exit_with_parent();
+            tokio::runtime::Runtime::new()?.block_on(search::serve(&folder))?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Shop { folder } => {
             process::exit_with_parent();
             tokio::runtime::Runtime::new()?.block_on(read::serve(&folder))?;

@@ -101,6 +101,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-model",
             "wayleave-plan",
             "wayleave-sql",
+            "wayleave-search",
             "wayleave-ledger",
             "wayleave-mcp",
             "wayleave-surface",

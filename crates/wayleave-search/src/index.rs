@@ -11,6 +11,8 @@ use tantivy::{ReloadPolicy, Searcher};
 
 use crate::IndexError;
 use crate::analyze;
+use crate::impact::{Impacts, Shape};
+use crate::rank::Counted;
 use crate::stamp::Stamp;
 
 /// The field of keys.
@@ -23,6 +25,8 @@ pub struct Index {
     stamp: Stamp,
     pub(crate) searcher: Searcher,
     pub(crate) fields: Vec<IndexedField>,
+    /// Of each segment of the searcher, in its order.
+    impacts: Vec<Option<Impacts>>,
     documents: u64,
 }
 
@@ -65,13 +69,31 @@ impl Index {
             });
         }
         let segments = searcher.segment_readers().iter();
-        Ok(Self {
+        let mut index = Self {
             documents: segments.map(|it| u64::from(it.num_docs())).sum(),
             prefix,
             stamp,
             searcher,
             fields,
-        })
+            impacts: Vec::new(),
+        };
+        index
+            .count_impacts(Shape::USUAL)
+            .map_err(IndexError::engine("counting words"))?;
+        Ok(index)
+    }
+
+    pub(crate) fn count_impacts(&mut self, shape: Shape) -> tantivy::Result<()> {
+        let segments = self.searcher.segment_readers().iter();
+        let impacts = segments.map(|segment| Impacts::of(segment, &self.fields, shape));
+        self.impacts = impacts.collect::<tantivy::Result<_>>()?;
+        Ok(())
+    }
+
+    /// Its segments, each with what is counted of it.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = Counted<'_>> {
+        let segments = self.searcher.segment_readers().iter();
+        segments.zip(self.impacts.iter().map(Option::as_ref))
     }
 
     /// What comes before the key in the id of its records.

@@ -11,14 +11,18 @@
 mod analyze;
 mod build;
 mod error;
+mod impact;
 mod index;
+mod matching;
 mod query;
 mod rank;
 mod segment;
 mod shelf;
 pub mod snippet;
 mod stamp;
+mod top;
 mod union;
+mod window;
 
 pub use analyze::ANALYZER;
 pub use build::{Change, Document, Feed};

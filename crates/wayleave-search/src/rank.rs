@@ -10,6 +10,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, SegmentReader, TERMINATED, Term};
 
+use crate::impact::{Impact, Impacts, MANY};
 use crate::query::{Part, Query, What};
 use crate::union::Source;
 
@@ -100,6 +101,23 @@ impl Scorer {
         let norm = self.norms.get(usize::from(length)).copied().unwrap_or(K1);
         whole(self.weight * occurrences / (occurrences + norm)).max(1)
     }
+
+    /// The most that any record with this impact can score.
+    pub(crate) fn bound(&self, impact: Impact) -> u64 {
+        match impact.occurrences {
+            MANY => self.most(),
+            1 => self.score(1, impact.shortest),
+            // Few enough that a rounded score grows with them as an exact one would.
+            many => self
+                .score(u32::from(many), impact.shortest_with_most)
+                .max(self.score(u32::from(many - 1), impact.shortest)),
+        }
+    }
+
+    /// The most that any record can score, however often it has the part.
+    pub(crate) fn most(&self) -> u64 {
+        whole(self.weight).max(1) + 1
+    }
 }
 
 fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Result<f64> {
@@ -109,7 +127,7 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
     match &part.what {
         What::Word(stem) => {
             let holders = holders(part, counted, |segment, field| {
-                live(segment, &Term::from_field_text(field.0, stem))
+                live_with(segment, field.0, stem)
             })?;
             Ok(idf(holders, documents))
         }
@@ -117,7 +135,7 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
             let mut sum = 0.0;
             for stem in stems {
                 let holders = holders(part, counted, |segment, field| {
-                    live(segment, &Term::from_field_text(field.0, stem))
+                    live_with(segment, field.0, stem)
                 })?;
                 sum += idf(holders, documents);
             }
@@ -126,8 +144,8 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
         What::Prefix(prefix) => {
             let holders = holders(part, counted, |segment, field| {
                 let mut holders = 0;
-                each_term(segment, field.1, prefix, |term| {
-                    holders += live(segment, &term)?;
+                each_term(segment.0, field.1, prefix, |term| {
+                    holders += live(segment.0, &term)?;
                     Ok(())
                 })?;
                 Ok(holders)
@@ -141,14 +159,14 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
 fn holders(
     part: &Part,
     counted: &[&Source<'_>],
-    count: impl Fn(&SegmentReader, (Field, Field)) -> tantivy::Result<u64>,
+    count: impl Fn(Counted<'_>, (Field, Field)) -> tantivy::Result<u64>,
 ) -> tantivy::Result<u64> {
     let mut holders = 0;
     for source in counted {
         let mut most = 0;
         for field in source.granted().filter(|it| part.is_about(&it.name)) {
             let mut here = 0;
-            for segment in source.index.searcher.segment_readers() {
+            for segment in source.index.segments() {
                 here += count(segment, (field.stems, field.plain))?;
             }
             most = most.max(here);
@@ -156,6 +174,17 @@ fn holders(
         holders += most.min(source.index.documents());
     }
     Ok(holders)
+}
+
+/// A segment, and what is counted of it.
+pub(crate) type Counted<'a> = (&'a SegmentReader, Option<&'a Impacts>);
+
+/// How many live documents have a stem.
+fn live_with((segment, impacts): Counted<'_>, field: Field, stem: &str) -> tantivy::Result<u64> {
+    match impacts.and_then(|it| it.word(field, stem)) {
+        Some(common) => Ok(common.live),
+        None => live(segment, &Term::from_field_text(field, stem)),
+    }
 }
 
 /// How many live documents have a term.

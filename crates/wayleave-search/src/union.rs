@@ -1,10 +1,14 @@
 //! One ranking over many indexes: the best of their union, exactly, and page after page.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::IndexError;
 use crate::index::{Index, IndexedField};
 use crate::query::Query;
 use crate::rank::{ONE, Weights};
-use crate::segment::{self, After, Ties};
+use crate::segment::{self, Wish};
+use crate::top::{After, Ties};
 
 /// One index to search, as far as the caller may see it.
 #[derive(Debug, Clone)]
@@ -91,9 +95,10 @@ pub fn search(
         return Ok(ranking);
     }
     let weights = Weights::of(query, sources).map_err(IndexError::engine("counting"))?;
+    let mut scores = Scores::new(most);
     for (at, source) in sources.iter().enumerate() {
         let after = after.map(|position| of(position, source.index.prefix()));
-        match best(source, query, &weights, after, most) {
+        match best(source, query, &weights, after, &mut scores) {
             Ok(found) => {
                 let candidate = |(score, key): (u64, String)| Candidate {
                     source: at,
@@ -119,13 +124,54 @@ fn best(
     query: &Query,
     weights: &Weights,
     after: Option<After<'_>>,
-    most: usize,
+    scores: &mut Scores,
 ) -> tantivy::Result<Vec<(u64, String)>> {
     let mut best = Vec::new();
-    for segment in source.index.searcher.segment_readers() {
-        best.extend(segment::best(segment, query, weights, source, after, most)?);
+    // What a source that fails half-way has found does not count.
+    let mut with_these = scores.clone();
+    for (segment, impacts) in source.index.segments() {
+        let wish = Wish {
+            after,
+            most: scores.most,
+            floor: with_these.floor(),
+        };
+        let found = segment::best(segment, impacts, query, weights, source, wish)?;
+        with_these.add(found.iter().map(|(score, _)| *score));
+        best.extend(found);
     }
+    *scores = with_these;
     Ok(best)
+}
+
+/// The best scores found so far, wherever.
+#[derive(Clone)]
+struct Scores {
+    best: BinaryHeap<Reverse<u64>>,
+    most: usize,
+}
+
+impl Scores {
+    fn new(most: usize) -> Self {
+        Self {
+            best: BinaryHeap::new(),
+            most,
+        }
+    }
+
+    fn add(&mut self, scores: impl Iterator<Item = u64>) {
+        for score in scores {
+            self.best.push(Reverse(score));
+            if self.best.len() > self.most {
+                self.best.pop();
+            }
+        }
+    }
+
+    /// A record with a lower score is none of the best.
+    fn floor(&self) -> u64 {
+        let worst = self.best.peek().filter(|_| self.best.len() >= self.most);
+        worst.map_or(0, |Reverse(score)| *score)
+    }
 }
 
 /// What a place in the ranking means for the records of one index. No prefix begins another, so

@@ -1,0 +1,202 @@
+//! The documents that are searched, and what is looked for: drawn from a formula, so that every
+//! engine and every run has the same. It knows nothing of who searches them.
+
+use std::ops::RangeInclusive;
+
+/// Different words.
+const VOCABULARY: f64 = 200_000.0;
+/// The higher, the less the first few words stand out.
+const FLATNESS: f64 = 10.0;
+/// Words of a title.
+const TITLE: u64 = 3;
+/// Words of a body: between these, all equally often.
+const BODY: RangeInclusive<u64> = 8..=36;
+/// How many different searches a case has.
+const DIFFERENT: usize = 48;
+
+/// One document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text {
+    /// Its key.
+    pub(crate) id: u64,
+    /// Its title.
+    pub(crate) title: String,
+    /// Its body.
+    pub(crate) body: String,
+}
+
+/// The first so many documents.
+pub(crate) fn documents(count: u64) -> impl Iterator<Item = Text> {
+    (1..=count).map(document)
+}
+
+fn document(id: u64) -> Text {
+    let mut dice = Dice(id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let length = BODY.start() + dice.roll() % (BODY.end() - BODY.start() + 1);
+    let mut words = |many: u64| {
+        let words: Vec<String> = (0..many).map(|_| word(dice.rank())).collect();
+        words.join(" ")
+    };
+    Text {
+        id,
+        title: words(TITLE),
+        body: words(length),
+    }
+}
+
+/// Numbers that look like chance and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// The rank of a word, 0 the most common: nearly as often as one over the rank, as in
+    /// languages.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and the size of the vocabulary"
+    )]
+    fn rank(&mut self) -> u64 {
+        let share = (self.roll() >> 11) as f64 / (1_u64 << 53) as f64;
+        let spread = (VOCABULARY + FLATNESS) / FLATNESS;
+        (FLATNESS * spread.powf(share) - FLATNESS) as u64
+    }
+}
+
+/// The word of a rank. No stemmer changes it and no language has it, so that every engine finds
+/// the same documents.
+fn word(rank: u64) -> String {
+    const BEGIN: &[u8] = b"bdfgklmnprtvz";
+    const MIDDLE: &[u8] = b"aou";
+    const END: &[u8] = b"bkmp";
+    let mut rest = rank;
+    let mut letter = |from: &[u8]| {
+        let size = from.len() as u64;
+        let at = usize::try_from(rest % size).unwrap_or(0);
+        rest /= size;
+        (char::from(from.get(at).copied().unwrap_or(b'x')), rest == 0)
+    };
+    let mut word = String::new();
+    let (end, _) = letter(END);
+    loop {
+        word.push(letter(BEGIN).0);
+        let (middle, done) = letter(MIDDLE);
+        word.push(middle);
+        if done {
+            break;
+        }
+    }
+    word.push(end);
+    word
+}
+
+/// A kind of search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Case {
+    /// One word that a few documents in a hundred have.
+    Common,
+    /// Either of two such words.
+    CommonPair,
+    /// One word that a few documents in a thousand have.
+    Mid,
+    /// One word that a few documents in a hundred thousand have.
+    Rare,
+}
+
+impl Case {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Common, Self::CommonPair, Self::Mid, Self::Rare];
+
+    /// The case in a report's words.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Common => "common word",
+            Self::CommonPair => "two common words",
+            Self::Mid => "mid word",
+            Self::Rare => "rare word",
+        }
+    }
+
+    /// Whether the aims are about it.
+    pub(crate) fn is_common(self) -> bool {
+        matches!(self, Self::Common | Self::CommonPair)
+    }
+
+    /// What is looked for, each time something else.
+    pub(crate) fn questions(self) -> Vec<Question> {
+        let (first, step) = match self {
+            Self::Common | Self::CommonPair => (50, 1),
+            Self::Mid => (1_000, 7),
+            Self::Rare => (60_000, 101),
+        };
+        (0..DIFFERENT)
+            .map(|number| {
+                let at = |number: usize| word(first + step * number as u64);
+                // A partner far enough that no pair comes twice.
+                let partner = (number + DIFFERENT / 3) % DIFFERENT;
+                Question {
+                    words: match self {
+                        Self::CommonPair => vec![at(number), at(partner)],
+                        _ => vec![at(number)],
+                    },
+                }
+            })
+            .collect()
+    }
+}
+
+/// Words to look for; any of them will do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// The words.
+    pub(crate) words: Vec<String>,
+}
+
+impl Question {
+    /// As SQLite's search asks it.
+    pub(crate) fn fts5(&self) -> String {
+        let quoted: Vec<String> = self.words.iter().map(|it| format!("\"{it}\"")).collect();
+        quoted.join(" OR ")
+    }
+
+    /// As PostgreSQL asks it.
+    pub(crate) fn tsquery(&self) -> String {
+        self.words.join(" | ")
+    }
+
+    /// As we ask it.
+    pub(crate) fn ours(&self) -> String {
+        self.words.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_rank_has_a_word_of_its_own() {
+        let words: BTreeSet<String> = (0..200_000).map(word).collect();
+        assert_eq!(words.len(), 200_000);
+        let letters = |word: &String| word.bytes().all(|it| it.is_ascii_lowercase());
+        assert!(words.iter().all(letters));
+    }
+
+    #[test]
+    fn documents_are_the_same_in_every_run_and_no_two_alike() {
+        let some: Vec<Text> = documents(1_000).collect();
+        assert_eq!(some, documents(1_000).collect::<Vec<_>>());
+        let bodies: BTreeSet<&str> = some.iter().map(|it| it.body.as_str()).collect();
+        assert_eq!(bodies.len(), 1_000);
+    }
+}

@@ -1,0 +1,179 @@
+//! A project whose one stream is searched, as a human would have made it, and the server of the
+//! product on it.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use rusqlite::Connection;
+use serde_json::{Map, Value as Json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use wayleave_ledger::{FOLDER, Freeze, NewSource};
+use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Draft;
+use wayleave_plan::package::Package;
+use wayleave_search::{Found, Index, Shelf};
+use wayleave_server::source::Environment;
+use wayleave_server::{Deployment, Project};
+use wayleave_surface::Searchable;
+
+use super::corpus;
+use super::rivals::Made;
+use crate::process::{self, LISTENING};
+
+const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
+const WHO: &str = "wayleave-bench";
+const SETTINGS: &str = "[project]\nname = \"bench\"\n\n[serve]\nanonymous = true\n";
+/// How long to wait for an index that is on disk already.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+const MAPPING: &str = r#"
+[dataset]
+name = "library"
+title = "Library"
+kind = "sqlite"
+
+[[connections]]
+id = "library"
+label = "Library"
+source = "library"
+
+[streams.docs]
+type = "Document"
+key = ["id"]
+title = "title"
+search = ["title", "body"]
+description = "Short documents."
+
+[streams.docs.fields.id]
+datatype = "integer"
+required = true
+
+[streams.docs.fields.title]
+datatype = "string"
+
+[streams.docs.fields.body]
+datatype = "string"
+"#;
+
+/// A project in a folder that goes with it.
+pub(crate) struct Library {
+    folder: TempDir,
+    dsn: String,
+    project: Project,
+}
+
+impl Library {
+    /// Makes the source and the project.
+    pub(crate) async fn make(documents: u64) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let source = folder.path().join("source.db");
+        let path = source.clone();
+        tokio::task::spawn_blocking(move || fill(&path, documents)).await??;
+        let project = Project::create(folder.path(), SETTINGS)?;
+        let governance = project.governance();
+        let new = NewSource {
+            name: "library".to_owned(),
+            kind: SourceKind::Sqlite,
+            env: VARIABLE.to_owned(),
+        };
+        governance.add_source(new, WHO).await?;
+        let freeze = Freeze {
+            proposed: Draft::new(MAPPING.to_owned()).propose(None)?,
+            replaces: None,
+            who: WHO.to_owned(),
+            note: "the documents of the benchmark".to_owned(),
+        };
+        let mapping = governance.freeze(freeze).await?;
+        governance.activate(&mapping, WHO).await?;
+        Ok(Self {
+            dsn: source.to_string_lossy().into_owned(),
+            folder,
+            project,
+        })
+    }
+
+    /// The project, served inside this process.
+    pub(crate) async fn deployment(&self) -> Result<Deployment> {
+        let given = BTreeMap::from([(VARIABLE.to_owned(), self.dsn.clone())]);
+        Ok(Deployment::open(&self.project, Environment::with(given)).await?)
+    }
+
+    /// Makes the index, as `wayleave index rebuild` does.
+    pub(crate) async fn index(&self, deployment: &Deployment) -> Result<(Index, Made)> {
+        let what = only(deployment)?;
+        let began = Instant::now();
+        deployment.rebuild_index(&what).await?;
+        let time = began.elapsed();
+        let shelf = Shelf::new(self.folder.path().join(FOLDER).join("index"));
+        let place = shelf.place(&what.connection_id, &what.stream)?;
+        let Found::Fit(index) = place.open(&what.spec)? else {
+            anyhow::bail!("the index that was made is not there");
+        };
+        let bytes = place.usage()?.bytes;
+        Ok((index, Made { time, bytes }))
+    }
+
+    /// What starts a server of the project as a process of its own.
+    pub(crate) fn server(&self) -> Result<Command> {
+        let mut command = process::this_binary()?;
+        command.arg("library").arg(self.folder.path());
+        command.env(VARIABLE, &self.dsn);
+        Ok(command)
+    }
+}
+
+fn only(deployment: &Deployment) -> Result<Searchable> {
+    let mut all = deployment.service().searchable();
+    all.pop().context("nothing can be searched")
+}
+
+fn fill(path: &Path, documents: u64) -> Result<()> {
+    let mut connection = Connection::open(path)?;
+    connection.execute_batch(
+        "PRAGMA synchronous = OFF; \
+         CREATE TABLE docs (id INTEGER PRIMARY KEY, title TEXT NOT NULL, body TEXT NOT NULL);",
+    )?;
+    let all = connection.transaction()?;
+    {
+        let mut insert = all.prepare("INSERT INTO docs VALUES (?1, ?2, ?3)")?;
+        for text in corpus::documents(documents) {
+            insert.execute((i64::try_from(text.id)?, &text.title, &text.body))?;
+        }
+    }
+    all.commit()?;
+    Ok(())
+}
+
+/// Opens the index that is on disk and waits until it is served.
+pub(crate) async fn serve_indexes(deployment: &Deployment) -> Result<()> {
+    deployment.keep_indexes();
+    let began = Instant::now();
+    loop {
+        let arguments = Map::from_iter([("q".to_owned(), Json::from("anything"))]);
+        let caller = Package::local();
+        let reply = deployment.service().search(&caller, arguments).await;
+        if !reply.is_error {
+            return Ok(());
+        }
+        ensure!(began.elapsed() < PATIENCE, "the index is not served");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Serves a project over HTTP until the process ends.
+pub(crate) async fn serve(folder: &Path) -> Result<()> {
+    let project = Project::open(folder)?;
+    let deployment = Deployment::open(&project, Environment::process()).await?;
+    serve_indexes(&deployment).await?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let http = deployment.bind(address).await.context("listening")?;
+    writeln!(std::io::stderr(), "{LISTENING}{}/mcp", http.local_addr())?;
+    http.serve(CancellationToken::new()).await;
+    Ok(())
+}

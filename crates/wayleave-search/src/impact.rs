@@ -1,0 +1,259 @@
+//! How much a common word can weigh in each window of a segment, so that a search need not look
+//! where nothing good can be.
+//!
+//! For every window of records in a row: how often the word is in a record at most, and how short
+//! the records with it are. That bounds the word's score there whatever the statistics of a
+//! search are. It is counted when an index is opened, over live records, in bounded memory:
+//! only of large segments, only of words that are common in them.
+
+use std::collections::HashMap;
+
+use tantivy::postings::Postings as _;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, DocSet as _, SegmentReader, TERMINATED};
+
+use crate::index::{IndexedField, KEY};
+
+/// Occurrences are counted up to here; this many may be any number more.
+pub(crate) const MANY: u8 = u8::MAX;
+
+/// What is counted, and how finely.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// Smaller segments are searched whole.
+    pub(crate) least_documents: u32,
+    /// The records of a window are at least two to the power of this.
+    pub(crate) least_shift: u32,
+    /// A segment has at most so many windows; windows grow with it.
+    pub(crate) most_windows: u32,
+    /// A word is common when one record in so many has it.
+    pub(crate) one_in: u32,
+}
+
+impl Shape {
+    /// What an index is opened with.
+    pub(crate) const USUAL: Self = Self {
+        least_documents: 16_384,
+        least_shift: 7,
+        most_windows: 8_192,
+        one_in: 256,
+    };
+}
+
+/// What is counted of one segment.
+pub(crate) struct Impacts {
+    shift: u32,
+    /// The place of the first key of each window.
+    first_keys: Vec<u64>,
+    words: HashMap<Field, HashMap<Box<str>, Common>>,
+}
+
+/// What is counted of one word in one field.
+pub(crate) struct Common {
+    /// How many live records have it.
+    pub(crate) live: u64,
+    /// Every impact it has anywhere, once.
+    impacts: Vec<Impact>,
+    /// Of each window, the place of its impact, plus one; 0 where no record has the word.
+    windows: Vec<u16>,
+}
+
+/// What a word can weigh in one window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Impact {
+    /// How often it is in a record at most.
+    pub(crate) occurrences: u8,
+    /// The shortest length among records with so many.
+    pub(crate) shortest_with_most: u8,
+    /// The shortest length among all records with it.
+    pub(crate) shortest: u8,
+}
+
+impl Impact {
+    fn of(occurrences: u8, length: u8) -> Self {
+        Self {
+            occurrences,
+            shortest_with_most: length,
+            shortest: length,
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        match self.occurrences.cmp(&other.occurrences) {
+            std::cmp::Ordering::Less => {
+                self.occurrences = other.occurrences;
+                self.shortest_with_most = other.shortest_with_most;
+            }
+            std::cmp::Ordering::Equal => {
+                self.shortest_with_most = self.shortest_with_most.min(other.shortest_with_most);
+            }
+            std::cmp::Ordering::Greater => {}
+        }
+        self.shortest = self.shortest.min(other.shortest);
+    }
+}
+
+impl Impacts {
+    /// Counts a segment; `None` where it is small.
+    pub(crate) fn of(
+        segment: &SegmentReader,
+        fields: &[IndexedField],
+        shape: Shape,
+    ) -> tantivy::Result<Option<Self>> {
+        let documents = segment.max_doc();
+        if documents < shape.least_documents.max(1) {
+            return Ok(None);
+        }
+        let shift = (shape.least_shift..DocId::BITS - 1)
+            .find(|shift| documents >> shift < shape.most_windows)
+            .unwrap_or(DocId::BITS - 1);
+        let mut impacts = Self {
+            shift,
+            first_keys: Vec::new(),
+            words: HashMap::new(),
+        };
+        impacts.first_keys = impacts.first_keys_of(segment)?;
+        for field in fields {
+            let common = impacts.common(segment, field.stems, (documents / shape.one_in).max(1))?;
+            impacts.words.insert(field.stems, common);
+        }
+        Ok(Some(impacts))
+    }
+
+    /// How many windows there are.
+    pub(crate) fn windows(&self) -> usize {
+        self.first_keys.len()
+    }
+
+    /// The place of the first key of a window.
+    pub(crate) fn first_key(&self, window: usize) -> u64 {
+        self.first_keys.get(window).copied().unwrap_or_default()
+    }
+
+    /// The window of a record.
+    pub(crate) fn window(&self, document: DocId) -> usize {
+        usize::try_from(document >> self.shift).unwrap_or(usize::MAX)
+    }
+
+    /// The first record of a window.
+    pub(crate) fn first(&self, window: usize) -> DocId {
+        DocId::try_from(window << self.shift).unwrap_or(TERMINATED)
+    }
+
+    /// How many records a window has.
+    pub(crate) fn width(&self) -> u32 {
+        1 << self.shift
+    }
+
+    /// What is counted of a word, if it is common.
+    pub(crate) fn word(&self, field: Field, stem: &str) -> Option<&Common> {
+        self.words.get(&field)?.get(stem)
+    }
+
+    fn first_keys_of(&self, segment: &SegmentReader) -> tantivy::Result<Vec<u64>> {
+        let windows = self.window(segment.max_doc().saturating_sub(1)) + 1;
+        let mut first = vec![u64::MAX; windows];
+        if let Some(keys) = segment.fast_fields().str(KEY)? {
+            for document in segment.doc_ids_alive() {
+                let key = keys.ords().first(document).unwrap_or_default();
+                if let Some(first) = first.get_mut(self.window(document)) {
+                    *first = key.min(*first);
+                }
+            }
+        }
+        Ok(first)
+    }
+
+    /// Every word of a field that at least so many records have.
+    fn common(
+        &self,
+        segment: &SegmentReader,
+        field: Field,
+        least: u32,
+    ) -> tantivy::Result<HashMap<Box<str>, Common>> {
+        let index = segment.inverted_index(field)?;
+        let lengths = segment.get_fieldnorms_reader(field)?;
+        let mut common = HashMap::new();
+        let mut terms = index.terms().stream()?;
+        while terms.advance() {
+            let (key, info) = (terms.key(), terms.value());
+            let Ok(stem) = std::str::from_utf8(key) else {
+                continue;
+            };
+            if info.doc_freq < least {
+                continue;
+            }
+            let mut postings =
+                index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?;
+            let mut counting = Counting::new(self.windows());
+            while postings.doc() != TERMINATED {
+                let document = postings.doc();
+                if !segment.is_deleted(document) {
+                    let many = u8::try_from(postings.term_freq()).unwrap_or(MANY);
+                    let impact = Impact::of(many, lengths.fieldnorm_id(document));
+                    counting.add(self.window(document), impact);
+                }
+                postings.advance();
+            }
+            common.insert(stem.into(), counting.done());
+        }
+        Ok(common)
+    }
+}
+
+/// The impacts of one word while they are counted.
+struct Counting {
+    live: u64,
+    windows: Vec<Option<Impact>>,
+}
+
+impl Counting {
+    fn new(windows: usize) -> Self {
+        Self {
+            live: 0,
+            windows: vec![None; windows],
+        }
+    }
+
+    fn add(&mut self, window: usize, impact: Impact) {
+        self.live += 1;
+        match self.windows.get_mut(window) {
+            Some(Some(before)) => before.join(impact),
+            Some(none) => *none = Some(impact),
+            None => {}
+        }
+    }
+
+    fn done(self) -> Common {
+        let mut impacts = Vec::new();
+        let mut places: HashMap<Impact, u16> = HashMap::new();
+        let windows = self.windows.into_iter().map(|impact| {
+            impact.map_or(0, |impact| {
+                *places.entry(impact).or_insert_with(|| {
+                    impacts.push(impact);
+                    // There are fewer windows, and so fewer impacts, than that.
+                    u16::try_from(impacts.len()).unwrap_or(u16::MAX)
+                })
+            })
+        });
+        let windows = windows.collect();
+        Common {
+            live: self.live,
+            impacts,
+            windows,
+        }
+    }
+}
+
+impl Common {
+    /// Raises what is known of each window to the most the word can score there.
+    pub(crate) fn raise(&self, bounds: &mut [u64], score: impl Fn(Impact) -> u64) {
+        let scores: Vec<u64> = std::iter::once(0)
+            .chain(self.impacts.iter().map(|impact| score(*impact)))
+            .collect();
+        for (bound, place) in bounds.iter_mut().zip(&self.windows) {
+            let most = scores.get(usize::from(*place)).copied();
+            *bound = most.unwrap_or(u64::MAX).max(*bound);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The records of one segment that have one part of a query, in order, and what it weighs there.
+
+use std::collections::BTreeMap;
+
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::{Postings as _, SegmentPostings};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
+
+use crate::impact::{Common, Impacts};
+use crate::index::IndexedField;
+use crate::query::{Part, What};
+use crate::rank::{Scorer, Weights, each_term};
+use crate::union::Source;
+use crate::window::Window;
+
+/// The records of one segment that have one part, in order.
+pub(crate) struct Matching<'a> {
+    leaves: Vec<Leaf<'a>>,
+    /// What having the part at all weighs.
+    pub(crate) presence: u64,
+    /// Whether records that have it do not match.
+    pub(crate) negated: bool,
+}
+
+/// The records that have it in one field.
+struct Leaf<'a> {
+    cursor: Cursor<'a>,
+    lengths: FieldNormReader,
+    scorer: Scorer,
+}
+
+enum Cursor<'a> {
+    /// A word, read as far as it is looked at.
+    Word {
+        now: Box<SegmentPostings>,
+        /// The same at its beginning.
+        start: Box<SegmentPostings>,
+        /// What is counted of it.
+        common: Option<&'a Common>,
+    },
+    /// Documents and how often they have it, from this place on.
+    List(Vec<(DocId, u32)>, usize),
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> Option<DocId> {
+        match self {
+            Self::Word { now, .. } => Some(now.doc()).filter(|it| *it != TERMINATED),
+            Self::List(list, at) => list.get(*at).map(|(document, _)| *document),
+        }
+    }
+
+    fn occurrences(&self) -> u32 {
+        match self {
+            Self::Word { now, .. } => now.term_freq(),
+            Self::List(list, at) => list.get(*at).map_or(0, |(_, many)| *many),
+        }
+    }
+
+    fn step(&mut self) {
+        match self {
+            Self::Word { now, .. } => {
+                now.advance();
+            }
+            Self::List(_, at) => *at += 1,
+        }
+    }
+
+    /// Goes on to the first record that is not before this one.
+    fn seek(&mut self, document: DocId) {
+        match self {
+            Self::Word { now, .. } => {
+                if now.doc() < document {
+                    now.seek(document);
+                }
+            }
+            Self::List(list, at) => {
+                let rest = list.get(*at..).unwrap_or_default();
+                *at += rest.partition_point(|(one, _)| *one < document);
+            }
+        }
+    }
+
+    fn rewind(&mut self) {
+        match self {
+            Self::Word { now, start, .. } => now.clone_from(start),
+            Self::List(_, at) => *at = 0,
+        }
+    }
+}
+
+impl<'a> Matching<'a> {
+    pub(crate) fn of(
+        segment: &SegmentReader,
+        impacts: Option<&'a Impacts>,
+        part: &Part,
+        at: usize,
+        weights: &Weights,
+        source: &Source<'_>,
+    ) -> tantivy::Result<Self> {
+        let mut leaves = Vec::new();
+        for field in source.granted().filter(|it| part.is_about(&it.name)) {
+            if let Some(cursor) = cursor(segment, impacts, field, &part.what)? {
+                leaves.push(Leaf {
+                    cursor,
+                    lengths: segment.get_fieldnorms_reader(field.stems)?,
+                    scorer: weights.scorer(at, &field.name),
+                });
+            }
+        }
+        Ok(Self {
+            leaves,
+            presence: weights.presence(at),
+            negated: part.negated,
+        })
+    }
+
+    /// Whether it is a word that is common in one of the fields.
+    pub(crate) fn is_common(&self) -> bool {
+        let mut leaves = self.leaves.iter();
+        leaves.any(|leaf| matches!(leaf.cursor, Cursor::Word { common: Some(_), .. }))
+    }
+
+    /// The next record that has it.
+    pub(crate) fn next(&self) -> Option<DocId> {
+        let leaves = self.leaves.iter();
+        leaves.filter_map(|leaf| leaf.cursor.peek()).min()
+    }
+
+    /// Begins anew.
+    pub(crate) fn rewind(&mut self) {
+        for leaf in &mut self.leaves {
+            leaf.cursor.rewind();
+        }
+    }
+
+    /// Scores the records of a window, each by its best field.
+    pub(crate) fn score(&mut self, window: &mut Window) {
+        for leaf in &mut self.leaves {
+            leaf.cursor.seek(window.from());
+            while let Some(document) = leaf.cursor.peek() {
+                if document >= window.end() {
+                    break;
+                }
+                let length = leaf.lengths.fieldnorm_id(document);
+                let score = leaf.scorer.score(leaf.cursor.occurrences(), length);
+                window.best(document, score);
+                leaf.cursor.step();
+            }
+        }
+        if self.negated {
+            window.forbid();
+        } else {
+            window.add(self.presence);
+        }
+    }
+
+    /// Raises what is known of each window to the most the part can score there.
+    pub(crate) fn bound(&self, impacts: &Impacts, bounds: &mut [u64]) {
+        for leaf in &self.leaves {
+            match &leaf.cursor {
+                Cursor::Word {
+                    common: Some(common),
+                    ..
+                } => common.raise(bounds, |impact| leaf.scorer.bound(impact)),
+                // Nothing is counted of it: it may be anywhere, and score anything.
+                Cursor::Word { common: None, .. } => {
+                    for bound in &mut *bounds {
+                        *bound = leaf.scorer.most().max(*bound);
+                    }
+                }
+                Cursor::List(list, _) => {
+                    for (document, many) in list {
+                        let length = leaf.lengths.fieldnorm_id(*document);
+                        if let Some(bound) = bounds.get_mut(impacts.window(*document)) {
+                            *bound = leaf.scorer.score(*many, length).max(*bound);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cursor<'a>(
+    segment: &SegmentReader,
+    impacts: Option<&'a Impacts>,
+    field: &IndexedField,
+    what: &What,
+) -> tantivy::Result<Option<Cursor<'a>>> {
+    let stems = segment.inverted_index(field.stems)?;
+    let list = match what {
+        What::Word(stem) => {
+            let term = Term::from_field_text(field.stems, stem);
+            let postings = stems.read_postings(&term, IndexRecordOption::WithFreqs)?;
+            let Some(postings) = postings else {
+                return Ok(None);
+            };
+            let common = impacts.and_then(|it| it.word(field.stems, stem));
+            // Where common words are counted, a word that is none of them is short.
+            if impacts.is_some() && common.is_none() {
+                listed(postings)
+            } else {
+                return Ok(Some(Cursor::Word {
+                    start: Box::new(postings.clone()),
+                    now: Box::new(postings),
+                    common,
+                }));
+            }
+        }
+        What::Prefix(prefix) => {
+            let plain = segment.inverted_index(field.plain)?;
+            let mut found: BTreeMap<DocId, u32> = BTreeMap::new();
+            each_term(segment, field.plain, prefix, |term| {
+                let postings = plain.read_postings(&term, IndexRecordOption::WithFreqs)?;
+                let Some(mut postings) = postings else {
+                    return Ok(());
+                };
+                while postings.doc() != TERMINATED {
+                    *found.entry(postings.doc()).or_default() += postings.term_freq();
+                    postings.advance();
+                }
+                Ok(())
+            })?;
+            found.into_iter().collect()
+        }
+        What::Phrase(words) => {
+            let mut postings = Vec::new();
+            for word in words {
+                let term = Term::from_field_text(field.stems, word);
+                let option = IndexRecordOption::WithFreqsAndPositions;
+                match stems.read_postings(&term, option)? {
+                    Some(one) => postings.push(one),
+                    None => return Ok(None),
+                }
+            }
+            in_a_row(postings)
+        }
+    };
+    Ok(Some(Cursor::List(list, 0)))
+}
+
+/// Documents and how often they have it.
+fn listed(mut postings: SegmentPostings) -> Vec<(DocId, u32)> {
+    let mut list = Vec::with_capacity(usize::try_from(postings.doc_freq()).unwrap_or(0));
+    while postings.doc() != TERMINATED {
+        list.push((postings.doc(), postings.term_freq()));
+        postings.advance();
+    }
+    list
+}
+
+/// The documents that have all of these one after the other, and how often.
+fn in_a_row(mut postings: Vec<SegmentPostings>) -> Vec<(DocId, u32)> {
+    let mut found = Vec::new();
+    let (mut starts, mut next) = (Vec::new(), Vec::new());
+    let mut target = postings.first().map_or(TERMINATED, DocSet::doc);
+    while target != TERMINATED {
+        let mut furthest = target;
+        for one in &mut postings {
+            if one.doc() < target {
+                one.seek(target);
+            }
+            furthest = furthest.max(one.doc());
+        }
+        if furthest > target {
+            target = furthest;
+            continue;
+        }
+        for (offset, one) in (0_u32..).zip(&mut postings) {
+            one.positions(&mut next);
+            let shifted = next
+                .iter()
+                .filter_map(|position| position.checked_sub(offset));
+            if offset == 0 {
+                starts = shifted.collect();
+            } else {
+                let here: Vec<u32> = shifted.collect();
+                starts.retain(|start| here.binary_search(start).is_ok());
+            }
+        }
+        if let Ok(many @ 1..) = u32::try_from(starts.len()) {
+            found.push((target, many));
+        }
+        target = postings.first_mut().map_or(TERMINATED, DocSet::advance);
+    }
+    found
+}
+

@@ -1,0 +1,222 @@
+//! Leaving windows out changes nothing: the same records, order and scores as scoring them all.
+//!
+//! A run draws 10 corpora and 2,000 queries; `WAYLEAVE_FULL=1` draws 100 and 20,000.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "tests"
+)]
+
+use tempfile::TempDir;
+
+use crate::impact::Shape;
+use crate::{
+    Candidate, Change, Document, Index, Position, Query, Reach, Score, Shelf, Source, Spec, search,
+};
+
+const QUERIES_A_CORPUS: usize = 200;
+
+/// Nothing is counted, so nothing is left out.
+const WHOLE: Shape = Shape {
+    least_documents: u32::MAX,
+    ..Shape::USUAL
+};
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % (limit as u64)).unwrap()
+    }
+
+    /// Small numbers more often than large ones.
+    fn low(&mut self, limit: usize) -> usize {
+        let limit = self.below(limit) + 1;
+        self.below(limit)
+    }
+
+    fn word(&mut self) -> String {
+        const ONSETS: [&str; 6] = ["ba", "bo", "du", "ka", "ko", "mu"];
+        let at = self.low(60);
+        format!("{}{}k", ONSETS[at % 6], "ra".repeat(at / 6))
+    }
+
+    fn text(&mut self) -> String {
+        let length = self.low(30);
+        let words: Vec<String> = (0..length).map(|_| self.word()).collect();
+        words.join(" ")
+    }
+
+    fn put(&mut self, key: usize) -> Change {
+        Change::Put(Document {
+            key: key.to_string(),
+            texts: vec![self.text(), self.text()],
+        })
+    }
+
+    fn query(&mut self) -> String {
+        let parts = 1 + self.low(4);
+        let part = |dice: &mut Self| {
+            let sign = ["", "", "", "", "-"][dice.below(5)];
+            let field = ["", "", "title:", "body:"][dice.below(4)];
+            let what = match dice.below(8) {
+                0 => format!("\"{} {}\"", dice.word(), dice.word()),
+                1 => format!("{}*", ["ba", "kora", "mu"][dice.below(3)]),
+                _ => dice.word(),
+            };
+            format!("{sign}{field}{what}")
+        };
+        let parts: Vec<String> = (0..parts).map(|_| part(self)).collect();
+        parts.join(" ")
+    }
+
+    fn shape(&mut self) -> Shape {
+        Shape {
+            least_documents: 1,
+            least_shift: 1 + u32::try_from(self.below(5)).unwrap(),
+            most_windows: 4 << self.below(8),
+            one_in: 1 + u32::try_from(self.below(40)).unwrap(),
+        }
+    }
+}
+
+struct Corpus {
+    _folder: TempDir,
+    indexes: Vec<Index>,
+}
+
+impl Corpus {
+    /// One to three indexes of one or more segments, with records that were changed and deleted.
+    fn draw(dice: &mut Dice) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = Spec {
+            digest: "ab".repeat(32),
+            fields: vec!["title".to_owned(), "body".to_owned()],
+        };
+        let reach = || Reach {
+            as_of: 0,
+            bookmark: None,
+        };
+        let indexes = (0..=dice.below(3)).map(|number| {
+            let place = Shelf::new(folder.path())
+                .place(&format!("c{number}"), "notes")
+                .unwrap();
+            let records = 1 + dice.below(600);
+            let changes: Vec<Change> = (0..records).map(|key| dice.put(key)).collect();
+            let mut index = place.build(&spec, reach(), changes.into_iter()).unwrap();
+            for _ in 0..dice.below(3) {
+                let changes: Vec<Change> = (0..dice.below(200))
+                    .map(|_| match dice.below(3) {
+                        0 => Change::Gone(dice.below(records).to_string()),
+                        _ => {
+                            let key = dice.below(records + 50);
+                            dice.put(key)
+                        }
+                    })
+                    .collect();
+                index = place.refresh(&spec, reach(), changes.into_iter()).unwrap();
+            }
+            index
+        });
+        let indexes = indexes.collect();
+        Self {
+            _folder: folder,
+            indexes,
+        }
+    }
+
+    fn count(&mut self, shape: Shape) {
+        for index in &mut self.indexes {
+            index.count_impacts(shape).unwrap();
+        }
+    }
+
+    fn ask(&self, ask: &Ask) -> Vec<Candidate> {
+        let source = |index| Source {
+            index,
+            fields: ask.fields.clone(),
+            counted: ask.counted,
+        };
+        let sources: Vec<Source<'_>> = self.indexes.iter().map(source).collect();
+        let query = Query::parse(&ask.q, |name| name == "title" || name == "body");
+        let found = search(&sources, &query, ask.after.as_ref(), ask.most).unwrap();
+        assert!(found.failed.is_empty());
+        found.candidates
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Ask {
+    q: String,
+    fields: Vec<&'static str>,
+    counted: bool,
+    after: Option<Position>,
+    most: usize,
+}
+
+impl Ask {
+    fn draw(dice: &mut Dice) -> Self {
+        Self {
+            q: dice.query(),
+            fields: [vec!["title", "body"], vec!["body"]][dice.below(2)].clone(),
+            counted: dice.below(4) > 0,
+            after: None,
+            most: [1, 2, 5, 11, 100, 1_000][dice.below(6)],
+        }
+    }
+
+    /// The same from somewhere in the ranking on.
+    fn after(mut self, dice: &mut Dice, found: &[Candidate]) -> Self {
+        self.after = match found {
+            [] => None,
+            found => Some(found[dice.below(found.len())].clone()).map(|one| Position {
+                score: one.score,
+                id: one.id,
+            }),
+        };
+        // Also from where no record is.
+        if let (0, Some(after)) = (dice.below(4), &mut self.after) {
+            after.score = Score::of_units(after.score.units() + 1);
+        }
+        self
+    }
+}
+
+#[test]
+fn leaving_windows_out_changes_no_hit_no_order_and_no_score() {
+    let corpora = if std::env::var_os("WAYLEAVE_FULL").is_some() {
+        100
+    } else {
+        10
+    };
+    let mut dice = Dice(7);
+    let (mut asked, mut hits) = (0, 0);
+    for _ in 0..corpora {
+        let mut corpus = Corpus::draw(&mut dice);
+        corpus.count(WHOLE);
+        let mut expected: Vec<(Ask, Vec<Candidate>)> = Vec::new();
+        for number in 0..QUERIES_A_CORPUS {
+            let ask = match expected.last() {
+                Some((ask, found)) if number % 2 == 1 => ask.clone().after(&mut dice, found),
+                _ => Ask::draw(&mut dice),
+            };
+            let found = corpus.ask(&ask);
+            hits += found.len();
+            expected.push((ask, found));
+        }
+        let shape = dice.shape();
+        corpus.count(shape);
+        for (ask, found) in expected {
+            assert_eq!(corpus.ask(&ask), found, "{ask:?} {shape:?}");
+            asked += 1;
+        }
+    }
+    eprintln!("{asked} queries of {corpora} corpora, {hits} hits: all the same");
+    assert!(hits > asked);
+}

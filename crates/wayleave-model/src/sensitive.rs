@@ -17,7 +17,7 @@ pub use names::{Reason, looks_secret};
 /// What stands in the place of something withheld.
 pub const WITHHELD: &str = "(withheld)";
 
-/// A connection string, in any of the usual spellings.
+/// A connection string, in any of the usual spellings, or a token.
 const CONNECTION: &[&str] = &[
     // scheme://user:password@host, scheme://user@host
     r#"(?i)[a-z][a-z0-9+.-]*://(?:[^\s/@"'<>]*|[^\s@"'<>]*:[^\s"'<>]*)@[^\s"'<>]*"#,
@@ -26,6 +26,8 @@ const CONNECTION: &[&str] = &[
     r#"(?i)\bjdbc:[^\s"'<>]+"#,
     // user:password@tcp(host)/db, user:password@host:5432, user:password@host/db
     r#"[^\s:/@"'=]+:[^\s@"']+@(?:(?:tcp|unix)\(|[\w.-]+(?::\d+|/\w))[^\s"'<>]*"#,
+    // A token of ours.
+    r"\bwl[cok]_[0-9A-Za-z]{20,}",
 ];
 /// `password=…` inside a text.
 const ASSIGNED: &str = r"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|pwd)\s*=\s*[^\s;&]+";

@@ -1,12 +1,15 @@
 //! What one credential may read: a grant a connection.
 
 mod terms;
+mod wish;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+
+pub use wish::{Unfit, Wish};
 
 /// The grants behind one token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

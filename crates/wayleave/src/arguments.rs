@@ -11,6 +11,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use wayleave_model::{
+    grant::TokenKind,
     names::NameKind,
     sensitive::{self, WITHHELD},
 };
@@ -27,14 +28,24 @@ pub(crate) enum Parsed {
 /// Reads a command line, the program's name first.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<Parsed, Failure> {
     for (place, word) in words.iter().enumerate().skip(1) {
-        if sensitive::looks_like_dsn(&word.to_string_lossy()) {
+        let word = word.to_string_lossy();
+        if sensitive::looks_like_dsn(&word) {
+            let (what, hint) = if TokenKind::of(&word).is_some() {
+                (
+                    "a token",
+                    "name a token by its id, as `wayleave token list` shows it",
+                )
+            } else {
+                (
+                    "a connection string or a password",
+                    "put the DSN into an environment variable and name that: \
+                     `wayleave source add NAME --kind KIND --env VARIABLE`",
+                )
+            };
             return Err(Failure::usage(format!(
-                "argument {place} looks like a connection string or a password; it is not repeated here"
+                "argument {place} looks like {what}; it is not repeated here"
             ))
-            .hint(
-                "put the DSN into an environment variable and name that: \
-                 `wayleave source add NAME --kind KIND --env VARIABLE`",
-            ));
+            .hint(hint));
         }
     }
     match Cli::try_parse_from(words) {

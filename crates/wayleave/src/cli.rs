@@ -63,6 +63,10 @@ pub(crate) enum Command {
     Fetch(commands::fetch::Arguments),
     /// Look at the full-text indexes, or make them again.
     Index(commands::index::Arguments),
+    /// Say what may be read: make, list, show and take back grants.
+    Grant(commands::grant::Arguments),
+    /// Issue, list and take back the tokens agents come with.
+    Token(commands::token::Arguments),
     /// List what was decided and by whom, or verify that the record is whole.
     Audit(commands::audit::Arguments),
     /// Look at everything the project needs in order to serve.
@@ -80,6 +84,8 @@ impl Command {
             | Self::Retire(_)
             | Self::Datasets
             | Self::Disconnect(_)
+            | Self::Grant(_)
+            | Self::Token(_)
             | Self::Audit(_)
             | Self::Client(_)
             | Self::Completions(_) => true,

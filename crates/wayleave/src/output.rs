@@ -44,6 +44,20 @@ impl Output {
         }
     }
 
+    /// Prints a secret that was just made, to whoever asked for it: alone on its line, or with
+    /// `--json` as that member of the document. Nothing else comes out unredacted.
+    pub(crate) fn reveal(self, document: &impl Serialize, member: &str, secret: &str) {
+        if !self.json {
+            return line(&mut io::stdout(), secret);
+        }
+        let mut document = serde_json::to_value(document).unwrap_or_default();
+        withhold(&mut document);
+        if let Value::Object(members) = &mut document {
+            members.insert(member.to_owned(), secret.into());
+        }
+        line(&mut io::stdout(), &escaped(&document));
+    }
+
     /// Prints a text as it is, for a file or another program; with `--json` the document.
     pub(crate) fn document_or(self, document: &impl Serialize, text: &str) {
         if self.json {
@@ -123,6 +137,10 @@ pub(crate) fn plain(text: &str) -> String {
 /// escaped.
 fn json(mut document: Value) -> String {
     withhold(&mut document);
+    escaped(&document)
+}
+
+fn escaped(document: &Value) -> String {
     let text = format!("{document:#}");
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

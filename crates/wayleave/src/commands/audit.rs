@@ -127,6 +127,20 @@ fn words(event: &Event) -> (String, &str, &str) {
             who,
         } => (format!("added source {name} ({kind}, {env})"), who, ""),
         Event::SourceRemoved { name, who } => (format!("removed source {name}"), who, ""),
+        Event::GrantCreated(new) => {
+            let of = &new.terms.connection;
+            (
+                format!("granted {} of {of}", new.grant),
+                &new.who,
+                &new.purpose,
+            )
+        }
+        Event::GrantRevoked { grant, who, note } => (format!("revoked {grant}"), who, note),
+        Event::TokenIssued(new) => {
+            let id = &new.token;
+            (format!("issued {id} ({})", new.kind), &new.who, &new.label)
+        }
+        Event::TokenRevoked { token, who, note } => (format!("revoked {token}"), who, note),
         _ => ("another act".to_owned(), "", ""),
     }
 }

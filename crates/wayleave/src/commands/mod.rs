@@ -12,6 +12,7 @@ pub(crate) mod diff;
 pub(crate) mod disconnect;
 pub(crate) mod doctor;
 pub(crate) mod fetch;
+pub(crate) mod grant;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod introspect;
@@ -22,6 +23,7 @@ pub(crate) mod retire;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod source;
+pub(crate) mod token;
 
 use std::{path::Path, process::ExitCode};
 
@@ -55,6 +57,8 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Aggregate(it) => aggregate::run(it, project, output).await,
         Command::Fetch(it) => fetch::run(it, project, output).await,
         Command::Index(it) => index::run(it, project, output).await,
+        Command::Grant(it) => grant::run(it, project, output).await,
+        Command::Token(it) => token::run(it, project, output).await,
         Command::Audit(it) => audit::run(it, project, output).await,
         Command::Doctor => doctor::run(project, output).await,
         Command::Client(it) => client::run(it, project, output).await,

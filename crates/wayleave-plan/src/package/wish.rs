@@ -1,0 +1,269 @@
+//! From what a human wishes to grant to terms that fit the ratified mapping, or everything that is
+//! wrong with the wish.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value as Json;
+use wayleave_model::grant::{self, RowFilter, StreamTerms, Terms};
+use wayleave_model::mapping::{Datatype, Field, Mapping, Stream};
+use wayleave_model::nearest::nearest;
+use wayleave_model::ratify::Ratified;
+
+use crate::filter;
+
+/// What a human wishes to grant of a dataset: all of it, or what is named here.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// The connection; may be left out where the dataset has only one.
+    pub connection: Option<String>,
+    /// The streams, each whole or by its fields; empty for all, whole. Key fields need no naming:
+    /// a record without its identity is none.
+    pub streams: BTreeMap<String, Option<BTreeSet<String>>>,
+    /// Row filters, by stream.
+    pub rows: BTreeMap<String, RowFilter>,
+    /// Capabilities; none unless named.
+    pub capabilities: BTreeSet<String>,
+}
+
+/// Something in a wish that does not fit the mapping.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// A name that the dataset does not have.
+    #[error("{place} has no {what} `{name}`")]
+    Unknown {
+        /// What is looked for: a connection, a stream, a field, a capability.
+        what: &'static str,
+        /// Where, in words.
+        place: String,
+        /// The name.
+        name: String,
+        /// The name that was probably meant.
+        near: Option<String>,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// The dataset has several connections and none was named.
+    #[error("dataset `{dataset}` has {} connections; a grant is of one", .known.len())]
+    WhichConnection {
+        /// The dataset.
+        dataset: String,
+        /// The connections.
+        known: Vec<String>,
+    },
+    /// A row filter of a stream that is not granted.
+    #[error("there is a row filter for stream `{stream}`, which is not granted")]
+    RowsOfNothing {
+        /// The stream.
+        stream: String,
+    },
+    /// A row filter that does not fit its stream.
+    #[error("the row filter of `{stream}` does not fit: {reason}")]
+    Rows {
+        /// The stream.
+        stream: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl Unfit {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
+            Self::Unknown { known, .. } => Some(format!("there are: {}", list(known))),
+            Self::WhichConnection { known, .. } => {
+                Some(format!("name one with `--connection`: {}", list(known)))
+            }
+            Self::RowsOfNothing { stream } => Some(format!("grant it too: `--stream {stream}`")),
+            Self::Rows { .. } => Some(
+                "a filter is written as in `query_records`: {\"region\": \"eu\", \"level\": {\"gte\": 2}}"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// At most this many names are listed.
+const LISTED: usize = 20;
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    let mut quoted: Vec<String> = names
+        .iter()
+        .take(LISTED)
+        .map(|it| format!("`{it}`"))
+        .collect();
+    if names.len() > LISTED {
+        quoted.push("…".to_owned());
+    }
+    quoted.join(", ")
+}
+
+fn unknown<'a>(
+    what: &'static str,
+    place: String,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Unfit {
+    Unfit::Unknown {
+        what,
+        place,
+        name: name.to_owned(),
+        near: nearest(name, known.clone()).map(str::to_owned),
+        known: known.map(str::to_owned).collect(),
+    }
+}
+
+impl Wish {
+    /// The wish as terms, every stream and field by name; or all that does not fit.
+    pub fn terms(&self, mapping: &Ratified<Mapping>) -> Result<Terms, Vec<Unfit>> {
+        let mut unfit = Vec::new();
+        let connection = self.connection(mapping, &mut unfit);
+        let mut streams = self.streams(mapping, &mut unfit);
+        for (name, filter) in &self.rows {
+            match (streams.get_mut(name), stream_of(mapping, name)) {
+                (Some(terms), Some(stream)) => match fits(stream, filter) {
+                    Ok(()) => terms.rows = Some(filter.clone()),
+                    Err(reason) => unfit.push(Unfit::Rows {
+                        stream: name.clone(),
+                        reason,
+                    }),
+                },
+                // A stream that was named, too, has been told of already.
+                _ if self.streams.contains_key(name) => {}
+                (_, None) => unfit.push(no_stream(mapping, name)),
+                (None, Some(_)) => unfit.push(Unfit::RowsOfNothing {
+                    stream: name.clone(),
+                }),
+            }
+        }
+        let capabilities = mapping.capabilities.iter().map(|it| it.name.as_str());
+        for name in &self.capabilities {
+            if !capabilities.clone().any(|known| known == name) {
+                unfit.push(unknown(
+                    "capability",
+                    place(mapping),
+                    name,
+                    capabilities.clone(),
+                ));
+            }
+        }
+        match connection {
+            Some(connection) if unfit.is_empty() => Ok(Terms {
+                dataset: mapping.dataset.name.value.clone(),
+                connection,
+                mapping: mapping.digest(),
+                streams,
+                capabilities: self.capabilities.clone(),
+            }),
+            _ => Err(unfit),
+        }
+    }
+
+    fn connection(&self, mapping: &Mapping, unfit: &mut Vec<Unfit>) -> Option<String> {
+        let known = mapping.connections.iter().map(|it| it.id.as_str());
+        match (&self.connection, mapping.connections.as_slice()) {
+            (Some(wanted), _) => {
+                if known.clone().any(|id| id == wanted) {
+                    return Some(wanted.clone());
+                }
+                unfit.push(unknown("connection", place(mapping), wanted, known));
+            }
+            (None, [only]) => return Some(only.id.value.clone()),
+            (None, _) => unfit.push(Unfit::WhichConnection {
+                dataset: mapping.dataset.name.value.clone(),
+                known: known.map(str::to_owned).collect(),
+            }),
+        }
+        None
+    }
+
+    fn streams(&self, mapping: &Mapping, unfit: &mut Vec<Unfit>) -> BTreeMap<String, StreamTerms> {
+        if self.streams.is_empty() {
+            let all = mapping.streams.iter();
+            let all = all.map(|stream| (stream.name.value.clone(), whole(stream)));
+            return all.collect();
+        }
+        let mut streams = BTreeMap::new();
+        for (name, wanted) in &self.streams {
+            let Some(stream) = stream_of(mapping, name) else {
+                unfit.push(no_stream(mapping, name));
+                continue;
+            };
+            let terms = match wanted {
+                None => whole(stream),
+                Some(fields) => some(stream, fields, unfit),
+            };
+            streams.insert(name.clone(), terms);
+        }
+        streams
+    }
+}
+
+fn place(mapping: &Mapping) -> String {
+    format!("dataset `{}`", mapping.dataset.name)
+}
+
+fn no_stream(mapping: &Mapping, name: &str) -> Unfit {
+    let known = mapping.streams.iter().map(|it| it.name.as_str());
+    unknown("stream", place(mapping), name, known)
+}
+
+fn stream_of<'a>(mapping: &'a Mapping, name: &str) -> Option<&'a Stream> {
+    mapping.streams.iter().find(|stream| stream.name == name)
+}
+
+fn whole(stream: &Stream) -> StreamTerms {
+    let fields = stream.fields.iter();
+    StreamTerms {
+        fields: fields.map(|field| field.name.value.clone()).collect(),
+        rows: None,
+    }
+}
+
+fn some(stream: &Stream, wanted: &BTreeSet<String>, unfit: &mut Vec<Unfit>) -> StreamTerms {
+    let known = stream.fields.iter().map(|it| it.name.as_str());
+    for name in wanted.iter().filter(|name| stream.field(name).is_none()) {
+        let place = format!("stream `{}`", stream.name);
+        unfit.push(unknown("field", place, name, known.clone()));
+    }
+    let key = stream.key.iter().map(|name| name.value.clone());
+    StreamTerms {
+        fields: wanted.iter().cloned().chain(key).collect(),
+        rows: None,
+    }
+}
+
+/// Whether a row filter fits, whatever the claims it asks for will be.
+fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
+    let mut filter = filter.to_map().ok_or("it is not a JSON object")?;
+    grant::visit_operands(&mut filter, &mut |name, operand| {
+        if grant::claim_of(operand).is_some()
+            && let Some(field) = stream.field(name)
+        {
+            *operand = sample(field);
+        }
+    });
+    filter::check_rows(stream, &filter).map_err(|refusal| {
+        let near = refusal.did_you_mean.as_ref();
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("{}{near}", refusal.message)
+    })
+}
+
+/// Some value of a field, in the place of a claim.
+fn sample(field: &Field) -> Json {
+    if let Some(listed) = field.one_of.first() {
+        return Json::String(listed.to_string());
+    }
+    match field.datatype.value {
+        Datatype::Boolean => Json::Bool(true),
+        Datatype::Integer | Datatype::Number => Json::from(1),
+        Datatype::Decimal => Json::from("1"),
+        Datatype::Date | Datatype::Datetime => Json::from("2000-01-01"),
+        Datatype::String | Datatype::Iri | Datatype::Json => Json::from("a"),
+    }
+}

@@ -1,0 +1,248 @@
+//! `wayleave grant`: a human says what may be read of a dataset.
+
+pub(super) mod create;
+pub(super) mod expiry;
+mod file;
+mod tell;
+
+use std::{path::Path, process::ExitCode};
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal, Standing, State};
+use wayleave_model::{mapping::Mapping, nearest::nearest, ratify::Ratified};
+use wayleave_server::Project;
+
+use crate::{
+    columns,
+    failure::{Failure, Status},
+    output::Output,
+    who,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// Let something of a dataset be read: all of it, or the streams, fields and rows you name.
+    Create(create::Arguments),
+    /// List the grants.
+    List {
+        /// Also those that have ended.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show what a grant allows, and who has it.
+    Show {
+        /// The grant.
+        #[arg(value_name = "GRANT")]
+        grant: String,
+    },
+    /// Take a grant back, from every token that has it.
+    Revoke {
+        /// The grant.
+        #[arg(value_name = "GRANT")]
+        grant: String,
+        #[command(flatten)]
+        act: Acting,
+    },
+}
+
+/// Who acts, and why.
+#[derive(Debug, clap::Args)]
+pub(super) struct Acting {
+    /// Why, in your words; kept for ever.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(super) note: String,
+    /// Who you are [default: the user of this machine].
+    #[arg(long, value_name = "NAME")]
+    pub(super) who: Option<String>,
+}
+
+impl Acting {
+    pub(super) fn who(&self) -> String {
+        self.who.clone().unwrap_or_else(who::os_user)
+    }
+}
+
+pub(crate) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    match arguments.act {
+        Act::Create(it) => create::run(it, project, output).await,
+        Act::List { all } => list(all, project, output).await,
+        Act::Show { grant } => show(&grant, project, output).await,
+        Act::Revoke { grant, act } => revoke(&grant, &act, project, output).await,
+    }
+}
+
+async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let state = project.governance().ledger().state().await?;
+    let now = expiry::now();
+    let mut rows = vec![
+        ["GRANT", "CONNECTION", "DATASET", "ALLOWS", "ENDS", "FOR"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    let (mut grants, mut ended) = (Vec::new(), 0);
+    let mut ordered: Vec<_> = state.grants().values().collect();
+    ordered.sort_by_key(|grant| grant.seq);
+    for grant in ordered {
+        let standing = grant.standing(now);
+        if standing != Standing::Live && !all {
+            ended += 1;
+            continue;
+        }
+        rows.push(vec![
+            grant.id.clone(),
+            grant.terms.connection.clone(),
+            grant.terms.dataset.clone(),
+            tell::briefly(&grant.terms),
+            expiry::ends(standing, grant.expires),
+            grant.purpose.replace(['\n', '\t'], " "),
+        ]);
+        grants.push(document(grant, now));
+    }
+    let mut text = if grants.is_empty() {
+        "nothing is granted\nnext: wayleave grant create --dataset DATASET".to_owned()
+    } else {
+        columns::align(&rows)
+    };
+    if ended > 0 {
+        let ended = columns::count(ended, "grant");
+        text = format!("{text}\n{ended} ended (`--all` shows them)");
+    }
+    output.answer(&json!({ "grants": grants }), text);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(id: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let governance = project.governance();
+    let state = governance.ledger().state().await?;
+    let grant = state.grant(id).ok_or_else(|| unknown(id))?;
+    let now = expiry::now();
+    let mapping = governance.load(&grant.terms.dataset).await.ok();
+    let gone = match &mapping {
+        Some(mapping) => tell::gone(&grant.terms, mapping),
+        None => Vec::new(),
+    };
+    let holders = holders(&state, id, now);
+    let mut document = document(grant, now);
+    if let Value::Object(members) = &mut document {
+        members.insert("no_longer_there".to_owned(), json!(gone));
+        members.insert("tokens".to_owned(), json!(holders));
+    }
+    output.answer(&document, tell::fully(grant, now, &gone, &holders));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn revoke(
+    id: &str,
+    act: &Acting,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let governance = project.governance();
+    let state = governance.ledger().state().await?;
+    let who = act.who();
+    let entry = governance.revoke_grant(id, &who, &act.note).await;
+    let entry = entry.map_err(refused)?;
+    let holders = holders(&state, id, expiry::now());
+    let document = json!({ "grant": id, "who": who, "entry": entry.seq, "tokens": holders });
+    let from = match holders.len() {
+        0 => "no token had it".to_owned(),
+        many => format!("{} can read it no more", columns::count(many, "token")),
+    };
+    output.answer(&document, format!("revoked grant `{id}`; {from}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The tokens that count and have the grant.
+fn holders(state: &State, id: &str, now: Millis) -> Vec<String> {
+    let tokens = state.tokens().values();
+    tokens
+        .filter(|token| token.grants.contains(id) && token.standing(now) == Standing::Live)
+        .map(|token| token.id.clone())
+        .collect()
+}
+
+fn document(grant: &GrantEntry, now: Millis) -> Value {
+    let standing = grant.standing(now);
+    json!({
+        "id": grant.id,
+        "standing": standing,
+        "terms": grant.terms,
+        "expires": grant.expires.map(expiry::written),
+        "purpose": grant.purpose,
+        "who": grant.who,
+        "at": expiry::written(grant.at),
+        "revoked": grant.revoked,
+    })
+}
+
+fn unknown(id: &str) -> Failure {
+    let id = id.to_owned();
+    refused(Refusal::UnknownGrant { id }.into())
+}
+
+/// The dataset as ratified now, or the one that was probably meant.
+pub(super) async fn ratified(
+    project: &Project,
+    dataset: &str,
+) -> Result<Ratified<Mapping>, Failure> {
+    let governance = project.governance();
+    let error = match governance.load(dataset).await {
+        Ok(mapping) => return Ok(mapping),
+        Err(error) => error,
+    };
+    let unknown = matches!(
+        error,
+        GovernanceError::Ledger(LedgerError::Refused(Refusal::NotRatified { .. }))
+    );
+    if !unknown {
+        return Err(Failure::from(error).status(Status::Findings));
+    }
+    let state = governance.ledger().state().await?;
+    let datasets = state.datasets().iter();
+    let known = datasets.filter(|(_, it)| it.ratified.is_some());
+    let near = nearest(dataset, known.map(|(name, _)| name.as_str()));
+    Err(Failure::from(error).hint(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`wayleave datasets` lists what there is".to_owned(),
+    }))
+}
+
+/// A refusal of the ledger, with what to do.
+pub(super) fn refused(error: GovernanceError) -> Failure {
+    let hint = match &error {
+        GovernanceError::Ledger(LedgerError::Refused(refusal)) => match refusal {
+            Refusal::UnknownGrant { .. } | Refusal::GrantRevoked { .. } => {
+                "`wayleave grant list --all` shows them"
+            }
+            Refusal::UnknownToken { .. } | Refusal::TokenRevoked { .. } => {
+                "`wayleave token list --all` shows them"
+            }
+            Refusal::OneGrantAConnection { .. } => {
+                "a token reads each connection under one grant: make one that allows both"
+            }
+            Refusal::NotForClients { .. } => "leave out `--grant`, `--scope` and `--claim`",
+            _ => return Failure::from(error),
+        },
+        _ => return Failure::from(error),
+    };
+    Failure::from(error).hint(hint)
+}

@@ -1,0 +1,183 @@
+//! `wayleave grant create`: everything in a dataset, read-only, or what is named of it.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use serde_json::json;
+use wayleave_ledger::{Granting, Millis};
+use wayleave_model::{
+    grant::{RowFilter, Terms},
+    mapping::Mapping,
+    ratify::Ratified,
+};
+use wayleave_plan::package::{Unfit, Wish};
+
+use super::{
+    expiry::{self, Expiry},
+    file::{self, Written},
+    tell,
+};
+use crate::{arguments, failure::Failure, output::Output, who};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The dataset. Without more, everything in it may be read.
+    #[arg(
+        long,
+        value_name = "DATASET",
+        value_parser = arguments::dataset,
+        required_unless_present = "file"
+    )]
+    dataset: Option<String>,
+    /// The connection, where the dataset has several.
+    #[arg(long, value_name = "ID")]
+    connection: Option<String>,
+    /// A stream that may be read, whole or by some of its fields. Only streams named so may be.
+    #[arg(long = "stream", value_name = "STREAM[=FIELD,…]", value_parser = stream)]
+    streams: Vec<(String, Option<BTreeSet<String>>)>,
+    /// Which rows of a stream may be read: a filter as `query_records` takes it, in JSON.
+    #[arg(long = "rows", value_name = "STREAM=FILTER", value_parser = rows)]
+    rows: Vec<(String, RowFilter)>,
+    /// A capability that may be called.
+    #[arg(long = "capability", value_name = "NAME")]
+    capabilities: Vec<String>,
+    /// When the grant ends: `12h`, `30d`, `6w`, a date or a time [default: never].
+    #[arg(long, value_name = "WHEN", value_parser = expiry::parse)]
+    expires: Option<Expiry>,
+    /// What it is for, in your words; kept for ever.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    purpose: String,
+    /// Read the grant from a TOML file instead.
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["dataset", "connection", "streams", "rows", "capabilities", "expires", "purpose"]
+    )]
+    file: Option<PathBuf>,
+    /// Who you are [default: the user of this machine].
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+}
+
+/// `people`, or `people=full_name,status`.
+fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
+    let (name, fields) = match word.split_once('=') {
+        None => (word, None),
+        Some((name, fields)) => (name, Some(fields)),
+    };
+    let fields = fields.map(|fields| {
+        let names = fields.split(',').map(|name| name.trim().to_owned());
+        names.collect::<BTreeSet<_>>()
+    });
+    let empty = |it: &BTreeSet<String>| it.contains("");
+    if name.is_empty() || fields.as_ref().is_some_and(empty) {
+        return Err("write it as `people`, or `people=full_name,status`".to_owned());
+    }
+    Ok((name.to_owned(), fields))
+}
+
+/// `people={"region": "eu"}`.
+fn rows(word: &str) -> Result<(String, RowFilter), String> {
+    let form = "write it as `people={\"region\": \"eu\"}`";
+    let (stream, filter) = word.split_once('=').ok_or(form)?;
+    let filter = filter.parse().map_err(|error| format!("{error}; {form}"))?;
+    Ok((stream.trim().to_owned(), filter))
+}
+
+impl Arguments {
+    fn written(self) -> Result<Written, Failure> {
+        if let Some(file) = self.file {
+            return file::read(&file);
+        }
+        let twice = |what: &str, name: &str| {
+            Failure::usage(format!("{what} `{name}` is given twice"))
+                .hint("name each stream once, with all its fields")
+        };
+        let mut wish = Wish {
+            connection: self.connection,
+            capabilities: self.capabilities.into_iter().collect(),
+            ..Wish::default()
+        };
+        for (name, fields) in self.streams {
+            if wish.streams.insert(name.clone(), fields).is_some() {
+                return Err(twice("stream", &name));
+            }
+        }
+        for (name, filter) in self.rows {
+            if wish.rows.insert(name.clone(), filter).is_some() {
+                return Err(twice("the row filter of", &name));
+            }
+        }
+        Ok(Written {
+            dataset: self.dataset.unwrap_or_default(),
+            wish,
+            purpose: self.purpose,
+            expires: self.expires,
+        })
+    }
+}
+
+pub(super) async fn run(
+    mut arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = crate::commands::open(project)?;
+    let who = arguments.who.take().unwrap_or_else(who::os_user);
+    let written = arguments.written()?;
+    let governance = project.governance();
+    let mapping = super::ratified(&project, &written.dataset).await?;
+    let terms = fit(&written.wish, &mapping)?;
+    let expires = written.expires.map(|it| it.moment(expiry::now()));
+    let granting = Granting {
+        terms: terms.clone(),
+        expires,
+        purpose: written.purpose,
+    };
+    let id = governance.grant(granting, &who).await?;
+    let next = format!("wayleave token create --grant {id}");
+    let document = json!({
+        "grant": { "id": id, "terms": terms, "expires": expires.map(expiry::written), "who": who },
+        "next": next,
+    });
+    output.answer(&document, told(&id, &terms, expires, &next));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String {
+    let ends = expires.map_or_else(String::new, |at| format!(", until {}", expiry::written(at)));
+    format!(
+        "granted `{id}`: reading of connection `{}` of dataset `{}`{ends}\n{}\nnext: {next}",
+        terms.connection,
+        terms.dataset,
+        tell::streams(terms),
+    )
+}
+
+/// The wish as terms that fit the mapping, or all that does not fit.
+pub(in crate::commands) fn fit(wish: &Wish, mapping: &Ratified<Mapping>) -> Result<Terms, Failure> {
+    wish.terms(mapping).map_err(|unfit| match unfit.as_slice() {
+        [only] => Failure::from_error(only).maybe_hint(only.hint()),
+        many => {
+            let dataset = &mapping.dataset.name;
+            let mut failure = Failure::usage(format!("the grant does not fit `{dataset}`"));
+            failure.causes = many.iter().map(with_hint).collect();
+            failure.hint("nothing was granted; mend these and run it again")
+        }
+    })
+}
+
+fn with_hint(unfit: &Unfit) -> String {
+    match unfit.hint() {
+        Some(hint) => format!("{unfit}; {hint}"),
+        None => unfit.to_string(),
+    }
+}

@@ -1,0 +1,136 @@
+//! `wayleave token`: a human issues the credentials agents come with.
+
+mod create;
+
+use std::{path::Path, process::ExitCode};
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use wayleave_ledger::{Millis, Standing, TokenEntry};
+
+use super::grant::{Acting, expiry, refused};
+use crate::{columns, failure::Failure, output::Output};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    act: Act,
+}
+
+#[derive(Debug, Subcommand)]
+enum Act {
+    /// Issue a token. Its text is printed once and kept nowhere.
+    Create(create::Arguments),
+    /// List the tokens, without their texts.
+    List {
+        /// Also those that have ended.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Take a token back.
+    Revoke {
+        /// The token's id, as `wayleave token list` shows it; never the token itself.
+        #[arg(value_name = "TOKEN")]
+        token: String,
+        #[command(flatten)]
+        act: Acting,
+    },
+}
+
+pub(crate) async fn run(
+    arguments: Arguments,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    match arguments.act {
+        Act::Create(it) => create::run(it, project, output).await,
+        Act::List { all } => list(all, project, output).await,
+        Act::Revoke { token, act } => revoke(&token, &act, project, output).await,
+    }
+}
+
+async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let state = project.governance().ledger().state().await?;
+    let now = expiry::now();
+    let mut rows = vec![
+        ["TOKEN", "KIND", "SCOPES", "GRANTS", "ENDS", "LABEL"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    let (mut tokens, mut ended) = (Vec::new(), 0);
+    let mut ordered: Vec<_> = state.tokens().values().collect();
+    ordered.sort_by_key(|token| token.seq);
+    for token in ordered {
+        let standing = token.standing(now);
+        if standing != Standing::Live && !all {
+            ended += 1;
+            continue;
+        }
+        rows.push(vec![
+            token.id.clone(),
+            token.kind.to_string(),
+            words(token.scopes.iter().map(|it| it.to_string())),
+            words(token.grants.iter().cloned()),
+            expiry::ends(standing, token.expires),
+            token.label.clone(),
+        ]);
+        tokens.push(document(token, now));
+    }
+    let mut text = if tokens.is_empty() {
+        "no token is issued\nnext: wayleave token create --all-of DATASET".to_owned()
+    } else {
+        columns::align(&rows)
+    };
+    if ended > 0 {
+        let ended = columns::count(ended, "token");
+        text = format!("{text}\n{ended} ended (`--all` shows them)");
+    }
+    output.answer(&json!({ "tokens": tokens }), text);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Words in a row; a dash where there are none.
+fn words(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<_> = words.collect();
+    if words.is_empty() {
+        "-".to_owned()
+    } else {
+        words.join(",")
+    }
+}
+
+async fn revoke(
+    id: &str,
+    act: &Acting,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let project = super::open(project)?;
+    let governance = project.governance();
+    let who = act.who();
+    let entry = governance.revoke_token(id, &who, &act.note).await;
+    let entry = entry.map_err(refused)?;
+    let document = json!({ "token": id, "who": who, "entry": entry.seq });
+    output.answer(
+        &document,
+        format!("revoked token `{id}`; whoever holds it is let in no more"),
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn document(token: &TokenEntry, now: Millis) -> Value {
+    json!({
+        "id": token.id,
+        "standing": token.standing(now),
+        "kind": token.kind,
+        "label": token.label,
+        "scopes": token.scopes,
+        "grants": token.grants,
+        "claims": token.claims,
+        "expires": token.expires.map(expiry::written),
+        "who": token.who,
+        "at": expiry::written(token.at),
+        "revoked": token.revoked,
+    })
+}

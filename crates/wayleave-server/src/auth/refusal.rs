@@ -87,8 +87,10 @@ impl Refusal {
     /// better is not challenged.
     pub(super) const fn oauth_error(self) -> Option<&'static str> {
         match self {
-            Self::InAddress | Self::Malformed | Self::Conflicting => Some("invalid_request"),
-            Self::Invalid | Self::Expired | Self::Revoked => Some("invalid_token"),
+            Self::InAddress | Self::Conflicting => Some("invalid_request"),
+            Self::Malformed | Self::Invalid | Self::Expired | Self::Revoked => {
+                Some("invalid_token")
+            }
             Self::Missing | Self::NotAnAgents(_) | Self::NoPackage | Self::Unavailable => None,
         }
     }

@@ -157,3 +157,7 @@ impl IssuerKeys {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "issuer_tests.rs"]
+mod tests;

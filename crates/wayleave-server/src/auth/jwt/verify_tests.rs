@@ -1,1 +1,164 @@
+//! Every rule a token must pass, each broken alone.
 
+#[path = "../../../tests/auth/forge.rs"]
+mod forge;
+
+use forge::{AUDIENCE, SigningKey, claims, jwks, with};
+use serde_json::json;
+
+use super::*;
+
+const ISSUER: &str = "https://id.example.org";
+const NOW: i64 = 1_800_000_000;
+
+fn issuer(algorithms: &[&str]) -> Issuer {
+    Issuer {
+        issuer: ISSUER.to_owned(),
+        audience: AUDIENCE.to_owned(),
+        jwks_url: None,
+        algorithms: algorithms.iter().map(|it| it.parse().unwrap()).collect(),
+        packages: Vec::new(),
+    }
+}
+
+fn keys(of: &[&SigningKey]) -> Keys {
+    Keys::read(jwks(of).to_string().as_bytes()).unwrap()
+}
+
+fn check(token: &str, by: &SigningKey) -> Result<Verified, Invalid> {
+    verify(token, &issuer(&["EdDSA", "ES256", "RS256"]), &keys(&[by]), NOW)
+}
+
+#[test]
+fn a_good_token_of_every_kind_of_key_is_taken() {
+    for key in [SigningKey::ed25519("k"), SigningKey::p256("k"), SigningKey::rsa("k")] {
+        let token = key.token(&key.header(), &claims(ISSUER, NOW));
+        let verified = check(&token, &key).unwrap();
+        assert_eq!((verified.subject.as_str(), verified.expires), ("ana", NOW + 600));
+    }
+}
+
+#[test]
+fn a_padding_that_was_not_allowed_is_not_taken_and_one_that_was_is() {
+    let key = SigningKey::rsa("k");
+    let header = with(&key.header(), &json!({ "alg": "PS256" }));
+    let token = key.token(&header, &claims(ISSUER, NOW));
+    assert_eq!(check(&token, &key), Err(Invalid::Algorithm));
+    let pss = issuer(&["PS256"]);
+    assert!(verify(&token, &pss, &keys(&[&key]), NOW).is_ok());
+    // The same key signs in the other way, which is not allowed now.
+    let token = key.token(&key.header(), &claims(ISSUER, NOW));
+    assert_eq!(verify(&token, &pss, &keys(&[&key]), NOW), Err(Invalid::Algorithm));
+}
+
+#[test]
+fn each_wrong_header_is_refused() {
+    let key = SigningKey::ed25519("k");
+    for (change, expected) in [
+        (json!({ "alg": "none" }), Invalid::Algorithm),
+        (json!({ "alg": "None" }), Invalid::Algorithm),
+        (json!({ "alg": "HS256" }), Invalid::Algorithm),
+        (json!({ "alg": "ES384" }), Invalid::Algorithm),
+        (json!({ "alg": null }), Invalid::Malformed),
+        (json!({ "alg": 7 }), Invalid::Malformed),
+        (json!({ "alg": "ES256" }), Invalid::UnknownKey),
+        (json!({ "typ": "JWT" }), Invalid::Type),
+        (json!({ "typ": null }), Invalid::Type),
+        (json!({ "typ": "id+jwt" }), Invalid::Type),
+        (json!({ "kid": "other" }), Invalid::UnknownKey),
+        (json!({ "crit": ["exp"] }), Invalid::Critical),
+        (json!({ "jwk": key.jwk(), "kid": "mine" }), Invalid::UnknownKey),
+        (json!({ "jku": "https://evil.example/keys", "kid": "mine" }), Invalid::UnknownKey),
+    ] {
+        let token = key.token(&with(&key.header(), &change), &claims(ISSUER, NOW));
+        assert_eq!(check(&token, &key), Err(expected), "{change}");
+    }
+    for typ in ["AT+JWT", "application/at+jwt"] {
+        let header = with(&key.header(), &json!({ "typ": typ }));
+        assert!(check(&key.token(&header, &claims(ISSUER, NOW)), &key).is_ok());
+    }
+}
+
+#[test]
+fn each_wrong_claim_is_refused() {
+    let key = SigningKey::ed25519("k");
+    for (change, expected) in [
+        (json!({ "iss": "https://id.example.org/" }), Invalid::Issuer),
+        (json!({ "iss": null }), Invalid::Issuer),
+        (json!({ "iss": [ISSUER] }), Invalid::Issuer),
+        (json!({ "aud": "https://data.example.org" }), Invalid::Audience),
+        (json!({ "aud": [] }), Invalid::Audience),
+        (json!({ "aud": null }), Invalid::Audience),
+        (json!({ "aud": { "x": AUDIENCE } }), Invalid::Audience),
+        (json!({ "exp": NOW - LEEWAY }), Invalid::Expired),
+        (json!({ "exp": null }), Invalid::Time),
+        (json!({ "exp": "9999999999" }), Invalid::Time),
+        (json!({ "nbf": NOW + LEEWAY + 1 }), Invalid::NotYet),
+        (json!({ "nbf": "0" }), Invalid::Time),
+        (json!({ "iat": NOW + LEEWAY + 1 }), Invalid::NotYet),
+        (json!({ "sub": null }), Invalid::Subject),
+        (json!({ "sub": "" }), Invalid::Subject),
+        (json!({ "sub": 7 }), Invalid::Subject),
+    ] {
+        let token = key.token(&key.header(), &with(&claims(ISSUER, NOW), &change));
+        assert_eq!(check(&token, &key), Err(expected), "{change}");
+    }
+    for fine in [
+        json!({ "aud": ["https://other.example", AUDIENCE] }),
+        json!({ "exp": NOW - LEEWAY + 1 }),
+        json!({ "nbf": NOW + LEEWAY }),
+        json!({ "exp": 1_800_000_600.5 }),
+    ] {
+        let token = key.token(&key.header(), &with(&claims(ISSUER, NOW), &fine));
+        assert!(check(&token, &key).is_ok(), "{fine}");
+    }
+}
+
+#[test]
+fn no_byte_of_a_token_can_be_changed() {
+    let key = SigningKey::ed25519("k");
+    let token = key.token(&key.header(), &claims(ISSUER, NOW));
+    for at in 0..token.len() {
+        let mut bytes = token.clone().into_bytes();
+        bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(bytes).unwrap();
+        assert!(check(&changed, &key).is_err(), "{at}");
+    }
+    let (signed, _) = token.rsplit_once('.').unwrap();
+    for cut in ["", ".", "..", "a.b.c", signed, &format!("{signed}."), &format!("{token}.x")] {
+        assert!(check(cut, &key).is_err(), "{cut}");
+    }
+}
+
+#[test]
+fn a_token_without_a_key_id_is_taken_only_if_there_is_no_choice() {
+    let (key, other) = (SigningKey::ed25519("a"), SigningKey::ed25519("b"));
+    let header = with(&key.header(), &json!({ "kid": null }));
+    let token = key.token(&header, &claims(ISSUER, NOW));
+    assert!(check(&token, &key).is_ok());
+    let both = keys(&[&key, &other]);
+    assert_eq!(
+        verify(&token, &issuer(&["EdDSA"]), &both, NOW),
+        Err(Invalid::UnknownKey)
+    );
+}
+
+#[test]
+fn keys_for_other_uses_and_kinds_are_passed_over() {
+    let key = SigningKey::ed25519("k");
+    let token = key.token(&key.header(), &claims(ISSUER, NOW));
+    for change in [
+        json!({ "use": "enc" }),
+        json!({ "alg": "ES256" }),
+        json!({ "alg": "HS256" }),
+        json!({ "kty": "oct" }),
+        json!({ "crv": "X25519" }),
+        json!({ "x": "!" }),
+    ] {
+        let set = json!({ "keys": [with(&key.jwk(), &change), 7, {}] });
+        let keys = Keys::read(set.to_string().as_bytes()).unwrap();
+        let verified = verify(&token, &issuer(&["EdDSA"]), &keys, NOW);
+        assert_eq!(verified, Err(Invalid::UnknownKey), "{change}");
+    }
+    assert_eq!(Keys::read(b"[]"), None);
+}

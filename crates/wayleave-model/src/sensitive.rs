@@ -185,6 +185,7 @@ mod tests {
             "root:hunter2@db:5432",
             "see redis://:hunter2@cache for details",
             "DB_PASSWORD=hunter2",
+            "it was wlc_hunter2hunter2hunter2 all along",
         ] {
             assert!(looks_like_dsn(text), "{text}");
             assert!(

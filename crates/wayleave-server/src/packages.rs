@@ -103,8 +103,8 @@ impl Epoch {
             self.text(&claim.to_string());
         }
         let hash: [u8; 32] = self.0.finalize().into();
-        let [a, b, c, d, e, f, g, h, ..] = hash;
-        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+        let (first, _) = hash.as_chunks::<8>();
+        first.first().copied().map_or(0, u64::from_be_bytes)
     }
 }
 

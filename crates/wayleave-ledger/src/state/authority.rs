@@ -10,7 +10,7 @@ use wayleave_model::grant::{Claims, Scopes, Terms, TokenHash, TokenKind};
 
 use super::Refusal;
 use crate::clock::Millis;
-use crate::event::{NewGrant, NewToken};
+use crate::event::{Event, NewGrant, NewToken};
 
 /// All grants and tokens ever made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -182,7 +182,26 @@ impl Authority {
         }
     }
 
-    pub(super) fn add_grant(&mut self, seq: u64, at: Millis, new: NewGrant) {
+    /// Takes in an act upon a grant or a token.
+    pub(super) fn apply(&mut self, seq: u64, at: Millis, event: Event) {
+        match event {
+            Event::GrantCreated(new) => self.add_grant(seq, at, new),
+            Event::TokenIssued(new) => self.add_token(seq, at, new),
+            Event::GrantRevoked { grant, who, note } => {
+                if let Some(grant) = self.grants.get_mut(&grant) {
+                    Arc::make_mut(grant).revoked = Some(Revocation { seq, at, who, note });
+                }
+            }
+            Event::TokenRevoked { token, who, note } => {
+                if let Some(token) = self.tokens.get_mut(&token) {
+                    Arc::make_mut(token).revoked = Some(Revocation { seq, at, who, note });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_grant(&mut self, seq: u64, at: Millis, new: NewGrant) {
         let entry = GrantEntry {
             id: new.grant.clone(),
             seq,
@@ -196,7 +215,7 @@ impl Authority {
         self.grants.insert(new.grant, Arc::new(entry));
     }
 
-    pub(super) fn add_token(&mut self, seq: u64, at: Millis, new: NewToken) {
+    fn add_token(&mut self, seq: u64, at: Millis, new: NewToken) {
         let bucket = self.buckets.entry(new.hash.bucket()).or_default();
         bucket.push(new.token.clone());
         let entry = TokenEntry {
@@ -214,18 +233,6 @@ impl Authority {
             revoked: None,
         };
         self.tokens.insert(new.token, Arc::new(entry));
-    }
-
-    pub(super) fn revoke_grant(&mut self, id: &str, revocation: Revocation) {
-        if let Some(grant) = self.grants.get_mut(id) {
-            Arc::make_mut(grant).revoked.get_or_insert(revocation);
-        }
-    }
-
-    pub(super) fn revoke_token(&mut self, id: &str, revocation: Revocation) {
-        if let Some(token) = self.tokens.get_mut(id) {
-            Arc::make_mut(token).revoked.get_or_insert(revocation);
-        }
     }
 
     /// A dataset that is retired takes its grants along: whoever ratifies another under the same

@@ -2,7 +2,12 @@
 
 use proptest::prelude::*;
 
+use std::collections::BTreeSet;
+
+use wayleave_model::grant::{Claims, Scopes, Terms, TokenKind, TokenSecret};
+
 use super::*;
+use crate::event::{NewGrant, NewToken};
 
 /// Acts on two datasets with three mappings, sensible or not.
 fn event() -> impl Strategy<Value = Event> {
@@ -23,6 +28,41 @@ fn event() -> impl Strategy<Value = Event> {
         }),
         2 => (dataset(), 1_u64..6).prop_map(move |(dataset, revision)| {
             Event::DatasetDeactivated { dataset, revision, who: who() }
+        }),
+    ]
+}
+
+/// Acts on few grants and few tokens of those datasets, sensible or not.
+fn authority() -> impl Strategy<Value = Event> {
+    let id = |prefix: &'static str| (0..5).prop_map(move |n| format!("{prefix}{n}"));
+    let digest = (0_u8..3).prop_map(|mapping| Digest::of(&[mapping]));
+    let dataset = prop_oneof![Just("crm".to_owned()), Just("hr".to_owned())];
+    prop_oneof![
+        4 => (id("g"), dataset, digest, id("c")).prop_map(|(grant, dataset, mapping, connection)| {
+            Event::GrantCreated(NewGrant {
+                grant,
+                terms: Terms {
+                    dataset, connection, mapping,
+                    streams: BTreeMap::new(), capabilities: BTreeSet::new(),
+                },
+                expires: None, purpose: String::new(), who: "ana".into(),
+            })
+        }),
+        4 => (id("t"), prop::collection::btree_set(id("g"), 0..4), any::<u8>(), 0_usize..3)
+            .prop_map(|(token, grants, bits, kind)| {
+                let kind = TokenKind::ALL[kind];
+                Event::TokenIssued(NewToken {
+                    token, kind, grants,
+                    hash: TokenSecret::of_bits(kind, &[bits; 32]).hash(),
+                    scopes: Scopes::NONE, claims: Claims::new(), label: String::new(),
+                    expires: None, who: "ana".into(),
+                })
+            }),
+        1 => id("g").prop_map(|grant| Event::GrantRevoked {
+            grant, who: "ana".into(), note: String::new(),
+        }),
+        1 => id("t").prop_map(|token| Event::TokenRevoked {
+            token, who: "ana".into(), note: String::new(),
         }),
     ]
 }
@@ -63,6 +103,47 @@ proptest! {
             for (name, dataset) in state.datasets() {
                 let earlier = before.datasets().get(name).map_or(0, |it| it.revision);
                 prop_assert!(dataset.revision == earlier || dataset.revision == earlier + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_admitted_no_token_reads_twice_and_nothing_revoked_comes_back(
+        events in prop::collection::vec(prop_oneof![event(), authority()], 0..120),
+    ) {
+        let mut state = State::default();
+        state.apply(&entry(1, Event::LedgerCreated { ledger: "a".into() }));
+        let mut seq = 1;
+        for event in events {
+            let before = state.clone();
+            if state.admit(&event).is_err() {
+                continue;
+            }
+            seq += 1;
+            state.apply(&entry(seq, event.clone()));
+            if let Event::GrantCreated(new) = &event {
+                let ratified = before.ratified(&new.terms.dataset).map(|it| it.digest);
+                prop_assert_eq!(ratified, Some(new.terms.mapping));
+            }
+            if let Event::TokenIssued(new) = &event {
+                let granted: Vec<_> = new.grants.iter().filter_map(|it| before.grant(it)).collect();
+                prop_assert_eq!(granted.len(), new.grants.len());
+                prop_assert!(granted.iter().all(|grant| grant.revoked.is_none()));
+                let connections: BTreeSet<_> =
+                    granted.iter().map(|grant| &grant.terms.connection).collect();
+                prop_assert_eq!(connections.len(), granted.len());
+                prop_assert!(new.kind == TokenKind::Client || granted.is_empty());
+                prop_assert_eq!(state.token(&new.hash).map(|it| &it.id), Some(&new.token));
+                prop_assert!(before.token(&new.hash).is_none());
+            }
+            for (id, grant) in before.grants() {
+                prop_assert!(grant.revoked.is_none() || state.grant(id) == Some(grant));
+            }
+            for (id, token) in before.tokens() {
+                prop_assert!(token.revoked.is_none() || state.tokens().get(id) == Some(token));
+            }
+            for grant in state.grants().values().filter(|it| it.revoked.is_none()) {
+                prop_assert!(state.ratified(&grant.terms.dataset).is_some());
             }
         }
     }

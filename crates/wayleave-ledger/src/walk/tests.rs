@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 use wayleave_model::digest::Digest;
+use wayleave_model::grant::{Claim, Claims, Scope, StreamTerms, Terms, TokenKind, TokenSecret};
 use wayleave_model::mapping::SourceKind;
 
 use super::*;
 use crate::chain::EntryHash;
+use crate::event::{NewGrant, NewToken};
 use crate::verify::{Known, Witness};
 
 fn source(name: &str) -> Event {
@@ -57,7 +59,49 @@ fn small() -> Vec<SealedEntry> {
             revision: 2,
             who: "b".into(),
         },
+        grant(digest),
+        Event::TokenIssued(NewToken {
+            token: "t_abcd".into(),
+            kind: TokenKind::Client,
+            hash: TokenSecret::of_bits(TokenKind::Client, &[1; 32]).hash(),
+            scopes: [Scope::Runtime, Scope::Dev].into_iter().collect(),
+            grants: ["g_abcd".to_owned()].into(),
+            claims: Claims::from([("email".to_owned(), Claim::Text("é@b".into()))]),
+            label: "desk".into(),
+            expires: Some(7),
+            who: "b".into(),
+        }),
+        Event::GrantRevoked {
+            grant: "g_abcd".into(),
+            who: "b".into(),
+            note: "n".into(),
+        },
+        Event::TokenRevoked {
+            token: "t_abcd".into(),
+            who: "b".into(),
+            note: "n".into(),
+        },
     ])
+}
+
+fn grant(mapping: Digest) -> Event {
+    let stream = StreamTerms {
+        fields: ["id".to_owned()].into(),
+        rows: Some(r#"{"x": {"gte": 0.1}}"#.parse().unwrap()),
+    };
+    Event::GrantCreated(NewGrant {
+        grant: "g_abcd".into(),
+        terms: Terms {
+            dataset: "crm".into(),
+            connection: "eu".into(),
+            mapping,
+            streams: [("people".to_owned(), stream)].into(),
+            capabilities: ["hire".to_owned()].into(),
+        },
+        expires: None,
+        purpose: "p".into(),
+        who: "b".into(),
+    })
 }
 
 /// Walks a chain whose last entry is known from elsewhere, as `verify` does.

@@ -101,8 +101,7 @@ pub struct TokenHash(Digest);
 impl TokenHash {
     /// Its first bytes: enough to find it among others, too few to be it.
     pub fn bucket(&self) -> u64 {
-        let [a, b, c, d, e, f, g, h, ..] = *self.0.as_bytes();
-        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+        first_eight(self.0.as_bytes())
     }
 }
 
@@ -116,6 +115,11 @@ impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.short())
     }
+}
+
+fn first_eight(bytes: &[u8; 32]) -> u64 {
+    let (first, _) = bytes.as_chunks::<8>();
+    first.first().copied().map_or(0, u64::from_be_bytes)
 }
 
 fn check(body: &str) -> [u8; 4] {

@@ -26,15 +26,27 @@ fn keys(of: &[&SigningKey]) -> Keys {
 }
 
 fn check(token: &str, by: &SigningKey) -> Result<Verified, Invalid> {
-    verify(token, &issuer(&["EdDSA", "ES256", "RS256"]), &keys(&[by]), NOW)
+    verify(
+        token,
+        &issuer(&["EdDSA", "ES256", "RS256"]),
+        &keys(&[by]),
+        NOW,
+    )
 }
 
 #[test]
 fn a_good_token_of_every_kind_of_key_is_taken() {
-    for key in [SigningKey::ed25519("k"), SigningKey::p256("k"), SigningKey::rsa("k")] {
+    for key in [
+        SigningKey::ed25519("k"),
+        SigningKey::p256("k"),
+        SigningKey::rsa("k"),
+    ] {
         let token = key.token(&key.header(), &claims(ISSUER, NOW));
         let verified = check(&token, &key).unwrap();
-        assert_eq!((verified.subject.as_str(), verified.expires), ("ana", NOW + 600));
+        assert_eq!(
+            (verified.subject.as_str(), verified.expires),
+            ("ana", NOW + 600)
+        );
     }
 }
 
@@ -48,7 +60,10 @@ fn a_padding_that_was_not_allowed_is_not_taken_and_one_that_was_is() {
     assert!(verify(&token, &pss, &keys(&[&key]), NOW).is_ok());
     // The same key signs in the other way, which is not allowed now.
     let token = key.token(&key.header(), &claims(ISSUER, NOW));
-    assert_eq!(verify(&token, &pss, &keys(&[&key]), NOW), Err(Invalid::Algorithm));
+    assert_eq!(
+        verify(&token, &pss, &keys(&[&key]), NOW),
+        Err(Invalid::Algorithm)
+    );
 }
 
 #[test]
@@ -67,8 +82,14 @@ fn each_wrong_header_is_refused() {
         (json!({ "typ": "id+jwt" }), Invalid::Type),
         (json!({ "kid": "other" }), Invalid::UnknownKey),
         (json!({ "crit": ["exp"] }), Invalid::Critical),
-        (json!({ "jwk": key.jwk(), "kid": "mine" }), Invalid::UnknownKey),
-        (json!({ "jku": "https://evil.example/keys", "kid": "mine" }), Invalid::UnknownKey),
+        (
+            json!({ "jwk": key.jwk(), "kid": "mine" }),
+            Invalid::UnknownKey,
+        ),
+        (
+            json!({ "jku": "https://evil.example/keys", "kid": "mine" }),
+            Invalid::UnknownKey,
+        ),
     ] {
         let token = key.token(&with(&key.header(), &change), &claims(ISSUER, NOW));
         assert_eq!(check(&token, &key), Err(expected), "{change}");
@@ -86,7 +107,10 @@ fn each_wrong_claim_is_refused() {
         (json!({ "iss": "https://id.example.org/" }), Invalid::Issuer),
         (json!({ "iss": null }), Invalid::Issuer),
         (json!({ "iss": [ISSUER] }), Invalid::Issuer),
-        (json!({ "aud": "https://data.example.org" }), Invalid::Audience),
+        (
+            json!({ "aud": "https://data.example.org" }),
+            Invalid::Audience,
+        ),
         (json!({ "aud": [] }), Invalid::Audience),
         (json!({ "aud": null }), Invalid::Audience),
         (json!({ "aud": { "x": AUDIENCE } }), Invalid::Audience),
@@ -125,7 +149,15 @@ fn no_byte_of_a_token_can_be_changed() {
         assert!(check(&changed, &key).is_err(), "{at}");
     }
     let (signed, _) = token.rsplit_once('.').unwrap();
-    for cut in ["", ".", "..", "a.b.c", signed, &format!("{signed}."), &format!("{token}.x")] {
+    for cut in [
+        "",
+        ".",
+        "..",
+        "a.b.c",
+        signed,
+        &format!("{signed}."),
+        &format!("{token}.x"),
+    ] {
         assert!(check(cut, &key).is_err(), "{cut}");
     }
 }

@@ -1,0 +1,22 @@
+//! Who may come in: the doors over HTTP and stdio, in front of a real ledger and a real issuer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod forge;
+mod house;
+mod issuer;
+mod wire;
+
+mod jwt;
+mod limits;
+mod matrix;
+mod metadata;
+mod revocation;
+mod scopes;
+mod stdio;
+mod tls;

@@ -1,0 +1,182 @@
+//! What is taken back is gone: on the next call, and from whatever is held open.
+
+use std::time::{Duration, Instant};
+
+use http::Method as Verb;
+use http_body_util::{BodyExt as _, Full};
+use serde_json::json;
+use tokio::time::timeout;
+use wayleave_ledger::{Clock as _, SystemClock};
+use wayleave_model::grant::{Scope, TokenKind};
+
+use crate::{
+    house::House,
+    wire::{LOST, until_end},
+};
+
+/// What is revoked on this machine is over after no longer than this.
+const SOON: Duration = Duration::from_secs(1);
+
+fn everything() -> serde_json::Value {
+    json!({ "notifications": { "toolsListChanged": true } })
+}
+
+#[tokio::test]
+async fn a_revoked_token_fails_on_the_very_next_call() {
+    let house = House::new().await;
+    for _ in 0..20 {
+        let (token, id) = house
+            .issue(TokenKind::Client, &[Scope::Runtime], None)
+            .await;
+        let client = house.http.with(token);
+        assert_eq!(client.call("echo").await.status, 200);
+        house.revoke(&id).await;
+        let refused = client.call("echo").await;
+        assert_eq!(refused.status, 401);
+        assert_eq!(refused.json()["error"]["data"]["reason"], "revoked_token");
+    }
+    assert_eq!(house.dispatched(), 20);
+}
+
+#[tokio::test]
+async fn streams_of_both_eras_end_within_a_second_of_revocation() {
+    let house = House::new().await;
+    let (token, id) = house
+        .issue(TokenKind::Client, &[Scope::Runtime], None)
+        .await;
+    let client = house.http.with(token);
+    let listening = client
+        .open(client.stateless("subscriptions/listen", &everything(), None))
+        .await;
+    let session = client.begin().await;
+    let request = session.request(Verb::GET).body(Full::default()).unwrap();
+    let watching = session.open(request).await;
+    assert_eq!(
+        (listening.status().as_u16(), watching.status().as_u16()),
+        (200, 200)
+    );
+    // Another's streams are none of its business.
+    let other = house.http.with(house.reader().await);
+    let unrelated = other
+        .open(other.stateless("subscriptions/listen", &everything(), None))
+        .await;
+    let mut unrelated = unrelated.into_body();
+    let acknowledged = timeout(LOST, unrelated.frame()).await.unwrap();
+    assert!(acknowledged.is_some());
+
+    house.revoke(&id).await;
+    let revoked = Instant::now();
+    let (listened, _) = tokio::join!(
+        until_end(listening.into_body()),
+        until_end(watching.into_body())
+    );
+    assert!(revoked.elapsed() < SOON, "{:?}", revoked.elapsed());
+    // The stateless stream ends as the protocol has it: with an answer.
+    assert!(
+        listened.contains("\"resultType\":\"complete\""),
+        "{listened}"
+    );
+    for client in [&client, &session] {
+        let request = client.in_session("ping", &json!({}));
+        assert_eq!(client.send(request).await.status, 401);
+    }
+    assert!(
+        timeout(Duration::from_millis(300), unrelated.frame())
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test]
+async fn streams_end_when_their_token_expires() {
+    let house = House::new().await;
+    let soon = SystemClock.now() + 700;
+    let (token, _) = house
+        .issue(TokenKind::Client, &[Scope::Runtime], Some(soon))
+        .await;
+    let client = house.http.with(token);
+    let stream = client
+        .open(client.stateless("subscriptions/listen", &everything(), None))
+        .await;
+    assert_eq!(stream.status(), 200);
+    until_end(stream.into_body()).await;
+    assert!((soon..soon + 1000).contains(&SystemClock.now()));
+    let refused = client.call("echo").await;
+    assert_eq!(refused.json()["error"]["data"]["reason"], "expired_token");
+}
+
+#[tokio::test]
+async fn a_leaked_session_is_of_no_use_to_another_token() {
+    let house = House::new().await;
+    let session = house.http.with(house.reader().await).begin().await;
+    let thief = crate::wire::Http {
+        session: session.session.clone(),
+        ..house.http.with(house.reader().await)
+    };
+    let ask = thief.in_session("tools/call", &json!({ "name": "echo" }));
+    assert_eq!(thief.send(ask).await.status, 404);
+    for verb in [Verb::GET, Verb::DELETE] {
+        let request = thief.request(verb).body(Full::default()).unwrap();
+        assert_eq!(thief.send(request).await.status, 404);
+    }
+    assert_eq!(house.dispatched(), 0);
+    let ask = session.in_session("tools/call", &json!({ "name": "echo" }));
+    assert_eq!(session.send(ask).await.status, 200);
+}
+
+#[tokio::test]
+async fn revocation_ends_the_authority_of_a_stdio_client_too() {
+    let house = House::new().await;
+    for in_environment in [true, false] {
+        let (token, id) = house
+            .issue(TokenKind::Client, &[Scope::Runtime], None)
+            .await;
+        let mut pipe = if in_environment {
+            let (mut pipe, _) = house.pipe(&[("WAYLEAVE_TOKEN", &token)]);
+            pipe.initialize(None).await;
+            pipe
+        } else {
+            let (mut pipe, _) = house.pipe(&[]);
+            pipe.initialize(Some(&json!(token))).await;
+            pipe
+        };
+        let echo = json!({ "name": "echo" });
+        let done = pipe.ask("tools/call", &echo).await;
+        assert!(done.get("result").is_some(), "{done}");
+        house.revoke(&id).await;
+        for _ in 0..2 {
+            let refused = pipe.ask("tools/call", &echo).await;
+            assert_eq!(refused["error"]["code"], -32001);
+            assert_eq!(refused["error"]["data"]["reason"], "revoked_token");
+        }
+    }
+    assert_eq!(house.dispatched(), 2);
+}
+
+#[tokio::test]
+async fn a_stateless_listener_on_a_pipe_is_told_that_it_is_over() {
+    let house = House::new().await;
+    let (token, id) = house
+        .issue(TokenKind::Client, &[Scope::Runtime], None)
+        .await;
+    let (mut pipe, _) = house.pipe(&[("WAYLEAVE_TOKEN", &token)]);
+    let mut params = everything();
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    pipe.say(
+        &json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params }),
+    )
+    .await;
+    let acknowledged = pipe.hear().await.unwrap();
+    assert_eq!(
+        acknowledged["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    house.revoke(&id).await;
+    let revoked = Instant::now();
+    let last = pipe.hear().await.unwrap();
+    assert!(last.get("result").is_some(), "{last}");
+    assert!(revoked.elapsed() < SOON);
+}

@@ -15,10 +15,14 @@ const EXTENSIONS: &[&str] = &[
 
 /// Files of a user's folder, or of the clients' own settings, which are not in this repository.
 const OF_THE_USER: &[&str] = &[
+    ".claude.json",
+    ".codex/",
     ".cursor/mcp.json",
+    ".gemini/",
     ".mcp.json",
     ".vscode/mcp.json",
     ".wayleave/",
+    "claude_desktop_config.json",
     "config.toml",
     "mappings/",
     "mcp.json",

@@ -22,13 +22,13 @@ const STDIO: &[&str] = &["command", "args", "env", "env_vars", "envFile", "cwd"]
 /// Members that say where a running server is.
 const HTTP: &[&str] = &[
     "url",
-    "httpUrl",
-    "serverUrl",
     "headers",
     "http_headers",
     "env_http_headers",
     "bearer_token_env_var",
 ];
+/// Members that used to say it.
+const FORMER: &[&str] = &["httpUrl", "serverUrl"];
 
 impl Entry {
     /// The entry of a server, in the words of a client.
@@ -73,12 +73,11 @@ impl Entry {
                     client: host.title(),
                 });
             }
-            Host::ClaudeCode | Host::Vscode => {
+            Host::ClaudeCode | Host::Vscode | Host::Gemini => {
                 self.set("type", "http");
                 self.set("url", url);
             }
             Host::Cursor | Host::Codex => self.set("url", url),
-            Host::Gemini => self.set("httpUrl", url),
         }
         Ok(())
     }
@@ -191,7 +190,7 @@ impl Entry {
             STDIO
         };
         let kind = (!self.members.contains_key("type")).then_some("type");
-        other.iter().copied().chain(kind)
+        other.iter().chain(FORMER).copied().chain(kind)
     }
 
     /// Where to say it in one line, and the line.
@@ -278,7 +277,7 @@ pub(crate) fn is_of(server: &Server, arguments: &[&str], url: Option<&str>) -> b
     let project = server.project.as_ref();
     let folder = arguments.iter().zip(arguments.iter().skip(1));
     let mut folders = folder.filter(|(option, _)| **option == "--project");
-    let serves = arguments.contains(&"serve");
+    let is_serve = arguments.contains(&"serve");
     let same_folder = folders.any(|(_, folder)| project.is_some_and(|it| it.folder == *folder));
     let same_url = url.is_some_and(|url| {
         let given = match &server.reach {
@@ -287,7 +286,7 @@ pub(crate) fn is_of(server: &Server, arguments: &[&str], url: Option<&str>) -> b
         };
         Some(url) == given || project.is_some_and(|it| it.url == url)
     });
-    (serves && same_folder) || same_url
+    (is_serve && same_folder) || same_url
 }
 
 /// A word as a shell takes it.

@@ -110,8 +110,8 @@ impl Found {
             .map_err(disk("make", path))?;
         file.write_all(bytes).map_err(disk("write", path))?;
         if let Some(metadata) = &self.metadata {
-            let made = file.metadata().map_err(disk("look at", path))?;
-            if (made.uid(), made.gid()) != (metadata.uid(), metadata.gid()) {
+            let new = file.metadata().map_err(disk("look at", path))?;
+            if (new.uid(), new.gid()) != (metadata.uid(), metadata.gid()) {
                 std::os::unix::fs::fchown(&file, Some(metadata.uid()), Some(metadata.gid()))
                     .map_err(disk("hand over", path))?;
             }

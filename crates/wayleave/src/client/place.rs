@@ -113,30 +113,30 @@ mod tests {
     fn each_system_has_its_own_places() {
         check(
             System::Linux,
-            &[("HOME", "/home/ana")],
+            &[("HOME", "/ana")],
             &[
-                (Host::ClaudeCode, "/home/ana/.claude.json"),
+                (Host::ClaudeCode, "/ana/.claude.json"),
                 (
                     Host::ClaudeDesktop,
-                    "/home/ana/.config/Claude/claude_desktop_config.json",
+                    "/ana/.config/Claude/claude_desktop_config.json",
                 ),
-                (Host::Cursor, "/home/ana/.cursor/mcp.json"),
-                (Host::Vscode, "/home/ana/.config/Code/User/mcp.json"),
-                (Host::Codex, "/home/ana/.codex/config.toml"),
-                (Host::Gemini, "/home/ana/.gemini/settings.json"),
+                (Host::Cursor, "/ana/.cursor/mcp.json"),
+                (Host::Vscode, "/ana/.config/Code/User/mcp.json"),
+                (Host::Codex, "/ana/.codex/config.toml"),
+                (Host::Gemini, "/ana/.gemini/settings.json"),
             ],
         );
         check(
             System::MacOs,
-            &[("HOME", "/Users/ana"), ("XDG_CONFIG_HOME", "/elsewhere")],
+            &[("HOME", "/ana"), ("XDG_CONFIG_HOME", "/elsewhere")],
             &[
                 (
                     Host::ClaudeDesktop,
-                    "/Users/ana/Library/Application Support/Claude/claude_desktop_config.json",
+                    "/ana/Library/Application Support/Claude/claude_desktop_config.json",
                 ),
                 (
                     Host::Vscode,
-                    "/Users/ana/Library/Application Support/Code/User/mcp.json",
+                    "/ana/Library/Application Support/Code/User/mcp.json",
                 ),
             ],
         );
@@ -159,7 +159,7 @@ mod tests {
         check(
             System::Linux,
             &[
-                ("HOME", "/home/ana"),
+                ("HOME", "/ana"),
                 ("XDG_CONFIG_HOME", "/settings"),
                 ("CODEX_HOME", "/codex"),
                 ("CLAUDE_CONFIG_DIR", "/claude"),

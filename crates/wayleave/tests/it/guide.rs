@@ -58,3 +58,11 @@ fn ratifying_goes_as_the_guide_says() {
     session.keep_sqlite("staff.db", sql);
     check("ratifying.md", &mut session);
 }
+
+#[test]
+fn clients_are_connected_as_the_guide_says() {
+    let mut session = Session::new();
+    let sql = "CREATE TABLE orders (id integer PRIMARY KEY, placed_at datetime, total numeric);";
+    session.keep_sqlite("shop.db", sql);
+    check("connecting.md", &mut session);
+}

@@ -75,6 +75,9 @@ fn every_command_answers_in_a_document_of_the_agreed_shape() {
     ask(&session, 0, &["datasets"]);
     ask(&session, 0, &["audit"]);
     ask(&session, 0, &["audit", "--verify"]);
+    ask(&session, 0, &["client", "print", "codex"]);
+    ask(&session, 0, &["client", "install", "codex"]);
+    ask(&session, 2, &["client", "install", "codex", "--url", "x"]);
     ask(&session, 0, &["doctor"]);
     session.write("mappings/staff.toml", "[dataset]\nname = \"staff\"\n");
     ask(&session, 1, &["check"]);

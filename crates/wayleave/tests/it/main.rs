@@ -8,8 +8,11 @@
     reason = "tests"
 )]
 
+mod client;
+mod client_words;
 mod crash;
 mod findings;
+mod grants;
 mod guide;
 mod hostile;
 mod index;

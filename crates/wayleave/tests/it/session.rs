@@ -126,6 +126,10 @@ impl Session {
         self.here.push(folder);
     }
 
+    pub(crate) fn here_is_home(&mut self) {
+        self.here = self.home.path().to_owned();
+    }
+
     pub(crate) fn set(&mut self, variable: &str, value: &str) {
         self.variables.retain(|(name, _)| name != variable);
         self.variables.push((variable.to_owned(), value.to_owned()));
@@ -226,7 +230,10 @@ impl Session {
     pub(crate) fn normal(&self, text: &str) -> String {
         let user = Command::new("id").arg("-un").output().unwrap();
         let user = String::from_utf8(user.stdout).unwrap();
-        let mut text = text.replace(self.home().to_str().unwrap(), HOME);
+        let program = self::program().display().to_string();
+        let mut text = text
+            .replace(self.home().to_str().unwrap(), HOME)
+            .replace(&program, "/usr/local/bin/wayleave");
         for (pattern, instead) in [
             (format!(r"\bby {}\b", user.trim()), "by ana"),
             (format!(r"(?m)  {}(  |$)", user.trim()), "  ana$1"),
@@ -237,6 +244,7 @@ impl Session {
             (r"\bin \d+ ms\b".to_owned(), "in 2 ms"),
             (r"\bhead: (\d+):[0-9a-f]{64}\b".to_owned(), "head: $1:5eed…"),
             (r"about \d+ rows".to_owned(), "about 2 rows"),
+            (r"\bbak-\d{8}T\d{6}Z".to_owned(), "bak-20260102T030405Z"),
         ] {
             let pattern = Regex::new(&pattern).unwrap();
             text = pattern.replace_all(&text, instead).into_owned();

@@ -206,12 +206,14 @@ fn withhold(node: &CstNode, path: &mut Vec<String>, what: &Put<'_>) {
         comment.set_raw_value(hidden);
     } else if let Some(member) = node.as_object_prop() {
         path.push(member.decoded_name().unwrap_or_default());
-        let named = member.children().into_iter().skip(1);
-        named.for_each(|node| withhold(&node, path, what));
+        for node in member.children().into_iter().skip(1) {
+            withhold(&node, path, what);
+        }
         path.pop();
     } else {
-        let children = node.children();
-        children.iter().for_each(|node| withhold(node, path, what));
+        for node in node.children() {
+            withhold(&node, path, what);
+        }
     }
 }
 

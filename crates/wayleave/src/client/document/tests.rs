@@ -102,7 +102,8 @@ fn others_and_their_comments_stay_byte_for_byte() {
     "mcpServers": {
         "other": {"command": "x"}, // odd
         "shop": {
-            "httpUrl": "https://example.org/mcp",
+            "type": "http",
+            "url": "https://example.org/mcp",
             "headers": {
                 "Authorization": "Bearer ${WAYLEAVE_TOKEN}",
             },
@@ -225,6 +226,18 @@ fn another_way_to_the_same_server_leaves_nothing_of_the_first() {
         assert!(!back.contains("--stdio"), "{back}");
         assert!(!back.contains("SHOP_DSN"), "{back}");
     }
+}
+
+#[test]
+fn a_former_spelling_gives_way_to_the_present_one() {
+    let before =
+        r#"{"mcpServers": {"shop": {"httpUrl": "https://example.org/mcp", "trust": true}}}"#;
+    let after = edit(Host::Gemini, &over_http(), false, before).unwrap();
+    let document: Value = serde_json::from_str(&after).unwrap();
+    let entry = &document["mcpServers"]["shop"];
+    assert_eq!(entry["url"], "https://example.org/mcp");
+    assert_eq!(entry.get("httpUrl"), None);
+    assert_eq!(entry["trust"], true);
 }
 
 #[test]

@@ -1,0 +1,553 @@
+//! `wayleave client`: what each client is told, and how its settings come to say so.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::session::{Ran, Session, program};
+
+/// A client as these tests know it.
+pub(crate) struct Client {
+    pub(crate) word: &'static str,
+    /// Its settings, from the home.
+    pub(crate) settings: &'static str,
+    /// Settings with another server in them, and a comment where its format has them.
+    others: &'static str,
+    /// What of those must stay, byte for byte.
+    stays: &'static [&'static str],
+    broken: &'static str,
+}
+
+const JSON: &str = r#"{
+  "theme": "dark",
+  "mcpServers": {
+    "other": { "command": "x", "env": { "KEY": "hunter2" } }
+  }
+}
+"#;
+const COMMENTED: &str = r#"{
+    // mine
+    "mcpServers": {
+        "other": { "command": "x", "env": { "KEY": "hunter2" } }, /* odd */
+    },
+}
+"#;
+const OTHER: &str = r#""other": { "command": "x", "env": { "KEY": "hunter2" } }"#;
+
+pub(crate) const CLIENTS: &[Client] = &[
+    Client {
+        word: "claude-code",
+        settings: ".claude.json",
+        others: JSON,
+        stays: &[OTHER, r#""theme": "dark""#],
+        broken: "{\n  \"mcpServers\": {\n",
+    },
+    Client {
+        word: "claude-desktop",
+        settings: ".config/Claude/claude_desktop_config.json",
+        others: JSON,
+        stays: &[OTHER, r#""theme": "dark""#],
+        broken: "mcpServers: {}\n",
+    },
+    Client {
+        word: "cursor",
+        settings: ".cursor/mcp.json",
+        others: COMMENTED,
+        stays: &[OTHER, "// mine", "/* odd */"],
+        broken: "{ \"mcpServers\": [] }\n",
+    },
+    Client {
+        word: "vscode",
+        settings: ".config/Code/User/mcp.json",
+        others: "{\r\n\t\"inputs\": [],\r\n\t\"servers\": {\r\n\t\t// mine\r\n\t\t\"other\": {\"url\": \"https://x.org\"}\r\n\t}\r\n}\r\n",
+        stays: &["// mine\r\n", "\"other\": {\"url\": \"https://x.org\"}"],
+        broken: "{ \"servers\": {}, \"servers\": {} }\n",
+    },
+    Client {
+        word: "codex",
+        settings: ".codex/config.toml",
+        others: "# mine\nmodel = \"o9\"  # odd\n\n[mcp_servers.other]\ncommand = \"x\"\nenv = { KEY = \"hunter2\" }\n",
+        stays: &[
+            "# mine\nmodel = \"o9\"  # odd\n\n[mcp_servers.other]\ncommand = \"x\"\nenv = { KEY = \"hunter2\" }\n",
+        ],
+        broken: "model = o9\n",
+    },
+    Client {
+        word: "gemini",
+        settings: ".gemini/settings.json",
+        others: COMMENTED,
+        stays: &[OTHER, "// mine", "/* odd */"],
+        broken: "{ \"mcpServers\": { } ]\n",
+    },
+];
+
+impl Client {
+    fn path(&self, session: &Session) -> PathBuf {
+        session.home().join(self.settings)
+    }
+
+    /// Makes the client's settings what they are before a test.
+    fn had(&self, session: &Session, text: &str) -> PathBuf {
+        let path = self.path(session);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn install(&self, session: &Session, more: &[&str]) -> Ran {
+        let words: Vec<_> = ["client", "install", self.word]
+            .iter()
+            .chain(more)
+            .copied()
+            .collect();
+        session.run(&words)
+    }
+
+    fn print(&self, session: &Session, more: &[&str]) -> Ran {
+        let words: Vec<_> = ["client", "print", self.word]
+            .iter()
+            .chain(more)
+            .copied()
+            .collect();
+        session.run(&words).exits(0)
+    }
+
+    /// The entry of `server` in settings, whatever their format.
+    fn entry(&self, settings: &str, server: &str) -> Value {
+        let settings: Value = match self.word {
+            "codex" => toml_of(settings),
+            _ => serde_json::from_str(&plain(settings)).expect(settings),
+        };
+        let servers = match self.word {
+            "codex" => "mcp_servers",
+            "vscode" => "servers",
+            _ => "mcpServers",
+        };
+        settings[servers][server].clone()
+    }
+}
+
+fn toml_of(text: &str) -> Value {
+    let document: toml_edit::DocumentMut = text.parse().unwrap();
+    let text = |item: &toml_edit::Item| -> Value {
+        match item.as_array() {
+            Some(values) => values.iter().filter_map(toml_edit::Value::as_str).collect(),
+            None => item.as_str().into(),
+        }
+    };
+    let mut servers = serde_json::Map::new();
+    for (name, entry) in document["mcp_servers"].as_table().unwrap() {
+        let members = entry.as_table().unwrap().iter();
+        let members = members.map(|(name, item)| (name.to_owned(), text(item)));
+        servers.insert(name.to_owned(), Value::Object(members.collect()));
+    }
+    serde_json::json!({ "mcp_servers": servers })
+}
+
+/// JSON without what only some clients allow.
+fn plain(text: &str) -> String {
+    let comments = regex::Regex::new(r"//[^\n\x22]*\n|/\*.*?\*/").unwrap();
+    let commas = regex::Regex::new(r",(\s*[}\]])").unwrap();
+    let text = comments.replace_all(text, "\n");
+    commas.replace_all(&text, "$1").into_owned()
+}
+
+/// A project named `shop` over a SQLite file, its DSN in a variable.
+pub(crate) fn shop() -> Session {
+    let mut session = Session::new();
+    session.run(&["init", "shop"]).exits(0);
+    session.enter("shop");
+    session.write("wayleave.toml", "[project]\nname = \"shop\"\n");
+    let path = session.keep_sqlite(
+        "shop.db",
+        "CREATE TABLE a (id integer PRIMARY KEY, b text);",
+    );
+    session.set("SHOP_DSN", path.to_str().unwrap());
+    let declare = [
+        "source", "add", "shop", "--kind", "sqlite", "--env", "SHOP_DSN",
+    ];
+    session.run(&declare).exits(0);
+    session
+}
+
+/// Everything in a folder, by name.
+fn names(folder: &Path) -> Vec<String> {
+    let files = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = files
+        .map(|it| it.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_client_without_settings_gets_them_only_when_told_to() {
+    let session = shop();
+    for client in CLIENTS {
+        let path = client.path(&session);
+        let shown = client.install(&session, &[]).exits(0);
+        assert!(
+            shown.stdout.contains("nothing is written yet"),
+            "{}",
+            shown.all()
+        );
+        assert!(!path.exists(), "{}", client.word);
+        client
+            .install(&session, &["--write"])
+            .exits(0)
+            .says("wrote");
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, client.print(&session, &[]).stdout);
+        assert_eq!(mode(&path), 0o600, "{}", client.word);
+        let before = names(path.parent().unwrap());
+        client
+            .install(&session, &["--write"])
+            .exits(0)
+            .says("already set up");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(names(path.parent().unwrap()), before, "{}", client.word);
+    }
+}
+
+#[test]
+fn other_servers_comments_mode_and_a_copy_are_kept() {
+    let session = shop();
+    for client in CLIENTS {
+        let path = client.had(&session, client.others);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let done = client.install(&session, &["--write", "--json"]).exits(0);
+        assert!(!done.all().contains("hunter2"), "{}", done.all());
+        let text = fs::read_to_string(&path).unwrap();
+        for words in client.stays {
+            assert!(text.contains(words), "{words} is not in {text}");
+        }
+        assert!(client.entry(&text, "shop").is_object(), "{text}");
+        assert!(client.entry(&text, "other").is_object(), "{text}");
+        let kept = done.document()["backup"].as_str().unwrap().to_owned();
+        assert_eq!(fs::read_to_string(&kept).unwrap(), client.others);
+        assert_eq!((mode(&path), mode(Path::new(&kept))), (0o640, 0o640));
+        let before = names(path.parent().unwrap());
+        let again = client.install(&session, &["--write", "--json"]).exits(0);
+        assert_eq!(again.document()["change"], "none");
+        assert_eq!(names(path.parent().unwrap()), before, "{}", client.word);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn an_outdated_entry_is_mended_and_what_a_person_added_stays() {
+    let session = shop();
+    let here = program().display().to_string();
+    for client in CLIENTS {
+        let path = client.had(&session, client.others);
+        client.install(&session, &["--write"]).exits(0);
+        let whole = fs::read_to_string(&path).unwrap();
+        let old = whole.replace(&here, "/old/wayleave");
+        let old = match client.word {
+            "codex" => format!("{old}startup_timeout_sec = 20\n"),
+            _ => old.replace("\"/old/wayleave\",", "\"/old/wayleave\", \"timeout\": 20,"),
+        };
+        assert!(old.contains("20"), "{old}");
+        fs::write(&path, &old).unwrap();
+        let shown = client.install(&session, &[]).exits(0);
+        assert!(shown.stdout.contains("/old/wayleave"), "{}", shown.stdout);
+        assert_eq!(fs::read_to_string(&path).unwrap(), old, "only shown");
+        client.install(&session, &["--write"]).exits(0);
+        let mended = fs::read_to_string(&path).unwrap();
+        assert_eq!(mended, old.replace("/old/wayleave", &here));
+    }
+}
+
+#[test]
+fn what_cannot_be_edited_is_refused_with_what_to_paste() {
+    let session = shop();
+    for client in CLIENTS {
+        let path = client.had(&session, client.broken);
+        for more in [&[][..], &["--write"], &["--write", "--replace"]] {
+            let words: Vec<_> = more.iter().copied().chain(["--json"]).collect();
+            let refused = client.install(&session, &words).exits(2);
+            let snippet = refused.document()["snippet"].as_str().unwrap().to_owned();
+            assert_eq!(snippet, client.print(&session, &[]).stdout);
+            assert!(
+                refused.stderr.contains("is left as it is"),
+                "{}",
+                refused.stderr
+            );
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), client.broken);
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        client
+            .install(&session, &["--write"])
+            .exits(2)
+            .says("UTF-8");
+        assert_eq!(fs::read(&path).unwrap(), [0xff, 0xfe]);
+        let folder = path.parent().unwrap();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let beside = names(folder).into_iter().filter(|name| name.contains(file));
+        assert_eq!(beside.collect::<Vec<_>>(), [file]);
+    }
+}
+
+#[test]
+fn a_read_only_file_is_left_alone() {
+    let session = shop();
+    for client in CLIENTS {
+        let path = client.had(&session, client.others);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+        client
+            .install(&session, &["--write"])
+            .exits(2)
+            .says("read-only");
+        assert_eq!(fs::read_to_string(&path).unwrap(), client.others);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_link_stays_a_link_and_a_link_to_nothing_is_refused() {
+    let session = shop();
+    for client in CLIENTS {
+        let path = client.had(&session, "");
+        fs::remove_file(&path).unwrap();
+        let kept = session.home().join(format!("dotfiles-{}", client.word));
+        fs::create_dir(&kept).unwrap();
+        let target = kept.join("settings");
+        symlink(&target, &path).unwrap();
+        client
+            .install(&session, &["--write"])
+            .exits(2)
+            .says("a link to nothing");
+        fs::write(&target, client.others).unwrap();
+        client.install(&session, &["--write"]).exits(0);
+        assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
+        assert_ne!(fs::read_to_string(&target).unwrap(), client.others);
+        assert_eq!(names(&kept).len(), 2, "the settings and what they were");
+    }
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_refused() {
+    let session = shop();
+    for client in CLIENTS {
+        fs::create_dir_all(client.path(&session)).unwrap();
+        client
+            .install(&session, &["--write"])
+            .exits(2)
+            .says("no file");
+    }
+}
+
+#[test]
+fn another_server_of_the_same_name_is_not_pushed_out_by_mistake() {
+    let mut session = shop();
+    for client in CLIENTS {
+        client.install(&session, &["--write"]).exits(0);
+    }
+    session.here_is_home();
+    session.run(&["init", "second"]).exits(0);
+    session.enter("second");
+    session.write("wayleave.toml", "[project]\nname = \"shop\"\n");
+    for client in CLIENTS {
+        let path = client.path(&session);
+        let before = fs::read_to_string(&path).unwrap();
+        client
+            .install(&session, &["--write"])
+            .exits(2)
+            .says("another server is called `shop`");
+        assert_eq!(fs::read_to_string(&path).unwrap(), before);
+        client
+            .install(&session, &["--write", "--name", "second"])
+            .exits(0);
+        let both = fs::read_to_string(&path).unwrap();
+        assert!(client.entry(&both, "shop").is_object());
+        assert!(client.entry(&both, "second").is_object());
+        client.install(&session, &["--write", "--replace"]).exits(0);
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            client.entry(&text, "shop")["args"],
+            client.entry(&text, "second")["args"]
+        );
+    }
+}
+
+#[test]
+fn a_folders_own_settings_are_edited_when_it_is_named() {
+    let session = shop();
+    fs::create_dir(session.home().join("work")).unwrap();
+    let folder = session.home().join("work").display().to_string();
+    for (client, file) in CLIENTS.iter().zip([
+        Some(".mcp.json"),
+        None,
+        Some(".cursor/mcp.json"),
+        Some(".vscode/mcp.json"),
+        Some(".codex/config.toml"),
+        Some(".gemini/settings.json"),
+    ]) {
+        let done = client.install(&session, &["--write", "--folder", &folder]);
+        match file {
+            Some(file) => {
+                done.exits(0);
+                let text = fs::read_to_string(Path::new(&folder).join(file)).unwrap();
+                assert!(client.entry(&text, "shop").is_object(), "{text}");
+            }
+            None => {
+                done.exits(2).says("has no settings of a folder");
+            }
+        }
+        assert!(!client.path(&session).exists());
+    }
+}
+
+#[test]
+fn no_secret_is_printed_or_written() {
+    let mut session = shop();
+    session.set("SHOP_DSN", "postgres://ana:hunter2@db/shop");
+    session.set("WAYLEAVE_TOKEN", "wlc_hunter2");
+    for client in CLIENTS {
+        for more in [
+            &[][..],
+            &["--http"],
+            &["--url", "https://example.org/mcp"],
+            &[
+                "--url",
+                "https://example.org/mcp",
+                "--token-env",
+                "WAYLEAVE_TOKEN",
+            ],
+            &["--token-env", "WAYLEAVE_TOKEN"],
+        ] {
+            let words: Vec<_> = more.iter().copied().chain(["--write"]).collect();
+            let done = client.install(&session, &words);
+            assert!(!done.all().contains("hunter2"), "{}", done.all());
+            if let Ok(text) = fs::read_to_string(client.path(&session)) {
+                assert!(!text.contains("hunter2"), "{text}");
+                fs::remove_file(client.path(&session)).unwrap();
+            }
+        }
+    }
+    let given = ["client", "print", "codex", "--token-env", "wlc_hunter2"];
+    let refused = session.run(&given).exits(2);
+    assert!(!refused.all().contains("hunter2"), "{}", refused.all());
+}
+
+#[test]
+fn the_token_is_named_in_each_clients_own_way() {
+    let session = shop();
+    let url = [
+        "--url",
+        "https://example.org/mcp",
+        "--token-env",
+        "SHOP_TOKEN",
+    ];
+    for (client, member, named) in [
+        (0, "headers", "Bearer ${SHOP_TOKEN}"),
+        (2, "headers", "Bearer ${env:SHOP_TOKEN}"),
+        (3, "headers", "Bearer ${input:shop-token}"),
+        (4, "bearer_token_env_var", "SHOP_TOKEN"),
+        (5, "headers", "Bearer ${SHOP_TOKEN}"),
+    ] {
+        let client = &CLIENTS[client];
+        let entry = client.entry(&client.print(&session, &url).stdout, "shop");
+        assert_eq!(entry["url"], "https://example.org/mcp");
+        let said = match &entry[member] {
+            Value::Object(headers) => headers["Authorization"].clone(),
+            said => said.clone(),
+        };
+        assert_eq!(said, named, "{}", client.word);
+    }
+    let refused = session.run(&["client", "print", "claude-desktop", url[0], url[1]]);
+    refused.exits(2).says("takes no address");
+}
+
+#[test]
+fn where_nobody_is_asked_for_a_token_none_is_named() {
+    let session = shop();
+    let open = "[project]\nname = \"shop\"\n[serve]\nanonymous = true\n";
+    session.write("wayleave.toml", open);
+    for client in CLIENTS.iter().filter(|it| it.word != "claude-desktop") {
+        let printed = client.print(&session, &["--http"]).all();
+        assert!(!printed.to_lowercase().contains("token"), "{printed}");
+        let elsewhere = client.print(&session, &["--url", "https://example.org/mcp"]);
+        assert!(
+            elsewhere.stdout.to_lowercase().contains("token"),
+            "{}",
+            elsewhere.all()
+        );
+    }
+}
+
+#[test]
+fn a_server_elsewhere_needs_no_project_here() {
+    let session = Session::new();
+    let url = [
+        "client",
+        "print",
+        "codex",
+        "--url",
+        "https://example.org/mcp",
+    ];
+    session.run(&url).exits(0).says("[mcp_servers.wayleave]");
+    session.run(&["client", "print", "codex"]).exits(2);
+    for url in [
+        "ftp://example.org",
+        "example.org",
+        "https://example.org/mcp?token=x",
+    ] {
+        let refused = session.run(&["client", "print", "codex", "--url", url]);
+        refused.exits(2).says("the address is not one of a server");
+    }
+}
+
+#[test]
+fn a_dsn_in_a_file_is_handed_on_by_its_path() {
+    let mut session = shop();
+    let desktop = &CLIENTS[1];
+    let told = desktop.print(&session, &[]);
+    assert!(
+        told.stderr.contains("export SHOP_DSN_FILE=PATH"),
+        "{}",
+        told.stderr
+    );
+    assert_eq!(desktop.entry(&told.stdout, "shop").get("env"), None);
+    let file = session.home().join("dsn");
+    fs::write(&file, session.variable("SHOP_DSN")).unwrap();
+    session.unset("SHOP_DSN");
+    session.set("SHOP_DSN_FILE", file.to_str().unwrap());
+    let told = desktop.print(&session, &[]);
+    let entry = desktop.entry(&told.stdout, "shop");
+    assert_eq!(entry["env"]["SHOP_DSN_FILE"], file.to_str().unwrap());
+    assert!(!told.stderr.contains("remark"), "{}", told.stderr);
+    let codex = &CLIENTS[4];
+    let entry = codex.entry(&codex.print(&session, &[]).stdout, "shop");
+    assert_eq!(entry["env_vars"][0], "SHOP_DSN_FILE");
+}
+
+#[test]
+fn what_is_printed_starts_a_server_that_answers() {
+    let session = shop();
+    for client in CLIENTS {
+        let entry = client.entry(&client.print(&session, &[]).stdout, "shop");
+        let arguments = entry["args"].as_array().unwrap();
+        let mut server = session
+            .command(entry["command"].as_str().unwrap())
+            .args(arguments.iter().map(|it| it.as_str().unwrap()))
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        writeln!(server.stdin.take().unwrap(), "{hello}").unwrap();
+        let said = Ran::of(&server.wait_with_output().unwrap()).exits(0);
+        let said: Value = serde_json::from_str(said.stdout.lines().next().unwrap()).unwrap();
+        assert_eq!(said["result"]["serverInfo"]["title"], "shop", "{said}");
+    }
+}

@@ -18,6 +18,8 @@ mod resolve;
 mod sections;
 mod write;
 
+use std::sync::OnceLock;
+
 use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Behaviour, Call, SchemaError, Tool, ToolResult};
 use wayleave_model::grant::Scope;
@@ -34,13 +36,16 @@ use desk::Desk;
 use draft::{Draft, Use};
 use gap::Gaps;
 use node::{Reached, SUBJECT};
-use resolve::Meaning;
-use write::{Dossier, Written};
+use resolve::{By, Meaning};
+use write::Dossier;
 
 /// The name of the tool for any dataset.
 pub const WORKUP: &str = "workup";
 /// The name of the tool that checks a note.
 pub const CHECK_CITATIONS: &str = "check_citations";
+
+/// What stands before the reference.
+const ENDING: &str = "\nread a record with fetch; check a note with check_citations\n";
 
 /// The name of a dataset's own workup: `workup_` and its name, with `_` for `-`.
 pub fn name_for(dataset: &str) -> String {
@@ -74,7 +79,10 @@ fn tool_of(
     description: String,
     dataset: Option<String>,
 ) -> Result<Tool, SchemaError> {
-    let schema = WorkupRequest::input_schema(dataset.is_none());
+    let shape = match dataset {
+        None => None,
+        Some(_) => Some(shape()?),
+    };
     let (service, tool) = (service.clone(), name.clone());
     let handler = move |call: Call| {
         let (service, tool, dataset) = (service.clone(), tool.clone(), dataset.clone());
@@ -88,11 +96,22 @@ fn tool_of(
             Ok::<ToolResult, _>(reply.into())
         }
     };
-    Ok(described(
-        Tool::new(name.clone(), schema, handler)?,
-        &name,
-        &description,
-    ))
+    let tool = match shape {
+        None => Tool::new(name.clone(), WorkupRequest::input_schema(true), handler)?,
+        Some(shape) => shape.like(name.clone(), handler)?,
+    };
+    Ok(described(tool, &name, &description))
+}
+
+/// What the workups of all datasets share: their schema, compiled once.
+fn shape() -> Result<Tool, SchemaError> {
+    static SHAPE: OnceLock<Tool> = OnceLock::new();
+    if let Some(shape) = SHAPE.get() {
+        return Ok(shape.clone());
+    }
+    let schema = WorkupRequest::input_schema(false);
+    let shape = Tool::new(WORKUP, schema, |_| async { Ok(ToolResult::default()) })?;
+    Ok(SHAPE.get_or_init(|| shape).clone())
 }
 
 /// `check_citations(note, workup)`, for callers with the `builder` scope.
@@ -167,33 +186,32 @@ impl ReadService {
         let mut reached = Reached::default();
         reached.add(node);
         let drafts = gathered(&desk, request, &mut reached, &mut gaps).await;
-        let is_partial = gaps.is_partial();
-        let keys = reached.get(SUBJECT).map(|node| {
-            let keys = node.stream.key_fields().map(|it| it.name.value.clone());
-            keys.chain(node.name_fields()).collect()
-        });
-        let opening = Draft {
-            section: Section::Record,
-            text: format!(
-                "Record {entity} of dataset {dataset}, found by {}",
-                by.as_str()
-            ),
-            uses: vec![Use::of(SUBJECT, keys.unwrap_or_default())],
-        };
-        let written = Dossier {
-            reached: &reached,
-            opening,
-            drafts,
-            gaps: gaps.sorted(),
-            budget: request.budget,
-        }
-        .write();
         let reference = Reference {
             dataset: dataset.to_owned(),
             entity,
-            evidence: u32::try_from(written.cited.len()).unwrap_or(u32::MAX),
+            // None is longer: the room for it is known before it is.
+            evidence: u32::MAX,
         };
-        let sealed = reference.seal(&caller.subject, self.keys());
+        let ending = |reference: &Reference| {
+            let sealed = reference.seal(&caller.subject, self.keys());
+            (format!("{ENDING}workup={sealed}\n"), sealed)
+        };
+        let is_partial = gaps.is_partial();
+        let written = Dossier {
+            reached: &reached,
+            opening: opening(&reached, &reference, by),
+            drafts,
+            gaps: gaps.sorted(),
+            ending: ending(&reference).0.len(),
+            budget: request.budget,
+        }
+        .write()
+        .ok_or_else(too_small)?;
+        let evidence = u32::try_from(written.cited.len()).unwrap_or(u32::MAX);
+        let (ending, sealed) = ending(&Reference {
+            evidence,
+            ..reference.clone()
+        });
         let (reads, rows) = asked.reading.tally();
         let meta = json!({
             "dataset": dataset,
@@ -203,10 +221,48 @@ impl ReadService {
             "rows": rows,
             "records": reached.len(),
             "left_out": written.left_out,
-            "text_bytes": 0,
+            "text_bytes": written.text.len() + ending.len(),
         });
-        Ok(replied(written, &reached, is_partial, &sealed, meta))
+        let activity = format!("urn:uuid:{}", uuid::Uuid::new_v4());
+        let cited = written.cited.iter().zip(1..);
+        let evidence: Vec<Json> = cited
+            .map(|(cited, number)| cited.to_json(number, &reached, &activity))
+            .collect();
+        let structured = json!({
+            "sections": written.sections,
+            "evidence": evidence,
+            "gaps": written.gaps,
+            "partial": is_partial,
+            "workup": sealed,
+            "activity": activity,
+            "meta": meta,
+        });
+        Ok(Reply::done(written.text + &ending, structured))
     }
+}
+
+/// What stands under the heading.
+fn opening(reached: &Reached<'_>, reference: &Reference, by: By) -> Draft {
+    let fields = reached.get(SUBJECT).map(|node| {
+        let keys = node.stream.key_fields().map(|it| it.name.value.clone());
+        keys.chain(node.name_fields()).collect()
+    });
+    let (entity, dataset) = (&reference.entity, &reference.dataset);
+    Draft {
+        section: Section::Record,
+        text: format!(
+            "Record {entity} of dataset {dataset}, found by {}",
+            by.as_str()
+        ),
+        uses: vec![Use::of(SUBJECT, fields.unwrap_or_default())],
+    }
+}
+
+fn too_small() -> Refusal {
+    let message = "not even the name of the record fits; ask for a larger `budget`";
+    Refusal::new(Code::ResultTooLarge, message)
+        .param("budget")
+        .retry_with("budget")
 }
 
 /// Everything that is to be said.
@@ -258,37 +314,4 @@ async fn gathered<'a>(
     drafts.extend(conflicts::between(&second, reached));
     drafts.retain(|draft| wants(draft.section));
     drafts
-}
-
-fn replied(
-    mut written: Written,
-    reached: &Reached<'_>,
-    is_partial: bool,
-    sealed: &str,
-    mut meta: Json,
-) -> Reply {
-    let activity = format!("urn:uuid:{}", uuid::Uuid::new_v4());
-    let evidence: Vec<Json> = written
-        .cited
-        .iter()
-        .enumerate()
-        .map(|(index, cited)| cited.to_json(index + 1, reached, &activity))
-        .collect();
-    say!(
-        written.text,
-        "\nread a record with fetch; check a note with check_citations\nworkup={sealed}\n"
-    );
-    if let Some(bytes) = meta.get_mut("text_bytes") {
-        *bytes = written.text.len().into();
-    }
-    let structured = json!({
-        "sections": written.sections,
-        "evidence": evidence,
-        "gaps": written.gaps,
-        "partial": is_partial,
-        "workup": sealed,
-        "activity": activity,
-        "meta": meta,
-    });
-    Reply::done(written.text, structured)
 }

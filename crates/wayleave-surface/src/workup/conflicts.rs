@@ -41,10 +41,8 @@ pub(super) async fn counterparts<'a>(
         return Vec::new();
     };
     let mut found = Vec::new();
-    for (_, stream) in desk.streams() {
-        if stream.name() != node.stream.name() {
-            continue;
-        }
+    let name = node.stream.name();
+    for stream in desk.streams().filter(|stream| stream.name() == name) {
         match others(desk, &node, stream).await {
             Err(refusal) => gaps.add(Gap::unread(stream.connection_id(), &refusal)),
             Ok(others) => {

@@ -6,7 +6,7 @@ use wayleave_plan::around::Around;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{CountKind, QueryRequest, SearchRequest};
-use wayleave_plan::view::{ConnectionView, StreamView};
+use wayleave_plan::view::StreamView;
 use wayleave_plan::{AuthorizedPlan, Record};
 
 use super::node::Node;
@@ -15,7 +15,9 @@ use crate::reading::Gathered;
 use crate::search::{self, Best, Indexes};
 
 /// The most reads of stores.
-pub(super) const MOST_READS: usize = 240;
+pub(super) const MOST_READS: usize = 400;
+/// The most streams in which an entity is looked up, in each way of looking.
+pub(super) const LOOKUPS: usize = 100;
 /// The most rows.
 pub(super) const MOST_ROWS: usize = 2_000;
 /// The most bytes of one read's rows.
@@ -43,12 +45,10 @@ impl<'a> Desk<'a> {
         Self { asked, indexes }
     }
 
-    /// Every stream of the dataset that the caller sees, with its connection.
-    pub(super) fn streams(&self) -> Vec<(&'a ConnectionView, &'a StreamView)> {
+    /// Every stream of the dataset that the caller sees.
+    pub(super) fn streams(&self) -> impl Iterator<Item = &'a StreamView> + use<'a> {
         let connections = self.asked.view.connections().iter();
-        connections
-            .flat_map(|connection| connection.streams.iter().map(move |it| (connection, it)))
-            .collect()
+        connections.flat_map(|connection| &connection.streams)
     }
 
     pub(super) fn stream(&self, connection_id: &str, name: &str) -> Option<&'a StreamView> {
@@ -121,8 +121,8 @@ impl<'a> Desk<'a> {
 
     /// The records that match a text best, of the whole dataset.
     pub(super) async fn best(&self, q: String, limit: u32) -> Result<Best, Refusal> {
-        if let Some(stop) = self.stop() {
-            return Err(stopped(stop));
+        if !self.asked.reading.has_time() {
+            return Err(stopped(Stop::Deadline));
         }
         let request = SearchRequest {
             q,
@@ -139,7 +139,7 @@ impl<'a> Desk<'a> {
     /// The records of these ids, whatever their streams; those that are gone are left out.
     pub(super) async fn nodes(&self, ids: &[String]) -> Result<Vec<Node<'a>>, Refusal> {
         let mut found: Vec<Node<'a>> = Vec::new();
-        for (_, stream) in self.streams() {
+        for stream in self.streams() {
             let around = Around::alone(stream);
             let ours: Vec<&str> = ids.iter().map(String::as_str).collect();
             if around.rows(ours.iter().copied()).is_none() {
@@ -166,7 +166,8 @@ pub(super) async fn in_turn<F: Future>(reads: Vec<F>) -> Vec<F::Output> {
     }
 }
 
-fn stopped(stop: Stop) -> Refusal {
+/// The refusal of a read that may not begin.
+pub(super) fn stopped(stop: Stop) -> Refusal {
     let (code, message) = match stop {
         Stop::Deadline => (Code::Timeout, "time ran out before the entity was found"),
         Stop::Caps => (

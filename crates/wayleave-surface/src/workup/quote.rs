@@ -25,23 +25,28 @@ pub(super) fn value(value: &Value, most: usize) -> String {
     }
 }
 
-/// A text in quotation marks, of at most so many characters and, if it has more, its digest.
+/// A text in quotation marks, of at most so many characters and thrice as many bytes and, if it has
+/// more, its digest.
 pub(super) fn quoted(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => within_marks(text, ""),
-        Some((end, _)) => {
-            let beginning = text.get(..end).unwrap_or_default();
-            format!("{} ({})", within_marks(beginning, "…"), digest(text))
+    let mut out = String::with_capacity(text.len().min(most) + 8);
+    out.push('"');
+    for (count, c) in text.chars().enumerate() {
+        if count == most || out.len() > most * 3 {
+            return format!("{out}…\" ({})", digest(text));
         }
+        escaped(&mut out, c);
     }
+    out.push('"');
+    out
 }
 
 /// A part of a text in quotation marks, with the digest of the whole.
 pub(super) fn part(part: &str, whole: &str) -> String {
+    let shown = quoted(part, usize::MAX / 3);
     if part == whole {
-        return within_marks(part, "");
+        return shown;
     }
-    format!("{} ({})", within_marks(part, ""), digest(whole))
+    format!("{shown} ({})", digest(whole))
 }
 
 /// What a text that is not shown whole is known by.
@@ -50,26 +55,19 @@ fn digest(text: &str) -> String {
     format!("{} characters, sha256 {digest}", text.chars().count())
 }
 
-fn within_marks(text: &str, end: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\\\\n"),
-            '\r' => out.push_str("\\\\r"),
-            '\t' => out.push_str("\\\\t"),
-            c if escape::is_unsafe(c) => say!(out, "\\\\u{{{:x}}}", u32::from(c)),
-            // Whatever could begin markup, a reference to a character, or end the quotation.
-            '\\' | '"' | '[' | ']' | '<' | '>' | '`' | '*' | '_' | '~' | '&' | '|' | '#' | '!' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
+fn escaped(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\\\n"),
+        '\r' => out.push_str("\\\\r"),
+        '\t' => out.push_str("\\\\t"),
+        c if escape::is_unsafe(c) => say!(out, "\\\\u{{{:x}}}", u32::from(c)),
+        // Whatever could begin markup, a reference to a character, or end the quotation.
+        '\\' | '"' | '[' | ']' | '<' | '>' | '`' | '*' | '_' | '~' | '&' | '|' | '#' | '!' => {
+            out.push('\\');
+            out.push(c);
         }
+        c => out.push(c),
     }
-    out.push_str(end);
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use wayleave_plan::around::{Around, Direction, Edge};
 use wayleave_plan::expand::Related;
 use wayleave_plan::request::{EXPANDED_ROWS, Section};
 
-use super::desk::{Desk, in_turn};
+use super::desk::{Desk, Stop, in_turn};
 use super::draft::{Draft, Use};
 use super::gap::{Gap, Gaps};
 use super::node::{Node, Reached, SUBJECT};
@@ -154,16 +154,22 @@ async fn followed<'e>(
     gaps: &mut Gaps,
 ) -> Vec<(&'e Edge, Vec<Related>)> {
     let reads = around.edges().iter().map(|edge| async move {
-        let rows = match edge.expansion.plan(records) {
-            None => Ok(Vec::new()),
-            Some(plan) => desk.rows(&plan).await.map(|read| read.rows),
+        let read = match edge.expansion.plan(records) {
+            None => Ok(None),
+            Some(plan) => desk.rows(&plan).await.map(Some),
         };
-        (edge, rows)
+        (edge, read)
     });
     let mut found = Vec::new();
-    for (edge, rows) in in_turn(reads.collect()).await {
-        match rows {
-            Ok(rows) => found.push((edge, edge.expansion.attach(records, &rows))),
+    for (edge, read) in in_turn(reads.collect()).await {
+        match read {
+            Ok(read) => {
+                if read.as_ref().is_some_and(|read| read.cut) {
+                    gaps.add(Gap::stopped(Stop::Caps));
+                }
+                let rows = read.map(|read| read.rows).unwrap_or_default();
+                found.push((edge, edge.expansion.attach(records, &rows)));
+            }
             Err(refusal) => {
                 let target = edge.expansion.target();
                 let place = format!("{}/{}", target.connection_id(), target.name());

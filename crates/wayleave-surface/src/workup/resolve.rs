@@ -9,7 +9,7 @@ use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
 use wayleave_plan::view::StreamView;
 use wayleave_search::Query;
 
-use super::desk::{Desk, in_turn, phrase};
+use super::desk::{Desk, LOOKUPS, Stop, in_turn, phrase, stopped};
 use super::gap::{Gap, Gaps};
 use super::node::Node;
 
@@ -100,28 +100,41 @@ async fn by_id<'a>(desk: &Desk<'a>, entity: &str) -> Result<Option<Node<'a>>, Re
 }
 
 async fn by_key<'a>(desk: &Desk<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
-    let reads = desk.streams().into_iter().filter_map(|(_, stream)| {
+    let keyed = desk.streams().filter_map(|stream| {
         let around = Around::alone(stream);
         let id = around.id_of(entity)?;
-        Some(async move {
+        Some((stream, around, id))
+    });
+    let reads = few(keyed, lost)
+        .into_iter()
+        .map(|(stream, around, id)| async move {
             let read = desk.by_id(&around, &[&id]).await;
             let nodes = |records: Vec<Record>| -> Vec<Node<'a>> {
                 let nodes = records.into_iter().map(|record| Node { stream, record });
                 nodes.collect()
             };
             (stream, read.map(nodes))
-        })
-    });
+        });
     gathered(in_turn(reads.collect()).await, lost)
 }
 
 async fn by_title<'a>(desk: &Desk<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
-    let streams = desk.streams().into_iter();
-    let reads = streams.map(|(_, stream)| async move {
+    let titled = desk.streams().filter(|stream| stream.title().is_some());
+    let reads = few(titled, lost).into_iter().map(|stream| async move {
         let read = desk.by_title(stream, "eq", entity, NAMESAKES).await;
         (stream, read)
     });
     gathered(in_turn(reads.collect()).await, lost)
+}
+
+/// As many as are looked in; that there are more is remembered.
+fn few<T>(all: impl Iterator<Item = T>, lost: &mut Lost) -> Vec<T> {
+    let mut some: Vec<T> = all.take(LOOKUPS + 1).collect();
+    if some.len() > LOOKUPS {
+        some.truncate(LOOKUPS);
+        lost.push(("some streams".to_owned(), stopped(Stop::Caps)));
+    }
+    some
 }
 
 /// The records of several reads; a source that gave none is remembered.
@@ -165,6 +178,14 @@ async fn by_words<'a>(
             return Ok(None);
         }
     };
+    if let Some((connection_id, _)) = best.missing.first() {
+        let mut refusal = Refusal::new(
+            Code::SourceUnavailable,
+            "no id, key or title is this one, and not all texts can be searched for its words yet",
+        );
+        refusal.reason = Some("indexing");
+        lost.push((connection_id.clone(), refusal));
+    }
     let mut named: Vec<Node<'a>> = desk.nodes(&best.ids).await?;
     named.retain(|node| {
         let title = node.title().unwrap_or_default();
@@ -177,7 +198,7 @@ async fn by_words<'a>(
         return Ok(meant(exact, By::Words));
     }
     if best.more && !named.is_empty() {
-        return Ok(Some(Meaning::Several(named)));
+        return Ok(Some(several(named)));
     }
     Ok(meant(named, By::Words))
 }
@@ -202,7 +223,12 @@ fn meant(found: Vec<Node<'_>>, by: By) -> Option<Meaning<'_>> {
         let first = found.into_iter().next()?;
         return Some(Meaning::One(first, by));
     }
-    Some(Meaning::Several(found))
+    Some(several(found))
+}
+
+fn several(mut found: Vec<Node<'_>>) -> Meaning<'_> {
+    found.sort_by(|a, b| a.id().cmp(b.id()));
+    Meaning::Several(found)
 }
 
 /// Why records of two connections are of one entity: the same stream, and the same title, or the
@@ -224,8 +250,9 @@ pub(super) fn same_entity(one: &Node<'_>, other: &Node<'_>) -> Option<&'static s
 /// The refusal of a name that means nothing here, with the nearest title.
 async fn not_found(desk: &Desk<'_>, entity: &str) -> Refusal {
     let beginning: String = entity.chars().take(2).collect();
-    let streams = desk.streams().into_iter();
-    let reads = streams.map(|(_, stream)| desk.by_title(stream, "starts_with", &beginning, NEAR));
+    let titled = desk.streams().filter(|stream| stream.title().is_some());
+    let reads = titled.take(LOOKUPS);
+    let reads = reads.map(|stream| desk.by_title(stream, "starts_with", &beginning, NEAR));
     let found = in_turn(reads.collect()).await;
     let titles: Vec<String> = found
         .into_iter()

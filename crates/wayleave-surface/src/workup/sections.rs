@@ -67,7 +67,15 @@ pub(super) fn timeline(request: &WorkupRequest, reached: &Reached<'_>) -> Vec<Dr
         let id = |place: usize| reached.get(place).map(Node::id);
         a.0.cmp(&b.0).then_with(|| id(a.1).cmp(&id(b.1)))
     });
-    events.into_iter().map(|(_, _, draft)| draft).collect()
+    let mut drafts: Vec<Draft> = Vec::new();
+    for (_, _, draft) in events {
+        match drafts.last_mut() {
+            // One event that several records tell.
+            Some(last) if last.text == draft.text => last.uses.extend(draft.uses),
+            _ => drafts.push(draft),
+        }
+    }
+    drafts
 }
 
 fn within(request: &WorkupRequest, at: i64) -> bool {

@@ -13,8 +13,8 @@ use super::gap::Gap;
 use super::node::{Node, Reached, SUBJECT};
 use crate::url;
 
-/// Bytes kept for the sealed reference and what is said around it.
-const REFERENCE: usize = 320;
+/// Bytes kept for what is said about the room itself, and for the headings that are always there.
+const AROUND: usize = 140;
 /// The bytes of a citation with a number as long as they get.
 const CITE: usize = "[g9999]".len();
 /// Sections in the order in which they get room.
@@ -34,6 +34,8 @@ pub(super) struct Dossier<'a> {
     pub(super) opening: Draft,
     pub(super) drafts: Vec<Draft>,
     pub(super) gaps: Vec<Gap>,
+    /// The bytes of what is to stand below it all.
+    pub(super) ending: usize,
     pub(super) budget: usize,
 }
 
@@ -72,33 +74,36 @@ impl Cited {
 }
 
 impl Dossier<'_> {
-    /// The dossier as text and structure.
-    pub(super) fn write(mut self) -> Written {
-        let (chosen, gaps, left_out) = self.choose();
-        if left_out > 0 {
-            let text = format!(
-                "{left_out} statement(s) had no room within {} bytes",
-                self.budget
-            );
+    /// The dossier as text and structure; `None` where not even its opening fits.
+    pub(super) fn write(mut self) -> Option<Written> {
+        let Chosen {
+            drafts,
+            gaps,
+            left_out,
+        } = self.choose()?;
+        let dropped = self.gaps.len() - gaps.len();
+        let mut index = 0;
+        self.gaps.retain(|_| {
+            index += 1;
+            gaps.contains(&(index - 1))
+        });
+        if left_out + dropped > 0 {
+            let what = format!("{left_out} statement(s) and {dropped} gap(s)");
+            let text = format!("{what} had no room within {} bytes", self.budget);
             self.gaps.push(Gap::shown("budget", text, Vec::new()));
         }
-        let gaps = self
-            .gaps
-            .iter()
-            .enumerate()
-            .filter(|(at, gap)| gaps.contains(at) || gap.code == "budget");
-        let gaps: Vec<&Gap> = gaps.map(|(_, gap)| gap).collect();
         let mut pen = Pen::default();
         self.head(&mut pen);
-        let sections = self.body(&chosen, &mut pen);
-        let gaps = self.tail(&gaps, &mut pen);
-        Written {
+        let sections = self.body(&drafts, &mut pen);
+        let gaps = self.tail(&mut pen);
+        let written = Written {
             text: pen.text,
             sections,
             gaps,
             cited: pen.cited,
             left_out,
-        }
+        };
+        (written.text.len() + self.ending <= self.budget).then_some(written)
     }
 
     fn head(&self, pen: &mut Pen) {
@@ -144,12 +149,12 @@ impl Dossier<'_> {
         Json::Array(sections)
     }
 
-    fn tail(&self, gaps: &[&Gap], pen: &mut Pen) -> Json {
+    fn tail(&self, pen: &mut Pen) -> Json {
         let mut told = Vec::new();
-        if !gaps.is_empty() {
+        if !self.gaps.is_empty() {
             pen.text.push_str("\n## Gaps\n\n");
         }
-        for gap in gaps {
+        for gap in &self.gaps {
             say!(pen.text, "- {}", gap.text);
             let cites = pen.cite(&gap.uses);
             pen.text.push('\n');
@@ -163,33 +168,32 @@ impl Dossier<'_> {
         Json::Array(told)
     }
 
-    /// Which statements and which gaps there is room for, and how many statements have none.
-    fn choose(&self) -> (BTreeSet<usize>, BTreeSet<usize>, usize) {
+    /// What there is room for; `None` where there is none at all.
+    fn choose(&self) -> Option<Chosen> {
+        let name = self.reached.get(SUBJECT).map_or(0, |it| it.name().len());
+        let fixed = name + 2 * CITE + self.ending + AROUND;
         let mut room = Room {
             reached: self.reached,
-            left: self.budget.saturating_sub(REFERENCE),
+            left: self.budget.checked_sub(fixed)?,
             nodes: BTreeSet::new(),
         };
-        let name = self.reached.get(SUBJECT).map_or(0, |it| it.name().len());
-        room.left = room.left.saturating_sub(name + CITE);
-        room.take(self.opening.text.len(), &self.opening.uses, 0);
-        let mut gaps = BTreeSet::new();
-        let most = room.left - room.left / 4;
+        if !room.take(self.opening.text.len(), &self.opening.uses, 0) {
+            return None;
+        }
+        let mut chosen = Chosen::default();
+        // Gaps may take a quarter: what is known has the rest.
+        let floor = room.left - room.left / 4;
         for (at, gap) in self.gaps.iter().enumerate() {
-            let first = if gaps.is_empty() {
-                "\n## Gaps\n\n".len()
-            } else {
-                0
-            };
-            let before = room.left;
-            if room.take(gap.text.len(), &gap.uses, first) {
-                gaps.insert(at);
-            }
-            // Gaps may take a quarter: what is known has the rest.
-            if room.left < most && before < most {
-                break;
+            if room.left > floor && room.take(gap.text.len(), &gap.uses, 0) {
+                chosen.gaps.insert(at);
             }
         }
+        self.share_out(room, &mut chosen);
+        Some(chosen)
+    }
+
+    /// One statement of each section in turn, as long as there is room.
+    fn share_out(&self, mut room: Room<'_>, chosen: &mut Chosen) {
         let mut waiting: Vec<(Section, Vec<usize>)> = PRIORITY
             .into_iter()
             .map(|section| {
@@ -198,28 +202,33 @@ impl Dossier<'_> {
                 (section, ours.map(|(at, _)| at).collect())
             })
             .collect();
-        let mut chosen = BTreeSet::new();
         let mut begun = BTreeSet::new();
-        let mut left_out = 0;
         while waiting.iter().any(|(_, drafts)| !drafts.is_empty()) {
             for (section, drafts) in &mut waiting {
-                let Some((at, draft)) =
-                    drafts.pop().and_then(|at| Some((at, self.drafts.get(at)?)))
-                else {
+                let next = drafts.pop();
+                let Some((at, draft)) = next.and_then(|at| Some((at, self.drafts.get(at)?))) else {
                     continue;
                 };
                 let title = "\n## \n\n".len() + heading(*section).len();
                 let first = if begun.contains(section) { 0 } else { title };
                 if room.take(draft.text.len(), &draft.uses, first) {
-                    chosen.insert(at);
+                    chosen.drafts.insert(at);
                     begun.insert(*section);
                 } else {
-                    left_out += 1;
+                    chosen.left_out += 1;
                 }
             }
         }
-        (chosen, gaps, left_out)
     }
+}
+
+/// What there is room for, by place.
+#[derive(Default)]
+struct Chosen {
+    drafts: BTreeSet<usize>,
+    gaps: BTreeSet<usize>,
+    /// How many statements there is no room for.
+    left_out: usize,
 }
 
 /// The room that is left.

@@ -36,6 +36,8 @@ pub(crate) struct Layout {
     shown: Vec<usize>,
     /// Whether two of them are in one place.
     repeats: bool,
+    /// Whether they are the first columns, in their order.
+    as_read: bool,
     key: Vec<usize>,
     order: Vec<usize>,
     deleted: Option<usize>,
@@ -52,6 +54,7 @@ impl Layout {
             header: shown.iter().map(|field| field.name.value.clone()).collect(),
             shown: Vec::new(),
             repeats: false,
+            as_read: false,
             key: Vec::new(),
             order: Vec::new(),
             deleted: None,
@@ -59,6 +62,7 @@ impl Layout {
         };
         layout.shown = shown.iter().map(|f| layout.place(column(f))).collect();
         layout.repeats = layout.columns.len() < layout.shown.len();
+        layout.as_read = layout.shown.iter().copied().eq(0..layout.columns.len());
         layout.key = view.key_fields().map(|f| layout.place(column(f))).collect();
         layout
     }
@@ -110,6 +114,16 @@ impl Layout {
         let position = self.order.iter().map(at).collect();
         let joins = self.joins.iter();
         let joins = joins.map(|join| join.iter().map(at).collect()).collect();
+        if self.as_read && !deleted {
+            row.truncate(self.shown.len());
+            return Record {
+                id,
+                values: row,
+                deleted,
+                position,
+                joins,
+            };
+        }
         let mut shown = |(index, place): (usize, &usize)| {
             if deleted && !self.key.contains(place) {
                 return Value::Null;

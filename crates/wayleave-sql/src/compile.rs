@@ -27,22 +27,22 @@ pub(crate) use sql::{Bind, Sql};
 
 /// A statement and how its answer is read.
 #[derive(Debug)]
-pub(crate) struct Statement {
+pub(crate) struct Statement<'a> {
     /// The text, with the dialect's placeholders.
     pub(crate) text: String,
     /// What to bind, in the order of the placeholders.
     pub(crate) binds: Vec<Bind>,
     /// What the columns of the answer are.
-    pub(crate) outputs: Vec<Output>,
+    pub(crate) outputs: Vec<Output<'a>>,
 }
 
 /// What one value of an answer is. A mean takes two columns of the answer, all others one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Output {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output<'a> {
     /// A column, as it is selected.
-    Column(Column),
+    Column(&'a Column),
     /// A column, as it is compared and grouped by.
-    Key(Column),
+    Key(&'a Column),
     /// The first day of a period.
     FirstDay,
     /// The first instant of a period.
@@ -50,17 +50,17 @@ pub(crate) enum Output {
     /// A number of rows or values.
     Count,
     /// The sum of a column.
-    Sum(Column),
+    Sum(&'a Column),
     /// The sum of a column and how many values were added.
-    Mean(Column),
+    Mean(&'a Column),
 }
 
 /// Compiles a plan's read over a table of that shape.
-pub(crate) fn compile<D: Dialect>(
+pub(crate) fn compile<'a, D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
-    read: &Read,
-) -> Result<Statement, StoreError> {
+    read: &'a Read,
+) -> Result<Statement<'a>, StoreError> {
     let (sql, outputs) = match read {
         Read::Rows(plan) => rows::compile(dialect, shape, plan)?,
         Read::Groups(plan) => groups::compile(dialect, shape, plan)?,
@@ -85,7 +85,7 @@ pub(crate) fn years<D: Dialect>(
     shape: &Shape<D::Kind>,
     read: &Read,
     column: &Column,
-) -> Result<Statement, StoreError> {
+) -> Result<Statement<'static>, StoreError> {
     let mut sql = shape
         .name(dialect, column)?
         .within("SELECT DISTINCT YEAR(", ") FROM ");

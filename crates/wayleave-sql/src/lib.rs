@@ -15,6 +15,7 @@ mod postgres;
 #[cfg(feature = "raw")]
 pub mod raw;
 mod reading;
+mod served;
 mod sqlite;
 mod tls;
 mod values;
@@ -39,7 +40,7 @@ pub fn open(dsn: Dsn, limits: Limits) -> Box<dyn Introspect> {
 pub fn store(dsn: Dsn, options: StoreOptions) -> Arc<dyn Store> {
     match dsn.into_target() {
         dsn::Target::Sqlite(file) => Arc::new(sqlite::Reader::new(file, options)),
-        dsn::Target::Postgres(server) => Arc::new(postgres::Reader::new(server, options)),
-        dsn::Target::Mysql(server) => Arc::new(mysql::Reader::new(server, options)),
+        dsn::Target::Postgres(server) => Arc::new(postgres::store(server, options)),
+        dsn::Target::Mysql(server) => Arc::new(mysql::store(server, options)),
     }
 }

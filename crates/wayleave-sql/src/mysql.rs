@@ -14,7 +14,7 @@ use wayleave_model::catalogue::Catalogue;
 use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
 
 use crate::dsn::Server;
-pub(crate) use read::Reader;
+pub(crate) use read::store;
 
 /// A MySQL or MariaDB server and database, connected to anew for each question.
 pub(crate) struct Mysql {

@@ -26,6 +26,15 @@ impl<S> Pool<S> {
         })
     }
 
+    /// The right to one session, if one is free and nobody waits for it.
+    pub(crate) fn slot_now(self: &Arc<Self>) -> Option<Slot<S>> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+        Some(Slot {
+            pool: Arc::clone(self),
+            _permit: permit,
+        })
+    }
+
     /// The right to one session, waited for in turn.
     pub(crate) async fn slot(self: &Arc<Self>) -> Result<Slot<S>, StoreError> {
         let permit = timeout(self.wait, Arc::clone(&self.permits).acquire_owned());

@@ -13,7 +13,9 @@ use wayleave_model::catalogue::Catalogue;
 use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
 
 use crate::dsn::Server;
-pub(crate) use read::Reader;
+#[cfg(feature = "raw")]
+pub(crate) use read::statements;
+pub(crate) use read::store;
 
 /// A PostgreSQL server and database, connected to anew for each question.
 pub(crate) struct Postgres {

@@ -54,8 +54,7 @@ pub async fn postgres_statements(
     let Target::Postgres(server) = dsn.into_target() else {
         return Err(another_kind());
     };
-    let reader = postgres::Reader::new(server, StoreOptions::default());
-    let statements = reader.statements(plans).await?.into_iter();
+    let statements = postgres::statements(server, plans).await?.into_iter();
     let boxed = |(text, binds): (String, Vec<_>)| Statement {
         text,
         binds: binds.into_iter().map(|it| Box::new(it) as _).collect(),

@@ -2,6 +2,8 @@
 //!
 //! Drivers hand over [`Cell`]s; what a cell means is decided here, once for every store.
 
+use std::borrow::Cow;
+
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{
@@ -11,12 +13,12 @@ use wayleave_store::{Row, StoreError};
 
 use crate::compile::Output;
 
-/// A value as a driver has it.
+/// A value as a driver has it: still in the driver's own memory, where that lends it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Cell {
+pub(crate) enum Cell<'a> {
     Null,
-    Text(String),
-    Bytes(Vec<u8>),
+    Text(Cow<'a, str>),
+    Bytes(Cow<'a, [u8]>),
     Integer(i128),
     Real(f64),
     Boolean(bool),
@@ -35,9 +37,9 @@ const MICROS_A_SECOND: i64 = 1_000_000;
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// One row of an answer; a cell that fits its output in no way is named.
-pub(crate) fn row(
-    outputs: &[Output],
-    mut cells: impl Iterator<Item = Cell>,
+pub(crate) fn row<'a>(
+    outputs: &[Output<'_>],
+    mut cells: impl Iterator<Item = Cell<'a>>,
 ) -> Result<Row, StoreError> {
     let mut row = Vec::with_capacity(outputs.len());
     let mut next = || cells.next().unwrap_or(Cell::Null);
@@ -76,7 +78,7 @@ pub(crate) fn unfit(column: &Column, datatype: Datatype) -> StoreError {
     }
 }
 
-fn first_day(cell: &Cell) -> Result<Value, StoreError> {
+fn first_day(cell: &Cell<'_>) -> Result<Value, StoreError> {
     match cell {
         Cell::Null => Some(Value::Null),
         Cell::Date(days) => Some(Value::Date(*days)),
@@ -86,7 +88,7 @@ fn first_day(cell: &Cell) -> Result<Value, StoreError> {
     .ok_or_else(|| period_unfit(Datatype::Date))
 }
 
-fn first_instant(cell: &Cell) -> Result<Value, StoreError> {
+fn first_instant(cell: &Cell<'_>) -> Result<Value, StoreError> {
     match cell {
         Cell::Null => Some(Value::Null),
         Cell::Datetime(micros) => Some(Value::Datetime(*micros)),
@@ -103,7 +105,7 @@ fn period_unfit(datatype: Datatype) -> StoreError {
     }
 }
 
-fn column_value(column: &Column, cell: Cell) -> Option<Value> {
+fn column_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
     match (column.many, cell) {
         (_, Cell::Null) => Some(Value::Null),
         (true, cell) => list(column.datatype, cell),
@@ -112,7 +114,7 @@ fn column_value(column: &Column, cell: Cell) -> Option<Value> {
 }
 
 /// A key is what the compiler made of a column: datetimes may be microseconds, decimals bytes.
-fn key_value(column: &Column, cell: Cell) -> Option<Value> {
+fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
     match (column.datatype, cell) {
         (_, Cell::Null) => Some(Value::Null),
         (Datatype::Datetime, Cell::Integer(micros)) => {
@@ -125,7 +127,7 @@ fn key_value(column: &Column, cell: Cell) -> Option<Value> {
     }
 }
 
-fn sum(column: &Column, cell: Cell) -> Option<Value> {
+fn sum(column: &Column, cell: Cell<'_>) -> Option<Value> {
     match (column.datatype, cell) {
         (_, Cell::Null) => Some(Value::Null),
         // A sum of integers may be wider than any integer a store has.
@@ -138,7 +140,7 @@ fn sum(column: &Column, cell: Cell) -> Option<Value> {
 }
 
 /// One value of a datatype; `None` where the cell holds none.
-pub(crate) fn scalar(datatype: Datatype, cell: Cell) -> Option<Value> {
+pub(crate) fn scalar(datatype: Datatype, cell: Cell<'_>) -> Option<Value> {
     match datatype {
         Datatype::String | Datatype::Iri => text(cell).map(Value::Text),
         Datatype::Integer => integer(&cell).map(Value::Integer),
@@ -162,9 +164,9 @@ pub(crate) fn scalar(datatype: Datatype, cell: Cell) -> Option<Value> {
 }
 
 /// A value as text: numbers as they are written, bytes as `\x` and hexadecimal digits.
-pub(crate) fn text(cell: Cell) -> Option<String> {
+pub(crate) fn text(cell: Cell<'_>) -> Option<String> {
     match cell {
-        Cell::Text(text) => Some(text),
+        Cell::Text(text) => Some(text.into_owned()),
         Cell::Integer(integer) => Some(integer.to_string()),
         Cell::Real(real) => Some(real.to_string()),
         Cell::Bytes(bytes) => {
@@ -175,7 +177,7 @@ pub(crate) fn text(cell: Cell) -> Option<String> {
     }
 }
 
-fn integer(cell: &Cell) -> Option<i128> {
+fn integer(cell: &Cell<'_>) -> Option<i128> {
     match cell {
         Cell::Integer(integer) => Some(*integer),
         Cell::Text(text) => text.parse().ok(),
@@ -187,7 +189,7 @@ fn integer(cell: &Cell) -> Option<i128> {
 }
 
 /// A decimal in canonical form. A float stands for the decimal it is written as.
-pub(crate) fn decimal(cell: Cell) -> Option<String> {
+pub(crate) fn decimal(cell: Cell<'_>) -> Option<String> {
     match cell {
         Cell::Text(text) => decimal_from_text(text.strip_prefix('+').unwrap_or(&text)),
         Cell::Integer(integer) => Some(integer.to_string()),
@@ -198,7 +200,7 @@ pub(crate) fn decimal(cell: Cell) -> Option<String> {
     }
 }
 
-fn number(cell: &Cell) -> Option<f64> {
+fn number(cell: &Cell<'_>) -> Option<f64> {
     let number = match cell {
         Cell::Real(real) => *real,
         #[expect(clippy::cast_precision_loss, reason = "a number is the nearest float")]
@@ -212,12 +214,12 @@ fn number(cell: &Cell) -> Option<f64> {
         .then_some(if number == 0.0 { 0.0 } else { number })
 }
 
-fn boolean(cell: &Cell) -> Option<bool> {
+fn boolean(cell: &Cell<'_>) -> Option<bool> {
     match cell {
         Cell::Boolean(boolean) => Some(*boolean),
         Cell::Integer(integer) => Some(*integer != 0),
         Cell::Real(real) => Some(*real != 0.0),
-        Cell::Text(text) => match text.as_str() {
+        Cell::Text(text) => match text.as_ref() {
             "true" | "t" | "TRUE" | "True" | "T" => Some(true),
             "false" | "f" | "FALSE" | "False" | "F" => Some(false),
             _ => None,
@@ -228,7 +230,7 @@ fn boolean(cell: &Cell) -> Option<bool> {
 
 /// Microseconds since 1970: of a text as stores and programs write times, without a zone in UTC;
 /// of a number, as seconds since 1970.
-pub(crate) fn datetime(cell: &Cell) -> Option<i64> {
+pub(crate) fn datetime(cell: &Cell<'_>) -> Option<i64> {
     match cell {
         Cell::Datetime(micros) => Some(*micros),
         Cell::Integer(seconds) => i64::try_from(*seconds).ok()?.checked_mul(MICROS_A_SECOND),
@@ -274,10 +276,10 @@ fn as_rfc3339(text: &str) -> Option<String> {
     Some(format!("{day}T{clock}.{fraction}{zone}"))
 }
 
-fn list(datatype: Datatype, cell: Cell) -> Option<Value> {
+fn list(datatype: Datatype, cell: Cell<'_>) -> Option<Value> {
     let item = |text: Option<String>| match text {
         None => Some(Value::Null),
-        Some(text) => scalar(datatype, Cell::Text(text)),
+        Some(text) => scalar(datatype, Cell::Text(text.into())),
     };
     match cell {
         Cell::Texts(items) => items.into_iter().map(item).collect::<Option<_>>(),
@@ -300,9 +302,9 @@ fn json_item(datatype: Datatype, raw: &str) -> Option<Value> {
         return serde_json::from_str(raw).ok().map(Value::Json);
     }
     let text = if raw.starts_with('"') {
-        serde_json::from_str(raw).ok()?
+        Cow::Owned(serde_json::from_str(raw).ok()?)
     } else {
-        raw.to_owned()
+        Cow::Borrowed(raw)
     };
     scalar(datatype, Cell::Text(text))
 }
@@ -363,7 +365,7 @@ mod tests {
             datatype: Datatype::Integer,
             many: false,
         };
-        let outputs = [Output::Column(column)];
+        let outputs = [Output::Column(&column)];
         let error = row(&outputs, [Cell::Text("old".into())].into_iter()).unwrap_err();
         assert_eq!(
             error.to_string(),

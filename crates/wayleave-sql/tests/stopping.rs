@@ -222,7 +222,12 @@ async fn a_store_with_all_sessions_taken_is_busy() {
             ..StoreOptions::default()
         });
         let (reader, plan) = (Arc::clone(&store), slow.endless());
-        let taken = tokio::spawn(async move { all(reader.as_ref(), &plan, &patient()).await });
+        // While others have the only session, it asks again.
+        let taken = tokio::spawn(async move {
+            while let Err(StoreError::Busy { .. }) = all(reader.as_ref(), &plan, &patient()).await {
+                tokio::task::yield_now().await;
+            }
+        });
         // The only session may be free until the endless read has it.
         let error = loop {
             match all(store.as_ref(), &slow.quick(), &patient()).await {

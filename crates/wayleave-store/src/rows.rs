@@ -22,7 +22,8 @@ const BYTES_A_BATCH: usize = 256 * 1024;
 enum Batch {
     Some(Vec<Row>),
     Last(Vec<Row>),
-    Failed(StoreError),
+    // Apart, for the sake of the others: a queue has room for many.
+    Failed(Box<StoreError>),
 }
 
 /// Rows as they come. Dropping them tells the store to stop.
@@ -90,7 +91,7 @@ impl Rows {
             }
             Some(Batch::Failed(error)) => {
                 self.ended = true;
-                return Err(error);
+                return Err(*error);
             }
             None => {
                 self.ended = true;
@@ -173,7 +174,7 @@ impl RowSender {
     pub async fn finish(self, outcome: Result<(), StoreError>) {
         let last = match outcome {
             Ok(()) => Batch::Last(self.pending),
-            Err(error) => Batch::Failed(error),
+            Err(error) => Batch::Failed(Box::new(error)),
         };
         // Nobody listening is nobody to tell.
         let _ = self.batches.send(last).await;

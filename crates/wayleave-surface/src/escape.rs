@@ -16,9 +16,13 @@ pub(crate) fn cell(out: &mut String, value: &Json) {
         Json::String(text) => escaped(out, text, Breaks::Escaped),
         Json::Array(_) | Json::Object(_) => escaped(out, &value.to_string(), Breaks::Escaped),
         // Numbers and booleans hold nothing to escape.
-        plain => {
-            say!(out, "{plain}");
-        }
+        Json::Bool(true) => out.push_str("true"),
+        Json::Bool(false) => out.push_str("false"),
+        Json::Number(number) => match number.as_i64() {
+            // Most are whole, and these are written faster.
+            Some(whole) => say!(out, "{whole}"),
+            None => say!(out, "{number}"),
+        },
     }
 }
 
@@ -69,11 +73,23 @@ enum Breaks {
 
 /// Whether a text is of visible ASCII alone, as most are.
 fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+    // To the end in any case: without a way out the compiler looks at many bytes at once.
+    let visible = |byte| matches!(byte, b' '..=b'~');
+    text.bytes().fold(true, |plain, byte| plain & visible(byte))
+}
+
+/// Whether it holds, besides, nothing that means something in a cell.
+fn is_plain_cell(text: &str) -> bool {
+    let means_nothing = |byte| (byte != b'\\') & (byte != b'|');
+    is_plain(text) && (text.bytes()).fold(true, |plain, byte| plain & means_nothing(byte))
 }
 
 fn escaped(out: &mut String, text: &str, breaks: Breaks) {
-    if is_plain(text) && (breaks == Breaks::Indented || !text.contains(['\\', '|'])) {
+    let plain = match breaks {
+        Breaks::Escaped => is_plain_cell(text),
+        Breaks::Indented => is_plain(text),
+    };
+    if plain {
         return out.push_str(text);
     }
     let in_cell = breaks == Breaks::Escaped;

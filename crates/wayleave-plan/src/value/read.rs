@@ -1,6 +1,5 @@
 //! Values out of text, by datatype.
 
-use jiff::civil;
 use serde_json::Value as Json;
 use wayleave_model::mapping::{Datatype, ExactNumber};
 
@@ -57,44 +56,73 @@ pub fn decimal_from_text(text: &str) -> Option<String> {
     if text.len() > 2 * DECIMAL_DIGITS + 2 || text.starts_with('+') {
         return None;
     }
+    if let Some(shorter) = without_needless_zeros(text) {
+        return Some(shorter.to_owned());
+    }
     text.parse::<ExactNumber>()
         .ok()
         .map(|exact| exact.to_string())
 }
 
-/// Days since 1970-01-01 of `YYYY-MM-DD`, years 0001 to 9999.
-pub fn date_from_text(text: &str) -> Option<i32> {
-    let date = date(text)?;
-    let days = date.duration_since(civil::date(1970, 1, 1)).as_hours() / 24;
-    i32::try_from(days).ok()
+/// The canonical form of a decimal that has no other fault than zeros at its end, as stores write
+/// them.
+fn without_needless_zeros(text: &str) -> Option<&str> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    // A zero in front is needless, or the whole is nothing but zero: the sign must then be looked
+    // at.
+    if whole.starts_with('0') || !plain(whole) || !plain(fraction) {
+        return None;
+    }
+    Some(match fraction.trim_end_matches('0') {
+        "" => text.get(..text.len() - digits.len() + whole.len())?,
+        kept => text.get(..text.len() - (fraction.len() - kept.len()))?,
+    })
 }
 
-fn date(text: &str) -> Option<civil::Date> {
-    let [y, m, d] = shape::<3>(text, &[4, 2, 2], "--")?;
-    (y > 0).then_some(())?;
-    civil::Date::new(
-        i16::try_from(y).ok()?,
-        i8::try_from(m).ok()?,
-        i8::try_from(d).ok()?,
-    )
-    .ok()
+/// Days since 1970-01-01 of `YYYY-MM-DD`, years 0001 to 9999.
+pub fn date_from_text(text: &str) -> Option<i32> {
+    let [year, month, day] = shape::<3>(text, &[4, 2, 2], "--")?;
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if year == 0 || day == 0 || day > last {
+        return None;
+    }
+    // Years are counted from March, so that the leap day ends its year; eras are 400 years.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year;
+    // 1970-01-01 is so many days after the first of March of the year 0.
+    i32::try_from(i64::from(days) - 719_468).ok()
 }
 
 /// Numbers of fixed widths between fixed separators, and nothing else.
 fn shape<const N: usize>(text: &str, widths: &[usize; N], separators: &str) -> Option<[u32; N]> {
-    let mut rest = text;
-    let mut separators = separators.chars();
+    let mut rest = text.as_bytes();
+    let mut separators = separators.bytes();
     let mut numbers = [0; N];
     for (index, (number, width)) in numbers.iter_mut().zip(widths).enumerate() {
         if index > 0 {
-            rest = rest.strip_prefix(separators.next()?)?;
+            let (first, after) = rest.split_first()?;
+            (*first == separators.next()?).then_some(())?;
+            rest = after;
         }
         let (digits, after) = rest.split_at_checked(*width)?;
-        digits
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
-            .then_some(())?;
-        *number = digits.parse().ok()?;
+        for digit in digits {
+            digit.is_ascii_digit().then_some(())?;
+            *number = *number * 10 + u32::from(digit - b'0');
+        }
         rest = after;
     }
     rest.is_empty().then_some(numbers)
@@ -155,4 +183,57 @@ fn offset(zone: &str) -> Option<i64> {
     let [hours, minutes] = shape::<2>(zone.get(1..)?, &[2, 2], ":")?;
     (hours < 24 && minutes < 60)
         .then_some(sign * (i64::from(hours) * 3_600 + i64::from(minutes) * 60))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_read_as_it_is_written() {
+        const FIRST: i32 = -719_162;
+        const LAST: i32 = 2_932_896;
+        // A stride that meets every day of every month.
+        let days = (FIRST..LAST).step_by(11).chain([-1, 0, LAST]);
+        for day in days {
+            let text = Value::Date(day).to_text().unwrap();
+            assert_eq!(date_from_text(&text), Some(day), "{text}");
+        }
+        for text in [
+            "0000-01-01",
+            "2023-02-29",
+            "1900-02-29",
+            "2024-04-31",
+            "2024-13-01",
+            "2024-00-01",
+            "2024-01-00",
+            "2024-1-01",
+            "2024-01-011",
+            "2024/01/01",
+            "+024-01-01",
+        ] {
+            assert_eq!(date_from_text(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_decimal_has_one_form_however_it_is_spelled() {
+        for (text, canonical) in [
+            ("12.50", Some("12.5")),
+            ("-12.00", Some("-12")),
+            ("100", Some("100")),
+            ("-0.0", Some("0")),
+            ("007.10", Some("7.1")),
+            ("0.10", Some("0.1")),
+            ("12.", None),
+            (".5", None),
+            ("1.2.3", None),
+            ("1e3", None),
+            ("+1", None),
+            ("-", None),
+            ("", None),
+        ] {
+            assert_eq!(decimal_from_text(text).as_deref(), canonical, "{text}");
+        }
+    }
 }

@@ -50,25 +50,32 @@ impl<K> Shape<K> {
         column: &Column,
     ) -> Result<Sql, StoreError> {
         self.column(column)?;
-        Ok(Sql::text(format!(
-            "{ALIAS}.{}",
-            self.quoted(dialect, &column.name)?
-        )))
+        let mut name = String::with_capacity(ALIAS.len() + column.name.len() + 4);
+        name.push_str(ALIAS);
+        name.push('.');
+        self.quote(dialect, &column.name, &mut name)?;
+        Ok(Sql::text(name))
     }
 
     /// The table, quoted, qualified and named.
     pub(crate) fn from<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
-        let table = self.quoted(dialect, &self.table)?;
-        Ok(Sql::text(match &self.schema {
-            Some(schema) => {
-                let schema = self.quoted(dialect, schema)?;
-                format!("{schema}.{table} AS {ALIAS}")
-            }
-            None => format!("{table} AS {ALIAS}"),
-        }))
+        let mut from = String::new();
+        if let Some(schema) = &self.schema {
+            self.quote(dialect, schema, &mut from)?;
+            from.push('.');
+        }
+        self.quote(dialect, &self.table, &mut from)?;
+        from.push_str(" AS ");
+        from.push_str(ALIAS);
+        Ok(Sql::text(from))
     }
 
-    fn quoted<D: Dialect<Kind = K>>(&self, dialect: &D, name: &str) -> Result<String, StoreError> {
+    fn quote<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        name: &str,
+        out: &mut String,
+    ) -> Result<(), StoreError> {
         // No store has a name with a NUL in it, and a driver might end the statement there.
         if name.contains('\0') {
             return Err(StoreError::SchemaDrift {
@@ -77,8 +84,15 @@ impl<K> Shape<K> {
             });
         }
         let quote = dialect.quote();
-        let doubled = format!("{quote}{quote}");
-        Ok(format!("{quote}{}{quote}", name.replace(quote, &doubled)))
+        out.push(quote);
+        for (index, part) in name.split(quote).enumerate() {
+            if index > 0 {
+                out.extend([quote, quote]);
+            }
+            out.push_str(part);
+        }
+        out.push(quote);
+        Ok(())
     }
 }
 

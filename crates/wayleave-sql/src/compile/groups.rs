@@ -13,7 +13,7 @@ use super::predicate::filter;
 use super::sql::Sql;
 
 /// One value of a group.
-struct Part {
+struct Part<'a> {
     /// What the inner query computes, if anything, under its name.
     inner: Option<(Sql, String)>,
     /// What the outer query selects.
@@ -23,15 +23,15 @@ struct Part {
     nullable: bool,
     /// What it groups by, if this is a key.
     grouped: Option<Sql>,
-    output: Output,
+    output: Output<'a>,
 }
 
 /// `SELECT … FROM (SELECT …) GROUP BY … ORDER BY … LIMIT …`.
-pub(super) fn compile<D: Dialect>(
+pub(super) fn compile<'a, D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
-    plan: &Groups,
-) -> Result<(Sql, Vec<Output>), StoreError> {
+    plan: &'a Groups,
+) -> Result<(Sql, Vec<Output<'a>>), StoreError> {
     let mut parts = Vec::new();
     for (number, key) in plan.by.iter().enumerate() {
         parts.push(key_part(dialect, shape, key, &format!("k{number}"))?);
@@ -76,7 +76,7 @@ pub(super) fn compile<D: Dialect>(
 }
 
 /// The order asked for, then every key that it leaves open.
-fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[Part]) -> Vec<Sql> {
+fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[Part<'_>]) -> Vec<Sql> {
     let asked = plan.order.iter().map(|by| (by.index, by.descending));
     let open = (0..plan.by.len())
         .filter(|index| plan.order.iter().all(|by| by.index != *index))
@@ -90,25 +90,19 @@ fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[Part]) -> Vec<Sql> {
         .collect()
 }
 
-fn key_part<D: Dialect>(
+fn key_part<'a, D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
-    key: &GroupKey,
+    key: &'a GroupKey,
     name: &str,
-) -> Result<Part, StoreError> {
+) -> Result<Part<'a>, StoreError> {
     let outer = Sql::text(name);
     let (column, inner, selected, grouped, output) = match key {
         GroupKey::Column(column) => {
             let inner = key_of(dialect, shape, column)?;
             let grouped = dialect.grouped(column, outer.clone());
             let selected = dialect.select_key(column, outer);
-            (
-                column,
-                inner,
-                selected,
-                grouped,
-                Output::Key(column.clone()),
-            )
+            (column, inner, selected, grouped, Output::Key(column))
         }
         GroupKey::Period {
             column,
@@ -145,12 +139,12 @@ fn key_of<D: Dialect>(
     Ok(dialect.key(column, &shape.column(column)?.kind, name))
 }
 
-fn measure_part<D: Dialect>(
+fn measure_part<'a, D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
-    measure: &Measure,
+    measure: &'a Measure,
     name: &str,
-) -> Result<Part, StoreError> {
+) -> Result<Part<'a>, StoreError> {
     let Some(column) = &measure.column else {
         return Ok(Part {
             inner: None,
@@ -174,7 +168,7 @@ fn measure_part<D: Dialect>(
             let inner = key_of(dialect, shape, column)?;
             let sorted = dialect.grouped(column, extreme.clone());
             let selected = dialect.select_key(column, extreme);
-            (inner, selected, sorted, Output::Key(column.clone()))
+            (inner, selected, sorted, Output::Key(column))
         }
         AggregateOp::Sum | AggregateOp::Avg => {
             let native = shape.column(column)?;
@@ -183,11 +177,11 @@ fn measure_part<D: Dialect>(
             let sum = dialect.sum(column, outer.clone());
             if measure.op == AggregateOp::Sum {
                 let sorted = dialect.sum_order(column, outer);
-                (inner, sum, sorted, Output::Sum(column.clone()))
+                (inner, sum, sorted, Output::Sum(column))
             } else {
                 let sorted = dialect.mean_order(column, outer);
                 let selected = sum.within("", &format!(", COUNT({name})"));
-                (inner, selected, sorted, Output::Mean(column.clone()))
+                (inner, selected, sorted, Output::Mean(column))
             }
         }
         AggregateOp::CountDistinct => {

@@ -10,11 +10,11 @@ use super::predicate::{condition, where_all};
 use super::sql::Sql;
 
 /// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`.
-pub(super) fn compile<D: Dialect>(
+pub(super) fn compile<'a, D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
-    plan: &Rows,
-) -> Result<(Sql, Vec<Output>), StoreError> {
+    plan: &'a Rows,
+) -> Result<(Sql, Vec<Output<'a>>), StoreError> {
     let mut selected = Vec::new();
     for column in &plan.columns {
         let name = shape.name(dialect, column)?;
@@ -54,7 +54,7 @@ pub(super) fn compile<D: Dialect>(
         sql
     };
     sql.push(&format!(" LIMIT {}", plan.limit));
-    let outputs = plan.columns.iter().cloned().map(Output::Column).collect();
+    let outputs = plan.columns.iter().map(Output::Column).collect();
     Ok((sql, outputs))
 }
 

@@ -79,11 +79,10 @@ impl Sql {
 
     /// All of these with `separator` between them.
     pub(crate) fn joined(parts: impl IntoIterator<Item = Self>, separator: &str) -> Self {
-        let mut sql = Self::default();
-        for (index, part) in parts.into_iter().enumerate() {
-            if index > 0 {
-                sql.push(separator);
-            }
+        let mut parts = parts.into_iter();
+        let mut sql = parts.next().unwrap_or_default();
+        for part in parts {
+            sql.push(separator);
             sql.add(part);
         }
         sql

@@ -25,7 +25,7 @@ const FORMS: [&str; 5] = [
 ];
 
 /// A session that is kept between reads.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     pub(super) connection: Conn,
 }
 

@@ -4,16 +4,12 @@
 //! only a plan that groups by a zone's calendar takes two, in one transaction.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, TxOpts};
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::plan::{Column, GroupKey, Predicate, Read, Target};
-use wayleave_plan::value::Value;
-use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
+use wayleave_plan::plan::{Column, GroupKey, Read, Target};
+use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
 
 use super::error::store_error;
 use super::pool::{Kept, cancel};
@@ -22,9 +18,9 @@ use super::zones;
 use crate::capabilities::MYSQL;
 use crate::compile::mysql::{Kind, Mysql, Offsets};
 use crate::compile::{Native, Output, Shape, Statement, compile, years};
-use crate::dsn::Server;
-use crate::pool::{Pool, Slot};
-use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_table};
+use crate::dsn::Server as Address;
+use crate::reading::{StoreOptions, no_table};
+use crate::served::{Reader, Server, Work};
 use crate::values;
 
 const COLUMNS: &str = "SELECT TABLE_SCHEMA, COLUMN_NAME, DATA_TYPE, IS_NULLABLE, \
@@ -35,156 +31,53 @@ const COLUMNS: &str = "SELECT TABLE_SCHEMA, COLUMN_NAME, DATA_TYPE, IS_NULLABLE,
 const ESTIMATE: &str = "SELECT TABLE_ROWS FROM information_schema.TABLES \
     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
 
-/// A MySQL or MariaDB database that answers plans.
-pub(crate) struct Reader {
-    inner: Arc<Inner>,
-    readings: Readings,
+/// A MySQL or MariaDB database.
+pub(crate) struct Database {
+    server: Address,
+    limits: Limits,
 }
 
-struct Inner {
-    server: Server,
-    options: StoreOptions,
-    pool: Arc<Pool<Kept>>,
-    shapes: Shapes<Kind>,
+/// The database behind an address, answering plans.
+pub(crate) fn store(server: Address, options: StoreOptions) -> Reader<Database> {
+    let limits = options.limits;
+    Reader::new(Database { server, limits }, options)
 }
 
-impl Reader {
-    pub(crate) fn new(server: Server, options: StoreOptions) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                server,
-                options,
-                pool: Pool::new(options.sessions, options.wait),
-                shapes: Shapes::default(),
-            }),
-            readings: Readings::default(),
-        }
-    }
-}
+impl Server for Database {
+    type Session = Kept;
+    /// The session's number.
+    type Brake = u32;
+    type Kind = Kind;
 
-#[async_trait]
-impl Store for Reader {
-    fn capabilities(&self) -> &Capabilities {
-        &MYSQL
+    const CAPABILITIES: &'static Capabilities = &MYSQL;
+
+    async fn open(&self) -> Result<Kept, StoreError> {
+        Kept::open(&self.server, self.limits).await
     }
 
-    async fn read(
-        &self,
-        plan: &AuthorizedPlan,
-        context: &ReadContext,
-    ) -> Result<Answer, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        let (target, read) = (plan.target().clone(), plan.read().clone());
-        let limits = self.inner.options.limits;
-        let task = move |sender, stop| inner.perform(target, read, sender, stop);
-        self.readings
-            .start(plan.read(), context, limits, task)
-            .await
+    fn is_good(_: &Kept) -> bool {
+        // Only the server knows.
+        true
     }
 
-    async fn close(&self) {
-        self.readings.close().await;
-        for kept in self.inner.pool.close().await {
-            // The goodbye; its failure takes nothing away.
-            let _ = kept.connection.disconnect().await;
-        }
-    }
-}
-
-impl Inner {
-    async fn perform(
-        self: Arc<Self>,
-        target: Target,
-        read: Read,
-        mut sender: RowSender,
-        stop: Stop,
-    ) {
-        let outcome = self.answer(&target, &read, &mut sender, &stop).await;
-        stop.finish(sender, outcome).await;
+    fn brake(session: &Kept) -> u32 {
+        session.connection.id()
     }
 
-    /// Answers, once more where a kept session had died or the table has changed.
-    async fn answer(
-        &self,
-        target: &Target,
-        read: &Read,
-        sender: &mut RowSender,
-        stop: &Stop,
-    ) -> Result<(), StoreError> {
-        let unwanted = sender.unwanted();
-        let slot = tokio::select! {
-            slot = self.pool.slot() => slot?,
-            reason = stop.wait(&unwanted) => return Err(reason),
-        };
-        let (mut session, mut kept) = tokio::select! {
-            session = self.session(&slot) => session?,
-            reason = stop.wait(&unwanted) => return Err(reason),
-        };
-        loop {
-            let known = self.shapes.get(target);
-            let was_known = known.is_some();
-            let id = session.connection.id();
-            let outcome = tokio::select! {
-                outcome = self.attempt(&mut session, known, target, read, sender) => outcome,
-                reason = stop.wait(&unwanted) => {
-                    cancel(&self.server, self.options.limits, id).await;
-                    return Err(reason);
-                }
-            };
-            let Err(error) = outcome else {
-                slot.keep(session);
-                return Ok(());
-            };
-            self.shapes.forget(target);
-            let lost = kept && matches!(error, StoreError::Unreachable { .. });
-            let changed = was_known && may_have_changed(&error);
-            if matches!(error, StoreError::Timeout { .. }) {
-                return Err(stop.now().unwrap_or(error));
-            }
-            if !(lost || changed) || !sender.restart() {
-                return Err(error);
-            }
-            // A session that lost its server was not alone.
-            drop(self.pool.take_idle());
-            session = Kept::open(&self.server, self.options.limits).await?;
-            kept = false;
-        }
+    async fn stop(&self, brake: u32, _: Work<'_>) {
+        cancel(&self.server, self.limits, brake).await;
     }
 
-    /// A session kept from before, or a new one; and which.
-    async fn session(&self, slot: &Slot<Kept>) -> Result<(Kept, bool), StoreError> {
-        match slot.idle(|_| true) {
-            Some(kept) => Ok((kept, true)),
-            None => Ok((Kept::open(&self.server, self.options.limits).await?, false)),
-        }
-    }
-
-    async fn attempt(
+    async fn rows(
         &self,
         session: &mut Kept,
-        known: Option<Arc<Shape<Kind>>>,
-        target: &Target,
+        shape: &Shape<Kind>,
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let shape = match known {
-            Some(shape) => shape,
-            None => self.shapes.put(target, self.shape(session, target).await?),
-        };
-        if let Read::Count {
-            predicate: Predicate::True,
-            exact: false,
-        } = read
-            && let Some(rows) = self.estimate(session, &shape).await?
-        {
-            let estimate = vec![Value::Integer(rows), Value::Boolean(false)];
-            // One row is no full batch.
-            let _ = sender.push(estimate);
-            return Ok(());
-        }
         let zoned = zoned(read);
         if zoned.is_empty() {
-            let statement = compile(&Mysql::default(), &shape, read)?;
+            let statement = compile(&Mysql::default(), shape, read)?;
             return self
                 .stream(&mut session.connection, &statement, sender)
                 .await;
@@ -200,7 +93,7 @@ impl Inner {
             .map_err(failed)?;
         let mut dialect = Mysql::default();
         for (column, zone) in zoned {
-            let statement = years(&dialect, &shape, read, &column)?;
+            let statement = years(&dialect, shape, read, &column)?;
             let params = Params::Positional(statement.binds.iter().map(bound).collect());
             let years: Vec<Option<i16>> = transaction
                 .exec(statement.text, params)
@@ -213,40 +106,9 @@ impl Inner {
                 })?;
             dialect.zones.insert((column.name, zone), offsets);
         }
-        let statement = compile(&dialect, &shape, read)?;
+        let statement = compile(&dialect, shape, read)?;
         self.stream(&mut transaction, &statement, sender).await?;
         transaction.rollback().await.map_err(failed)
-    }
-
-    async fn stream<Q: Queryable>(
-        &self,
-        connection: &mut Q,
-        statement: &Statement,
-        sender: &mut RowSender,
-    ) -> Result<(), StoreError> {
-        let failed = |error| self.failed("reading", &error);
-        let params = Params::Positional(statement.binds.iter().map(bound).collect());
-        // The driver asks that no parameters be said so.
-        let params = if statement.binds.is_empty() {
-            Params::Empty
-        } else {
-            params
-        };
-        let mut answer = connection
-            .exec_iter(statement.text.as_str(), params)
-            .await
-            .map_err(failed)?;
-        let columns = columns(&statement.outputs);
-        while let Some(row) = answer.next().await.map_err(failed)? {
-            let row: Row = row;
-            let cells = row.unwrap().into_iter().zip(columns.iter().copied());
-            let cells = cells.map(|(value, output)| cell(value, output));
-            let row = values::row(&statement.outputs, cells)?;
-            if sender.push(row) && !sender.flush().await {
-                return Err(StoreError::Cancelled);
-            }
-        }
-        Ok(())
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
@@ -290,13 +152,50 @@ impl Inner {
         Ok(rows.flatten().map(i128::from))
     }
 
+    async fn part(session: Kept) {
+        let _ = session.connection.disconnect().await;
+    }
+}
+
+impl Database {
+    async fn stream<Q: Queryable>(
+        &self,
+        connection: &mut Q,
+        statement: &Statement<'_>,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        let failed = |error| self.failed("reading", &error);
+        let params = Params::Positional(statement.binds.iter().map(bound).collect());
+        // The driver asks that no parameters be said so.
+        let params = if statement.binds.is_empty() {
+            Params::Empty
+        } else {
+            params
+        };
+        let mut answer = connection
+            .exec_iter(statement.text.as_str(), params)
+            .await
+            .map_err(failed)?;
+        let columns = columns(&statement.outputs);
+        while let Some(row) = answer.next().await.map_err(failed)? {
+            let row: Row = row;
+            let cells = row.unwrap().into_iter().zip(columns.iter().copied());
+            let cells = cells.map(|(value, output)| cell(value, output));
+            let row = values::row(&statement.outputs, cells)?;
+            if sender.push(row) && !sender.flush().await {
+                return Err(StoreError::Cancelled);
+            }
+        }
+        Ok(())
+    }
+
     fn failed(&self, doing: &'static str, error: &mysql_async::Error) -> StoreError {
-        store_error(&self.server, self.options.limits, doing, error)
+        store_error(&self.server, self.limits, doing, error)
     }
 }
 
 /// The output of each column of the answer: a mean takes two.
-fn columns(outputs: &[Output]) -> Vec<Option<&Output>> {
+fn columns<'a>(outputs: &'a [Output<'_>]) -> Vec<Option<&'a Output<'a>>> {
     outputs
         .iter()
         .flat_map(|output| match output {

@@ -10,7 +10,7 @@ use crate::values::Cell;
 const MICROS_A_DAY: i64 = 86_400_000_000;
 
 /// A value as the driver has it, for one column of the answer.
-pub(super) fn cell(value: Value, output: Option<&Output>) -> Cell {
+pub(super) fn cell(value: Value, output: Option<&Output<'_>>) -> Cell<'static> {
     match value {
         Value::NULL => Cell::Null,
         Value::Int(integer) => Cell::Integer(integer.into()),
@@ -18,8 +18,8 @@ pub(super) fn cell(value: Value, output: Option<&Output>) -> Cell {
         Value::Float(real) => Cell::Real(real.into()),
         Value::Double(real) => Cell::Real(real),
         Value::Bytes(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Cell::Text(text),
-            Err(bytes) => Cell::Bytes(bytes.into_bytes()),
+            Ok(text) => Cell::Text(text.into()),
+            Err(bytes) => Cell::Bytes(bytes.into_bytes().into()),
         },
         Value::Date(year, month, day, hour, minute, second, micros) => {
             let clock = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
@@ -39,14 +39,14 @@ pub(super) fn cell(value: Value, output: Option<&Output>) -> Cell {
             let hours = days * 24 + u32::from(hours);
             let clock = format!("{sign}{hours:02}:{minutes:02}:{seconds:02}");
             Cell::Text(match micros {
-                0 => clock,
-                micros => format!("{clock}.{micros:06}"),
+                0 => clock.into(),
+                micros => format!("{clock}.{micros:06}").into(),
             })
         }
     }
 }
 
-fn is_date(output: Option<&Output>) -> bool {
+fn is_date(output: Option<&Output<'_>>) -> bool {
     match output {
         Some(Output::Column(column) | Output::Key(column)) => column.datatype == Datatype::Date,
         Some(Output::FirstDay) => true,

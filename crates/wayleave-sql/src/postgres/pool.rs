@@ -1,6 +1,7 @@
 //! Sessions for reading: kept, with the statements they have prepared.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -30,8 +31,10 @@ const FORMS: &str = "SELECT set_config('TimeZone', 'UTC', false), \
     set_config('extra_float_digits', '1', false)";
 
 /// A session that is kept between reads.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     pub(super) client: Client,
+    /// What stops its statements.
+    pub(super) brake: Arc<CancelToken>,
     _driver: AbortOnDropHandle<()>,
     /// By text, the one used last at the end.
     statements: VecDeque<(String, Statement)>,
@@ -43,6 +46,7 @@ impl Kept {
         session.read("opening a session", FORMS, &[]).await?;
         let (client, driver) = session.into_parts();
         Ok(Self {
+            brake: Arc::new(client.cancel_token()),
             client,
             _driver: driver,
             statements: VecDeque::new(),

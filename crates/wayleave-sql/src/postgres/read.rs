@@ -6,12 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures::{StreamExt as _, pin_mut};
-use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::plan::{Predicate, Read, Target};
-use wayleave_plan::value::Value;
-use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
+use tokio_postgres::CancelToken;
+use wayleave_plan::plan::{Read, Target};
+use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
 
 use super::error::store_error;
 use super::pool::{Kept, cancel};
@@ -19,9 +17,9 @@ use super::values::cells;
 use crate::capabilities::POSTGRES;
 use crate::compile::postgres::{Kind, Postgres};
 use crate::compile::{Native, Shape, compile};
-use crate::dsn::Server;
-use crate::pool::{Pool, Slot};
-use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_table};
+use crate::dsn::Server as Address;
+use crate::reading::{StoreOptions, no_table};
+use crate::served::{Reader, Server, Work};
 use crate::values;
 
 /// The columns of a table with the base types of domains. A name without a schema is looked up as
@@ -52,178 +50,67 @@ const ESTIMATE: &str = "SELECT c.reltuples::int8 FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm')";
 
-/// A PostgreSQL database that answers plans.
-pub(crate) struct Reader {
-    inner: Arc<Inner>,
-    readings: Readings,
+/// A PostgreSQL database.
+pub(crate) struct Database {
+    server: Address,
+    limits: Limits,
 }
 
-struct Inner {
-    server: Server,
-    options: StoreOptions,
-    pool: Arc<Pool<Kept>>,
-    shapes: Shapes<Kind>,
+/// The database behind an address, answering plans.
+pub(crate) fn store(server: Address, options: StoreOptions) -> Reader<Database> {
+    let limits = options.limits;
+    Reader::new(Database { server, limits }, options)
 }
 
-impl Reader {
-    pub(crate) fn new(server: Server, options: StoreOptions) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                server,
-                options,
-                pool: Pool::new(options.sessions, options.wait),
-                shapes: Shapes::default(),
-            }),
-            readings: Readings::default(),
-        }
-    }
-}
-
+/// What plans become, and what is bound in it.
 #[cfg(feature = "raw")]
-impl Reader {
-    /// What plans become, and what is bound in it.
-    pub(crate) async fn statements(
-        &self,
-        plans: &[&AuthorizedPlan],
-    ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
-        let session = Kept::open(&self.inner.server, self.inner.options.limits).await?;
-        let mut statements = Vec::with_capacity(plans.len());
-        for plan in plans {
-            let shape = self.inner.shape(&session, plan.target()).await?;
-            let statement = compile(&Postgres, &shape, plan.read())?;
-            statements.push((statement.text, statement.binds));
-        }
-        Ok(statements)
+pub(crate) async fn statements(
+    server: Address,
+    plans: &[&wayleave_plan::AuthorizedPlan],
+) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
+    let limits = Limits::default();
+    let database = Database { server, limits };
+    let mut session = database.open().await?;
+    let mut statements = Vec::with_capacity(plans.len());
+    for plan in plans {
+        let shape = database.shape(&mut session, plan.target()).await?;
+        let statement = compile(&Postgres, &shape, plan.read())?;
+        statements.push((statement.text, statement.binds));
     }
+    Ok(statements)
 }
 
-#[async_trait]
-impl Store for Reader {
-    fn capabilities(&self) -> &Capabilities {
-        &POSTGRES
+impl Server for Database {
+    type Session = Kept;
+    type Brake = Arc<CancelToken>;
+    type Kind = Kind;
+
+    const CAPABILITIES: &'static Capabilities = &POSTGRES;
+
+    async fn open(&self) -> Result<Kept, StoreError> {
+        Kept::open(&self.server, self.limits).await
     }
 
-    async fn read(
-        &self,
-        plan: &AuthorizedPlan,
-        context: &ReadContext,
-    ) -> Result<Answer, StoreError> {
-        let inner = Arc::clone(&self.inner);
-        let (target, read) = (plan.target().clone(), plan.read().clone());
-        let limits = self.inner.options.limits;
-        let task = move |sender, stop| inner.perform(target, read, sender, stop);
-        self.readings
-            .start(plan.read(), context, limits, task)
-            .await
+    fn is_good(session: &Kept) -> bool {
+        !session.client.is_closed()
     }
 
-    async fn close(&self) {
-        self.readings.close().await;
-        drop(self.inner.pool.close().await);
-    }
-}
-
-impl Inner {
-    async fn perform(
-        self: Arc<Self>,
-        target: Target,
-        read: Read,
-        mut sender: RowSender,
-        stop: Stop,
-    ) {
-        let outcome = self.answer(&target, &read, &mut sender, &stop).await;
-        stop.finish(sender, outcome).await;
+    fn brake(session: &Kept) -> Arc<CancelToken> {
+        Arc::clone(&session.brake)
     }
 
-    /// Answers, once more where a kept session had died or the table has changed.
-    async fn answer(
-        &self,
-        target: &Target,
-        read: &Read,
-        sender: &mut RowSender,
-        stop: &Stop,
-    ) -> Result<(), StoreError> {
-        let unwanted = sender.unwanted();
-        let slot = tokio::select! {
-            slot = self.pool.slot() => slot?,
-            reason = stop.wait(&unwanted) => return Err(reason),
-        };
-        let (mut session, mut kept) = tokio::select! {
-            session = self.session(&slot) => session?,
-            reason = stop.wait(&unwanted) => return Err(reason),
-        };
-        loop {
-            let known = self.shapes.get(target);
-            let was_known = known.is_some();
-            let token = session.client.cancel_token();
-            let outcome = {
-                let work = self.attempt(&mut session, known, target, read, sender);
-                pin_mut!(work);
-                tokio::select! {
-                    outcome = &mut work => outcome,
-                    reason = stop.wait(&unwanted) => {
-                        cancel(&self.server, &token, work).await;
-                        return Err(reason);
-                    }
-                }
-            };
-            let Err(error) = outcome else {
-                slot.keep(session);
-                return Ok(());
-            };
-            self.shapes.forget(target);
-            let lost = kept && matches!(error, StoreError::Unreachable { .. });
-            let changed = was_known && may_have_changed(&error);
-            // The server's own limit is as long as ours.
-            if matches!(error, StoreError::Timeout { .. }) {
-                return Err(stop.now().unwrap_or(error));
-            }
-            if !(lost || changed) || !sender.restart() {
-                // Nothing was asked of the server but the table's columns.
-                if matches!(error, StoreError::SchemaDrift { .. }) {
-                    slot.keep(session);
-                }
-                return Err(error);
-            }
-            // A session that lost its server was not alone.
-            drop(self.pool.take_idle());
-            session = Kept::open(&self.server, self.options.limits).await?;
-            kept = false;
-        }
+    async fn stop(&self, brake: Arc<CancelToken>, work: Work<'_>) {
+        cancel(&self.server, &brake, work).await;
     }
 
-    /// A session kept from before, or a new one; and which.
-    async fn session(&self, slot: &Slot<Kept>) -> Result<(Kept, bool), StoreError> {
-        match slot.idle(|kept| !kept.client.is_closed()) {
-            Some(kept) => Ok((kept, true)),
-            None => Ok((Kept::open(&self.server, self.options.limits).await?, false)),
-        }
-    }
-
-    async fn attempt(
+    async fn rows(
         &self,
         session: &mut Kept,
-        known: Option<Arc<Shape<Kind>>>,
-        target: &Target,
+        shape: &Shape<Kind>,
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let shape = match known {
-            Some(shape) => shape,
-            None => self.shapes.put(target, self.shape(session, target).await?),
-        };
-        if let Read::Count {
-            predicate: Predicate::True,
-            exact: false,
-        } = read
-            && let Some(rows) = self.estimate(session, &shape).await?
-        {
-            let estimate = vec![Value::Integer(rows), Value::Boolean(false)];
-            // One row is no full batch.
-            let _ = sender.push(estimate);
-            return Ok(());
-        }
-        let statement = compile(&Postgres, &shape, read)?;
+        let statement = compile(&Postgres, shape, read)?;
         let failed = |error| self.failed("reading", &error);
         let prepared = session.prepare(&statement.text).await.map_err(failed)?;
         let rows = session
@@ -233,8 +120,7 @@ impl Inner {
             .map_err(failed)?;
         pin_mut!(rows);
         while let Some(row) = rows.next().await {
-            let cells = cells(&row.map_err(failed)?);
-            let row = values::row(&statement.outputs, cells.into_iter())?;
+            let row = values::row(&statement.outputs, cells(&row.map_err(failed)?))?;
             if sender.push(row) && !sender.flush().await {
                 return Err(StoreError::Cancelled);
             }
@@ -242,7 +128,7 @@ impl Inner {
         Ok(())
     }
 
-    async fn shape(&self, session: &Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
+    async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
         let failed = |error| self.failed("reading the table's columns", &error);
         let rows = session
             .client
@@ -280,7 +166,7 @@ impl Inner {
 
     async fn estimate(
         &self,
-        session: &Kept,
+        session: &mut Kept,
         shape: &Shape<Kind>,
     ) -> Result<Option<i128>, StoreError> {
         let failed = |error| self.failed("reading statistics", &error);
@@ -296,8 +182,15 @@ impl Inner {
         Ok((estimate >= 0).then_some(i128::from(estimate)))
     }
 
+    async fn part(session: Kept) {
+        // The driver says goodbye when its client is gone.
+        drop(session);
+    }
+}
+
+impl Database {
     fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
-        store_error(&self.server, self.options.limits, doing, error)
+        store_error(&self.server, self.limits, doing, error)
     }
 }
 

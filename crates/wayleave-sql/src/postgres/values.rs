@@ -14,16 +14,14 @@ const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
 /// The cells of a row.
-pub(super) fn cells(row: &Row) -> Vec<Cell> {
-    (0..row.len())
-        .map(|index| match row.try_get::<_, Option<Cell>>(index) {
-            Ok(cell) => cell.unwrap_or(Cell::Null),
-            Err(_) => Cell::Strange,
-        })
-        .collect()
+pub(super) fn cells(row: &Row) -> impl Iterator<Item = Cell<'_>> {
+    (0..row.len()).map(|index| match row.try_get::<_, Option<Cell<'_>>>(index) {
+        Ok(cell) => cell.unwrap_or(Cell::Null),
+        Err(_) => Cell::Strange,
+    })
 }
 
-impl<'a> FromSql<'a> for Cell {
+impl<'a> FromSql<'a> for Cell<'a> {
     fn from_sql(of: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
         Ok(match *of {
             Type::BOOL => Self::Boolean(bool::from_sql(of, raw)?),
@@ -33,7 +31,7 @@ impl<'a> FromSql<'a> for Cell {
             Type::FLOAT4 => Self::Real(f32::from_sql(of, raw)?.into()),
             Type::FLOAT8 => Self::Real(f64::from_sql(of, raw)?),
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
-                Self::Text(String::from_sql(of, raw)?)
+                Self::Text(<&str>::from_sql(of, raw)?.into())
             }
             Type::DATE => {
                 let days = i32::from_be_bytes(raw.try_into()?);
@@ -51,7 +49,7 @@ impl<'a> FromSql<'a> for Cell {
                 }
             }
             Type::TEXT_ARRAY => Self::Texts(Vec::from_sql(of, raw)?),
-            _ => Self::Bytes(raw.to_vec()),
+            _ => Self::Bytes(raw.into()),
         })
     }
 

@@ -14,7 +14,7 @@ use wayleave_plan::value::{Total, Value, average, rounded};
 use super::decimal_key;
 use super::values::cell;
 use crate::compile::sqlite::functions;
-use crate::values::{Cell, datetime, decimal, text};
+use crate::values::{Cell, datetime, decimal, scalar, text};
 
 /// What a refusal begins with; the datatype follows.
 pub(super) const UNFIT: &str = "wayleave: not of datatype ";
@@ -52,7 +52,7 @@ fn unfit(datatype: Datatype) -> Error {
 fn of<T>(
     call: &Context<'_>,
     datatype: Datatype,
-    read: impl Fn(Cell) -> Option<T>,
+    read: impl Fn(Cell<'_>) -> Option<T>,
 ) -> Result<Option<T>> {
     match cell(call.get_raw(0)) {
         Cell::Null => Ok(None),
@@ -94,8 +94,8 @@ fn period(call: &Context<'_>) -> Result<Option<i64>> {
 }
 
 fn date_period(call: &Context<'_>) -> Result<Option<i64>> {
-    let read = |cell| crate::values::scalar(Datatype::Date, cell);
-    let Some(date) = of(call, Datatype::Date, read)? else {
+    let date = of(call, Datatype::Date, |cell| scalar(Datatype::Date, cell));
+    let Some(date) = date? else {
         return Ok(None);
     };
     // A date is the same in every zone.

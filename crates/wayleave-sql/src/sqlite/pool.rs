@@ -96,6 +96,9 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     // A name in double quotes that is no column is an error, not a text.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    // One plan for a statement whatever is bound in it; else every call prepares it anew, to look
+    // at the values.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(connection)?;
     connection.authorizer(Some(allow))
 }

@@ -7,16 +7,16 @@ use crate::compile::Bind;
 use crate::values::Cell;
 
 /// A value as SQLite holds it. A text that is no UTF-8 is bytes.
-pub(super) fn cell(value: ValueRef<'_>) -> Cell {
+pub(super) fn cell(value: ValueRef<'_>) -> Cell<'_> {
     match value {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(integer) => Cell::Integer(i128::from(integer)),
         ValueRef::Real(real) => Cell::Real(real),
         ValueRef::Text(text) => match std::str::from_utf8(text) {
-            Ok(text) => Cell::Text(text.to_owned()),
-            Err(_) => Cell::Bytes(text.to_vec()),
+            Ok(text) => Cell::Text(text.into()),
+            Err(_) => Cell::Bytes(text.into()),
         },
-        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.into()),
     }
 }
 

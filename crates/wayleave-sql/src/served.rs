@@ -1,0 +1,229 @@
+//! Reading from a database server: kept sessions, one statement at a time, stopped from outside.
+//!
+//! What every server does alike is here, once: who gets a session, what is known of a table, when
+//! to try again and when to stop. What one server does its own way is in a [`Server`].
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::plan::{Predicate, Read, Target};
+use wayleave_plan::value::Value;
+use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError, Unwanted};
+
+use crate::compile::Shape;
+use crate::pool::{Pool, Slot};
+use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed};
+
+/// A reading under way.
+pub(crate) type Work<'a> = Pin<&'a mut (dyn Future<Output = Result<(), StoreError>> + Send)>;
+
+/// What one kind of server does its own way.
+pub(crate) trait Server: Send + Sync + 'static {
+    /// A read-only session.
+    type Session: Send;
+    /// What it takes to stop what a session does.
+    type Brake: Send;
+    /// What the server says a column holds.
+    type Kind: Send + Sync + 'static;
+
+    /// What such a store cannot hide.
+    const CAPABILITIES: &'static Capabilities;
+
+    /// Opens a session.
+    fn open(&self) -> impl Future<Output = Result<Self::Session, StoreError>> + Send;
+
+    /// Whether a session that was kept can be used, as far as is known.
+    fn is_good(session: &Self::Session) -> bool;
+
+    /// What would stop the session.
+    fn brake(session: &Self::Session) -> Self::Brake;
+
+    /// Makes the server stop the work. The session is not used again.
+    fn stop(&self, brake: Self::Brake, work: Work<'_>) -> impl Future<Output = ()> + Send;
+
+    /// The columns of a table.
+    fn shape(
+        &self,
+        session: &mut Self::Session,
+        target: &Target,
+    ) -> impl Future<Output = Result<Shape<Self::Kind>, StoreError>> + Send;
+
+    /// How many rows the server believes a table to have.
+    fn estimate(
+        &self,
+        session: &mut Self::Session,
+        shape: &Shape<Self::Kind>,
+    ) -> impl Future<Output = Result<Option<i128>, StoreError>> + Send;
+
+    /// Sends the rows of a read.
+    fn rows(
+        &self,
+        session: &mut Self::Session,
+        shape: &Shape<Self::Kind>,
+        read: &Read,
+        sender: &mut RowSender,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Says goodbye; its failure takes nothing away.
+    fn part(session: Self::Session) -> impl Future<Output = ()> + Send;
+}
+
+/// A database on a server, answering plans.
+pub(crate) struct Reader<S: Server> {
+    served: Arc<Served<S>>,
+    readings: Readings,
+    options: StoreOptions,
+}
+
+struct Served<S: Server> {
+    server: S,
+    pool: Arc<Pool<S::Session>>,
+    shapes: Shapes<S::Kind>,
+}
+
+impl<S: Server> Reader<S> {
+    pub(crate) fn new(server: S, options: StoreOptions) -> Self {
+        Self {
+            served: Arc::new(Served {
+                server,
+                pool: Pool::new(options.sessions, options.wait),
+                shapes: Shapes::default(),
+            }),
+            readings: Readings::default(),
+            options,
+        }
+    }
+}
+
+#[async_trait]
+impl<S: Server> Store for Reader<S> {
+    fn capabilities(&self) -> &Capabilities {
+        S::CAPABILITIES
+    }
+
+    async fn read(
+        &self,
+        plan: &AuthorizedPlan,
+        context: &ReadContext,
+    ) -> Result<Answer, StoreError> {
+        let served = Arc::clone(&self.served);
+        let (target, read) = (plan.target().clone(), plan.read().clone());
+        let task = move |mut sender, stop: Stop| async move {
+            let outcome = served.answer(&target, &read, &mut sender, &stop).await;
+            stop.finish(sender, outcome).await;
+        };
+        self.readings
+            .start(plan.read(), context, self.options.limits, task)
+            .await
+    }
+
+    async fn close(&self) {
+        self.readings.close().await;
+        for session in self.served.pool.close().await {
+            S::part(session).await;
+        }
+    }
+}
+
+impl<S: Server> Served<S> {
+    /// Answers, once more where a kept session had died or the table has changed.
+    async fn answer(
+        &self,
+        target: &Target,
+        read: &Read,
+        sender: &mut RowSender,
+        stop: &Stop,
+    ) -> Result<(), StoreError> {
+        let unwanted = sender.unwanted();
+        let slot = self.slot(stop, &unwanted).await?;
+        let kept = slot.idle(S::is_good);
+        let mut was_kept = kept.is_some();
+        let mut session = match kept {
+            Some(session) => session,
+            None => tokio::select! {
+                session = self.server.open() => session?,
+                reason = stop.wait(&unwanted) => return Err(reason),
+            },
+        };
+        loop {
+            let known = self.shapes.get(target);
+            let was_known = known.is_some();
+            let brake = S::brake(&session);
+            let outcome = {
+                let mut work = pin!(self.attempt(&mut session, known, target, read, sender));
+                tokio::select! {
+                    outcome = &mut work => outcome,
+                    reason = stop.wait(&unwanted) => {
+                        self.server.stop(brake, work).await;
+                        return Err(reason);
+                    }
+                }
+            };
+            let Err(error) = outcome else {
+                slot.keep(session);
+                return Ok(());
+            };
+            self.shapes.forget(target);
+            let lost = was_kept && matches!(error, StoreError::Unreachable { .. });
+            let changed = was_known && may_have_changed(&error);
+            // The server's own limit is as long as ours.
+            if matches!(error, StoreError::Timeout { .. }) {
+                return Err(stop.now().unwrap_or(error));
+            }
+            if !(lost || changed) || !sender.restart() {
+                // A table or column that is not there takes nothing from the session.
+                if matches!(error, StoreError::SchemaDrift { .. }) {
+                    slot.keep(session);
+                }
+                return Err(error);
+            }
+            // A session that lost its server was not alone.
+            drop(self.pool.take_idle());
+            session = self.server.open().await?;
+            was_kept = false;
+        }
+    }
+
+    /// The right to one session, at once where one is free.
+    async fn slot(&self, stop: &Stop, unwanted: &Unwanted) -> Result<Slot<S::Session>, StoreError> {
+        if let Some(slot) = self.pool.slot_now() {
+            return Ok(slot);
+        }
+        tokio::select! {
+            slot = self.pool.slot() => slot,
+            reason = stop.wait(unwanted) => Err(reason),
+        }
+    }
+
+    async fn attempt(
+        &self,
+        session: &mut S::Session,
+        known: Option<Arc<Shape<S::Kind>>>,
+        target: &Target,
+        read: &Read,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        let shape = match known {
+            Some(shape) => shape,
+            None => {
+                let shape = self.server.shape(session, target).await?;
+                self.shapes.put(target, shape)
+            }
+        };
+        if let Read::Count {
+            predicate: Predicate::True,
+            exact: false,
+        } = read
+            && let Some(rows) = self.server.estimate(session, &shape).await?
+        {
+            let estimate = vec![Value::Integer(rows), Value::Boolean(false)];
+            // One row is no full batch.
+            let _ = sender.push(estimate);
+            return Ok(());
+        }
+        self.server.rows(session, &shape, read, sender).await
+    }
+}

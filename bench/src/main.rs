@@ -3,6 +3,7 @@
 //! reported and judged.
 
 mod bare;
+mod datasets;
 mod load;
 mod measure;
 mod ours;
@@ -62,6 +63,12 @@ enum Command {
         searches: Searches,
         #[command(flatten)]
         run: Run,
+    },
+    /// Connecting one dataset beside many: CPU time, and memory for each.
+    Datasets {
+        /// How many datasets are live.
+        #[arg(long, default_value_t = 1000)]
+        datasets: usize,
     },
     /// Serves the project in a folder and its indexes; `search` starts it itself.
     #[command(hide = true)]
@@ -159,6 +166,7 @@ fn main() -> Result<ExitCode> {
         ),
         Command::Read { reads, run } => read::compare(&reads, run.effort()?),
         Command::Search { searches, run } => search::compare(searches, run.effort()?),
+        Command::Datasets { datasets } => datasets::measure(datasets),
         Command::Library { folder } => {
             process::exit_with_parent();
             tokio::runtime::Runtime::new()?.block_on(search::serve(&folder))?;

@@ -43,6 +43,20 @@ pub struct Violation {
     pub message: String,
 }
 
+/// Whether a tool may have that name.
+pub(crate) fn check_name(tool: &str) -> Result<(), SchemaError> {
+    let valid = (1..=128).contains(&tool.len())
+        && tool
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
+    if valid {
+        return Ok(());
+    }
+    Err(SchemaError::Name {
+        name: excerpt(tool).into_owned(),
+    })
+}
+
 /// A compiled input schema.
 pub(crate) struct InputSchema {
     document: Arc<Map<String, Value>>,
@@ -52,15 +66,7 @@ pub(crate) struct InputSchema {
 
 impl InputSchema {
     pub(crate) fn compile(tool: &str, document: Value) -> Result<Self, SchemaError> {
-        let valid_name = (1..=128).contains(&tool.len())
-            && tool
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
-        if !valid_name {
-            return Err(SchemaError::Name {
-                name: excerpt(tool).into_owned(),
-            });
-        }
+        check_name(tool)?;
         // No retriever is compiled in: a `$ref` to another document fails here, it is never fetched.
         let validator =
             jsonschema::validator_for(&document).map_err(|error| SchemaError::Invalid {

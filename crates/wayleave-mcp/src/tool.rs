@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::{
     Answers, Content, Context, InputRequired, RpcError, Visibility,
     listing::listing_setters,
-    schema::{InputSchema, SchemaError, Violation},
+    schema::{self, InputSchema, SchemaError, Violation},
 };
 
 /// Hints for hosts about what calling a tool may do.
@@ -134,6 +134,18 @@ pub(crate) type ToolHandler =
     Arc<dyn Fn(Call) -> BoxFuture<'static, Result<ToolReply, RpcError>> + Send + Sync>;
 pub(crate) type Refusal = Arc<dyn Fn(&[Violation]) -> Result<ToolResult, RpcError> + Send + Sync>;
 
+fn boxed<F, Fut, R>(handler: F) -> ToolHandler
+where
+    F: Fn(Call) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+    R: Into<ToolReply>,
+{
+    Arc::new(move |call| {
+        let reply = handler(call);
+        Box::pin(async move { reply.await.map(Into::into) })
+    })
+}
+
 /// A tool: its description for clients, its schema, its handler, and who may see it.
 ///
 /// ```
@@ -183,13 +195,33 @@ impl Tool {
         Ok(Self {
             listing: Arc::new(listing),
             input,
-            handler: Arc::new(move |call| {
-                let reply = handler(call);
-                Box::pin(async move { reply.await.map(Into::into) })
-            }),
+            handler: boxed(handler),
             refusal: None,
             checks_arguments: false,
             visibility: Visibility::everyone(),
+        })
+    }
+
+    /// The same tool under another name, with a handler of its own. The schema is compiled once and
+    /// shared, so that a family of a thousand costs little more than one.
+    pub fn like<F, Fut, R>(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        handler: F,
+    ) -> Result<Self, SchemaError>
+    where
+        F: Fn(Call) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+        R: Into<ToolReply>,
+    {
+        let name = name.into();
+        schema::check_name(&name)?;
+        let mut listing = rmcp::model::Tool::clone(&self.listing);
+        listing.name = name;
+        Ok(Self {
+            listing: Arc::new(listing),
+            handler: boxed(handler),
+            ..self.clone()
         })
     }
 

@@ -18,11 +18,12 @@ use tokio_util::{
 };
 use wayleave_ledger::{FOLDER, LedgerError};
 use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server};
+use wayleave_model::grant::Scope;
 use wayleave_plan::world::World;
 use wayleave_search::IndexError;
 use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
-    access::Access,
+    access::{self, Access},
     datasets::{Datasets, Offer},
     workup,
 };
@@ -91,12 +92,12 @@ impl DeployError {
     /// What the operator can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NobodyMayConnect => {
-                Some("issue one with `wayleave token create`; or set `anonymous = true` under `[serve]` to let clients on this machine in")
-            }
-            Self::Settings(SettingsError::OpenToTheWorld) => {
-                Some("issue a token with `wayleave token create`, or set `tokens = true` under `[serve]`; `anonymous` is for this machine alone")
-            }
+            Self::NobodyMayConnect => Some(
+                "issue one with `wayleave token create`; or set `anonymous = true` under `[serve]` to let clients on this machine in",
+            ),
+            Self::Settings(SettingsError::OpenToTheWorld) => Some(
+                "issue a token with `wayleave token create`, or set `tokens = true` under `[serve]`; `anonymous` is for this machine alone",
+            ),
             Self::Bind { .. } => Some("choose another with `--http ADDRESS:PORT`"),
             Self::Keys(error) => Some(error.hint()),
             _ => None,
@@ -113,7 +114,11 @@ impl Deployment {
         let governance = project.governance().clone();
         let watch = LedgerWatch::start(governance, watch::EVERY, stop.clone()).await?;
         let sources = watch.now().sources().clone();
-        let stores = Arc::new(SourceStores::new(sources, environment.clone()));
+        let stores = Arc::new(SourceStores::new(
+            sources,
+            environment.clone(),
+            &project.settings().limits,
+        ));
         let ring = keys::ring(&project.folder().join(FOLDER))?;
         let nothing = World::default();
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
@@ -212,6 +217,11 @@ impl Deployment {
         self.serving.live().troubles().cloned().collect()
     }
 
+    /// What connects and disconnects datasets, as the tools do.
+    pub fn datasets(&self) -> Arc<dyn Datasets> {
+        self.serving.clone()
+    }
+
     /// The ledger, followed.
     pub fn watch(&self) -> &LedgerWatch {
         &self.serving.watch
@@ -247,9 +257,13 @@ impl Deployment {
 fn static_tools(serving: &Arc<Serving>) -> Result<Batch, SchemaError> {
     let package_of = |caller: &Caller| Arc::clone(&Access::of(caller).package);
     let reading = wayleave_surface::tools(&serving.service, package_of)?;
+    let reading = reading.into_iter().map(|tool| {
+        let readers = access::requires(Scope::Runtime, tool.name());
+        tool.visible(readers)
+    });
     let datasets: Arc<dyn Datasets> = serving.clone();
     let building = wayleave_surface::datasets::tools(&datasets)?;
-    let batch = reading.into_iter().chain(building);
+    let batch = reading.chain(building);
     Ok(batch
         .fold(Batch::new(), Batch::add_tool)
         .add_tool(workup::tool(&serving.service)?)

@@ -75,7 +75,8 @@ pub struct Limits {
     pub calls_per_minute: u32,
     /// Requests of one token at a stroke.
     pub burst: u32,
-    /// Requests of one token under way at once.
+    /// Requests of one token under way at once; less than a source has sessions, so that others
+    /// find one.
     pub concurrent: u32,
     /// Streams one token may hold open.
     pub streams: u32,
@@ -90,7 +91,7 @@ impl Default for Limits {
         Self {
             calls_per_minute: 1200,
             burst: 120,
-            concurrent: 16,
+            concurrent: 6,
             streams: 32,
             source_sessions: 8,
             source_wait: Duration::from_secs(1),
@@ -195,6 +196,15 @@ impl Settings {
             jwt: jwt.transpose()?,
             limits: limits(&written.limits)?,
         })
+    }
+
+    /// The URL clients use for a server that listens at `address`.
+    pub fn url_at(&self, address: SocketAddr) -> String {
+        match (&self.url, &self.tls) {
+            (Some(url), _) => url.to_string(),
+            (None, Some(_)) => format!("https://{address}/mcp"),
+            (None, None) => format!("http://{address}/mcp"),
+        }
     }
 
     /// Refuses to listen beyond this machine to clients nobody has vouched for. `asked` says

@@ -63,11 +63,7 @@ impl Deployment {
 
     /// The address clients use of a listener at `address`.
     pub fn url(&self, address: SocketAddr) -> String {
-        match (&self.settings.url, &self.settings.tls) {
-            (Some(url), _) => url.to_string(),
-            (None, Some(_)) => format!("https://{address}/mcp"),
-            (None, None) => format!("http://{address}/mcp"),
-        }
+        self.settings.url_at(address)
     }
 
     /// Serves the client at the other end of standard input and output, whose token was `given`,

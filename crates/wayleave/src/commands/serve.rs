@@ -5,7 +5,8 @@ use std::{net::SocketAddr, path::Path, process::ExitCode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use wayleave_server::{
-    DeployError, Deployment, Project, auth::GivenToken, deployment::ServeError, source::Environment,
+    DeployError, Deployment, Project, auth::GivenToken, deployment::ServeError, settings::Settings,
+    source::Environment,
 };
 
 use crate::{client, failure::Failure, output::Output};
@@ -34,14 +35,7 @@ pub(crate) async fn run(
         over_stdio(&deployment, given, stop, output).await?;
     } else {
         let address = arguments.http.unwrap_or(project.settings().http);
-        over_http(
-            &deployment,
-            project.settings().name.as_str(),
-            address,
-            stop,
-            output,
-        )
-        .await?;
+        over_http(&deployment, project.settings(), address, stop, output).await?;
     }
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
@@ -65,7 +59,7 @@ async fn over_stdio(
 /// Serves until told to stop, having said where.
 pub(super) async fn over_http(
     deployment: &Deployment,
-    name: &str,
+    settings: &Settings,
     address: SocketAddr,
     stop: CancellationToken,
     output: Output,
@@ -75,10 +69,11 @@ pub(super) async fn over_http(
     deployment.keep_indexes();
     let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
+    let token = (!settings.anonymous).then_some(client::TOKEN);
     let text = format!(
         "{} stream(s) ready. Connect a client:\n\n{}\nCtrl-C stops.",
         deployment.streams(),
-        client::text(name, &url, None)
+        client::text(&settings.name, &url, token)
     );
     output.answer(
         &json!({ "url": url, "streams": deployment.streams() }),

@@ -83,10 +83,16 @@ fn greeting(session: &Session, words: &[&str]) -> String {
 #[test]
 fn a_server_that_starts_asks_for_no_choice() {
     let mut session = shop();
+    let asking = "[project]\nname = \"shop\"\n[serve]\ntokens = true\n";
+    session.write("wayleave.toml", asking);
+    let said = greeting(&session, &["serve", "--http", "127.0.0.1:0"]);
+    assert!(said.contains("Bearer ${WAYLEAVE_TOKEN}"), "{said}");
+    check("serve", &said);
     let open = "[project]\nname = \"shop\"\n[serve]\nanonymous = true\n";
     session.write("wayleave.toml", open);
     let said = greeting(&session, &["serve", "--http", "127.0.0.1:0"]);
     assert!(said.contains("claude mcp add"), "{said}");
+    assert!(!said.contains("TOKEN"), "{said}");
     check("serve", &said);
     session.here_is_home();
     let said = greeting(&session, &["demo", "--http", "127.0.0.1:0"]);

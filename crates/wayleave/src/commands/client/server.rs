@@ -32,7 +32,7 @@ pub(super) async fn server(said: &Said, folder: Option<&Path>) -> Result<Server,
     let served = match &project {
         Some(project) => Some(Served {
             folder: text(&absolute(project.folder())?, "the project")?,
-            url: format!("http://{}/mcp", project.settings().http),
+            url: project.settings().url_at(project.settings().http),
         }),
         None => None,
     };

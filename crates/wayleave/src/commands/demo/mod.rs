@@ -49,8 +49,9 @@ pub(crate) async fn run(
         "the demo project is in `{}`",
         folder.display()
     ));
-    let name = project.settings().name.as_str();
-    serve::over_http(&deployment, name, address, serve::stop_on_signal(), output).await?;
+    let settings = project.settings();
+    let stop = serve::stop_on_signal();
+    serve::over_http(&deployment, settings, address, stop, output).await?;
     deployment.close().await;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,10 +12,17 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
 use crate::{RpcError, ToolResult};
 
+/// How long a request waits for its caller's others to finish.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many may wait so, for each that may run.
+const WAITING_FOR_EACH: usize = 4;
 /// A request refused for want of room is worth trying again after this long.
 const ROOM_COMES_BACK: Duration = Duration::from_millis(250);
 
@@ -26,7 +33,7 @@ pub struct Allowance {
     pub per_minute: u32,
     /// Requests at a stroke, after a pause.
     pub burst: u32,
-    /// Requests under way at once.
+    /// Requests under way at once. A few more wait for their turn, for a moment.
     pub concurrent: usize,
     /// Streams held open.
     pub streams: usize,
@@ -48,6 +55,7 @@ pub struct Budget {
     each: u64,
     burst: u64,
     running: Arc<Semaphore>,
+    waiting: Semaphore,
     streams: Arc<Semaphore>,
 }
 
@@ -68,19 +76,33 @@ impl Budget {
             each,
             burst: each * u64::from(allowance.burst.max(1)),
             running: Arc::new(Semaphore::new(allowance.concurrent.max(1))),
+            waiting: Semaphore::new(allowance.concurrent.max(1) * WAITING_FOR_EACH),
             streams: Arc::new(Semaphore::new(allowance.streams.max(1))),
         }
     }
 
-    /// Spends one request. What is returned is held while it is under way.
-    pub(crate) fn request(&self) -> Result<OwnedSemaphorePermit, Spent> {
-        let room = Arc::clone(&self.running).try_acquire_owned();
-        let room = room.map_err(|_| Spent {
+    /// Spends one request, and waits for its turn among the caller's own. What is returned is
+    /// held while it is under way.
+    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, Spent> {
+        self.spend()?;
+        let running = Arc::clone(&self.running);
+        if let Ok(room) = running.clone().try_acquire_owned() {
+            return Ok(room);
+        }
+        let full = Spent {
             what: "too many requests at once",
             retry_after: ROOM_COMES_BACK,
-        })?;
-        self.draw(self.began.elapsed())?;
-        Ok(room)
+        };
+        let _place = self.waiting.try_acquire().map_err(|_| full)?;
+        match timeout(PATIENCE, running.acquire_owned()).await {
+            Ok(Ok(room)) => Ok(room),
+            Ok(Err(_)) | Err(_) => Err(full),
+        }
+    }
+
+    /// Spends one request.
+    pub(crate) fn spend(&self) -> Result<(), Spent> {
+        self.draw(self.began.elapsed())
     }
 
     /// Room for one stream.
@@ -196,17 +218,28 @@ mod tests {
         );
     }
 
-    #[test]
-    fn no_more_run_at_once_than_allowed_and_room_comes_back() {
+    #[tokio::test]
+    async fn no_more_run_at_once_than_allowed_the_next_ones_wait_and_the_rest_are_refused() {
         let budget = budget(60_000, 1000, 2);
-        let first = budget.request().unwrap();
-        let _second = budget.request().unwrap();
-        assert_eq!(
-            budget.request().unwrap_err().what,
-            "too many requests at once"
-        );
+        let first = budget.turn().await.unwrap();
+        let second = budget.turn().await.unwrap();
+        let mut waiting: Vec<_> = (0..8).map(|_| Box::pin(budget.turn())).collect();
+        for one in &mut waiting {
+            assert!(futures::poll!(one.as_mut()).is_pending());
+        }
+        let refused = budget.turn().await.unwrap_err();
+        assert_eq!(refused.what, "too many requests at once");
         drop(first);
-        assert!(budget.request().is_ok());
+        let next = waiting.remove(0).await.unwrap();
+        drop((second, next));
+        for one in waiting {
+            drop(one.await.unwrap());
+        }
+    }
+
+    #[test]
+    fn no_more_streams_are_open_than_allowed_and_room_comes_back() {
+        let budget = budget(60, 1, 1);
         let stream = budget.stream().unwrap();
         assert!(budget.stream().is_err());
         drop(stream);

@@ -260,11 +260,11 @@ where
     fn message(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = std::mem::take(&mut self.line);
         let caller = self.guest.who.load_full();
-        let running = match caller.budget().map(|budget| budget.request()).transpose() {
-            Ok(running) => running,
-            Err(spent) if self.spent(spent, &line) => return None,
-            Err(_) => None,
-        };
+        if let Some(Err(spent)) = caller.budget().map(|budget| budget.spend())
+            && self.spent(spent, &line)
+        {
+            return None;
+        }
         if let Some(era) = self.era
             && quick::looks_like_list(&line)
             && self.has_room()
@@ -287,10 +287,7 @@ where
                 if self.era.is_none() {
                     self.era = era_of_first(&request.request);
                 }
-                let extensions = request.request.extensions_mut();
-                extensions.insert(caller);
-                // Given back when the request is done with.
-                extensions.insert(running.map(Arc::new));
+                request.request.extensions_mut().insert(caller);
             }
             _ => {}
         }

@@ -10,11 +10,15 @@ use wayleave_sql::StoreOptions;
 use wayleave_store::{Detail, Store, StoreError};
 use wayleave_surface::Stores;
 
-use crate::source::{self, Environment};
+use crate::{
+    settings::Limits,
+    source::{self, Environment},
+};
 
 /// The stores of one project.
 pub(crate) struct SourceStores {
     environment: Environment,
+    options: StoreOptions,
     desk: Mutex<Desk>,
 }
 
@@ -25,10 +29,19 @@ struct Desk {
 }
 
 impl SourceStores {
-    pub(crate) fn new(sources: BTreeMap<String, Source>, environment: Environment) -> Self {
+    pub(crate) fn new(
+        sources: BTreeMap<String, Source>,
+        environment: Environment,
+        limits: &Limits,
+    ) -> Self {
         let open = HashMap::new();
         Self {
             environment,
+            options: StoreOptions {
+                sessions: limits.source_sessions,
+                wait: limits.source_wait,
+                ..StoreOptions::default()
+            },
             desk: Mutex::new(Desk { sources, open }),
         }
     }
@@ -74,7 +87,7 @@ impl Stores for SourceStores {
             tracing::warn!(source = name, %error, hint = error.hint(), "a source has no DSN");
             unreachable("the source has no usable DSN")
         })?;
-        let store = wayleave_sql::store(dsn, StoreOptions::default());
+        let store = wayleave_sql::store(dsn, self.options);
         desk.open.insert(name.to_owned(), store.clone());
         Ok(store)
     }

@@ -74,7 +74,7 @@ pub(super) struct Held {
     session: Option<Busy>,
     room: Option<OwnedSemaphorePermit>,
     /// The caller's own share.
-    running: Option<OwnedSemaphorePermit>,
+    share: Option<OwnedSemaphorePermit>,
 }
 
 /// How long a response goes on.
@@ -178,11 +178,13 @@ impl Gate {
         let json = text(&parts.headers, header::CONTENT_TYPE.as_str())
             .is_some_and(|kind| kind.starts_with("application/json"));
         let message = self.receive(&parts.headers, body).await?;
-        match caller.budget().map(|budget| budget.request()).transpose() {
-            // A stream has been counted as one.
-            Ok(running) if lasts == Lasts::ShortWhile => held.running = running,
-            Ok(_) => {}
-            Err(spent) => {
+        if let Some(budget) = caller.budget() {
+            let spent = match lasts {
+                Lasts::ShortWhile => budget.turn().await.map(|turn| held.share = Some(turn)),
+                // A stream has its room already.
+                Lasts::UntilDraining | Lasts::UntilCut => budget.spend(),
+            };
+            if let Err(spent) = spent {
                 let asked = Asked::of(&message);
                 if asked.is_request() {
                     return Ok(reply::spent(spent, &asked));
@@ -238,7 +240,7 @@ impl Gate {
         let session = self.enter(&parts.headers, era(&parts.headers), &caller)?;
         let held = self.hold(session, lasts, &caller)?;
         if let (Lasts::UntilCut, Some(budget)) = (lasts, caller.budget()) {
-            drop(budget.request().map_err(Refused::Spent)?);
+            budget.spend().map_err(Refused::Spent)?;
         }
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
         let subject = caller.clone();
@@ -289,11 +291,11 @@ impl Gate {
             ending: (lasts != Lasts::UntilCut).then(|| self.ending.token()),
             session,
             room: None,
-            running: None,
+            share: None,
         };
         if lasts != Lasts::ShortWhile {
             let own = caller.budget().map(|budget| budget.stream()).transpose();
-            held.running = own.map_err(Refused::Spent)?;
+            held.share = own.map_err(Refused::Spent)?;
             let room = self.stream_room.clone().try_acquire_owned();
             held.room = Some(room.map_err(|_| {
                 Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many open streams")

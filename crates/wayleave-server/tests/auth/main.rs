@@ -12,6 +12,7 @@ mod house;
 mod issuer;
 mod wire;
 
+mod cost;
 mod jwt;
 mod limits;
 mod matrix;

@@ -46,10 +46,10 @@ impl std::io::Write for Log {
 }
 
 /// A small generator of numbers: the same calls in every run, and in both deployments.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub fn roll(&mut self, sides: usize) -> usize {
         // xorshift64*
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -58,11 +58,11 @@ impl Dice {
         usize::try_from(product >> 33).unwrap() % sides
     }
 
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.roll(from.len())]
     }
 
-    fn some<'a>(&mut self, from: &[&'a str], most: usize) -> Vec<&'a str> {
+    pub fn some<'a>(&mut self, from: &[&'a str], most: usize) -> Vec<&'a str> {
         let mut some: Vec<&str> = Vec::new();
         for _ in 0..=self.roll(most) {
             let one = *self.pick(from);

@@ -22,6 +22,7 @@ mod failures;
 mod fixture;
 mod goldens;
 mod injection;
+mod narrowing;
 mod patience;
 mod records;
 mod search;

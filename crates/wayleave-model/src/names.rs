@@ -36,6 +36,7 @@ const TOOLS: &[&str] = &[
     "connect_dataset",
     "disconnect_dataset",
     "workup",
+    "check_citations",
 ];
 
 impl NameKind {

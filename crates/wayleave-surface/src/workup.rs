@@ -56,7 +56,7 @@ pub fn name_for(dataset: &str) -> String {
 pub fn tool(service: &ReadService) -> Result<Tool, SchemaError> {
     let description = "What is known of one entity of a dataset, every statement cited as [g1]: \
         its record, relations, timeline, texts, conflicts and gaps. Deterministic; no model.";
-    tool_of(service, WORKUP.to_owned(), description.to_owned(), None)
+    tool_of(service, WORKUP, description, None)
 }
 
 /// `workup_<name>(entity, …)`: the workup of one dataset, for callers with the `builder` scope.
@@ -65,25 +65,21 @@ pub fn tool_for(service: &ReadService, dataset: &str) -> Result<Tool, SchemaErro
         "What is known of one entity of dataset {dataset}, every statement cited as [g1]: its \
          record, relations, timeline, texts, conflicts and gaps. Deterministic; no model."
     );
-    tool_of(
-        service,
-        name_for(dataset),
-        description,
-        Some(dataset.to_owned()),
-    )
+    let name = name_for(dataset);
+    tool_of(service, &name, &description, Some(dataset.to_owned()))
 }
 
 fn tool_of(
     service: &ReadService,
-    name: String,
-    description: String,
+    name: &str,
+    description: &str,
     dataset: Option<String>,
 ) -> Result<Tool, SchemaError> {
     let shape = match dataset {
         None => None,
         Some(_) => Some(shape()?),
     };
-    let (service, tool) = (service.clone(), name.clone());
+    let (service, tool) = (service.clone(), name.to_owned());
     let handler = move |call: Call| {
         let (service, tool, dataset) = (service.clone(), tool.clone(), dataset.clone());
         async move {
@@ -97,10 +93,10 @@ fn tool_of(
         }
     };
     let tool = match shape {
-        None => Tool::new(name.clone(), WorkupRequest::input_schema(true), handler)?,
-        Some(shape) => shape.like(name.clone(), handler)?,
+        None => Tool::new(name.to_owned(), WorkupRequest::input_schema(true), handler)?,
+        Some(shape) => shape.like(name.to_owned(), handler)?,
     };
-    Ok(described(tool, &name, &description))
+    Ok(described(tool, name, description))
 }
 
 /// What the workups of all datasets share: their schema, compiled once.

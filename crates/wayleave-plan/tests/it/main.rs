@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod around;
 mod expansions;
 mod explain;
 mod fixture;
@@ -19,3 +20,4 @@ mod seals;
 mod surface;
 mod values;
 mod walks;
+mod wishes;

@@ -113,12 +113,9 @@ impl Counterpart {
     /// Where else the entity is recorded.
     pub(super) fn statement(&self, reached: &Reached<'_>) -> Option<Draft> {
         let (one, other) = (reached.get(SUBJECT)?, reached.get(self.node)?);
-        let fields = |node: &Node<'_>| match self.by {
-            "title" => node.name_fields(),
-            _ => {
-                let keys = node.stream.key_fields().map(|it| it.name.value.clone());
-                keys.chain(node.name_fields()).collect()
-            }
+        let fields = |node: &Node<'_>| -> Vec<String> {
+            let keys = node.stream.key_fields().map(|it| it.name.value.clone());
+            keys.chain(node.name_fields()).collect()
         };
         Some(Draft {
             section: Section::Record,

@@ -193,15 +193,14 @@ fn end_of_sentence(text: &str, at: usize) -> Option<usize> {
     let mut rest = text.get(at + 1..)?;
     loop {
         let closed = rest.trim_start_matches(['.', '!', '?', '"', '\'', ')', '*', '_', '”', '’']);
-        match citation(closed.trim_start()) {
-            Some((_, after)) => rest = after,
-            None => {
-                let ends = closed.is_empty() || closed.starts_with(char::is_whitespace);
-                let next = closed.trim_start().chars().next();
-                let goes_on = next.is_some_and(char::is_lowercase);
-                return (ends && !goes_on).then(|| text.len() - closed.len());
-            }
+        if let Some((_, after)) = citation(closed.trim_start()) {
+            rest = after;
+            continue;
         }
+        let ends = closed.is_empty() || closed.starts_with(char::is_whitespace);
+        let next = closed.trim_start().chars().next();
+        let goes_on = next.is_some_and(char::is_lowercase);
+        return (ends && !goes_on).then(|| text.len() - closed.len());
     }
 }
 

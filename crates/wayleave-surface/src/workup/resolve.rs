@@ -57,16 +57,16 @@ pub(super) async fn resolve<'a>(
         return Ok(Meaning::One(node, By::Id));
     }
     let mut lost = Vec::new();
-    let found = by_key(desk, entity, &mut lost).await;
-    if let Some(meaning) = meant(found, By::Key) {
-        return told(meaning, &lost, gaps);
+    let mut meaning = meant(by_key(desk, entity, &mut lost).await, By::Key);
+    if meaning.is_none() {
+        meaning = meant(by_title(desk, entity, &mut lost).await, By::Title);
     }
-    let found = by_title(desk, entity, &mut lost).await;
-    if let Some(meaning) = meant(found, By::Title) {
-        return told(meaning, &lost, gaps);
+    if meaning.is_none() {
+        meaning = by_words(desk, entity, &mut lost).await?;
     }
-    if let Some(meaning) = by_words(desk, entity, &mut lost).await? {
-        return told(meaning, &lost, gaps);
+    if let Some(meaning) = meaning {
+        tell(&lost, gaps);
+        return Ok(meaning);
     }
     // Where a source gave no answer, nobody knows that the entity is not there.
     match lost.into_iter().next() {
@@ -80,11 +80,10 @@ type Lost = Vec<(String, Refusal)>;
 /// What a stream answered.
 type Read<'a> = (&'a StreamView, Result<Vec<Node<'a>>, Refusal>);
 
-fn told<'a>(meaning: Meaning<'a>, lost: &Lost, gaps: &mut Gaps) -> Result<Meaning<'a>, Refusal> {
+fn tell(lost: &Lost, gaps: &mut Gaps) {
     for (place, refusal) in lost {
         gaps.add(Gap::unread(place, refusal));
     }
-    Ok(meaning)
 }
 
 async fn by_id<'a>(desk: &Desk<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
@@ -250,9 +249,10 @@ pub(super) fn same_entity(one: &Node<'_>, other: &Node<'_>) -> Option<&'static s
 /// The refusal of a name that means nothing here, with the nearest title.
 async fn not_found(desk: &Desk<'_>, entity: &str) -> Refusal {
     let beginning: String = entity.chars().take(2).collect();
-    let titled = desk.streams().filter(|stream| stream.title().is_some());
-    let reads = titled.take(LOOKUPS);
-    let reads = reads.map(|stream| desk.by_title(stream, "starts_with", &beginning, NEAR));
+    let streams = desk.streams().filter(|stream| stream.title().is_some());
+    let reads = streams
+        .take(LOOKUPS)
+        .map(|stream| desk.by_title(stream, "starts_with", &beginning, NEAR));
     let found = in_turn(reads.collect()).await;
     let titles: Vec<String> = found
         .into_iter()

@@ -47,7 +47,7 @@ pub struct Files {
     stores: BTreeMap<String, Arc<dyn Store>>,
     pub paths: BTreeMap<String, PathBuf>,
     asked: BTreeMap<String, AtomicUsize>,
-    _folders: Vec<TempDir>,
+    folders: Vec<TempDir>,
 }
 
 impl Files {
@@ -56,7 +56,7 @@ impl Files {
             stores: BTreeMap::new(),
             paths: BTreeMap::new(),
             asked: BTreeMap::new(),
-            _folders: Vec::new(),
+            folders: Vec::new(),
         };
         for (source, sql) in sources {
             let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
@@ -67,7 +67,7 @@ impl Files {
             files
                 .asked
                 .insert((*source).to_owned(), AtomicUsize::new(0));
-            files._folders.push(folder);
+            files.folders.push(folder);
         }
         Arc::new(files)
     }

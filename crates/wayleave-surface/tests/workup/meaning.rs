@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::json;
 use wayleave_plan::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
 
-use crate::fixture::{Made, harbour};
+use crate::fixture::{Harbour, Made, harbour};
 
-async fn found(entity: &str) -> (String, String) {
-    let reply = harbour().await.workup(json!({ "entity": entity })).await;
+async fn found(harbour: &Harbour, entity: &str) -> (String, String) {
+    let reply = harbour.workup(json!({ "entity": entity })).await;
     let meta = &reply.structured["meta"];
     let text = |name: &str| meta[name].as_str().unwrap().to_owned();
     (text("entity"), text("found_by"))
@@ -17,6 +17,7 @@ async fn found(entity: &str) -> (String, String) {
 
 #[tokio::test]
 async fn an_id_a_key_a_title_and_the_words_of_one_are_understood() {
+    let harbour = harbour().await;
     for (entity, id, by) in [
         ("north/ships:IMO9074729", "north/ships:IMO9074729", "id"),
         ("IMO9100003", "north/ships:IMO9100003", "key"),
@@ -26,7 +27,7 @@ async fn an_id_a_key_a_title_and_the_words_of_one_are_understood() {
         ("petrel", "north/ships:IMO9100003", "words"),
     ] {
         assert_eq!(
-            found(entity).await,
+            found(&harbour, entity).await,
             (id.to_owned(), by.to_owned()),
             "{entity}"
         );
@@ -35,15 +36,13 @@ async fn an_id_a_key_a_title_and_the_words_of_one_are_understood() {
 
 #[tokio::test]
 async fn one_entity_in_two_databases_is_one_and_its_other_record_is_told() {
-    let (id, by) = found("IMO9074729").await;
+    let harbour = harbour().await;
+    let (id, by) = found(&harbour, "IMO9074729").await;
     assert_eq!(
         (id.as_str(), by.as_str()),
         ("north/ships:IMO9074729", "key")
     );
-    let reply = harbour()
-        .await
-        .workup(json!({ "entity": "Grey Heron" }))
-        .await;
+    let reply = harbour.workup(json!({ "entity": "Grey Heron" })).await;
     let also = "also recorded as south/ships:IMO9074729, by the same key and title";
     assert!(reply.text.contains(also), "{}", reply.text);
 }

@@ -1,0 +1,155 @@
+//! Records by id with what is around them: relations followed both ways, never further than a grant.
+
+use proptest::prelude::*;
+use wayleave_plan::around::{Around, Direction, Edge};
+use wayleave_plan::citing::Reference;
+use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::value::Value;
+use wayleave_plan::view::View;
+
+use crate::fixture::{cases, keys, package, world};
+
+fn around(words: &str, stream: &str) -> Option<Around> {
+    let view = View::new(&world(), &package(words));
+    let connection = view.connection("shop")?;
+    Some(Around::related(connection, connection.stream(stream)?))
+}
+
+fn edges(around: &Around) -> Vec<String> {
+    let shown = |edge: &Edge| {
+        let way = match edge.direction {
+            Direction::Outgoing => "→",
+            Direction::Incoming => "←",
+        };
+        format!(
+            "{} {way} {}",
+            edge.expansion.relation(),
+            edge.expansion.stream()
+        )
+    };
+    around.edges().iter().map(shown).collect()
+}
+
+/// The ids that the edge at `index` leads to from each of these records.
+fn followed(around: &Around, index: usize, ids: &[String], tables: &Tables) -> Vec<Vec<String>> {
+    let edge = &around.edges()[index].expansion;
+    let mut found = Vec::new();
+    for id in ids {
+        let rows = interpret(&around.rows([id.as_str()]).unwrap(), tables);
+        let records: Vec<_> = rows.iter().map(|row| around.record(row)).collect();
+        let rows = edge.plan(&records).map(|plan| interpret(&plan, tables));
+        let related = edge.attach(&records, &rows.unwrap_or_default());
+        let ids = related.into_iter().flat_map(|it| it.records);
+        let mut ids: Vec<String> = ids.map(|it| it.id).collect();
+        ids.sort();
+        found.push(ids);
+    }
+    found
+}
+
+#[test]
+fn relations_of_the_stream_come_first_and_then_those_that_lead_to_it() {
+    let orders = around("shop", "orders").unwrap();
+    assert_eq!(edges(&orders), ["lines → lines", "order ← lines"]);
+    assert_eq!(orders.edges()[1].near_fields, ["region", "no"]);
+    assert_eq!(orders.edges()[1].far_fields, ["region", "order_no"]);
+}
+
+#[test]
+fn a_relation_whose_either_end_is_hidden_is_followed_neither_way() {
+    let orders = around("shop/orders shop/lines[product]", "orders").unwrap();
+    assert_eq!(edges(&orders), [""; 0]);
+    let lines = around("shop/orders shop/lines[product]", "lines").unwrap();
+    assert_eq!(edges(&lines), [""; 0]);
+    let alone = around("shop/orders", "orders").unwrap();
+    assert_eq!(edges(&alone), [""; 0]);
+}
+
+#[test]
+fn nothing_that_is_hidden_is_read_of_either_end() {
+    let words = "shop/orders[amount] shop/lines[region,order_no]{\"product\":\"tea\"}";
+    let orders = around(words, "orders").unwrap();
+    assert_eq!(orders.header(), ["region", "no", "amount"]);
+    assert_eq!(edges(&orders), ["lines → lines", "order ← lines"]);
+    let tables = Tables::from([
+        ("order_heads".to_owned(), vec![order(1)]),
+        (
+            "lines".to_owned(),
+            vec![line(1, 1, "tea"), line(2, 1, "gin")],
+        ),
+    ]);
+    for (index, edge) in orders.edges().iter().enumerate() {
+        assert_eq!(edge.expansion.header(), ["id", "region", "order_no"]);
+        let found = followed(&orders, index, &["shop/orders:eu,1".to_owned()], &tables);
+        assert_eq!(found, [["shop/lines:1"]]);
+    }
+}
+
+#[test]
+fn a_key_is_known_by_its_values() {
+    let orders = around("shop", "orders").unwrap();
+    assert_eq!(orders.id_of("eu,7").unwrap(), "shop/orders:eu,7");
+    assert_eq!(orders.id_of("eu, 7").unwrap(), "shop/orders:eu,7");
+    assert_eq!(orders.id_of("eu"), None);
+    assert_eq!(orders.id_of("eu,seven"), None);
+    let lines = around("shop", "lines").unwrap();
+    assert_eq!(lines.id_of("7").unwrap(), "shop/lines:7");
+    assert_eq!(lines.id_of("a\0"), None);
+    assert!(
+        lines
+            .rows(["shop/orders:eu,7", "crm-eu/people:1"])
+            .is_none()
+    );
+}
+
+fn order(no: i128) -> Row {
+    Row::from([
+        ("region".to_owned(), Value::Text("eu".to_owned())),
+        ("no".to_owned(), Value::Integer(no)),
+    ])
+}
+
+fn line(id: i128, no: i128, product: &str) -> Row {
+    Row::from([
+        ("id".to_owned(), Value::Integer(id)),
+        ("region".to_owned(), Value::Text("eu".to_owned())),
+        ("order_no".to_owned(), Value::Integer(no)),
+        ("product".to_owned(), Value::Text(product.to_owned())),
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases(64)))]
+
+    #[test]
+    fn backwards_leads_exactly_to_where_forwards_comes_from(
+        lines in proptest::collection::vec(0_i128..4, 0..9),
+    ) {
+        let lines = lines.into_iter().zip(0..).map(|(no, id)| line(id, no, "tea"));
+        let tables = Tables::from([
+            ("order_heads".to_owned(), (0..4).map(order).collect()),
+            ("lines".to_owned(), lines.collect()),
+        ]);
+        let orders = around("shop", "orders").unwrap();
+        let ids: Vec<String> = (0..4).map(|no| format!("shop/orders:eu,{no}")).collect();
+        // `lines` of an order, and `order` of a line, are one edge seen from its two ends.
+        let forwards = followed(&orders, 0, &ids, &tables);
+        let backwards = followed(&orders, 1, &ids, &tables);
+        prop_assert_eq!(forwards, backwards);
+    }
+}
+
+#[test]
+fn a_reference_opens_for_its_subject_alone() {
+    let reference = Reference {
+        dataset: "shop".to_owned(),
+        entity: "shop/orders:eu,7".to_owned(),
+        evidence: 12,
+    };
+    let keys = keys();
+    let sealed = reference.seal("token-1", &keys);
+    assert_eq!(sealed, reference.seal("token-1", &keys));
+    assert_eq!(Reference::open(&sealed, "token-1", &keys), Some(reference));
+    assert_eq!(Reference::open(&sealed, "token-2", &keys), None);
+    assert_eq!(Reference::open("", "token-1", &keys), None);
+}

@@ -120,6 +120,14 @@ const NOT_SEARCHED: &[&str] = &[
     "version",
     "status",
     "type",
+    "at",
+    "on",
+    "date",
+    "time",
+    "timestamp",
+    "day",
+    "month",
+    "year",
 ];
 
 /// Text shorter than this is a code more often than words.

@@ -152,6 +152,18 @@ fn proposing_again_over_the_same_catalogue_changes_no_byte() {
 }
 
 #[test]
+fn times_kept_as_text_are_not_searched() {
+    let mut visits = shop();
+    let columns = ["note", "updated_at", "birth_date", "start time"];
+    visits.tables = vec![table(
+        "visits",
+        [id("id")].into_iter().chain(columns.map(text)).collect(),
+    )];
+    let draft = propose(&visits, &options()).text;
+    assert!(draft.contains("search = [\"note\"]"), "{draft}");
+}
+
+#[test]
 fn human_edits_stay_and_what_the_source_gained_or_lost_shows() {
     let edited = propose(&shop(), &options())
         .text

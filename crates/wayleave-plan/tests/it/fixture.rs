@@ -12,7 +12,7 @@ use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
 use wayleave_plan::view::View;
 use wayleave_plan::world::World;
 
-const SHOP: &str = include_str!("../fixtures/shop.toml");
+pub(crate) const SHOP: &str = include_str!("../fixtures/shop.toml");
 
 /// How many cases a property is tried on: so many every day, fifty times that in a full run.
 pub(crate) fn cases(everyday: u32) -> u32 {
@@ -27,7 +27,7 @@ pub(crate) fn cases(everyday: u32) -> u32 {
 /// Noon on a day in 2026.
 pub(crate) const NOW: i64 = 1_780_000_000;
 
-fn ratified(
+pub(crate) fn ratified(
     name: &str,
     text: &str,
 ) -> Arc<wayleave_model::ratify::Ratified<wayleave_model::mapping::Mapping>> {

@@ -1,0 +1,159 @@
+//! From wishes to terms, and from terms to what is seen when the mapping has changed since.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wayleave_model::grant::{Claim, Claims, Terms};
+use wayleave_plan::package::{Grant, Grants, Package, Unfit, Wish};
+use wayleave_plan::view::View;
+use wayleave_plan::world::World;
+
+use crate::fixture::{SHOP, ratified, world};
+
+/// A wish written as `stream`, `stream[field,field]` or `stream{row filter}`, one a word.
+fn wish(text: &str) -> Wish {
+    let mut wish = Wish::default();
+    for word in text.split_whitespace() {
+        let (rest, rows) = match word.find('{') {
+            None => (word, None),
+            Some(at) => (&word[..at], Some(&word[at..])),
+        };
+        let (name, fields) = match rest.strip_suffix(']') {
+            None => (rest, None),
+            Some(listed) => {
+                let (name, fields) = listed.split_once('[').unwrap();
+                (name, Some(fields.split(',').map(str::to_owned).collect()))
+            }
+        };
+        wish.streams.insert(name.to_owned(), fields);
+        if let Some(rows) = rows {
+            wish.rows.insert(name.to_owned(), rows.parse().unwrap());
+        }
+    }
+    wish
+}
+
+fn terms(wish: &Wish) -> Result<Terms, Vec<Unfit>> {
+    wish.terms(&ratified("shop", SHOP))
+}
+
+fn view(world: &World, terms: &Terms, claims: &Claims) -> View {
+    let grant = Grant::on("g_test", terms, claims);
+    let package = Package {
+        subject: "t_test".to_owned(),
+        epoch: 1,
+        grants: Grants::Only(Arc::new(BTreeMap::from([(
+            terms.connection.clone(),
+            grant,
+        )]))),
+    };
+    View::new(world, &package)
+}
+
+/// What is seen, as `stream[field,field]` words.
+fn seen(view: &View) -> String {
+    let streams = view.connections().iter().flat_map(|it| &it.streams);
+    let words = streams.map(|stream| {
+        let fields: Vec<_> = stream.fields().map(|it| it.name.as_str()).collect();
+        format!("{}[{}]", stream.name(), fields.join(","))
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_wish_for_everything_names_everything_there_is_now() {
+    let terms = terms(&Wish::default()).unwrap();
+    let everything = view(&world(), &terms, &Claims::new());
+    let local = View::new(&world(), &Package::local());
+    let shop = local.connection("shop").unwrap();
+    let granted = everything.connection("shop").unwrap();
+    assert_eq!(granted.streams.len(), shop.streams.len());
+    for (one, other) in granted.streams.iter().zip(&shop.streams) {
+        assert!(one.fields().eq(other.fields()) && one.relations().eq(other.relations()));
+    }
+    assert_eq!(everything.connections().len(), 1);
+}
+
+#[test]
+fn what_a_later_mapping_adds_is_not_granted_and_what_it_drops_is_gone() {
+    let before = terms(&wish("orders[amount,state] lines")).unwrap();
+    let added = SHOP.replace(
+        "[streams.orders.fields.amount]",
+        "[streams.orders.fields.gain]\ndatatype = \"decimal\"\n[streams.orders.fields.amount]",
+    );
+    let whole = terms(&Wish::default()).unwrap();
+    for (terms, claims) in [(&before, Claims::new()), (&whole, Claims::new())] {
+        let now = World::new(vec![ratified("shop", SHOP)]).unwrap();
+        let later = World::new(vec![ratified("shop", &added)]).unwrap();
+        assert_eq!(
+            seen(&view(&later, terms, &claims)),
+            seen(&view(&now, terms, &claims))
+        );
+    }
+    let renamed = SHOP.replace(
+        "streams.orders.fields.amount",
+        "streams.orders.fields.total",
+    );
+    let later = World::new(vec![ratified("shop", &renamed)]).unwrap();
+    let words = seen(&view(&later, &before, &Claims::new()));
+    assert!(
+        !words.contains("amount") && !words.contains("total"),
+        "{words}"
+    );
+}
+
+#[test]
+fn a_grant_of_another_dataset_grants_nothing_under_the_same_connection() {
+    let terms = terms(&Wish::default()).unwrap();
+    let taken_over = SHOP.replacen("name = \"shop\"", "name = \"pawn\"", 1);
+    let world = World::new(vec![ratified("pawn", &taken_over)]).unwrap();
+    assert_eq!(seen(&view(&world, &terms, &Claims::new())), "");
+}
+
+#[test]
+fn a_claim_narrows_and_without_it_the_stream_is_withheld_never_whole() {
+    let terms = terms(&wish(r#"orders[amount]{"state":{"claim":"state"}} lines"#)).unwrap();
+    let open = Claims::from([("state".to_owned(), Claim::Text("open".to_owned()))]);
+    let bound = view(&world(), &terms, &open);
+    assert!(bound.withheld().is_empty());
+    assert!(bound.holders("orders")[0].1.narrowed());
+    for claims in [
+        Claims::new(),
+        Claims::from([("status".to_owned(), Claim::Text("open".to_owned()))]),
+        // Of another type, or not one of the field's values.
+        Claims::from([("state".to_owned(), Claim::Integer(1))]),
+        Claims::from([("state".to_owned(), Claim::Text("nonsense".to_owned()))]),
+    ] {
+        let view = view(&world(), &terms, &claims);
+        assert!(view.holders("orders").is_empty(), "{claims:?}");
+        assert_eq!(view.holders("lines").len(), 1);
+        assert_eq!(view.withheld()[0].stream, "orders");
+    }
+    let missing = view(&world(), &terms, &Claims::new());
+    let reason = &missing.withheld()[0].reason;
+    assert_eq!(reason, "it needs the claim `state`, which is missing");
+}
+
+#[test]
+fn every_misfit_of_a_wish_is_told_with_what_was_meant() {
+    let mut all_wrong = wish(r#"ordres orders[amuont] lines{"regoin":"eu"}"#);
+    all_wrong.connection = Some("shpo".to_owned());
+    all_wrong.capabilities.insert("hire".to_owned());
+    let told: Vec<String> = terms(&all_wrong)
+        .unwrap_err()
+        .iter()
+        .map(|it| format!("{it}; {}", it.hint().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "dataset `shop` has no connection `shpo`; did you mean `shop`?",
+            "stream `orders` has no field `amuont`; did you mean `amount`?",
+            "dataset `shop` has no stream `ordres`; did you mean `orders`?",
+            "the row filter of `lines` does not fit: there is no field `regoin`; did you mean \
+             `region`?; a filter is written as in `query_records`: {\"region\": \"eu\", \"level\": \
+             {\"gte\": 2}}",
+            "dataset `shop` has no capability `hire`; there are: none",
+        ]
+    );
+}

@@ -140,6 +140,12 @@ impl QueryPlan {
         &self.layout.header
     }
 
+    /// Whether records can be tombstones: in a walk of changes, where the mapping has a mark of
+    /// the deleted.
+    pub fn marks_deleted(&self) -> bool {
+        self.layout.marks_deleted()
+    }
+
     /// Where this is the first page of a walk of changes: how far the store's changes go now. Its
     /// one value is to be given to [`within`](Self::within) before the rows are read, so that all
     /// pages of the walk end at the same place.
@@ -240,7 +246,7 @@ fn refused_at(stream: &str, connection_id: &str, param: &'static str) -> Refusal
         ("connection_id", Json::from(connection_id)),
     ];
     let message = if param == "cursor" {
-        "`cursor` does not continue this call: it belongs to another call or has expired; repeat the call without it"
+        "`cursor` does not continue this call: it belongs to another call, has expired, or the data's mapping has changed; repeat the call without it"
     } else {
         arguments.push(("changes_since", "beginning".into()));
         "`changes_since` is no bookmark for this call: it belongs to another call, has expired, or the data's mapping has changed; begin again"

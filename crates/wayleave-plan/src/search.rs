@@ -27,7 +27,8 @@ pub const MOST_CANDIDATES: usize = 100;
 pub struct SearchPlan {
     streams: Vec<SearchStream>,
     limit: u32,
-    after: Option<Place>,
+    after: Option<(Place, u64)>,
+    request: SearchRequest,
     binding: Binding,
 }
 
@@ -84,6 +85,7 @@ impl SearchPlan {
             streams,
             limit: request.limit,
             after,
+            request: request.clone(),
             binding,
         })
     }
@@ -100,15 +102,27 @@ impl SearchPlan {
 
     /// Where the page begins.
     pub fn after(&self) -> Option<&Place> {
-        self.after.as_ref()
+        self.after.as_ref().map(|(place, _)| place)
     }
 
-    /// The cursor that continues after a record.
-    pub fn cursor(&self, last: &Place, seal: Seal<'_>) -> String {
+    /// The generation of the indexes that the walk began in; `None` on its first page.
+    pub fn generation(&self) -> Option<u64> {
+        self.after.as_ref().map(|(_, generation)| *generation)
+    }
+
+    /// The refusal of a walk that began in indexes that are gone.
+    pub fn outlived(&self) -> Refusal {
+        let message = "the indexes were refreshed since this walk began, and its order is gone; repeat the call without `cursor`";
+        restart(&self.request, message)
+    }
+
+    /// The cursor that continues after a record, in the same generation of the indexes.
+    pub fn cursor(&self, last: &Place, generation: u64, seal: Seal<'_>) -> String {
         let position = Position {
             at: vec![
                 Value::Integer(i128::from(last.score)),
                 Value::Text(last.id.clone()),
+                Value::Integer(i128::from(generation)),
             ],
             horizon: None,
             settled: false,
@@ -306,7 +320,7 @@ fn binding(view: &View, streams: &[SearchStream], request: &SearchRequest) -> Bi
     let mut fields = request.fields.clone().unwrap_or_default();
     fields.sort();
     Binding::of(&[
-        b"wayleave search 1",
+        b"wayleave search 2",
         view.subject().as_bytes(),
         &view.epoch().to_be_bytes(),
         searched.join(",").as_bytes(),
@@ -322,23 +336,29 @@ fn resumed(
     binding: &Binding,
     request: &SearchRequest,
     seal: Seal<'_>,
-) -> Result<Place, Refusal> {
+) -> Result<(Place, u64), Refusal> {
     let opened = seal.open(binding, cursor).map(|position| position.at);
-    if let Some([Value::Integer(score), Value::Text(id)]) = opened.as_deref()
-        && let Ok(score) = u64::try_from(*score)
+    if let Some([Value::Integer(score), Value::Text(id), Value::Integer(generation)]) =
+        opened.as_deref()
+        && let (Ok(score), Ok(generation)) = (u64::try_from(*score), u64::try_from(*generation))
     {
-        return Ok(Place {
-            score,
-            id: id.clone(),
-        });
+        let id = id.clone();
+        return Ok((Place { score, id }, generation));
     }
-    let message = "`cursor` does not continue this call: it belongs to another call or has expired; repeat the call without it";
+    Err(restart(
+        request,
+        "`cursor` does not continue this call: it belongs to another call, has expired, or the data's mapping has changed; repeat the call without it",
+    ))
+}
+
+/// The refusal of a cursor, with the call that begins anew.
+fn restart(request: &SearchRequest, message: &'static str) -> Refusal {
     let mut arguments = vec![("q", request.q.chars().take(200).collect::<String>().into())];
     if let Some(id) = &request.connection_id {
         arguments.push(("connection_id", id.clone().into()));
     }
-    Err(Refusal::new(Code::InvalidCursor, message)
+    Refusal::new(Code::InvalidCursor, message)
         .param("cursor")
         .retry_with("cursor")
-        .next(Call::new("search", arguments)))
+        .next(Call::new("search", arguments))
 }

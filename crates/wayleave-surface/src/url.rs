@@ -14,8 +14,40 @@ pub(crate) fn record(type_name: &str, id: &str) -> String {
     url
 }
 
+/// The id of the record at an address, if it is the address of one.
+pub(crate) fn id(url: &str) -> Option<String> {
+    let (_, segment) = url.strip_prefix("wayleave://kg/")?.split_once('/')?;
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || char::from(rest.next()?).to_digit(16);
+        let (high, low) = (digit()?, digit()?);
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn an_address_leads_back_to_the_id() {
+        for id in ["crm-eu/people:a%2Fb,é?#", "shop/orders:eu,7"] {
+            assert_eq!(super::id(&super::record("T", id)).as_deref(), Some(id));
+        }
+        for odd in [
+            "",
+            "wayleave://kg/Person",
+            "wayleave://kg/Person/%2",
+            "https://kg/a/b",
+        ] {
+            assert_eq!(super::id(odd), None, "{odd}");
+        }
+    }
+
     #[test]
     fn an_id_is_one_segment_whatever_it_holds() {
         assert_eq!(

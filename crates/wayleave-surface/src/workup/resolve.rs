@@ -12,6 +12,7 @@ use wayleave_search::Query;
 use super::desk::{Desk, LOOKUPS, Stop, in_turn, phrase, stopped};
 use super::gap::{Gap, Gaps};
 use super::node::Node;
+use crate::url;
 
 /// Hits that are looked at.
 const HITS: u32 = 25;
@@ -86,7 +87,10 @@ fn tell(lost: &Lost, gaps: &mut Gaps) {
     }
 }
 
+/// By its id, or by its address, which holds it.
 async fn by_id<'a>(desk: &Desk<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
+    let held = url::id(entity);
+    let entity = held.as_deref().unwrap_or(entity);
     let Ok(id) = RecordId::parse(entity) else {
         return Ok(None);
     };

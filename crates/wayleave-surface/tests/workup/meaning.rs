@@ -20,6 +20,11 @@ async fn an_id_a_key_a_title_and_the_words_of_one_are_understood() {
     let harbour = harbour().await;
     for (entity, id, by) in [
         ("north/ships:IMO9074729", "north/ships:IMO9074729", "id"),
+        (
+            "wayleave://kg/Ship/north%2Fships:IMO9074729",
+            "north/ships:IMO9074729",
+            "id",
+        ),
         ("IMO9100003", "north/ships:IMO9100003", "key"),
         ("Blue Petrel", "north/ships:IMO9100003", "title"),
         ("  Blue Petrel ", "north/ships:IMO9100003", "title"),

@@ -249,8 +249,20 @@ impl Governance {
         mapping: &Ratified<Mapping>,
         who: &str,
     ) -> Result<Entry, GovernanceError> {
+        let state = self.ledger.state().await?;
+        let revision = state.next_revision(&mapping.ratification().dataset);
+        self.activate_as(mapping, revision, who).await
+    }
+
+    /// The same as that revision of the dataset: what the caller saw to come next. If another act
+    /// came between it is refused, so of two who act at once only one does.
+    pub async fn activate_as(
+        &self,
+        mapping: &Ratified<Mapping>,
+        revision: u64,
+        who: &str,
+    ) -> Result<Entry, GovernanceError> {
         let dataset = mapping.ratification().dataset.clone();
-        let revision = self.ledger.state().await?.next_revision(&dataset);
         let (digest, who) = (mapping.digest(), who.to_owned());
         self.append(Event::DatasetActivated {
             dataset,
@@ -264,6 +276,16 @@ impl Governance {
     /// Takes a dataset out of service. It stays ratified.
     pub async fn deactivate(&self, dataset: &str, who: &str) -> Result<Entry, GovernanceError> {
         let revision = self.ledger.state().await?.next_revision(dataset);
+        self.deactivate_as(dataset, revision, who).await
+    }
+
+    /// The same as that revision of the dataset, refused if another act came between.
+    pub async fn deactivate_as(
+        &self,
+        dataset: &str,
+        revision: u64,
+        who: &str,
+    ) -> Result<Entry, GovernanceError> {
         let (dataset, who) = (dataset.to_owned(), who.to_owned());
         self.append(Event::DatasetDeactivated {
             dataset,

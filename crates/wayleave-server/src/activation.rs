@@ -9,7 +9,7 @@ mod folder;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use wayleave_ledger::{Entry, Event, GovernanceError, LedgerError, Refusal, State};
+use wayleave_ledger::{Entry, GovernanceError, LedgerError, Refusal, State};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
@@ -40,15 +40,21 @@ pub trait Seams: Send + Sync {
     /// Each connection compared with its source; none where nobody is to be asked.
     async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<Compared>;
 
-    /// Records that the dataset is live.
+    /// Records that the dataset is live, as that revision of it, or that another act came between.
     async fn activate(
         &self,
         mapping: &Ratified<Mapping>,
+        revision: u64,
         who: &str,
     ) -> Result<Entry, GovernanceError>;
 
-    /// Records that it is live no more.
-    async fn deactivate(&self, dataset: &str, who: &str) -> Result<Entry, GovernanceError>;
+    /// Records that it is live no more, likewise.
+    async fn deactivate(
+        &self,
+        dataset: &str,
+        revision: u64,
+        who: &str,
+    ) -> Result<Entry, GovernanceError>;
 
     /// Brings what is served in line with what is recorded, and tells clients.
     async fn apply(&self) -> Result<(), LedgerError>;
@@ -193,11 +199,12 @@ async fn connect_once(
             compared,
         });
     }
-    let entry = seams.activate(&mapping, who).await?;
+    let revision = state.next_revision(dataset);
+    seams.activate(&mapping, revision, who).await?;
     seams.apply().await?;
     Ok(Connected {
         mapping,
-        revision: revision(&entry),
+        revision,
         was_active: false,
         compared,
     })
@@ -222,27 +229,18 @@ pub async fn disconnect(
                 was_active: false,
             });
         }
-        match seams.deactivate(dataset, who).await {
-            Ok(entry) => {
+        let revision = state.next_revision(dataset);
+        match seams.deactivate(dataset, revision, who).await {
+            Ok(_) => {
                 seams.apply().await?;
                 return Ok(Disconnected {
-                    revision: revision(&entry),
+                    revision,
                     was_active: true,
                 });
             }
             Err(error) if attempts > 0 && is_overtaken(&error) => {}
             Err(error) => return Err(error.into()),
         }
-    }
-}
-
-/// The revision that was recorded: another's acts may have come between.
-fn revision(entry: &Entry) -> u64 {
-    match &entry.event {
-        Event::DatasetActivated { revision, .. } | Event::DatasetDeactivated { revision, .. } => {
-            *revision
-        }
-        _ => 0,
     }
 }
 

@@ -61,13 +61,21 @@ impl Seams for Folder<'_> {
     async fn activate(
         &self,
         mapping: &Ratified<Mapping>,
+        revision: u64,
         who: &str,
     ) -> Result<Entry, GovernanceError> {
-        self.project.governance().activate(mapping, who).await
+        let governance = self.project.governance();
+        governance.activate_as(mapping, revision, who).await
     }
 
-    async fn deactivate(&self, dataset: &str, who: &str) -> Result<Entry, GovernanceError> {
-        self.project.governance().deactivate(dataset, who).await
+    async fn deactivate(
+        &self,
+        dataset: &str,
+        revision: u64,
+        who: &str,
+    ) -> Result<Entry, GovernanceError> {
+        let governance = self.project.governance();
+        governance.deactivate_as(dataset, revision, who).await
     }
 
     async fn apply(&self) -> Result<(), LedgerError> {

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use wayleave_ledger::Governance;
+use wayleave_ledger::{Event, Governance};
 use wayleave_store::{Detail, StoreError};
 
 use super::*;
@@ -103,13 +103,21 @@ impl Seams for Bench {
     async fn activate(
         &self,
         mapping: &Ratified<Mapping>,
+        revision: u64,
         who: &str,
     ) -> Result<Entry, GovernanceError> {
-        self.governance.activate(mapping, who).await
+        let governance = &self.governance;
+        governance.activate_as(mapping, revision, who).await
     }
 
-    async fn deactivate(&self, dataset: &str, who: &str) -> Result<Entry, GovernanceError> {
-        self.governance.deactivate(dataset, who).await
+    async fn deactivate(
+        &self,
+        dataset: &str,
+        revision: u64,
+        who: &str,
+    ) -> Result<Entry, GovernanceError> {
+        let governance = &self.governance;
+        governance.deactivate_as(dataset, revision, who).await
     }
 
     async fn apply(&self) -> Result<(), LedgerError> {

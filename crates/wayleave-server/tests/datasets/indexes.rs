@@ -1,0 +1,80 @@
+//! Full-text indexes of datasets that come and go while a deployment serves.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use wayleave_plan::package::Package;
+use wayleave_server::Deployment;
+
+use crate::place::{Place, mapping};
+
+fn searchable(name: &str) -> String {
+    mapping(name, "Thing", "name")
+        .replace("title = \"name\"", "title = \"name\"\nsearch = [\"name\"]")
+}
+
+/// The ids a search finds; `None` while nothing is indexed.
+async fn found(deployment: &Deployment, q: &str) -> Option<Vec<String>> {
+    let arguments: Map<String, Value> = [("q".to_owned(), json!(q))].into_iter().collect();
+    let reply = deployment
+        .service()
+        .search(&Package::local(), arguments)
+        .await;
+    let missing = reply.text.contains("missing: indexing");
+    let results = reply.structured["data"]["results"].as_array()?;
+    let ids = results
+        .iter()
+        .map(|it| it["id"].as_str().unwrap().to_owned());
+    (!missing).then(|| ids.collect())
+}
+
+/// Waits until it is so.
+async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let began = Instant::now();
+    while !so().await {
+        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_behind() {
+    let place = Place::new();
+    place.declare().await;
+    let digest = place.connect(&searchable("boats")).await;
+    let deployment = place.open().await;
+    deployment.keep_indexes();
+    let boats = "boats/things:1".to_owned();
+    let cats = "cats/things:1".to_owned();
+    until("the first is indexed", async || {
+        found(&deployment, "one").await == Some(vec![boats.clone()])
+    })
+    .await;
+
+    // By another process, while this one serves.
+    place.connect(&searchable("cats")).await;
+    until("what is connected is indexed", async || {
+        found(&deployment, "one").await == Some(vec![boats.clone(), cats.clone()])
+    })
+    .await;
+
+    let frozen = place.other.frozen_path(digest);
+    let folder = frozen
+        .ancestors()
+        .find(|it| it.ends_with(".wayleave"))
+        .unwrap();
+    let folder = folder.join("index/boats");
+    assert!(folder.is_dir());
+    place.other.deactivate("boats", "ana").await.unwrap();
+    until("what is disconnected is removed", async || !folder.exists()).await;
+    assert_eq!(found(&deployment, "one").await, Some(vec![cats.clone()]));
+
+    // Ratified with other words, it is indexed anew.
+    let other = searchable("cats").replace("column = \"name\"", "column = \"other\"");
+    place.connect(&other).await;
+    until("another mapping is indexed anew", async || {
+        found(&deployment, "uno").await == Some(vec![cats.clone()])
+    })
+    .await;
+    deployment.close().await;
+}

@@ -1,0 +1,160 @@
+//! What other processes do, and what goes wrong, while a deployment serves.
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::place::{Place, mapping};
+
+#[tokio::test]
+async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why() {
+    let place = Place::new();
+    place.declare().await;
+    place.connect(&mapping("boats", "Boat", "name")).await;
+    place.connect(&mapping("cats", "Cat", "name")).await;
+    let deployment = place.open().await;
+    let mut client = Client::of(&deployment).await;
+    assert_eq!(client.title("boats").await, "one");
+
+    // Frozen, spoilt, and activated by a process that holds it in memory.
+    let next = place.ratify(&mapping("boats", "Ship", "other")).await;
+    let good = place.overwrite(next.digest(), None);
+    place.other.activate(&next, "ana").await.unwrap();
+    let boats = client.dataset("boats").await;
+    assert_eq!(boats["state"], "active");
+    let reason = boats["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("not what was ratified") && reason.contains("last good"),
+        "{reason}"
+    );
+    assert_eq!(client.title("boats").await, "one");
+    assert_eq!(client.title("cats").await, "one");
+    assert_eq!(client.heard_of("tools") + client.heard_of("resources"), 0);
+    assert_eq!(deployment.withheld()[0].dataset, "boats");
+
+    // Restored, it is served when the ledger is next looked at.
+    place.overwrite(next.digest(), Some(&good));
+    place.other.deactivate("cats", "ana").await.unwrap();
+    client.hears("resources").await;
+    assert_eq!(client.title("boats").await, "uno");
+    assert_eq!(client.dataset("boats").await["reason"], Value::Null);
+    assert!(deployment.withheld().is_empty());
+    deployment.close().await;
+}
+
+#[tokio::test]
+async fn a_dataset_whose_mapping_was_never_good_is_withheld_and_mended_by_connecting() {
+    let place = Place::new();
+    place.declare().await;
+    let digest = place.connect(&mapping("boats", "Boat", "name")).await;
+    place.connect(&mapping("cats", "Cat", "name")).await;
+    let good = place.overwrite(digest, None);
+    let deployment = place.open().await;
+    let mut client = Client::of(&deployment).await;
+    assert_eq!(client.title("cats").await, "one");
+    let boats = client.dataset("boats").await;
+    assert!(
+        boats["reason"]
+            .as_str()
+            .unwrap()
+            .contains("it is not served")
+    );
+    let refused = client
+        .call("connect_dataset", json!({ "name": "boats" }))
+        .await;
+    assert_eq!(
+        refused["structuredContent"]["error"]["code"],
+        "mapping_refused"
+    );
+    place.overwrite(digest, Some(&good));
+    let connected = client
+        .call("connect_dataset", json!({ "name": "boats" }))
+        .await;
+    assert_eq!(connected["structuredContent"]["data"]["was_active"], true);
+    assert_eq!(client.title("boats").await, "one");
+    deployment.close().await;
+}
+
+#[tokio::test]
+async fn a_source_that_another_process_declares_or_withdraws_counts_at_once() {
+    let place = Place::new();
+    place.ratify(&mapping("boats", "Boat", "name")).await;
+    let deployment = place.open().await;
+    let mut client = Client::of(&deployment).await;
+    let boats = json!({ "name": "boats" });
+    let refused = client.call("connect_dataset", boats.clone()).await;
+    let error = &refused["structuredContent"]["error"];
+    assert_eq!(
+        (&error["code"], &error["reason"]),
+        (&json!("source_unavailable"), &json!("undeclared"))
+    );
+    place.declare().await;
+    client.call("connect_dataset", boats).await;
+    assert_eq!(client.title("boats").await, "one");
+    place.other.remove_source("store", "ana").await.unwrap();
+    // Asks the ledger, and so sees what was done before.
+    client.dataset("boats").await;
+    let fetched = client
+        .call("fetch", json!({ "id": "boats/things:1" }))
+        .await;
+    assert_eq!(
+        fetched["structuredContent"]["error"]["code"],
+        "source_unavailable"
+    );
+    deployment.close().await;
+}
+
+#[tokio::test]
+async fn a_connection_string_is_never_answered_with_itself() {
+    let place = Place::new();
+    let deployment = place.open().await;
+    let mut client = Client::of(&deployment).await;
+    for tool in ["connect_dataset", "disconnect_dataset"] {
+        for dsn in [
+            "postgres://u:hunter2@h/db",
+            "mysql://root:hunter2@db:3306/crm?ssl=1",
+            "host=db user=u password=hunter2 dbname=crm",
+        ] {
+            let refused = client.call(tool, json!({ "name": dsn })).await;
+            assert_eq!(
+                refused["structuredContent"]["error"]["code"],
+                "unknown_dataset"
+            );
+            assert!(!refused.to_string().contains("hunter2"), "{refused}");
+        }
+    }
+    deployment.close().await;
+}
+
+#[tokio::test]
+async fn two_who_connect_one_dataset_at_once_record_it_once() {
+    let place = Place::new();
+    place.declare().await;
+    place.ratify(&mapping("boats", "Boat", "name")).await;
+    let deployment = place.open().await;
+    let mut watcher = Client::of(&deployment).await;
+    watcher.ask("tools/list", json!({})).await.unwrap();
+    let before = place.other.ledger().epoch().await.unwrap();
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(Client::of(&deployment).await);
+    }
+    let calls = clients.into_iter().map(|mut client| {
+        tokio::spawn(async move {
+            client
+                .call("connect_dataset", json!({ "name": "boats" }))
+                .await
+        })
+    });
+    let mut fresh = 0;
+    for call in calls.collect::<Vec<_>>() {
+        let connected = call.await.unwrap();
+        let data = &connected["structuredContent"]["data"];
+        fresh += usize::from(data["was_active"] == false);
+    }
+    let acts = place.other.ledger().epoch().await.unwrap() - before;
+    assert_eq!((fresh, acts), (1, 1));
+    watcher.hears("tools").await;
+    watcher.ask("ping", json!({})).await.unwrap();
+    assert_eq!(watcher.heard_of("tools"), 1);
+    deployment.close().await;
+}

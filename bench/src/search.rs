@@ -54,6 +54,7 @@ pub(crate) fn compare(searches: Searches, effort: Effort) -> Result<ExitCode> {
         tsvector,
         index,
         service: deployment.service().clone(),
+        documents,
     });
     let mut cases = Vec::new();
     for case in Case::ALL {

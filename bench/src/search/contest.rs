@@ -72,13 +72,15 @@ pub(crate) struct Engines {
     pub(crate) index: Index,
     /// Our service.
     pub(crate) service: ReadService,
+    /// How many documents each has.
+    pub(crate) documents: u64,
 }
 
 impl Engines {
     /// How many documents a question has on average; every engine must find as many, and show
     /// all it should.
     pub(crate) fn agree(&self, runtime: &Runtime, case: Case) -> Result<u64> {
-        let questions = case.questions();
+        let questions = case.questions(self.documents);
         let mut matches = 0;
         for (place, question) in questions.iter().enumerate() {
             let count = self.fts5.count(question)?;
@@ -137,7 +139,7 @@ pub(crate) fn round(
     case: Case,
     (effort, number): (&Effort, u32),
 ) -> Result<Vec<Sample>> {
-    let questions: Arc<[Question]> = case.questions().into();
+    let questions: Arc<[Question]> = case.questions(engines.documents).into();
     let (server, address) = Server::listening(library.server()?)?;
     let calls = || Box::new(Calls::new(&questions)) as _;
     let mut http = HttpLoad::open(address, Era::Modern, 1, calls)?;

@@ -31,7 +31,8 @@ pub(crate) fn documents(count: u64) -> impl Iterator<Item = Text> {
 }
 
 fn document(id: u64) -> Text {
-    let mut dice = Dice(id.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    // Documents begin far apart in the row of numbers, so that no two share a stretch of it.
+    let mut dice = Dice(Dice(id).roll());
     let length = BODY.start() + dice.roll() % (BODY.end() - BODY.start() + 1);
     let mut words = |many: u64| {
         let words: Vec<String> = (0..many).map(|_| word(dice.rank())).collect();
@@ -130,12 +131,13 @@ impl Case {
         matches!(self, Self::Common | Self::CommonPair)
     }
 
-    /// What is looked for, each time something else.
-    pub(crate) fn questions(self) -> Vec<Question> {
+    /// What is looked for in so many documents, each time something else.
+    pub(crate) fn questions(self, documents: u64) -> Vec<Question> {
         let (first, step) = match self {
             Self::Common | Self::CommonPair => (50, 1),
             Self::Mid => (1_000, 7),
-            Self::Rare => (60_000, 101),
+            // About 30 documents have each, however many there are.
+            Self::Rare => (documents / 16, (documents / 10_000).max(1)),
         };
         (0..DIFFERENT)
             .map(|number| {

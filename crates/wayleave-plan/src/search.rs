@@ -338,8 +338,13 @@ fn resumed(
     seal: Seal<'_>,
 ) -> Result<(Place, u64), Refusal> {
     let opened = seal.open(binding, cursor).map(|position| position.at);
-    if let Some([Value::Integer(score), Value::Text(id), Value::Integer(generation)]) =
-        opened.as_deref()
+    if let Some(
+        [
+            Value::Integer(score),
+            Value::Text(id),
+            Value::Integer(generation),
+        ],
+    ) = opened.as_deref()
         && let (Ok(score), Ok(generation)) = (u64::try_from(*score), u64::try_from(*generation))
     {
         let id = id.clone();

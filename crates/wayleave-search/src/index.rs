@@ -28,6 +28,7 @@ pub struct Index {
     /// Of each segment of the searcher, in its order.
     impacts: Vec<Option<Impacts>>,
     documents: u64,
+    generation: u64,
 }
 
 /// One mapped field inside an index.
@@ -71,6 +72,7 @@ impl Index {
         let segments = searcher.segment_readers().iter();
         let mut index = Self {
             documents: segments.map(|it| u64::from(it.num_docs())).sum(),
+            generation: generation(&searcher),
             prefix,
             stamp,
             searcher,
@@ -106,6 +108,12 @@ impl Index {
         self.documents
     }
 
+    /// What its records and their scores depend on, as a number: the same for every opening of
+    /// the same content, another as soon as a record is taken in or out.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// What it was made from, and how far it goes.
     pub fn stamp(&self) -> &Stamp {
         &self.stamp
@@ -137,6 +145,25 @@ fn words(searcher: &Searcher, field: Field) -> tantivy::Result<u64> {
             .sum::<u64>();
     }
     Ok(words)
+}
+
+fn generation(searcher: &Searcher) -> u64 {
+    let segments = searcher.segment_readers().iter();
+    let mut segments: Vec<String> = segments
+        .map(|it| {
+            format!(
+                "{}@{:?};",
+                it.segment_id().uuid_string(),
+                it.delete_opstamp()
+            )
+        })
+        .collect();
+    segments.sort_unstable();
+    // FNV-1a: it must be the same in every process and build.
+    let bytes = segments.iter().flat_map(|it| it.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The names, inside an index, of the mapped field at this place.

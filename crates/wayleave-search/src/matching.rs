@@ -119,7 +119,15 @@ impl<'a> Matching<'a> {
     /// Whether it is a word that is common in one of the fields.
     pub(crate) fn is_common(&self) -> bool {
         let mut leaves = self.leaves.iter();
-        leaves.any(|leaf| matches!(leaf.cursor, Cursor::Word { common: Some(_), .. }))
+        leaves.any(|leaf| {
+            matches!(
+                leaf.cursor,
+                Cursor::Word {
+                    common: Some(_),
+                    ..
+                }
+            )
+        })
     }
 
     /// The next record that has it.
@@ -287,4 +295,3 @@ fn in_a_row(mut postings: Vec<SegmentPostings>) -> Vec<(DocId, u32)> {
     }
     found
 }
-

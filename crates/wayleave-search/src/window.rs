@@ -102,7 +102,10 @@ impl Window {
                 continue;
             };
             if row.score > 0 && !row.forbidden {
-                visit(self.from + offset, total(row.score, row.present, self.whole));
+                visit(
+                    self.from + offset,
+                    total(row.score, row.present, self.whole),
+                );
             }
         }
     }

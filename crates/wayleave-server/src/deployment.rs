@@ -122,7 +122,8 @@ impl Deployment {
         let ring = keys::ring(&project.folder().join(FOLDER))?;
         let nothing = World::default();
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
-        let indexes = Arc::new(ServedIndexes::new(indexes::shelf(project.folder())));
+        let shelf = indexes::shelf(project.folder());
+        let indexes = Arc::new(ServedIndexes::new(shelf, project.settings().search));
         service.search_in(indexes.clone());
         let serving = Arc::new(Serving {
             project: project.clone(),

@@ -1,35 +1,39 @@
 //! The full-text indexes of a deployment: made when it begins to serve, kept fresh while it does.
 //!
 //! One task looks after all of them, one index at a time, so that indexing takes bounded memory
-//! and one session of a source. Searches go on meanwhile, in the indexes there are.
+//! and one session of a source. Searches go on meanwhile, in the indexes there are. Datasets come
+//! and go: what is connected gets its indexes, what is not served any more leaves none behind.
 
-use std::collections::HashMap;
+mod kept;
+mod served;
+mod status;
+
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wayleave_ledger::FOLDER;
-use wayleave_plan::value::Value;
-use wayleave_search::{ANALYZER, Found, Index, IndexError, Place, Shelf, Spec};
+use wayleave_search::{Found, IndexError, Place, Shelf, Spec};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
 use crate::overview::with_causes;
+use crate::settings::Freshness;
+use kept::Kept;
+use served::Moments;
+pub use status::IndexStatus;
+pub(crate) use status::status;
 
 /// The folder of indexes inside the project's own.
 const FOLDER_OF_INDEXES: &str = "index";
-/// How often changes are asked for.
-const REFRESH: Duration = Duration::from_secs(30);
-/// How often a stream whose changes cannot be followed is read whole again.
-const REBUILD: Duration = Duration::from_hours(1);
-/// How often one is whose changes can: deletions without a trace are seen only so.
-const REBUILD_TRACKED: Duration = Duration::from_hours(24);
 /// How long to wait for another process that is making the index.
 const BUSY: Duration = Duration::from_secs(5);
 /// How long to wait after a failure.
 const RETRY: Duration = Duration::from_mins(1);
+/// How long whoever is told to stop waits for an index under way before leaving it behind.
+const LEAVE: Duration = Duration::from_secs(2);
 
 /// The shelf of a project's indexes.
 pub(crate) fn shelf(folder: &Path) -> Shelf {
@@ -39,31 +43,27 @@ pub(crate) fn shelf(folder: &Path) -> Shelf {
 /// The indexes of a deployment.
 pub(crate) struct ServedIndexes {
     shelf: Shelf,
-    served: Mutex<HashMap<(String, String), Indexed>>,
+    every: Freshness,
+    moments: Mutex<Moments>,
 }
 
 impl Indexes for ServedIndexes {
     fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed {
-        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (connection_id.to_owned(), stream.to_owned());
-        match served.get(&key) {
-            Some(Indexed::Ready(index)) if !is_of(index, spec) => Indexed::Making,
-            Some(indexed) => indexed.clone(),
-            None => Indexed::Making,
-        }
+        let now = self.moments().now();
+        now.index(connection_id, stream, spec)
+    }
+
+    fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
+        self.moments().earlier()
     }
 }
 
-fn is_of(index: &Index, spec: &Spec) -> bool {
-    let stamp = index.stamp();
-    stamp.digest == spec.digest && stamp.fields == spec.fields
-}
-
 impl ServedIndexes {
-    pub(crate) fn new(shelf: Shelf) -> Self {
+    pub(crate) fn new(shelf: Shelf, every: Freshness) -> Self {
         Self {
             shelf,
-            served: Mutex::default(),
+            every,
+            moments: Mutex::default(),
         }
     }
 
@@ -71,40 +71,104 @@ impl ServedIndexes {
         &self.shelf
     }
 
-    fn serve(&self, what: &Searchable, indexed: Indexed) {
-        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
-        served.insert((what.connection_id.clone(), what.stream.clone()), indexed);
+    fn moments(&self) -> MutexGuard<'_, Moments> {
+        self.moments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks after the indexes of a service until told to stop.
+    fn serve(&self, what: &Searchable, indexed: Indexed) {
+        self.moments().put(what, indexed);
+    }
+
+    /// Looks after the indexes of whatever a service serves, until told to stop.
     pub(crate) fn look_after(
         self: Arc<Self>,
         service: ReadService,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
         tokio::spawn(async move {
-            let mut kept: Vec<Kept> = service.searchable().into_iter().map(Kept::new).collect();
-            self.forget_others(&kept).await;
-            // First what is there already: it is served before anything new is made.
-            for one in &mut kept {
-                if let Some(place) = self.place(one) {
-                    self.open(one, place).await;
-                }
-            }
+            let mut worlds = service.worlds();
+            let mut kept = Vec::new();
             while !stop.is_cancelled() {
-                for one in &mut kept {
-                    if one.due <= Instant::now() && !stop.is_cancelled() {
-                        self.attend(&service, one, &stop).await;
-                    }
-                }
-                let next = kept.iter().map(|one| one.due).min();
-                let Some(next) = next else { return };
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    () = tokio::time::sleep_until(next.into()) => {}
-                }
+                worlds.mark_unchanged();
+                self.follow(&service, &mut kept).await;
+                self.keep(&service, &mut kept, &mut worlds, &stop).await;
             }
         })
+    }
+
+    /// Looks after what is served now, and after nothing else.
+    async fn follow(&self, service: &ReadService, kept: &mut Vec<Kept>) {
+        let searchable = service.searchable();
+        kept.retain(|one| searchable.contains(&one.what));
+        let known = kept.len();
+        for what in searchable {
+            if !kept.iter().any(|one| one.what == what) {
+                kept.push(Kept::new(what, self.every));
+            }
+        }
+        self.forget_others(kept).await;
+        // First what is there already: it is served before anything new is made.
+        for one in kept.iter_mut().skip(known) {
+            if let Some(place) = self.place(one) {
+                self.open(one, place).await;
+            }
+        }
+    }
+
+    /// Makes and refreshes, until told to stop or another world is served.
+    async fn keep(
+        &self,
+        service: &ReadService,
+        kept: &mut [Kept],
+        worlds: &mut watch::Receiver<u64>,
+        stop: &CancellationToken,
+    ) {
+        loop {
+            for one in &mut *kept {
+                if one.due <= Instant::now() {
+                    self.attend_while_served(service, one, worlds.clone(), stop)
+                        .await;
+                }
+                if stop.is_cancelled() || worlds.has_changed().unwrap_or(true) {
+                    return;
+                }
+            }
+            let next = kept.iter().map(|one| one.due).min();
+            let next = next.unwrap_or_else(|| Instant::now() + RETRY);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = worlds.changed() => {
+                    // For whoever asks next whether it has.
+                    worlds.mark_changed();
+                    return;
+                }
+                () = tokio::time::sleep_until(next.into()) => {}
+            }
+        }
+    }
+
+    /// Attends to an index; a stream that is served no more meanwhile is not read to its end.
+    async fn attend_while_served(
+        &self,
+        service: &ReadService,
+        one: &mut Kept,
+        mut worlds: watch::Receiver<u64>,
+        stop: &CancellationToken,
+    ) {
+        let what = one.what.clone();
+        let stop = stop.child_token();
+        let attending = self.attend(service, one, &stop);
+        tokio::pin!(attending);
+        loop {
+            tokio::select! {
+                () = &mut attending => return,
+                Ok(()) = worlds.changed() => {
+                    if !service.searchable().contains(&what) {
+                        stop.cancel();
+                    }
+                }
+            }
+        }
     }
 
     /// What is not served any more leaves no words behind.
@@ -114,6 +178,7 @@ impl ServedIndexes {
             .iter()
             .map(|one| (one.what.connection_id.clone(), one.what.stream.clone()))
             .collect();
+        self.moments().keep_only(&kept);
         let removed = tokio::task::spawn_blocking(move || {
             let kept: Vec<(&str, &str)> = kept
                 .iter()
@@ -163,7 +228,7 @@ impl ServedIndexes {
     /// Makes an index or brings it up to date.
     async fn attend(&self, service: &ReadService, one: &mut Kept, stop: &CancellationToken) {
         let Some(place) = self.place(one) else {
-            one.due = Instant::now() + REBUILD_TRACKED;
+            one.due = Instant::now() + self.every.rebuild_tracked;
             return;
         };
         // Another process may have made it meanwhile.
@@ -175,9 +240,12 @@ impl ServedIndexes {
         }
         let began = Instant::now();
         let (extent, since) = one.next();
-        let made = service
-            .index(&one.what, &place, extent, since, stop.child_token())
-            .await;
+        let making = service.index(&one.what, &place, extent, since, stop.child_token());
+        let made = tokio::select! {
+            made = making => made,
+            // A large merge takes as long as it takes. What it makes is not served half.
+            () = left(stop) => return,
+        };
         match made {
             Ok(index) => {
                 tracing::info!(
@@ -211,123 +279,7 @@ impl ServedIndexes {
     }
 }
 
-/// What there is of one index.
-#[derive(Debug, Clone, Serialize)]
-pub struct IndexStatus {
-    /// The dataset.
-    pub dataset: String,
-    /// The connection.
-    pub connection_id: String,
-    /// The stream.
-    pub stream: String,
-    /// `ready`, `absent`, `outdated` (of another mapping) or `damaged`.
-    pub state: &'static str,
-    /// How many records it holds.
-    pub documents: Option<u64>,
-    /// What it takes on disk.
-    pub bytes: u64,
-    /// When reading its records began, as RFC 3339 in UTC.
-    pub as_of: Option<String>,
-    /// How its words are made.
-    pub analyzer: &'static str,
-    /// The fields that are searched.
-    pub fields: Vec<String>,
-    /// Whether changes are followed; if not, it is made again every hour while serving.
-    pub follows_changes: bool,
-}
-
-/// What there is of the index of a stream, found by reading all of it.
-pub(crate) fn status(shelf: &Shelf, what: &Searchable) -> Result<IndexStatus, IndexError> {
-    let place = shelf.place(&what.connection_id, &what.stream)?;
-    let found = place.open(&what.spec)?;
-    let index = match &found {
-        Found::Fit(index) => Some(index),
-        Found::Absent | Found::Unfit | Found::Torn => None,
-    };
-    Ok(IndexStatus {
-        dataset: what.connector_key.clone(),
-        connection_id: what.connection_id.clone(),
-        stream: what.stream.clone(),
-        state: match &found {
-            Found::Fit(_) => "ready",
-            Found::Absent => "absent",
-            Found::Unfit => "outdated",
-            Found::Torn => "damaged",
-        },
-        documents: index.map(Index::documents),
-        bytes: place.usage()?.bytes,
-        as_of: index.and_then(|it| time(it.stamp().as_of)),
-        analyzer: ANALYZER,
-        fields: what.spec.fields.clone(),
-        follows_changes: what.is_tracked,
-    })
-}
-
-/// One index that is looked after.
-struct Kept {
-    what: Searchable,
-    /// When to look at it next.
-    due: Instant,
-    /// When it is to be read whole again.
-    rebuild: Instant,
-    bookmark: Option<String>,
-    version: Option<String>,
-    is_served: bool,
-}
-
-impl Kept {
-    fn new(what: Searchable) -> Self {
-        let now = Instant::now();
-        Self {
-            what,
-            due: now,
-            rebuild: now,
-            bookmark: None,
-            version: None,
-            is_served: false,
-        }
-    }
-
-    fn name(&self) -> String {
-        format!("{}/{}", self.what.connection_id, self.what.stream)
-    }
-
-    /// What to do next: follow changes where that is possible, else read all.
-    fn next(&self) -> (Extent, Option<String>) {
-        let follows = self.is_served && self.rebuild > Instant::now();
-        match self.bookmark.clone().filter(|_| follows) {
-            Some(bookmark) => (Extent::Changes, Some(bookmark)),
-            None => (Extent::Whole, None),
-        }
-    }
-
-    /// Takes note of an index that is served from now on.
-    fn took(&mut self, index: &Index) {
-        let now = Instant::now();
-        let stamp = index.stamp();
-        self.is_served = true;
-        self.bookmark.clone_from(&stamp.bookmark);
-        let since = age(stamp.built);
-        let every = if self.what.is_tracked {
-            REBUILD_TRACKED
-        } else {
-            REBUILD
-        };
-        self.rebuild = now + every.saturating_sub(since);
-        self.due = if self.what.is_tracked {
-            now + REFRESH.saturating_sub(age(stamp.as_of))
-        } else {
-            self.rebuild
-        };
-    }
-}
-
-fn time(seconds: i64) -> Option<String> {
-    Value::Datetime(seconds.saturating_mul(1_000_000)).to_text()
-}
-
-fn age(seconds: i64) -> Duration {
-    let then = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-    let since = std::time::SystemTime::UNIX_EPOCH + then;
-    since.elapsed().unwrap_or_default()
+async fn left(stop: &CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(LEAVE).await;
 }

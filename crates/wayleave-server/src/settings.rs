@@ -57,6 +57,8 @@ pub struct Settings {
     pub jwt: Option<Issuer>,
     /// How much one token, and how much all of them together, may ask for.
     pub limits: Limits,
+    /// How often full-text indexes are brought up to date.
+    pub search: Freshness,
 }
 
 /// Where the certificate and its key are, relative to the project folder.
@@ -66,6 +68,27 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// The key, in PEM.
     pub key: PathBuf,
+}
+
+/// How often full-text indexes are brought up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Freshness {
+    /// How often changes are asked for.
+    pub refresh: Duration,
+    /// How often a stream whose changes cannot be followed is read whole again.
+    pub rebuild: Duration,
+    /// How often one is whose changes can: deletions without a trace are seen only so.
+    pub rebuild_tracked: Duration,
+}
+
+impl Default for Freshness {
+    fn default() -> Self {
+        Self {
+            refresh: Duration::from_secs(30),
+            rebuild: Duration::from_hours(1),
+            rebuild_tracked: Duration::from_hours(24),
+        }
+    }
 }
 
 /// What is refused for being too much.
@@ -195,6 +218,7 @@ impl Settings {
             }),
             jwt: jwt.transpose()?,
             limits: limits(&written.limits)?,
+            search: freshness(&written.search)?,
         })
     }
 
@@ -254,6 +278,26 @@ fn limits(written: &written::Limits) -> Result<Limits, SettingsError> {
             usual.source_sessions,
         )?,
         source_wait: wait.map_or(usual.source_wait, Duration::from_millis),
+    })
+}
+
+fn freshness(written: &written::Search) -> Result<Freshness, SettingsError> {
+    let usual = Freshness::default();
+    let every = |setting, given: Option<u64>, usual| match given {
+        Some(0) => Err(SettingsError::Value {
+            setting,
+            expected: "at least 1",
+        }),
+        given => Ok(given.map_or(usual, Duration::from_secs)),
+    };
+    Ok(Freshness {
+        refresh: every("search.refresh_seconds", written.refresh_seconds, usual.refresh)?,
+        rebuild: every("search.rebuild_seconds", written.rebuild_seconds, usual.rebuild)?,
+        rebuild_tracked: every(
+            "search.rebuild_tracked_seconds",
+            written.rebuild_tracked_seconds,
+            usual.rebuild_tracked,
+        )?,
     })
 }
 

@@ -131,10 +131,23 @@ impl Indexing<'_> {
             handle: Handle::current(),
         };
         let (place, spec) = (place.clone(), what.spec.clone());
-        let made = tokio::task::spawn_blocking(move || match extent {
-            Extent::Whole => place.build(&spec, reach, feed),
-            Extent::Changes => place.refresh(&spec, reach, feed),
-        });
+        // A thread that whoever ends this process need not wait for: an index half made is not
+        // served, and is made again.
+        let (done, made) = tokio::sync::oneshot::channel();
+        let work = move || {
+            let made = match extent {
+                Extent::Whole => place.build(&spec, reach, feed),
+                Extent::Changes => place.refresh(&spec, reach, feed),
+            };
+            // Nobody may be waiting any more.
+            let _ = done.send(made);
+        };
+        std::thread::Builder::new()
+            .name("wayleave-index".to_owned())
+            .spawn(work)
+            .map_err(|cause| IndexError::Feed {
+                cause: Box::new(cause),
+            })?;
         made.await.map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
         })?

@@ -26,6 +26,12 @@ use sources::Sources;
 pub trait Indexes: Send + Sync {
     /// The index of a stream, if there is one of exactly this.
     fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed;
+
+    /// What there was to search before a refresh, the latest first, as far as it is held open: a
+    /// walk that began in it goes on in it.
+    fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
+        Vec::new()
+    }
 }
 
 /// What there is to search of a stream.
@@ -62,6 +68,12 @@ pub(crate) async fn answer(
     };
     let query = Query::parse(&request.q, known);
     let mut sources = Sources::of(&plan, indexes);
+    if let Some(generation) = plan.generation().filter(|it| *it != sources.generation()) {
+        let earlier = indexes.earlier().into_iter();
+        let mut earlier = earlier.map(|indexes| Sources::of(&plan, indexes.as_ref()));
+        let held = earlier.find(|sources| sources.generation() == generation);
+        sources = held.ok_or_else(|| plan.outlived())?;
+    }
     if !sources.any_ready() {
         return Err(nothing_ready());
     }

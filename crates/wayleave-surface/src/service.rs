@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use serde_json::{Map, Value as Json};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wayleave_model::mapping::{Datatype, Mapping};
 use wayleave_model::ratify::Ratified;
@@ -54,6 +55,8 @@ pub struct ReadService(Arc<Shared>);
 
 struct Shared {
     snapshot: ArcSwap<Snapshot>,
+    /// How many worlds there have been since the first.
+    worlds: watch::Sender<u64>,
     stores: Arc<dyn Stores>,
     indexes: OnceLock<Arc<dyn Indexes>>,
     keys: KeyRing,
@@ -102,6 +105,7 @@ impl ReadService {
     ) -> Self {
         Self(Arc::new(Shared {
             snapshot: ArcSwap::from_pointee(Snapshot::of(world)),
+            worlds: watch::Sender::new(0),
             stores,
             indexes: OnceLock::new(),
             keys,
@@ -113,6 +117,12 @@ impl ReadService {
     /// Serves another world from now on. Calls in flight finish in theirs.
     pub fn replace_world(&self, world: World) {
         self.0.snapshot.store(Arc::new(Snapshot::of(world)));
+        self.0.worlds.send_modify(|count| *count += 1);
+    }
+
+    /// Tells whenever another world is served.
+    pub fn worlds(&self) -> watch::Receiver<u64> {
+        self.0.worlds.subscribe()
     }
 
     /// Searches in these indexes from now on. They are given once, after the service they are made

@@ -9,6 +9,7 @@ pub(super) struct Written {
     pub(super) serve: Serve,
     pub(super) auth: Auth,
     pub(super) limits: Limits,
+    pub(super) search: Search,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -73,4 +74,12 @@ pub(super) struct Limits {
     pub(super) streams: Option<u32>,
     pub(super) source_sessions: Option<u32>,
     pub(super) source_wait_ms: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Search {
+    pub(super) refresh_seconds: Option<u64>,
+    pub(super) rebuild_seconds: Option<u64>,
+    pub(super) rebuild_tracked_seconds: Option<u64>,
 }

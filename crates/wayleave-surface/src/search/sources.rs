@@ -16,6 +16,7 @@ const LISTED: usize = 12;
 /// The streams of a search, in the order of its plan.
 pub(super) struct Sources {
     streams: Vec<Stream>,
+    generation: u64,
 }
 
 struct Stream {
@@ -47,9 +48,16 @@ impl Sources {
                 },
             }
         };
+        let streams: Vec<Stream> = plan.streams().iter().map(stream).collect();
         Self {
-            streams: plan.streams().iter().map(stream).collect(),
+            generation: generation(&streams),
+            streams,
         }
+    }
+
+    /// What the order of hits depends on, as a number.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
     }
 
     pub(super) fn any_ready(&self) -> bool {
@@ -130,6 +138,20 @@ impl Sources {
         listed.sort_by_key(|it| (it.missing.is_none(), std::cmp::Reverse(it.hits)));
         listed
     }
+}
+
+/// The generations of all indexes, each at its place, as one; a missing one counts too.
+fn generation(streams: &[Stream]) -> u64 {
+    let of = |stream: &Stream| match &stream.state {
+        State::Ready(index) => index.generation(),
+        State::Missing(_) => 0,
+    };
+    streams
+        .iter()
+        .map(of)
+        .fold(streams.len() as u64, |all, one| {
+            (all.rotate_left(5) ^ one).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        })
 }
 
 /// One connection of a search.

@@ -45,7 +45,8 @@ pub(super) fn written(
                     ))
                 })
                 .collect(),
-            next_cursor: next(found, count).map(|place| plan.cursor(&place, asked.seal)),
+            next_cursor: next(found, count)
+                .map(|place| plan.cursor(&place, sources.generation(), asked.seal)),
             ended_early: found.ended_at.is_some() && count == found.hits.len(),
         };
         let reply = page.reply(query, sources);

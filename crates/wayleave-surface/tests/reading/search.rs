@@ -17,6 +17,18 @@ use crate::fixture::{Files, good, package, refused, service, stream_grant};
 pub struct Library {
     folder: TempDir,
     indexes: Mutex<BTreeMap<(String, String), Arc<Index>>>,
+    /// What is held open of earlier indexes, the latest first.
+    held: Mutex<Vec<Arc<dyn Indexes>>>,
+}
+
+/// The indexes of one moment.
+struct Moment(BTreeMap<(String, String), Arc<Index>>);
+
+impl Indexes for Moment {
+    fn index(&self, connection_id: &str, stream: &str, _: &Spec) -> Indexed {
+        let found = self.0.get(&(connection_id.to_owned(), stream.to_owned()));
+        found.map_or(Indexed::Making, |index| Indexed::Ready(Arc::clone(index)))
+    }
 }
 
 impl Indexes for Library {
@@ -30,14 +42,25 @@ impl Indexes for Library {
             None => Indexed::Making,
         }
     }
+
+    fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
+        self.held.lock().unwrap().clone()
+    }
 }
 
 impl Library {
+    /// Holds the indexes of now open, for walks that began in them.
+    fn hold(&self) {
+        let now = Moment(self.indexes.lock().unwrap().clone());
+        self.held.lock().unwrap().insert(0, Arc::new(now));
+    }
+
     /// Indexes everything that is served but for these connections.
     pub async fn of(service: &ReadService, but: &[&str]) -> Arc<Self> {
         let library = Arc::new(Self {
             folder: tempfile::tempdir().unwrap(),
             indexes: Mutex::default(),
+            held: Mutex::default(),
         });
         library.index_all(service, but).await;
         service.search_in(library.clone());
@@ -508,6 +531,52 @@ async fn changes_are_found_after_a_refresh_and_the_deleted_never() {
         1,
         "the tombstone was taken in"
     );
+}
+
+#[tokio::test]
+async fn a_walk_goes_on_in_the_indexes_it_began_in_or_says_that_they_are_gone() {
+    let rows = |from: usize, to: usize, word: &str| -> String {
+        let body = |n: usize| format!("{word} {}", "tide ".repeat(n % 5));
+        (from..to)
+            .map(|n| row(n, "Note", &body(n), "", "x"))
+            .collect()
+    };
+    let (service, files, library) =
+        deployment(&[rows(1, 60, "anchor"), rows(1, 20, "anchor")]).await;
+    let local = Package::local();
+    let ask = json!({ "q": "anchor tide", "limit": 7 });
+    let whole = walk(
+        &service,
+        &local,
+        json!({ "q": "anchor tide", "limit": 100 }),
+    )
+    .await;
+    assert_eq!(whole.len(), 78);
+
+    let first = search(&service, &local, ask.clone()).await;
+    // Many more records that have one of the words: every score moves.
+    let sql = rows(100, 160, "kelp").replace("2026-02-01", "2026-04-01");
+    wayleave_test::sqlite_execute(files.path("s00").to_str().unwrap(), &sql).unwrap();
+    library.hold();
+    library.index_all(&service, &[]).await;
+    let mut next = ask.clone();
+    next["cursor"] = first["meta"]["next_cursor"].clone();
+    let mut all = ids(&first);
+    all.extend(walk(&service, &local, next.clone()).await);
+    assert_eq!(all, whole, "the order of the beginning, to the end");
+
+    // A refresh that found nothing new moves nothing: the walk needs nothing held.
+    let settled = search(&service, &local, ask.clone()).await;
+    library.index_all(&service, &[]).await;
+    let mut on = ask.clone();
+    on["cursor"] = settled["meta"]["next_cursor"].clone();
+    assert_eq!(results(&search(&service, &local, on).await).len(), 7);
+
+    library.held.lock().unwrap().clear();
+    let error = refused(&service, &local, "search", next).await;
+    assert_eq!(error["code"], "invalid_cursor");
+    assert!(error["message"].as_str().unwrap().contains("refreshed"));
+    assert_eq!(error["next"]["arguments"]["q"], "anchor tide");
 }
 
 #[tokio::test]

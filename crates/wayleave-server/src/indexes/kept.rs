@@ -1,0 +1,75 @@
+//! One index that is looked after: when it is due, and what is to be done then.
+
+use std::time::{Duration, Instant};
+
+use wayleave_search::Index;
+use wayleave_surface::{Extent, Searchable};
+
+use crate::settings::Freshness;
+
+/// One index that is looked after.
+pub(super) struct Kept {
+    pub(super) what: Searchable,
+    every: Freshness,
+    /// When to look at it next.
+    pub(super) due: Instant,
+    /// When it is to be read whole again.
+    rebuild: Instant,
+    pub(super) bookmark: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) is_served: bool,
+}
+
+impl Kept {
+    pub(super) fn new(what: Searchable, every: Freshness) -> Self {
+        let now = Instant::now();
+        Self {
+            what,
+            every,
+            due: now,
+            rebuild: now,
+            bookmark: None,
+            version: None,
+            is_served: false,
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.what.connection_id, self.what.stream)
+    }
+
+    /// What to do next: follow changes where that is possible, else read all.
+    pub(super) fn next(&self) -> (Extent, Option<String>) {
+        let follows = self.is_served && self.rebuild > Instant::now();
+        match self.bookmark.clone().filter(|_| follows) {
+            Some(bookmark) => (Extent::Changes, Some(bookmark)),
+            None => (Extent::Whole, None),
+        }
+    }
+
+    /// Takes note of an index that is served from now on.
+    pub(super) fn took(&mut self, index: &Index) {
+        let now = Instant::now();
+        let stamp = index.stamp();
+        self.is_served = true;
+        self.bookmark.clone_from(&stamp.bookmark);
+        let since = age(stamp.built);
+        let every = if self.what.is_tracked {
+            self.every.rebuild_tracked
+        } else {
+            self.every.rebuild
+        };
+        self.rebuild = now + every.saturating_sub(since);
+        self.due = if self.what.is_tracked {
+            now + self.every.refresh.saturating_sub(age(stamp.as_of))
+        } else {
+            self.rebuild
+        };
+    }
+}
+
+fn age(seconds: i64) -> Duration {
+    let then = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    let since = std::time::SystemTime::UNIX_EPOCH + then;
+    since.elapsed().unwrap_or_default()
+}

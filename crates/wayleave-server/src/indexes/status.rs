@@ -1,0 +1,62 @@
+//! What there is of the indexes on disk, for the operator.
+
+use serde::Serialize;
+use wayleave_plan::value::Value;
+use wayleave_search::{ANALYZER, Found, Index, IndexError, Shelf};
+use wayleave_surface::Searchable;
+
+/// What there is of one index.
+#[derive(Debug, Clone, Serialize)]
+pub struct IndexStatus {
+    /// The dataset.
+    pub dataset: String,
+    /// The connection.
+    pub connection_id: String,
+    /// The stream.
+    pub stream: String,
+    /// `ready`, `absent`, `outdated` (of another mapping) or `damaged`.
+    pub state: &'static str,
+    /// How many records it holds.
+    pub documents: Option<u64>,
+    /// What it takes on disk.
+    pub bytes: u64,
+    /// When reading its records began, as RFC 3339 in UTC.
+    pub as_of: Option<String>,
+    /// How its words are made.
+    pub analyzer: &'static str,
+    /// The fields that are searched.
+    pub fields: Vec<String>,
+    /// Whether changes are followed; if not, it is made again and again while serving.
+    pub follows_changes: bool,
+}
+
+/// What there is of the index of a stream, found by reading all of it.
+pub(crate) fn status(shelf: &Shelf, what: &Searchable) -> Result<IndexStatus, IndexError> {
+    let place = shelf.place(&what.connection_id, &what.stream)?;
+    let found = place.open(&what.spec)?;
+    let index = match &found {
+        Found::Fit(index) => Some(index),
+        Found::Absent | Found::Unfit | Found::Torn => None,
+    };
+    Ok(IndexStatus {
+        dataset: what.connector_key.clone(),
+        connection_id: what.connection_id.clone(),
+        stream: what.stream.clone(),
+        state: match &found {
+            Found::Fit(_) => "ready",
+            Found::Absent => "absent",
+            Found::Unfit => "outdated",
+            Found::Torn => "damaged",
+        },
+        documents: index.map(Index::documents),
+        bytes: place.usage()?.bytes,
+        as_of: index.and_then(|it| time(it.stamp().as_of)),
+        analyzer: ANALYZER,
+        fields: what.spec.fields.clone(),
+        follows_changes: what.is_tracked,
+    })
+}
+
+fn time(seconds: i64) -> Option<String> {
+    Value::Datetime(seconds.saturating_mul(1_000_000)).to_text()
+}

@@ -11,6 +11,7 @@
 mod client;
 mod client_words;
 mod crash;
+mod door;
 mod findings;
 mod grants;
 mod guide;

@@ -1,49 +1,26 @@
 //! Killing and starving a freeze at every one of its system calls.
 //!
-//! Each point is one system call, by its name and its number among the calls of that name; the
-//! program has one thread, so these are all its calls. A run of the suite takes every seventh
-//! point of the kills and every third of the faults; `WAYLEAVE_FULL=1` takes all, and
-//! `WAYLEAVE_SHOW=1` with `--nocapture` prints what the program said at each fault.
+//! A run of the suite takes every seventh point of the kills and every third of the faults;
+//! `WAYLEAVE_FULL=1` takes all.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::print_stderr,
     reason = "tests"
 )]
 
 mod project;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::process::ExitStatusExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use project::{act_path, freeze, governance, mapping};
 use wayleave_ledger::Event;
 use wayleave_model::digest::Digest;
-
-/// The calls that can meet a full or failing disk. `writev` is how the program reports errors.
-const WRITING: &[&str] = &[
-    "fallocate",
-    "fchmod",
-    "fdatasync",
-    "fsync",
-    "ftruncate",
-    "link",
-    "linkat",
-    "mkdir",
-    "mkdirat",
-    "pwrite64",
-    "rename",
-    "renameat",
-    "renameat2",
-    "unlink",
-    "unlinkat",
-    "write",
-];
+use wayleave_test::crash::{Disturbed, copy_tree, fail_everywhere, kill_everywhere, strace};
 
 /// A project before the freeze, and the freeze.
 struct Case {
@@ -73,16 +50,18 @@ impl Case {
         fs::write(dir.path().join("new.toml"), &new).unwrap();
         Self { dir, old, new }
     }
+}
 
-    /// A fresh copy of the project.
+impl Disturbed for Case {
+    const REFUSES: i32 = 1;
+
     fn project(&self) -> tempfile::TempDir {
         let copy = tempfile::tempdir_in(self.dir.path()).unwrap();
         copy_tree(&self.dir.path().join("before"), copy.path());
         copy
     }
 
-    /// Runs the freeze under another program, or by itself.
-    fn freeze(&self, project: &Path, under: &[&str]) -> Output {
+    fn run(&self, project: &Path, under: &[&str]) -> io::Result<Output> {
         let path = act_path();
         let under = [under, &[path.to_str().unwrap()]].concat();
         let replaces = self
@@ -96,38 +75,11 @@ impl Case {
             .arg(self.dir.path().join("new.toml"))
             .arg(replaces.as_deref().unwrap_or("none"))
             .output()
-            .unwrap_or_else(|error| panic!("`{}`: {error}; install the package `strace`", under[0]))
-    }
-
-    /// The system calls of an undisturbed freeze, each with how often it is made.
-    fn calls(&self) -> BTreeMap<String, u32> {
-        let project = self.project();
-        let log = self.dir.path().join("log");
-        let under = ["strace", "-f", "-qq", "-o", log.to_str().unwrap()];
-        let output = self.freeze(project.path(), &under);
-        assert!(output.status.success(), "{output:?}");
-        let mut calls: BTreeMap<String, u32> = BTreeMap::new();
-        let mut threads = BTreeSet::new();
-        for line in fs::read_to_string(&log).unwrap().lines() {
-            let Some((thread, call)) = line.split_once(' ') else {
-                continue;
-            };
-            threads.insert(thread.to_owned());
-            let Some((name, _)) = call.trim_start().split_once('(') else {
-                continue;
-            };
-            if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                *calls.entry(name.to_owned()).or_default() += 1;
-            }
-        }
-        // strace counts by thread: with a second one, its first calls would never be reached.
-        assert_eq!(threads.len(), 1, "the program must have one thread");
-        calls
     }
 
     /// Old or new and nothing else, whole, agreed upon by ledger and files; and a second try
     /// leads to new, recorded once.
-    async fn assert_sound(&self, project: &Path, must: Option<&str>, point: &str) {
+    async fn assert_sound(&self, project: &Path, succeeded: bool, point: &str) {
         let after = governance(project);
         let report = after.audit(None).await.unwrap();
         assert!(report.is_ok(), "{point}: {report:?}");
@@ -139,17 +91,14 @@ impl Case {
             found == self.old || found.as_ref() == Some(&self.new),
             "{point}: {found:?}"
         );
-        assert!(
-            must.is_none_or(|must| found.as_deref() == Some(must)),
-            "{point}"
-        );
+        assert!(!succeeded || found.as_ref() == Some(&self.new), "{point}");
         for file in frozen(project) {
             let name = file.file_stem().unwrap().to_str().unwrap();
             assert_eq!(Digest::of(&fs::read(&file).unwrap()).hex(), name, "{point}");
         }
         drop(after);
 
-        let retry = self.freeze(project, &[]);
+        let retry = self.run(project, &[]).unwrap();
         assert!(retry.status.success(), "{point}: {retry:?}");
         let after = governance(project);
         after.gc().await.unwrap();
@@ -167,22 +116,6 @@ impl Case {
         assert_eq!(times.count(), 1, "{point}: recorded once");
         let leftover = walk(project).into_iter().find(|path| is_passing(path));
         assert_eq!(leftover, None, "{point}");
-    }
-}
-
-fn copy_tree(from: &Path, to: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let (path, to) = (
-            entry.as_ref().unwrap().path(),
-            to.join(entry.unwrap().file_name()),
-        );
-        if path.is_dir() {
-            fs::create_dir(&to).unwrap();
-            fs::set_permissions(&to, fs::metadata(&path).unwrap().permissions()).unwrap();
-            copy_tree(&path, &to);
-        } else {
-            fs::copy(&path, &to).unwrap();
-        }
     }
 }
 
@@ -215,116 +148,34 @@ fn frozen(project: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn step(share: usize) -> usize {
-    if std::env::var_os("WAYLEAVE_FULL").is_some() {
-        1
-    } else {
-        share
-    }
-}
-
-/// Every point of these calls, or the share of them that this run takes.
-fn points(calls: &BTreeMap<String, u32>, share: usize) -> Vec<(String, u32)> {
-    calls
-        .iter()
-        .flat_map(|(name, count)| (1..=*count).map(move |nth| (name.clone(), nth)))
-        .step_by(step(share))
-        .collect()
-}
-
-fn strace(inject: &str) -> [&str; 7] {
-    ["strace", "-f", "-qq", "-o", "/dev/null", "-e", inject]
-}
-
-async fn kill_everywhere(case: &Case) {
-    let calls = case.calls();
-    let points = points(&calls, 7);
-    let mut killed = 0;
-    for (name, nth) in &points {
-        let project = case.project();
-        let inject = format!("inject={name}:signal=KILL:when={nth}");
-        let output = case.freeze(project.path(), &strace(&inject));
-        let point = format!("killed at {name} {nth}");
-        let survived = output.status.success();
-        assert!(
-            survived || output.status.signal() == Some(9),
-            "{point}: {output:?}"
-        );
-        killed += u32::from(!survived);
-        let must = survived.then_some(case.new.as_str());
-        case.assert_sound(project.path(), must, &point).await;
-    }
-    eprintln!(
-        "{killed} kills at {} of {} points",
-        points.len(),
-        calls.values().sum::<u32>()
-    );
-    // Nothing comes after `exit_group`, and what came before `execve` was not yet the program.
-    let spared = points.len() - usize::try_from(killed).unwrap();
-    assert!(spared <= 2, "{spared} points were not reached");
-}
-
 #[tokio::test]
 async fn a_first_freeze_killed_at_any_call_leaves_old_or_new() {
-    kill_everywhere(&Case::first()).await;
+    kill_everywhere(&Case::first(), 7).await;
 }
 
 #[tokio::test]
 async fn a_second_freeze_killed_at_any_call_leaves_old_or_new() {
-    kill_everywhere(&Case::second().await).await;
-}
-
-async fn fail_everywhere(case: &Case, error: &str) {
-    let mut calls = case.calls();
-    calls.retain(|name, _| WRITING.contains(&name.as_str()));
-    let points = points(&calls, 3);
-    let mut refused = 0;
-    for (name, nth) in &points {
-        let project = case.project();
-        let inject = format!("inject={name}:error={error}:when={nth}");
-        let output = case.freeze(project.path(), &strace(&inject));
-        let message = String::from_utf8_lossy(&output.stderr);
-        let point = format!("{error} at {name} {nth} ({})", message.trim());
-        // Some calls may fail without harm, such as the removal of a passing name.
-        let succeeded = output.status.success();
-        assert!(
-            succeeded || output.status.code() == Some(1),
-            "{point}: {output:?}"
-        );
-        assert!(succeeded || message.starts_with("error: "), "{point}");
-        refused += u32::from(!succeeded);
-        if std::env::var_os("WAYLEAVE_SHOW").is_some() {
-            eprintln!("{point}");
-        }
-        let must = succeeded.then_some(case.new.as_str());
-        case.assert_sound(project.path(), must, &point).await;
-    }
-    eprintln!(
-        "{refused} refusals at {} of {} points",
-        points.len(),
-        calls.values().sum::<u32>()
-    );
-    assert!(refused > 0);
+    kill_everywhere(&Case::second().await, 7).await;
 }
 
 #[tokio::test]
 async fn a_first_freeze_that_meets_a_failing_disk_says_so_and_leaves_old_or_new() {
-    fail_everywhere(&Case::first(), "EIO").await;
+    fail_everywhere(&Case::first(), "EIO", 3).await;
 }
 
 #[tokio::test]
 async fn a_second_freeze_that_meets_a_failing_disk_says_so_and_leaves_old_or_new() {
-    fail_everywhere(&Case::second().await, "EIO").await;
+    fail_everywhere(&Case::second().await, "EIO", 3).await;
 }
 
 #[tokio::test]
 async fn a_first_freeze_that_meets_a_full_disk_says_so_and_leaves_old_or_new() {
-    fail_everywhere(&Case::first(), "ENOSPC").await;
+    fail_everywhere(&Case::first(), "ENOSPC", 3).await;
 }
 
 #[tokio::test]
 async fn a_second_freeze_that_meets_a_full_disk_says_so_and_leaves_old_or_new() {
-    fail_everywhere(&Case::second().await, "ENOSPC").await;
+    fail_everywhere(&Case::second().await, "ENOSPC", 3).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Real stores for tests: private database servers, fixture schemas, golden files.
+//! Real stores for tests: private database servers, fixture schemas, golden files, and what kills
+//! a program at its system calls.
 //!
 //! Only ever a dev-dependency. A server belongs to one test binary, listens on a port of its own
 //! on 127.0.0.1, keeps everything in one temporary folder, and goes with the process, however
@@ -9,6 +10,7 @@
     reason = "makes and fills databases of its own, from scripts of its own"
 )]
 
+pub mod crash;
 pub mod fixture;
 mod golden;
 mod mariadb;

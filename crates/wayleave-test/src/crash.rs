@@ -1,0 +1,222 @@
+//! Killing and starving a program at its system calls, with `strace`.
+//!
+//! Each point is one system call, by its name and its number among the calls of that name. A
+//! run takes a share of the points; `WAYLEAVE_FULL=1` takes all, and `WAYLEAVE_SHOW=1` with
+//! `--nocapture` prints what the program said at each fault. Knows nothing of what the program
+//! does.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a harness fails as its test does, and tells how much it did"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::Output;
+
+use tempfile::TempDir;
+
+/// The calls that can meet a full or failing disk. `writev` is how programs report errors.
+const WRITING: &[&str] = &[
+    "fallocate",
+    "fchmod",
+    "fdatasync",
+    "fsync",
+    "ftruncate",
+    "link",
+    "linkat",
+    "mkdir",
+    "mkdirat",
+    "pwrite64",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "write",
+];
+
+/// A program that changes a project, to be disturbed while it does.
+pub trait Disturbed {
+    /// The exit code with which it refuses.
+    const REFUSES: i32;
+
+    /// A fresh copy of the project.
+    fn project(&self) -> TempDir;
+
+    /// Runs the program on a project, under another program unless `under` is empty.
+    fn run(&self, project: &Path, under: &[&str]) -> io::Result<Output>;
+
+    /// Checks that the project is as before or as after and nothing else, and as after if the
+    /// program `succeeded`.
+    fn assert_sound(
+        &self,
+        project: &Path,
+        succeeded: bool,
+        point: &str,
+    ) -> impl Future<Output = ()>;
+}
+
+/// The words that run a program under `strace` with one fault or signal injected.
+pub fn strace(inject: &str) -> [&str; 7] {
+    ["strace", "-f", "-qq", "-o", "/dev/null", "-e", inject]
+}
+
+/// Copies a folder, with the modes of its folders.
+pub fn copy_tree(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            fs::create_dir(&to).unwrap();
+            fs::set_permissions(&to, fs::metadata(&path).unwrap().permissions()).unwrap();
+            copy_tree(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
+/// The system calls of an undisturbed run.
+struct Calls {
+    counts: BTreeMap<String, u32>,
+    threads: usize,
+}
+
+impl Calls {
+    fn of(case: &impl Disturbed) -> Self {
+        let project = case.project();
+        let beside = tempfile::tempdir().unwrap();
+        let log = beside.path().join("log");
+        let under = ["strace", "-f", "-qq", "-o", log.to_str().unwrap()];
+        let output = ran(case, project.path(), &under);
+        assert!(output.status.success(), "{output:?}");
+        let (mut counts, mut threads) = (BTreeMap::new(), BTreeSet::new());
+        for line in fs::read_to_string(&log).unwrap().lines() {
+            let Some((thread, call)) = line.split_once(' ') else {
+                continue;
+            };
+            threads.insert(thread.to_owned());
+            let Some((name, _)) = call.trim_start().split_once('(') else {
+                continue;
+            };
+            if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                *counts.entry(name.to_owned()).or_default() += 1;
+            }
+        }
+        Self {
+            counts,
+            threads: threads.len(),
+        }
+    }
+
+    /// `strace` counts by thread: with a second one, its first calls would never be reached.
+    fn of_one_thread(case: &impl Disturbed) -> Self {
+        let calls = Self::of(case);
+        assert_eq!(calls.threads, 1, "the program must have one thread");
+        calls
+    }
+
+    fn that_write(mut self) -> Self {
+        self.counts
+            .retain(|name, _| WRITING.contains(&name.as_str()));
+        self
+    }
+
+    fn total(&self) -> u32 {
+        self.counts.values().sum()
+    }
+
+    /// Every point of these calls, or one in `share` of them.
+    fn points(&self, share: usize) -> Vec<(&str, u32)> {
+        let full = std::env::var_os("WAYLEAVE_FULL").is_some();
+        self.counts
+            .iter()
+            .flat_map(|(name, count)| (1..=*count).map(move |nth| (name.as_str(), nth)))
+            .step_by(if full { 1 } else { share })
+            .collect()
+    }
+}
+
+fn ran(case: &impl Disturbed, project: &Path, under: &[&str]) -> Output {
+    case.run(project, under)
+        .unwrap_or_else(|error| panic!("{error}; is the package `strace` installed?"))
+}
+
+/// Kills a program of one thread at one in `share` of all its calls.
+pub async fn kill_everywhere(case: &impl Disturbed, share: usize) {
+    let calls = Calls::of_one_thread(case);
+    let points = calls.points(share);
+    let mut spared = 0;
+    for (name, nth) in &points {
+        let project = case.project();
+        let inject = format!("inject={name}:signal=KILL:when={nth}");
+        let output = ran(case, project.path(), &strace(&inject));
+        let point = format!("killed at {name} {nth}");
+        let survived = output.status.success();
+        assert!(
+            survived || output.status.signal() == Some(9),
+            "{point}: {output:?}"
+        );
+        spared += usize::from(survived);
+        case.assert_sound(project.path(), survived, &point).await;
+    }
+    let (kills, all) = (points.len() - spared, calls.total());
+    eprintln!("{kills} kills at {} of {all} points", points.len());
+    // Nothing comes after `exit_group`, and what came before `execve` was not yet the program.
+    assert!(spared <= 2, "{spared} points were not reached");
+}
+
+/// Kills a program of several threads at one in `share` of the calls that write. Calls are
+/// counted by thread, and which thread makes which is not ours to say.
+pub async fn kill_while_it_writes(case: &impl Disturbed, share: usize) {
+    let calls = Calls::of(case).that_write();
+    let mut killed = 0;
+    for (name, nth) in calls.points(share) {
+        let project = case.project();
+        let inject = format!("inject={name}:signal=KILL:when={nth}");
+        let output = ran(case, project.path(), &strace(&inject));
+        let point = format!("killed at {name} {nth} of a thread");
+        let survived = output.status.success();
+        killed += u32::from(!survived);
+        case.assert_sound(project.path(), survived, &point).await;
+    }
+    eprintln!("{killed} kills while writing");
+    assert!(killed > 0);
+}
+
+/// Lets one in `share` of the calls that write fail with an error, such as `ENOSPC`, in a
+/// program of one thread.
+pub async fn fail_everywhere<C: Disturbed>(case: &C, error: &str, share: usize) {
+    let calls = Calls::of_one_thread(case).that_write();
+    let points = calls.points(share);
+    let mut refused = 0;
+    for (name, nth) in &points {
+        let project = case.project();
+        let inject = format!("inject={name}:error={error}:when={nth}");
+        let output = ran(case, project.path(), &strace(&inject));
+        let message = String::from_utf8_lossy(&output.stderr);
+        let point = format!("{error} at {name} {nth} ({})", message.trim());
+        // Some calls may fail without harm, such as the removal of a passing name.
+        let succeeded = output.status.success();
+        assert!(
+            succeeded || output.status.code() == Some(C::REFUSES),
+            "{point}: {output:?}"
+        );
+        assert!(succeeded || message.starts_with("error: "), "{point}");
+        refused += u32::from(!succeeded);
+        if std::env::var_os("WAYLEAVE_SHOW").is_some() {
+            eprintln!("{point}");
+        }
+        case.assert_sound(project.path(), succeeded, &point).await;
+    }
+    let all = calls.total();
+    eprintln!("{refused} refusals at {} of {all} points", points.len());
+    assert!(refused > 0);
+}

@@ -118,7 +118,7 @@ pub fn tools(datasets: &Arc<dyn Datasets>) -> Result<Vec<Tool>, SchemaError> {
 
 fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
     let schema = object(
-        json!({
+        &json!({
             "after": { "type": "string", "description": "Only names after this one: next_after of an earlier list." },
             "limit": { "type": "integer", "minimum": 1, "maximum": MOST, "default": USUAL },
         }),
@@ -196,12 +196,12 @@ fn finish(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
 
 fn named() -> Json {
     object(
-        json!({ "name": { "type": "string", "minLength": 1, "description": "A dataset's name, as list_datasets shows it." } }),
+        &json!({ "name": { "type": "string", "minLength": 1, "description": "A dataset's name, as list_datasets shows it." } }),
         &["name"],
     )
 }
 
-fn object(properties: Json, required: &[&str]) -> Json {
+fn object(properties: &Json, required: &[&str]) -> Json {
     json!({
         "type": "object",
         "properties": properties,

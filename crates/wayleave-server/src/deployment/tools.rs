@@ -160,16 +160,16 @@ impl Serving {
     }
 }
 
-fn served(line: &mut Dataset, recorded: &Recorded, live: &Live) {
+fn served(line: &mut Dataset, recorded: &Recorded, now: &Live) {
     line.state = "active";
-    if let Some(served) = live.served(&line.name) {
+    if let Some(served) = now.served(&line.name) {
         line.digest = Some(served.mapping.digest().to_string());
         line.tool = Some(served.mapping.dataset.workup_tool());
         describe(line, &served.mapping);
     }
     let active = recorded.active.as_ref().map(|it| it.digest);
     let ratified = recorded.ratified.as_ref().map(|it| it.digest);
-    line.reason = match live.trouble(&line.name) {
+    line.reason = match now.trouble(&line.name) {
         Some(trouble) => {
             let instead = match trouble.kept {
                 Some(_) => "the last good mapping is served instead",

@@ -6,7 +6,7 @@ use wayleave_model::mapping::SourceKind;
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-const NEVER: Duration = Duration::from_secs(3600);
+const NEVER: Duration = Duration::from_hours(1);
 
 fn governance(folder: &Path) -> Governance {
     Governance::open(folder, Arc::new(SystemClock)).unwrap()

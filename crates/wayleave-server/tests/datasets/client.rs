@@ -19,17 +19,17 @@ use wayleave_surface::access::Access;
 /// Only a broken server ever takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub struct Client {
+pub(crate) struct Client {
     write: WriteHalf<DuplexStream>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     next: u64,
     /// How many notices of each method were heard.
-    pub heard: BTreeMap<String, usize>,
+    pub(crate) heard: BTreeMap<String, usize>,
     _stop: DropGuard,
 }
 
 /// A caller who may read everything and build.
-pub fn builder() -> Caller {
+pub(crate) fn builder() -> Caller {
     Caller::new("tok_1").with_view("builder").with(Access {
         package: Arc::new(Package::local()),
         scopes: [Scope::Runtime, Scope::Builder].into_iter().collect(),
@@ -38,7 +38,7 @@ pub fn builder() -> Caller {
 }
 
 impl Client {
-    pub async fn of(deployment: &Deployment) -> Self {
+    pub(crate) async fn of(deployment: &Deployment) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (their_read, their_write) = split(theirs);
         let stop = CancellationToken::new();
@@ -79,7 +79,7 @@ impl Client {
         message
     }
 
-    pub async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.next += 1;
         let id = self.next;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
@@ -95,13 +95,13 @@ impl Client {
         }
     }
 
-    pub async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let params = json!({ "name": tool, "arguments": arguments });
         self.ask("tools/call", params).await.unwrap()
     }
 
     /// Waits for a notice of that list.
-    pub async fn hears(&mut self, list: &str) {
+    pub(crate) async fn hears(&mut self, list: &str) {
         let method = format!("notifications/{list}/list_changed");
         let before = self.heard.get(&method).copied().unwrap_or_default();
         while self.heard.get(&method).copied().unwrap_or_default() == before {
@@ -109,13 +109,13 @@ impl Client {
         }
     }
 
-    pub fn heard_of(&self, list: &str) -> usize {
+    pub(crate) fn heard_of(&self, list: &str) -> usize {
         let method = format!("notifications/{list}/list_changed");
         self.heard.get(&method).copied().unwrap_or_default()
     }
 
     /// The row of a dataset in `list_datasets`, by column.
-    pub async fn dataset(&mut self, name: &str) -> BTreeMap<String, Value> {
+    pub(crate) async fn dataset(&mut self, name: &str) -> BTreeMap<String, Value> {
         let listed = self.call("list_datasets", json!({})).await;
         let data = &listed["structuredContent"]["data"];
         let fields = data["fields"].as_array().unwrap().iter();
@@ -128,7 +128,7 @@ impl Client {
     }
 
     /// The title of the first record of a dataset.
-    pub async fn title(&mut self, dataset: &str) -> Value {
+    pub(crate) async fn title(&mut self, dataset: &str) -> Value {
         let id = format!("{dataset}/things:1");
         let fetched = self.call("fetch", json!({ "id": id })).await;
         fetched["structuredContent"]["title"].clone()

@@ -15,14 +15,14 @@ const SQL: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, other
     INSERT INTO things VALUES (1, 'one', 'uno'), (2, 'two', 'dos');";
 
 /// A project, and a second handle on its ledger, as another process has it.
-pub struct Place {
+pub(crate) struct Place {
     folder: TempDir,
     project: Project,
-    pub other: Governance,
+    pub(crate) other: Governance,
 }
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // What is durable does not matter here, and a thousand acts are slow on a disk.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
@@ -41,7 +41,7 @@ impl Place {
         }
     }
 
-    pub async fn open(&self) -> Deployment {
+    pub(crate) async fn open(&self) -> Deployment {
         let dsn = self.folder.path().join("store.db");
         let dsn = dsn.to_str().unwrap().to_owned();
         let environment = BTreeMap::from([("STORE_DSN".to_owned(), dsn)]);
@@ -50,7 +50,7 @@ impl Place {
             .unwrap()
     }
 
-    pub async fn declare(&self) {
+    pub(crate) async fn declare(&self) {
         let source = NewSource {
             name: "store".to_owned(),
             kind: SourceKind::Sqlite,
@@ -59,7 +59,7 @@ impl Place {
         self.other.add_source(source, "ana").await.unwrap();
     }
 
-    pub async fn ratify(&self, text: &str) -> Ratified<Mapping> {
+    pub(crate) async fn ratify(&self, text: &str) -> Ratified<Mapping> {
         let proposed = Draft::new(text).propose(None).unwrap();
         let state = self.other.ledger().state().await.unwrap();
         let name = proposed.mapping().dataset.name.value.clone();
@@ -73,14 +73,14 @@ impl Place {
     }
 
     /// Ratifies and activates, as the command line does.
-    pub async fn connect(&self, text: &str) -> Digest {
+    pub(crate) async fn connect(&self, text: &str) -> Digest {
         let mapping = self.ratify(text).await;
         self.other.activate(&mapping, "ana").await.unwrap();
         mapping.digest()
     }
 
     /// Puts other bytes in the place of a frozen mapping, and returns those that were there.
-    pub fn overwrite(&self, digest: Digest, bytes: Option<&[u8]>) -> Vec<u8> {
+    pub(crate) fn overwrite(&self, digest: Digest, bytes: Option<&[u8]>) -> Vec<u8> {
         let path = self.other.frozen_path(digest);
         let before = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -90,7 +90,7 @@ impl Place {
 }
 
 /// A mapping of the one table, `name` read from that column.
-pub fn mapping(name: &str, type_name: &str, column: &str) -> String {
+pub(crate) fn mapping(name: &str, type_name: &str, column: &str) -> String {
     format!(
         "[dataset]\nname = \"{name}\"\nkind = \"sqlite\"\n\n\
          [[connections]]\nid = \"{name}\"\nsource = \"store\"\n\n\

@@ -56,7 +56,7 @@ impl Offer {
         if gone.is_empty() && come.is_empty() {
             return Ok(Batch::new());
         }
-        let touched = gone.iter().chain(&come).flat_map(|it| types_of(it));
+        let touched = gone.iter().chain(&come).flat_map(types_of);
         let touched: BTreeSet<String> = touched.collect();
         let before: BTreeMap<String, Holders> = touched
             .iter()

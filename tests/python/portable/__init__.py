@@ -1,0 +1,1 @@
+"""The portable rules, by what they are about; `test_portable.py` runs them."""

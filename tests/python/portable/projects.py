@@ -1,0 +1,175 @@
+"""The projects that the portable rules read, made with the command line."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sqlite3
+import tempfile
+import unittest
+from pathlib import Path
+
+import test_reading as reading
+
+SECRET = "kept-out-of-sight"
+FAT = "wide words " * 400
+
+MAIL = """
+[dataset]
+name = "mail"
+title = "Mail"
+kind = "sqlite"
+{connections}
+[streams.notes]
+type = "Note"
+key = ["id"]
+title = "heading"
+event_time = "sent_at"
+updated = "updated_at"
+deleted = "gone"
+search = ["heading", "body"]
+[streams.notes.fields]
+id = {{ datatype = "integer", required = true }}
+heading = {{ datatype = "string" }}
+body = {{ datatype = "string" }}
+secret = {{ datatype = "string" }}
+sent_at = {{ datatype = "datetime" }}
+updated_at = {{ datatype = "datetime" }}
+gone = {{ datatype = "boolean" }}
+[streams.notes.relations.pages]
+to = "letters"
+on = {{ id = "note_id" }}
+[streams.letters]
+type = "Letter"
+key = ["id"]
+[streams.letters.fields]
+id = {{ datatype = "integer", required = true }}
+note_id = {{ datatype = "integer" }}
+fat = {{ datatype = "string" }}
+"""
+
+DESK = """
+[dataset]
+name = "desk"
+title = "Desk"
+kind = "sqlite"
+[[connections]]
+id = "desk"
+label = "The desk"
+source = "desk"
+[streams.notes]
+type = "Memo"
+key = ["id"]
+[streams.notes.fields]
+id = { datatype = "integer", required = true }
+memo = { datatype = "string" }
+[streams.alone]
+type = "Hermit"
+key = ["id"]
+[streams.alone.fields]
+id = { datatype = "integer", required = true }
+"""
+
+MAIL_TABLES = """
+CREATE TABLE notes (id INTEGER PRIMARY KEY, heading TEXT, body TEXT, secret TEXT, sent_at TEXT,
+    updated_at TEXT, gone BOOLEAN DEFAULT 0);
+CREATE TABLE letters (id INTEGER PRIMARY KEY, note_id INTEGER, fat TEXT);
+"""
+
+
+def connections(*ids: str) -> str:
+    return "".join(
+        f'[[connections]]\nid = "{id}"\nlabel = "Box {id}"\nsource = "{id}"\n' for id in ids
+    )
+
+
+def streams(count: int) -> str:
+    """A mapping of this many streams; all of them read one table."""
+    head = '[dataset]\nname = "many"\nkind = "sqlite"\n' + connections("main")
+    return head + "".join(
+        f'[streams.kind_{n:04}]\ntype = "Kind{n:04}"\ntable = "things"\nkey = ["id"]\n'
+        f"[streams.kind_{n:04}.fields]\n"
+        'id = { datatype = "integer", required = true }\nfield_detail = { datatype = "string" }\n'
+        for n in range(count)
+    )
+
+
+def mailbox(file: Path, name: str, weak: int) -> None:
+    """Two notes about quartz, some in which it is a word among many, one without a heading."""
+    with sqlite3.connect(file) as db:
+        db.executescript(MAIL_TABLES)
+        note = "INSERT INTO notes VALUES (?, ?, ?, ?, '2026-01-02T08:00:00Z', '2026-02-01T00:00:00Z', 0)"
+        db.execute(note, (1, f"Granite {name}", "pebble", SECRET))
+        db.execute(note, (2, f"Marble {name}", "pebble", SECRET))
+        db.execute(note, (3, None, "untitled obsidian", SECRET))
+        for n in range(weak):
+            db.execute(note, (10 + n, f"Filler {n}", "quartz " + "among many other words " * 9, SECRET))
+        if not weak:
+            db.execute(note, (10, "Quartz", "quartz quartz", SECRET))
+        for n in range(1, 31):
+            db.execute("INSERT INTO letters VALUES (?, ?, ?)", (n, n, FAT))
+    db.close()
+
+
+class Project:
+    """A project with live datasets, made with the command line."""
+
+    def __init__(self, mappings: dict[str, str], sources: list[str]) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="wayleave-portable-")
+        unittest.addModuleCleanup(self._folder.cleanup)
+        self.path = Path(self._folder.name)
+        self.env = dict(os.environ)
+        self.run("init")
+        for source in sources:
+            variable = f"PORTABLE_{source.upper()}"
+            self.env[variable] = str(self.store(source))
+            self.run("source", "add", source, "--kind", "sqlite", "--env", variable)
+        for name, mapping in mappings.items():
+            (self.path / f"mappings/{name}.toml").write_text(mapping)
+            self.run("ratify", name, "--yes", "--offline", "--note", "for the tests", "--who", "tester")
+            self.run("connect", name, "--offline")
+        settings = self.path / "wayleave.toml"
+        settings.write_text('[serve]\nanonymous = true\nhttp = "127.0.0.1:0"\n')
+
+    def store(self, source: str) -> Path:
+        return self.path / f"{source}.hidden-store"
+
+    run = reading.Project.run
+
+
+@functools.cache
+def project(name: str) -> Project:
+    return {"pair": pair, "wide": wide, "many": many, "vast": vast}[name]()
+
+
+def pair() -> Project:
+    mail = MAIL.format(connections=connections("left", "right"))
+    made = Project({"mail": mail, "desk": DESK}, ["left", "right", "desk"])
+    mailbox(made.store("left"), "left", weak=40)
+    mailbox(made.store("right"), "right", weak=0)
+    with sqlite3.connect(made.store("desk")) as db:
+        db.executescript(
+            "CREATE TABLE notes (id INTEGER PRIMARY KEY, memo TEXT); INSERT INTO notes VALUES (1, 'm');"
+            "CREATE TABLE alone (id INTEGER PRIMARY KEY); INSERT INTO alone VALUES (1), (2);"
+        )
+    db.close()
+    return made
+
+
+def wide() -> Project:
+    boxes = [f"box{n:02}" for n in range(25)]
+    made = Project({"mail": MAIL.format(connections=connections(*boxes))}, boxes)
+    mailbox(made.store("box00"), "zero", weak=0)
+    return made
+
+
+def thousands(count: int) -> Project:
+    made = Project({"many": streams(count)}, ["main"])
+    with sqlite3.connect(made.store("main")) as db:
+        db.execute("CREATE TABLE things (id INTEGER PRIMARY KEY, field_detail TEXT)")
+    db.close()
+    return made
+
+
+many = functools.partial(thousands, 80)
+vast = functools.partial(thousands, 1_000)

@@ -7,6 +7,7 @@ mod datasets;
 mod load;
 mod measure;
 mod ours;
+mod overload;
 mod process;
 mod read;
 mod report;
@@ -69,6 +70,12 @@ enum Command {
         /// How many datasets are live.
         #[arg(long, default_value_t = 1000)]
         datasets: usize,
+    },
+    /// Clients at an even pace beside one that asks for ten times what its token allows.
+    Overload {
+        /// Seconds of quiet, and as many of overload, in turn.
+        #[arg(long, default_value_t = 20)]
+        turns: u32,
     },
     /// Serves the project in a folder and its indexes; `search` starts it itself.
     #[command(hide = true)]
@@ -167,6 +174,7 @@ fn main() -> Result<ExitCode> {
         Command::Read { reads, run } => read::compare(&reads, run.effort()?),
         Command::Search { searches, run } => search::compare(searches, run.effort()?),
         Command::Datasets { datasets } => datasets::measure(datasets),
+        Command::Overload { turns } => overload::measure(turns),
         Command::Library { folder } => {
             process::exit_with_parent();
             tokio::runtime::Runtime::new()?.block_on(search::serve(&folder))?;

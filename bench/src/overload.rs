@@ -1,0 +1,319 @@
+//! Some clients at an even pace, alone and beside one that asks for ten times what its token
+//! allows: what it gets, and what the others notice.
+//!
+//! Seconds of quiet and of overload take turns, so that whatever else the machine does falls on
+//! both alike. A request is due at a fixed moment; its latency counts from then, so that a server
+//! that holds clients up is not flattered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::task::{JoinSet, LocalSet};
+use wayleave_ledger::{Freeze, Granting, Issuing, NewSource};
+use wayleave_model::grant::{Claims, Scopes, StreamTerms, Terms, TokenKind};
+use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Draft;
+use wayleave_server::Project;
+
+use crate::process::{self, Server};
+
+const WHO: &str = "wayleave-bench";
+const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
+/// What one token may ask for in a second.
+const ALLOWED: u32 = 100;
+/// The others ask for half of it each.
+const EVEN: Duration = Duration::from_millis(20);
+const OTHERS: usize = 4;
+/// The greedy one asks for ten times its allowance, over this many connections.
+const GREEDY_CONNECTIONS: u32 = 10;
+const ROWS: u32 = 10_000;
+/// The most by which the 99th percentile of the others may grow.
+const AIM: f64 = 1.20;
+
+const MAPPING: &str = r#"[dataset]
+name = "shop"
+kind = "sqlite"
+
+[[connections]]
+id = "shop"
+source = "shop"
+
+[streams.orders]
+type = "Order"
+table = "orders"
+key = ["id"]
+
+[streams.orders.fields.id]
+datatype = "integer"
+
+[streams.orders.fields.customer]
+datatype = "string"
+
+[streams.orders.fields.total]
+datatype = "integer"
+"#;
+
+/// What one client met.
+#[derive(Debug, Default)]
+struct Met {
+    latencies: Vec<Duration>,
+    served: usize,
+    refused: usize,
+}
+
+impl Met {
+    fn add(&mut self, other: Self) {
+        self.latencies.extend(other.latencies);
+        self.served += other.served;
+        self.refused += other.refused;
+    }
+
+    /// The latency that this share of requests stayed below.
+    fn quantile(&mut self, share: f64) -> f64 {
+        self.latencies.sort_unstable();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a share of a length is an index"
+        )]
+        let at = (self.latencies.len() as f64 * share) as usize;
+        let found = self.latencies.get(at).or(self.latencies.last());
+        found.map_or(0.0, |it| it.as_secs_f64() * 1000.0)
+    }
+}
+
+/// Measures, and fails where the aim is missed.
+pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
+    let folder = tempfile::tempdir()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let tokens = runtime.block_on(made(folder.path()))?;
+    let (_server, address) = Server::listening(server(folder.path())?)?;
+    let (greedy, others) = tokens.split_first().context("no tokens")?;
+    let (mut quiet, mut loud, mut greed) = (Met::default(), Met::default(), Met::default());
+    let tasks = LocalSet::new();
+    tasks.block_on(&runtime, async {
+        // Once round unmeasured: sessions open, pages read.
+        turn(address, others, None).await?;
+        for number in 0..turns.max(1) {
+            writeln!(std::io::stderr(), "turn {} of {turns}", number + 1)?;
+            quiet.add(turn(address, others, None).await?.0);
+            let (others_met, greedy_met) = turn(address, others, Some(greedy)).await?;
+            loud.add(others_met);
+            greed.add(greedy_met);
+        }
+        anyhow::Ok(())
+    })?;
+    report(quiet, loud, &greed)
+}
+
+fn report(mut quiet: Met, mut loud: Met, greed: &Met) -> Result<ExitCode> {
+    ensure!(
+        quiet.refused + loud.refused == 0,
+        "a client within its allowance was refused"
+    );
+    let asked = greed.served + greed.refused;
+    let (before, after) = (quiet.quantile(0.99), loud.quantile(0.99));
+    let medians = (quiet.quantile(0.5), loud.quantile(0.5));
+    let grown = after / before.max(f64::MIN_POSITIVE);
+    write!(
+        std::io::stdout(),
+        "| {OTHERS} clients at an even pace | alone | beside one at 10 × its allowance |\n\
+         | --- | --- | --- |\n\
+         | requests answered | {} | {} |\n\
+         | median | {:.2} ms | {:.2} ms |\n\
+         | 99th percentile | {before:.2} ms | {after:.2} ms |\n\
+         | grown by | | {:.0} % (aim: at most {:.0} %) |\n\
+         | the greedy one: asked, served, refused | | {asked}, {}, {} |\n",
+        quiet.served,
+        loud.served,
+        medians.0,
+        medians.1,
+        (grown - 1.0) * 100.0,
+        (AIM - 1.0) * 100.0,
+        greed.served,
+        greed.refused,
+    )?;
+    let held_back = greed.refused * 10 >= asked * 8;
+    Ok(if grown <= AIM && held_back {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// One second of everybody asking.
+async fn turn(
+    address: SocketAddr,
+    others: &[String],
+    greedy: Option<&String>,
+) -> Result<(Met, Met)> {
+    let until = Instant::now() + Duration::from_secs(1);
+    let mut even = JoinSet::new();
+    for (number, token) in others.iter().enumerate() {
+        // Not all at the same moment.
+        let first = EVEN * u32::try_from(number)? / u32::try_from(OTHERS)?;
+        even.spawn_local(client(address, token.clone(), first, EVEN, until));
+    }
+    let mut hasty = JoinSet::new();
+    if let Some(token) = greedy {
+        let pace = Duration::from_secs(1) / ALLOWED;
+        for number in 0..GREEDY_CONNECTIONS {
+            let first = pace * number / GREEDY_CONNECTIONS;
+            hasty.spawn_local(client(address, token.clone(), first, pace, until));
+        }
+    }
+    Ok((all(even).await?, all(hasty).await?))
+}
+
+async fn all(mut clients: JoinSet<Result<Met>>) -> Result<Met> {
+    let mut met = Met::default();
+    while let Some(ended) = clients.join_next().await {
+        met.add(ended??);
+    }
+    Ok(met)
+}
+
+/// A client that asks every so often, on one connection.
+async fn client(
+    address: SocketAddr,
+    token: String,
+    first: Duration,
+    pace: Duration,
+    until: Instant,
+) -> Result<Met> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let (mut sender, driver) = handshake(TokioIo::new(stream)).await?;
+    tokio::task::spawn_local(driver);
+    let mut met = Met::default();
+    let mut due = Instant::now() + first;
+    let mut number = 0;
+    while due < until {
+        tokio::time::sleep_until(due.into()).await;
+        number = (number + 7919) % ROWS;
+        let result = ask(&mut sender, address, &token, number).await?;
+        met.latencies.push(due.elapsed());
+        if result["isError"] == true {
+            let code = &result["structuredContent"]["error"]["code"];
+            ensure!(code == "rate_limited", "refused otherwise: {result}");
+            met.refused += 1;
+        } else {
+            met.served += 1;
+        }
+        due += pace;
+    }
+    Ok(met)
+}
+
+async fn ask(
+    sender: &mut SendRequest<Full<Bytes>>,
+    address: SocketAddr,
+    token: &str,
+    number: u32,
+) -> Result<Value> {
+    let body = json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {
+        "name": "fetch", "arguments": { "id": format!("shop/orders:{number}") },
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }});
+    let request = Request::post("/mcp")
+        .header("host", address.to_string())
+        .header("authorization", format!("Bearer {token}"))
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "fetch")
+        .body(Full::from(body.to_string()))?;
+    sender.ready().await?;
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    if status != StatusCode::OK {
+        bail!("{status}: {}", String::from_utf8_lossy(&body));
+    }
+    let mut answer: Value = serde_json::from_slice(&body)?;
+    Ok(answer["result"].take())
+}
+
+fn server(folder: &Path) -> Result<Command> {
+    let mut command = process::this_binary()?;
+    command.arg("shop").arg(folder);
+    command.env(VARIABLE, folder.join("shop.db"));
+    Ok(command)
+}
+
+/// A project that serves a shop, and the tokens of its clients.
+async fn made(folder: &Path) -> Result<Vec<String>> {
+    let tables = format!(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, total INTEGER);
+         WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {ROWS})
+         INSERT INTO orders SELECT i, 'customer ' || (i % 97), i * 7 % 1000 FROM n;"
+    );
+    rusqlite::Connection::open(folder.join("shop.db"))?.execute_batch(&tables)?;
+    let settings = format!("[limits]\ncalls_per_minute = {}\n", ALLOWED * 60);
+    let project = Project::create(folder, &settings)?;
+    let governance = project.governance();
+    let source = NewSource {
+        name: "shop".to_owned(),
+        kind: SourceKind::Sqlite,
+        env: VARIABLE.to_owned(),
+    };
+    governance.add_source(source, WHO).await?;
+    let freeze = Freeze {
+        proposed: Draft::new(MAPPING.to_owned()).propose(None)?,
+        replaces: None,
+        who: WHO.to_owned(),
+        note: String::new(),
+    };
+    let mapping = governance.freeze(freeze).await?;
+    governance.activate(&mapping, WHO).await?;
+    let fields = ["id", "customer", "total"].map(str::to_owned);
+    let orders = StreamTerms {
+        fields: BTreeSet::from(fields),
+        rows: None,
+    };
+    let granting = Granting {
+        terms: Terms {
+            dataset: "shop".to_owned(),
+            connection: "shop".to_owned(),
+            mapping: mapping.digest(),
+            streams: BTreeMap::from([("orders".to_owned(), orders)]),
+            capabilities: BTreeSet::new(),
+        },
+        expires: None,
+        purpose: String::new(),
+    };
+    let grant = governance.grant(granting, WHO).await?;
+    let mut tokens = Vec::new();
+    for _ in 0..=OTHERS {
+        let issuing = Issuing {
+            kind: TokenKind::Client,
+            scopes: Scopes::RUNTIME,
+            grants: BTreeSet::from([grant.clone()]),
+            claims: Claims::new(),
+            label: String::new(),
+            expires: None,
+        };
+        let issued = governance.issue(issuing, WHO).await?;
+        tokens.push(issued.secret.expose().to_owned());
+    }
+    Ok(tokens)
+}

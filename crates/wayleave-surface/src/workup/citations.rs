@@ -47,14 +47,15 @@ fn report(note: &str, reference: &Reference) -> Reply {
         })
     };
     let mut cited: BTreeSet<u32> = BTreeSet::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut dangling: Vec<String> = Vec::new();
     for id in sentences.iter().flat_map(|sentence| &sentence.cites) {
         match known(id) {
             Some(number) => {
                 cited.insert(number);
             }
-            None if dangling.contains(id) => {}
-            None => dangling.push(id.clone()),
+            None if seen.insert(id) => dangling.push(id.clone()),
+            None => {}
         }
     }
     let unused: Vec<u32> = (1..=reference.evidence)

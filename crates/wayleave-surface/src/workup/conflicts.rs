@@ -180,9 +180,13 @@ pub(super) fn between(links: &[Link], reached: &Reached<'_>) -> Vec<Draft> {
         let (Some(one), Some(other)) = (reached.get(link.from), reached.get(link.to)) else {
             continue;
         };
-        for (ours, value) in one.fields().filter(|(it, _)| is_stated(one, it)) {
-            for (theirs, other_value) in other.fields().filter(|(it, _)| is_stated(other, it)) {
-                if !same_property(ours, theirs) || !differ(value, other_value) {
+        for (ours, value) in one.fields() {
+            for (theirs, other_value) in other.fields() {
+                let disputed_by_both = same_property(ours, theirs)
+                    && differ(value, other_value)
+                    && is_stated(one, ours)
+                    && is_stated(other, theirs);
+                if !disputed_by_both {
                     continue;
                 }
                 let (our_name, their_name) = (&ours.name.value, &theirs.name.value);

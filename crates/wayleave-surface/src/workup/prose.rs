@@ -51,6 +51,11 @@ const LIMITS: &[&str] = &[
     "were not read",
 ];
 
+/// No word before a full stop, and nothing after one, is looked at further than this.
+const NEARBY: usize = 16;
+/// The most bytes of a citation.
+const CITATION: usize = 256;
+
 /// The sentences of a note, in order.
 pub(super) fn sentences(note: &str) -> Vec<Sentence> {
     let mut found = Vec::new();
@@ -179,11 +184,14 @@ fn split(text: &str) -> Vec<&str> {
 
 /// Where the sentence ends that may end with the mark at `at`.
 fn end_of_sentence(text: &str, at: usize) -> Option<usize> {
-    let before = text.get(..at)?;
-    let word = before
-        .rsplit(char::is_whitespace)
-        .next()
-        .unwrap_or_default();
+    let word: Vec<char> = text
+        .get(..at)?
+        .chars()
+        .rev()
+        .take_while(|c| !c.is_whitespace())
+        .take(NEARBY)
+        .collect();
+    let word: String = word.into_iter().rev().collect();
     let word = word.trim_start_matches(['(', '"', '\'', '*', '_']);
     let is_mark = text.get(at..)?.starts_with('.');
     let is_initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
@@ -191,8 +199,12 @@ fn end_of_sentence(text: &str, at: usize) -> Option<usize> {
         return None;
     }
     let mut rest = text.get(at + 1..)?;
-    loop {
-        let closed = rest.trim_start_matches(['.', '!', '?', '"', '\'', ')', '*', '_', '”', '’']);
+    for _ in 0..NEARBY {
+        let closing = ['.', '!', '?', '"', '\'', ')', '*', '_', '”', '’'];
+        let marks = rest.char_indices().take(NEARBY);
+        let marks = marks.take_while(|(_, c)| closing.contains(c));
+        let length = marks.last().map_or(0, |(at, c)| at + c.len_utf8());
+        let closed = rest.get(length..)?;
         if let Some((_, after)) = citation(closed.trim_start()) {
             rest = after;
             continue;
@@ -202,6 +214,7 @@ fn end_of_sentence(text: &str, at: usize) -> Option<usize> {
         let goes_on = next.is_some_and(char::is_lowercase);
         return (ends && !goes_on).then(|| text.len() - closed.len());
     }
+    Some(text.len() - rest.len())
 }
 
 /// The ids that a text cites, in order, as written.
@@ -224,7 +237,10 @@ pub(super) fn cites(text: &str) -> Vec<String> {
 
 /// A citation at the beginning of a text, `[g1]`, `[g1, g2]` or `[cite:g1]`, and what follows it.
 fn citation(text: &str) -> Option<(Vec<String>, &str)> {
-    let (inner, after) = text.strip_prefix('[')?.split_once(']')?;
+    let text = text.strip_prefix('[')?;
+    let near = text.get(..text.floor_char_boundary(CITATION))?;
+    let inner = near.split_once(']')?.0;
+    let after = text.get(inner.len() + 1..)?;
     let ids: Option<Vec<String>> = inner
         .split([',', ';'])
         .map(|id| {

@@ -180,6 +180,30 @@ async fn any_note_is_answered() {
         let report = checked.check(note);
         assert!(report["ok"].is_boolean(), "{note}");
     }
+    // Whoever writes a note does not decide how long it takes to read.
+    for part in [
+        "[",
+        ".",
+        "[g1",
+        "a.",
+        ".\"",
+        "\\",
+        "[g1]",
+        "- ",
+        ". ",
+        "[,]",
+        "# ",
+        "[g123456], ",
+        ".[g1]",
+    ] {
+        let note = part.repeat(200_000 / part.len());
+        assert!(checked.check(&note)["ok"].is_boolean());
+    }
+    let ids: String = (0..25_000).map(|n| format!("[g{n}]")).collect();
+    assert_eq!(
+        checked.check(&ids)["meta"]["dangling_total"],
+        25_000 - checked.evidence
+    );
     let long = "The ship sank in a storm. ".repeat(9_000);
     let given = arguments(json!({ "note": long, "workup": checked.workup }));
     let reply = checked

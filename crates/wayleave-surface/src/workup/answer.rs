@@ -1,0 +1,197 @@
+//! One workup: which record is meant, what is gathered about it, and how it is told.
+
+use serde_json::{Value as Json, json};
+use wayleave_plan::citing::Reference;
+use wayleave_plan::package::Package;
+use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
+use wayleave_plan::request::{Section, WorkupRequest};
+
+use super::desk::Desk;
+use super::draft::{Draft, Use};
+use super::gap::Gaps;
+use super::node::{Node, Reached, SUBJECT};
+use super::resolve::{self, By, Meaning};
+use super::write::{Dossier, Written};
+use super::{conflicts, refused, relations, sections};
+use crate::query::Asked;
+use crate::reply::Reply;
+use crate::service::ReadService;
+
+/// What stands before the reference.
+const ENDING: &str = "\nread a record with fetch; check a note with check_citations\n";
+
+impl ReadService {
+    /// A workup of one entity, in this dataset or in the one the request names.
+    pub async fn workup(
+        &self,
+        caller: &Package,
+        dataset: Option<&str>,
+        request: &WorkupRequest,
+    ) -> Reply {
+        let dataset = dataset.or(request.dataset.as_deref()).unwrap_or_default();
+        let Some(view) = self.view_of(caller, dataset) else {
+            return self.no_dataset(caller, dataset).into();
+        };
+        let reading = self.reading();
+        let asked = self.asking(&view, &reading);
+        let answered = self.worked_up(caller, dataset, request, &asked).await;
+        answered.unwrap_or_else(Reply::from)
+    }
+
+    fn no_dataset(&self, caller: &Package, dataset: &str) -> Refusal {
+        let message = format!("there is no active dataset {}", quoted(dataset));
+        Refusal::new(Code::NotFound, message)
+            .param("dataset")
+            .allowed(self.datasets_of(caller))
+            .near(dataset)
+            .retry_with("dataset")
+            .next(Call::new("schema", []))
+    }
+
+    async fn worked_up(
+        &self,
+        caller: &Package,
+        dataset: &str,
+        request: &WorkupRequest,
+        asked: &Asked<'_>,
+    ) -> Result<Reply, Refusal> {
+        let desk = Desk::new(asked, self.indexes());
+        let mut gaps = Gaps::default();
+        let (node, by) = match resolve::resolve(&desk, &request.entity, &mut gaps).await? {
+            Meaning::One(node, by) => (node, by),
+            Meaning::Several(several) => return Ok(refused::ambiguous(dataset, &several)),
+        };
+        let about = |evidence: u32| Reference {
+            dataset: dataset.to_owned(),
+            entity: node.id().to_owned(),
+            evidence,
+        };
+        let sealed = |reference: &Reference| reference.seal(&caller.subject, self.keys());
+        let ending = |sealed: &str| format!("{ENDING}workup={sealed}\n");
+        let opening = opening(&node, dataset, by);
+        let mut reached = Reached::default();
+        reached.add(node.clone());
+        let drafts = gathered(&desk, request, &mut reached, &mut gaps).await;
+        let is_partial = gaps.is_partial();
+        let written = Dossier {
+            reached: &reached,
+            opening,
+            drafts,
+            gaps: gaps.sorted(),
+            // None is longer: the room for it is known before its number is.
+            ending: ending(&sealed(&about(u32::MAX))).len(),
+            budget: request.budget,
+        }
+        .write()
+        .ok_or_else(too_small)?;
+        let reference = about(u32::try_from(written.cited.len()).unwrap_or(u32::MAX));
+        let told = Told {
+            sealed: sealed(&reference),
+            reference,
+            by,
+            is_partial,
+            tally: asked.reading.tally(),
+        };
+        let ending = ending(&told.sealed);
+        Ok(told.reply(written, &reached, &ending))
+    }
+}
+
+/// What is said about a workup beside what it says.
+struct Told {
+    reference: Reference,
+    sealed: String,
+    by: By,
+    is_partial: bool,
+    /// Reads and rows.
+    tally: (usize, usize),
+}
+
+impl Told {
+    fn reply(self, written: Written, reached: &Reached<'_>, ending: &str) -> Reply {
+        let activity = format!("urn:uuid:{}", uuid::Uuid::new_v4());
+        let cited = written.cited.iter().zip(1..);
+        let evidence: Vec<Json> = cited
+            .map(|(cited, number)| cited.to_json(number, reached, &activity))
+            .collect();
+        let text = written.text + ending;
+        let structured = json!({
+            "sections": written.sections,
+            "evidence": evidence,
+            "gaps": written.gaps,
+            "partial": self.is_partial,
+            "workup": self.sealed,
+            "activity": activity,
+            "meta": {
+                "dataset": self.reference.dataset,
+                "entity": self.reference.entity,
+                "found_by": self.by.as_str(),
+                "reads": self.tally.0,
+                "rows": self.tally.1,
+                "records": reached.len(),
+                "left_out": written.left_out,
+                "text_bytes": text.len(),
+            },
+        });
+        Reply::done(text, structured)
+    }
+}
+
+/// What stands under the heading.
+fn opening(node: &Node<'_>, dataset: &str, by: By) -> Draft {
+    let keys = node.stream.key_fields().map(|it| it.name.value.clone());
+    let fields = keys.chain(node.name_fields()).collect();
+    let (id, by) = (node.id(), by.as_str());
+    Draft {
+        section: Section::Record,
+        text: format!("Record {id} of dataset {dataset}, found by {by}"),
+        uses: vec![Use::of(SUBJECT, fields)],
+    }
+}
+
+fn too_small() -> Refusal {
+    let message = "not even the name of the record fits; ask for a larger `budget`";
+    Refusal::new(Code::ResultTooLarge, message)
+        .param("budget")
+        .retry_with("budget")
+}
+
+/// Everything that is to be said.
+async fn gathered<'a>(
+    desk: &Desk<'a>,
+    request: &WorkupRequest,
+    reached: &mut Reached<'a>,
+    gaps: &mut Gaps,
+) -> Vec<Draft> {
+    let wants = |section: &Section| request.sections.contains(section);
+    let wants_any = |sections: &[Section]| sections.iter().any(wants);
+    let mut drafts = Vec::new();
+    if let Some(node) = reached.get(SUBJECT).filter(|_| wants(&Section::Record)) {
+        drafts.extend(sections::record(node, gaps));
+    }
+    let mut counterparts = Vec::new();
+    if wants_any(&[Section::Record, Section::Conflicts, Section::Text]) {
+        counterparts = conflicts::counterparts(desk, reached, gaps).await;
+    }
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let deeper = [Section::SecondHop, Section::Timeline, Section::Conflicts];
+    if wants_any(&deeper) || wants(&Section::Relations) {
+        first = relations::first_hop(desk, reached, gaps).await;
+    }
+    if wants_any(&deeper) && request.depth > 1 {
+        second = relations::second_hop(desk, &first, reached, gaps).await;
+    }
+    if wants(&Section::Text) {
+        let others: Vec<usize> = counterparts.iter().map(|it| it.node).collect();
+        drafts.extend(sections::texts(desk, request, &others, reached, gaps).await);
+    }
+    drafts.extend(counterparts.iter().filter_map(|it| it.statement(reached)));
+    drafts.extend(first.iter().filter_map(|link| link.near(reached)));
+    drafts.extend(second.iter().filter_map(|link| link.far(reached)));
+    drafts.extend(sections::timeline(request, reached));
+    drafts.extend(counterparts.iter().flat_map(|it| it.conflicts(reached)));
+    drafts.extend(conflicts::between(&first, reached));
+    drafts.extend(conflicts::between(&second, reached));
+    drafts.retain(|draft| wants(&draft.section));
+    drafts
+}

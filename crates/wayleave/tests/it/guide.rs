@@ -60,6 +60,36 @@ fn ratifying_goes_as_the_guide_says() {
 }
 
 #[test]
+fn grants_and_tokens_go_as_the_guide_says() {
+    let mut session = Session::new();
+    let sql = "CREATE TABLE people (id integer PRIMARY KEY, full_name text NOT NULL, \
+               region text NOT NULL, salary numeric);
+               CREATE TABLE offices (id integer PRIMARY KEY, city text NOT NULL);";
+    session.keep_sqlite("staff.db", sql);
+    session.run(&["init", "staff"]).exits(0);
+    session.enter("staff");
+    let path = session.home().join("staff.db");
+    session.set("STAFF_DSN", path.to_str().unwrap());
+    let source = [
+        "source",
+        "add",
+        "staff",
+        "--kind",
+        "sqlite",
+        "--env",
+        "STAFF_DSN",
+    ];
+    for words in [
+        &source[..],
+        &["propose", "staff"],
+        &["ratify", "staff", "--yes"],
+    ] {
+        session.run(words).exits(0);
+    }
+    check("granting.md", &mut session);
+}
+
+#[test]
 fn clients_are_connected_as_the_guide_says() {
     let mut session = Session::new();
     let sql = "CREATE TABLE orders (id integer PRIMARY KEY, placed_at datetime, total numeric);";

@@ -73,6 +73,12 @@ fn every_command_answers_in_a_document_of_the_agreed_shape() {
     ask(&session, 0, &["ratify", "staff", "--yes"]);
     ask(&session, 0, &["connect", "staff"]);
     ask(&session, 0, &["datasets"]);
+    ask(&session, 0, &["grant", "create", "--dataset", "staff"]);
+    ask(&session, 0, &["grant", "list"]);
+    ask(&session, 2, &["grant", "show", "g_none"]);
+    ask(&session, 0, &["token", "create", "--all-of", "staff"]);
+    ask(&session, 0, &["token", "list"]);
+    ask(&session, 2, &["token", "revoke", "t_none"]);
     ask(&session, 0, &["audit"]);
     ask(&session, 0, &["audit", "--verify"]);
     ask(&session, 0, &["client", "print", "codex"]);

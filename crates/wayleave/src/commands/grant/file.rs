@@ -143,11 +143,21 @@ mod tests {
         assert!(matches!(written.expires, Some(Expiry::At(_))));
         assert_eq!(
             written.wish.rows["people"].as_str(),
-            r#"{"region":{"claim":"region"},"hired":{"gte":"2020-01-31"},"level":[1,2]}"#
+            r#"{"hired":{"gte":"2020-01-31"},"level":[1,2],"region":{"claim":"region"}}"#
         );
         assert_eq!(written.wish.rows["orgs"].as_str(), r#"{"region": "eu"}"#);
         assert_eq!(written.wish.streams["orgs"], None);
         assert!(written.wish.streams["people"].is_some());
+    }
+
+    #[test]
+    fn the_grant_in_the_reference_is_one() {
+        let page = include_str!("../../../../../docs/reference/grants.md");
+        let (_, rest) = page.split_once("```toml\n").unwrap();
+        let (text, _) = rest.split_once("```").unwrap();
+        let written = parse(text).unwrap();
+        assert_eq!(written.wish.streams.len(), 2);
+        assert!(written.expires.is_some() && written.wish.connection.is_some());
     }
 
     #[test]

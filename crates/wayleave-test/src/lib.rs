@@ -15,6 +15,7 @@ pub mod fixture;
 mod golden;
 mod mariadb;
 mod postgres;
+mod running;
 mod server;
 mod sqlite;
 mod tls;

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
 
+use crate::running::{Running, of_this_binary, refused};
 use crate::server::{Account, Database, Endpoint, StartError, Supervised, find, free_port, run};
 use crate::tls::certificate;
 
@@ -19,65 +19,42 @@ const ACCOUNT: Account = Account {
 /// A private MariaDB server: password logins, TLS with a self-signed certificate.
 #[derive(Debug)]
 pub struct MariadbServer {
-    endpoint: Endpoint,
-    databases: AtomicU32,
-    _process: Supervised,
+    running: Running,
 }
 
 /// The server of this test binary, started on first use.
 ///
 /// # Panics
 /// When it cannot be started, naming the package to install.
-#[expect(
-    clippy::panic,
-    reason = "a test without its store must fail, loudly and with the reason"
-)]
 pub async fn mariadb() -> &'static MariadbServer {
     static SERVER: OnceLock<Result<MariadbServer, StartError>> = OnceLock::new();
-    let started = tokio::task::spawn_blocking(|| SERVER.get_or_init(MariadbServer::start)).await;
-    match started {
-        Ok(Ok(server)) => server,
-        Ok(Err(error)) => panic!("no private MariaDB: {error}"),
-        Err(error) => panic!("no private MariaDB: {error}"),
-    }
+    of_this_binary(&SERVER, "MariaDB", MariadbServer::start).await
 }
 
 impl MariadbServer {
     /// Where it listens.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+        &self.running.endpoint
     }
 
     /// The DSN of a database by name.
     pub fn dsn(&self, database: &str) -> String {
-        let Endpoint {
-            port,
-            user,
-            password,
-            ..
-        } = &self.endpoint;
-        format!("mysql://{user}:{password}@127.0.0.1:{port}/{database}")
+        self.running.dsn(database)
     }
 
     /// A new database, empty but for what `sql` makes.
     pub async fn fresh_database(&self, name: &str, sql: &str) -> Result<Database, StartError> {
-        let count = self.databases.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{name}_{count}");
-        self.execute(
-            "mysql",
-            &format!("CREATE DATABASE `{name}` CHARACTER SET utf8mb4"),
-        )
-        .await?;
-        self.execute(&name, sql).await?;
-        Ok(Database {
-            dsn: self.dsn(&name),
-            name,
-        })
+        let database = self.running.unused(name);
+        let name = &database.name;
+        let make = format!("CREATE DATABASE `{name}` CHARACTER SET utf8mb4");
+        self.execute("mysql", &make).await?;
+        self.execute(name, sql).await?;
+        Ok(database)
     }
 
     /// Runs statements as the owner of everything.
     pub async fn execute(&self, database: &str, sql: &str) -> Result<(), StartError> {
-        let failed = |error: mysql_async::Error| statement_failed(database, &error);
+        let failed = |error: mysql_async::Error| refused(database, error);
         let mut session = self.session(database).await.map_err(failed)?;
         session.query_drop(sql).await.map_err(failed)?;
         session.disconnect().await.map_err(failed)
@@ -85,24 +62,21 @@ impl MariadbServer {
 
     /// One number, asked as the owner of everything; the last column of the first row.
     pub async fn number(&self, database: &str, sql: &str) -> Result<i64, StartError> {
-        let failed = |error: mysql_async::Error| statement_failed(database, &error);
+        let failed = |error: mysql_async::Error| refused(database, error);
         let mut session = self.session(database).await.map_err(failed)?;
         let row: Option<mysql_async::Row> = session.query_first(sql).await.map_err(failed)?;
         session.disconnect().await.map_err(failed)?;
         row.and_then(|row| row.get::<String, _>(row.len().saturating_sub(1)))
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| StartError::Statement {
-                database: database.to_owned(),
-                reason: "the answer is not a number".to_owned(),
-            })
+            .ok_or_else(|| refused(database, "the answer is not a number"))
     }
 
     async fn session(&self, database: &str) -> Result<Conn, mysql_async::Error> {
         let options = OptsBuilder::default()
             .ip_or_hostname("127.0.0.1")
-            .tcp_port(self.endpoint.port)
-            .user(Some(self.endpoint.user))
-            .pass(Some(self.endpoint.password))
+            .tcp_port(self.running.endpoint.port)
+            .user(Some(self.running.endpoint.user))
+            .pass(Some(self.running.endpoint.password))
             .db_name(Some(database))
             .prefer_socket(false);
         Conn::new(options).await
@@ -166,16 +140,7 @@ impl MariadbServer {
         let process =
             Supervised::start(ACCOUNT, folder, "ready for connections", "KILL", &command)?;
         Ok(Self {
-            endpoint,
-            databases: AtomicU32::new(0),
-            _process: process,
+            running: Running::new("mysql", endpoint, process),
         })
-    }
-}
-
-fn statement_failed(database: &str, error: &mysql_async::Error) -> StartError {
-    StartError::Statement {
-        database: database.to_owned(),
-        reason: error.to_string(),
     }
 }

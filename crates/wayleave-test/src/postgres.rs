@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use tokio_postgres::NoTls;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls};
 
+use crate::running::{Running, of_this_binary, refused};
 use crate::server::{Account, Database, Endpoint, StartError, Supervised, find, free_port, run};
 use crate::tls::certificate;
 
@@ -19,95 +20,67 @@ const ACCOUNT: Account = Account {
 /// `pg_stat_statements` counting every statement.
 #[derive(Debug)]
 pub struct PostgresServer {
-    endpoint: Endpoint,
-    databases: AtomicU32,
-    _process: Supervised,
+    running: Running,
 }
 
 /// The server of this test binary, started on first use.
 ///
 /// # Panics
 /// When it cannot be started, naming the package to install.
-#[expect(
-    clippy::panic,
-    reason = "a test without its store must fail, loudly and with the reason"
-)]
 pub async fn postgres() -> &'static PostgresServer {
     static SERVER: OnceLock<Result<PostgresServer, StartError>> = OnceLock::new();
-    let started = tokio::task::spawn_blocking(|| SERVER.get_or_init(PostgresServer::start)).await;
-    match started {
-        Ok(Ok(server)) => server,
-        Ok(Err(error)) => panic!("no private PostgreSQL: {error}"),
-        Err(error) => panic!("no private PostgreSQL: {error}"),
-    }
+    of_this_binary(&SERVER, "PostgreSQL", PostgresServer::start).await
 }
 
 impl PostgresServer {
     /// Where it listens.
     pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+        &self.running.endpoint
     }
 
     /// The DSN of a database by name.
     pub fn dsn(&self, database: &str) -> String {
-        let Endpoint {
-            port,
-            user,
-            password,
-            ..
-        } = &self.endpoint;
-        format!("postgres://{user}:{password}@127.0.0.1:{port}/{database}")
+        self.running.dsn(database)
     }
 
     /// A new database, empty but for what `sql` makes.
     pub async fn fresh_database(&self, name: &str, sql: &str) -> Result<Database, StartError> {
-        let count = self.databases.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{name}_{count}");
-        self.execute("postgres", &format!("CREATE DATABASE \"{name}\""))
-            .await?;
-        self.execute(&name, sql).await?;
-        Ok(Database {
-            dsn: self.dsn(&name),
-            name,
-        })
+        let database = self.running.unused(name);
+        let name = &database.name;
+        let make = format!("CREATE DATABASE \"{name}\"");
+        self.execute("postgres", &make).await?;
+        self.execute(name, sql).await?;
+        Ok(database)
     }
 
     /// Runs statements as the owner of everything.
     pub async fn execute(&self, database: &str, sql: &str) -> Result<(), StartError> {
-        let failed = |error: tokio_postgres::Error| StartError::Statement {
-            database: database.to_owned(),
-            reason: error
-                .as_db_error()
-                .map_or_else(|| error.to_string(), ToString::to_string),
-        };
-        let (client, connection) = tokio_postgres::connect(&self.dsn(database), NoTls)
-            .await
-            .map_err(failed)?;
-        let session = tokio::spawn(connection);
-        let outcome = client.batch_execute(sql).await.map_err(failed);
+        let (client, session) = self.session(database).await?;
+        let outcome = client.batch_execute(sql).await;
         drop(client);
         // The session's own failure shows in `outcome`.
         let _ = session.await;
-        outcome
+        outcome.map_err(|error| failed(database, &error))
     }
 
     /// One number, asked as the owner of everything.
     pub async fn number(&self, database: &str, sql: &str) -> Result<i64, StartError> {
-        let failed = |error: tokio_postgres::Error| StartError::Statement {
-            database: database.to_owned(),
-            reason: error.to_string(),
-        };
-        let (client, connection) = tokio_postgres::connect(&self.dsn(database), NoTls)
-            .await
-            .map_err(failed)?;
-        let session = tokio::spawn(connection);
-        let number = client
-            .query_one(sql, &[])
-            .await
-            .and_then(|row| row.try_get(0));
+        let (client, session) = self.session(database).await?;
+        let answer = client.query_one(sql, &[]).await;
         drop(client);
         let _ = session.await;
-        number.map_err(failed)
+        let number = answer.and_then(|row| row.try_get(0));
+        number.map_err(|error| failed(database, &error))
+    }
+
+    async fn session(&self, database: &str) -> Result<(Client, JoinHandle<()>), StartError> {
+        let (client, connection) = tokio_postgres::connect(&self.dsn(database), NoTls)
+            .await
+            .map_err(|error| failed(database, &error))?;
+        let session = tokio::spawn(async move {
+            let _ = connection.await;
+        });
+        Ok((client, session))
     }
 
     fn start() -> Result<Self, StartError> {
@@ -154,9 +127,7 @@ impl PostgresServer {
         let ready = "database system is ready to accept connections";
         let process = Supervised::start(ACCOUNT, folder, ready, "QUIT", &command)?;
         Ok(Self {
-            endpoint,
-            databases: AtomicU32::new(0),
-            _process: process,
+            running: Running::new("postgres", endpoint, process),
         })
     }
 }
@@ -171,4 +142,12 @@ fn installed() -> Vec<PathBuf> {
     folders.sort();
     folders.reverse();
     folders
+}
+
+/// What the server said, rather than that it said something.
+fn failed(database: &str, error: &tokio_postgres::Error) -> StartError {
+    match error.as_db_error() {
+        Some(said) => refused(database, said),
+        None => refused(database, error),
+    }
 }

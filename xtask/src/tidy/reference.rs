@@ -42,8 +42,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         what: "setting",
-        source: "crates/wayleave-server/src/settings.rs",
-        pattern: r"(?m)^    (\w+): (?:Option|Vec)<",
+        source: "crates/wayleave-server/src/settings/written.rs",
+        pattern: r"(?m)^    pub\(super\) (\w+): (?:Option<[a-zV]|Option<String|Vec|String)",
         document: "docs/reference/settings.md",
     },
     Rule {

@@ -182,6 +182,49 @@ async fn a_record_whose_name_does_not_fit_is_refused_and_not_cut() {
     assert!(reply.text.len() <= 8_192);
 }
 
+/// A dataset of so many streams, each with one record.
+fn wide(streams: usize) -> Made<'static> {
+    let mut toml = "[dataset]\nname = \"harbour\"\nkind = \"sqlite\"\n\
+         [[connections]]\nid = \"north\"\nsource = \"north\"\n"
+        .to_owned();
+    let mut sql = String::new();
+    for n in 0..streams {
+        toml += &format!(
+            "[streams.s{n:03}]\ntype = \"T{n}\"\nkey = [\"id\"]\ntitle = \"name\"\n\
+             [streams.s{n:03}.fields.id]\ndatatype = \"string\"\n\
+             [streams.s{n:03}.fields.name]\ndatatype = \"string\"\n"
+        );
+        sql += &format!(
+            "CREATE TABLE s{n:03} (id TEXT PRIMARY KEY, name TEXT);
+             INSERT INTO s{n:03} VALUES ('k{n}', 'thing {n}');"
+        );
+    }
+    Made {
+        mappings: vec![toml],
+        sources: vec![("north", sql)],
+        limits: ReadLimits::default(),
+        indexed: false,
+    }
+}
+
+#[tokio::test]
+async fn an_entity_is_looked_up_in_so_many_streams_and_no_more() {
+    let harbour = wide(130).deploy().await;
+    let near = harbour.workup(json!({ "entity": "thing 7" })).await;
+    let told = gaps(&near);
+    assert!(
+        texts(&told)
+            .iter()
+            .any(|it| it.starts_with("not everything was read")),
+        "{told:?}"
+    );
+    let reads = near.structured["meta"]["reads"].as_u64().unwrap();
+    assert!(reads <= 210, "{reads} reads");
+    let far = harbour.refused(json!({ "entity": "thing 120" })).await;
+    assert_eq!(far["code"], "result_too_large", "{far}");
+    harbour.workup(json!({ "entity": "north/s120:k120" })).await;
+}
+
 #[tokio::test]
 async fn a_call_without_time_says_so_and_does_not_pretend() {
     let mut made = Made::harbour();

@@ -15,6 +15,7 @@
 mod citations;
 mod facts;
 mod fixture;
+mod granted;
 mod hostile;
 mod limits;
 mod load;

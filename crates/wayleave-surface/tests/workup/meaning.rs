@@ -1,10 +1,7 @@
 //! What an entity's name means: one record, several to choose from, or none. Never a guess.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use serde_json::json;
-use wayleave_plan::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use wayleave_plan::package::Package;
 
 use crate::fixture::{Harbour, Made, harbour};
 
@@ -139,75 +136,6 @@ async fn arguments_are_refused_by_name() {
         assert_eq!(error["code"], "invalid_request", "{given}");
         assert_eq!(error["param"], param, "{given}");
     }
-}
-
-fn only(streams: &[(&str, StreamGrant)]) -> Package {
-    let streams = streams
-        .iter()
-        .map(|(name, grant)| ((*name).to_owned(), grant.clone()));
-    let grant = Grant {
-        id: "g".to_owned(),
-        dataset: "harbour".to_owned(),
-        streams: StreamScope::Only(streams.collect()),
-    };
-    Package {
-        subject: "token".to_owned(),
-        epoch: 1,
-        grants: Grants::Only(Arc::new(BTreeMap::from([("north".to_owned(), grant)]))),
-    }
-}
-
-#[tokio::test]
-async fn what_is_not_granted_is_not_there_and_is_no_gap() {
-    let harbour = harbour().await;
-    let fields = ["name", "flag"].map(str::to_owned);
-    let package = only(&[
-        (
-            "ships",
-            StreamGrant {
-                fields: FieldScope::Only(fields.into()),
-                rows: None,
-            },
-        ),
-        (
-            "calls",
-            StreamGrant {
-                fields: FieldScope::All,
-                rows: Some(json!({ "berth": "B4" })),
-            },
-        ),
-    ]);
-    let reply = harbour
-        .workup_as(&package, json!({ "entity": "Grey Heron" }))
-        .await;
-    assert!(!reply.is_error, "{}", reply.text);
-    let all = format!("{}{}", reply.text, reply.structured);
-    for hidden in [
-        "south",
-        "Fjord",
-        "Kraken",
-        "owner",
-        "companies",
-        "pilot",
-        "Ines",
-        "ice class",
-        "remarks",
-        "tonnage",
-        "reports",
-        "collision",
-        "calls:102",
-        "built",
-        "PA",
-    ] {
-        assert!(!all.contains(hidden), "{hidden}: {all}");
-    }
-    assert!(all.contains("north/calls:101"));
-    let nothing = only(&[]);
-    let reply = harbour
-        .workup_as(&nothing, json!({ "entity": "Grey Heron" }))
-        .await;
-    assert_eq!(reply.structured["error"]["code"], "not_found");
-    assert_eq!(reply.structured["error"]["allowed"], json!(null));
 }
 
 #[tokio::test]

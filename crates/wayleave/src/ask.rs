@@ -2,15 +2,33 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use crate::{failure::Failure, output::Output};
+use crate::{
+    failure::{Failure, Status},
+    output::Output,
+};
 
-/// Asks a question that only a person may answer, unless they answered it beforehand.
+/// What stands in the place of an answer.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Answer {
+    /// Agree without being asked.
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Answer {
+    /// Goes on only if a person agrees to the question; else fails, saying what was not done.
+    pub(crate) fn to(&self, question: &str, undone: &str, output: Output) -> Result<(), Failure> {
+        if self.yes || confirm(question, output)? {
+            return Ok(());
+        }
+        Err(Failure::usage(undone).status(Status::Findings))
+    }
+}
+
+/// Asks a question that only a person may answer.
 ///
 /// A pipe is no person: without a terminal the answer must have been given with `--yes`.
-pub(crate) fn confirm(question: &str, yes: bool, output: Output) -> Result<bool, Failure> {
-    if yes {
-        return Ok(true);
-    }
+fn confirm(question: &str, output: Output) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(
             Failure::usage("nobody can be asked here: this is not a terminal")

@@ -1,6 +1,29 @@
-//! Who is at the keyboard, as the system knows them.
+//! Who acts: as they say, or as the system knows them.
 
 use std::fs;
+
+/// Who acts, and why.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Acting {
+    /// Why, in your words; kept for ever.
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) note: String,
+    /// Who you are [default: the user of this machine].
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+}
+
+impl Acting {
+    /// The name they gave, or the one the system knows.
+    pub(crate) fn who(&self) -> String {
+        self.who.clone().unwrap_or_else(os_user)
+    }
+}
 
 /// The user this process runs as, by name where one is known.
 pub(crate) fn os_user() -> String {

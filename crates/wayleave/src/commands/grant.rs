@@ -17,7 +17,7 @@ use crate::{
     columns,
     failure::{Failure, Status},
     output::Output,
-    who,
+    who::Acting,
 };
 
 #[derive(Debug, clap::Args)]
@@ -50,28 +50,6 @@ enum Act {
         #[command(flatten)]
         act: Acting,
     },
-}
-
-/// Who acts, and why.
-#[derive(Debug, clap::Args)]
-pub(super) struct Acting {
-    /// Why, in your words; kept for ever.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub(super) note: String,
-    /// Who you are [default: the user of this machine].
-    #[arg(long, value_name = "NAME")]
-    pub(super) who: Option<String>,
-}
-
-impl Acting {
-    pub(super) fn who(&self) -> String {
-        self.who.clone().unwrap_or_else(who::os_user)
-    }
 }
 
 pub(crate) async fn run(

@@ -7,11 +7,12 @@ use wayleave_server::{Project, review::Review};
 
 use super::{check, diff};
 use crate::{
-    arguments, ask,
+    arguments,
+    ask::Answer,
     failure::{Failure, Status},
     output::Output,
     progress::Spinner,
-    who,
+    who::Acting,
 };
 
 #[derive(Debug, clap::Args)]
@@ -19,20 +20,10 @@ pub(crate) struct Arguments {
     /// The dataset.
     #[arg(value_name = "DATASET", value_parser = arguments::dataset)]
     dataset: String,
-    /// Why, in your words; kept for ever.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    note: String,
-    /// Who you are [default: the user of this machine].
-    #[arg(long, value_name = "NAME")]
-    who: Option<String>,
-    /// Agree without being asked.
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    act: Acting,
+    #[command(flatten)]
+    answer: Answer,
     /// Do not compare the draft with its live sources.
     #[arg(long)]
     offline: bool,
@@ -68,9 +59,8 @@ pub(crate) async fn run(
     output.preface(diff::text(&review));
     let digest = review.proposed.digest().short();
     let question = format!("ratify `{}` as {digest}?", arguments.dataset);
-    if !ask::confirm(&question, arguments.yes, output)? {
-        return Err(Failure::usage("nothing was ratified").status(Status::Findings));
-    }
+    let undone = "nothing was ratified";
+    arguments.answer.to(&question, undone, output)?;
     ratify(arguments, review, &project, output).await
 }
 
@@ -104,10 +94,10 @@ async fn ratify(
     project: &Project,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let who = arguments.who.unwrap_or_else(who::os_user);
+    let who = arguments.act.who();
     let changes = review.changes.clone();
     let was = review.current.digest();
-    let ratified = review.ratify(project, who, arguments.note).await?;
+    let ratified = review.ratify(project, who, arguments.act.note).await?;
     let act = ratified.ratification();
     let frozen = project.governance().frozen_path(act.digest);
     let frozen = frozen.strip_prefix(project.folder()).unwrap_or(&frozen);

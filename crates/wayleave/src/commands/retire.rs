@@ -5,32 +5,17 @@ use std::{path::Path, process::ExitCode};
 use serde_json::json;
 use wayleave_ledger::Refusal;
 
-use crate::{
-    arguments, ask,
-    failure::{Failure, Status},
-    output::Output,
-    who,
-};
+use crate::{arguments, ask::Answer, failure::Failure, output::Output, who::Acting};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The dataset.
     #[arg(value_name = "DATASET", value_parser = arguments::dataset)]
     dataset: String,
-    /// Why, in your words; kept for ever.
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        hide_default_value = true
-    )]
-    note: String,
-    /// Who you are [default: the user of this machine].
-    #[arg(long, value_name = "NAME")]
-    who: Option<String>,
-    /// Agree without being asked.
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    act: Acting,
+    #[command(flatten)]
+    answer: Answer,
 }
 
 pub(crate) async fn run(
@@ -60,11 +45,11 @@ pub(crate) async fn run(
         entry.who
     ));
     let question = format!("retire `{dataset}`?");
-    if !ask::confirm(&question, arguments.yes, output)? {
-        return Err(Failure::usage("nothing was retired").status(Status::Findings));
-    }
-    let who = arguments.who.unwrap_or_else(who::os_user);
-    let entry_made = governance.retire(dataset, &who, &arguments.note).await?;
+    let undone = "nothing was retired";
+    arguments.answer.to(&question, undone, output)?;
+    let who = arguments.act.who();
+    let note = &arguments.act.note;
+    let entry_made = governance.retire(dataset, &who, note).await?;
     let document = json!({
         "dataset": dataset, "digest": entry.digest, "who": who, "entry": entry_made.seq,
     });

@@ -8,8 +8,8 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use wayleave_ledger::{Millis, Standing, TokenEntry};
 
-use super::grant::{Acting, expiry, refused};
-use crate::{columns, failure::Failure, output::Output};
+use super::grant::{expiry, refused};
+use crate::{columns, failure::Failure, output::Output, who::Acting};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {

@@ -5,7 +5,6 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use arc_swap::ArcSwap;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -31,6 +30,7 @@ use crate::{
     outlet::Outlet,
     resolve,
     server::{Keeper, Shared},
+    who::Who,
 };
 
 /// `subscriptions/listen` requests whose acknowledgment is on its way.
@@ -38,7 +38,6 @@ const MOST_OPENING: usize = 64;
 
 pub(crate) struct Door {
     shared: Arc<Shared>,
-    /// Who this door is for, as far as the newest request knows.
     who: Who,
     keeper: Keeper,
     /// Only conversations have one; a door for one request stays cheap.
@@ -47,9 +46,6 @@ pub(crate) struct Door {
     /// What listening clients had been shown when their acknowledgment was sent.
     opening: Mutex<VecDeque<(SubscriptionFilter, Sight)>>,
 }
-
-/// Whoever a conversation is with, as authorized now.
-pub(crate) type Who = Arc<ArcSwap<Caller>>;
 
 /// What a client of the older revisions keeps between its requests.
 struct Session {
@@ -80,16 +76,12 @@ impl Door {
             Some(parts) => parts.extensions.get::<Arc<Caller>>(),
             None => request.extensions.get(),
         };
-        let Some(named) = named else {
-            return self.who.load_full();
-        };
-        if let Some(session) = self.session.get()
-            && !self.who.load().same(named)
-        {
-            self.who.store(Arc::clone(named));
-            session.inbox.look_again();
-        }
-        Arc::clone(named)
+        named.cloned().unwrap_or_else(|| self.now())
+    }
+
+    /// Who this door is for now.
+    fn now(&self) -> Arc<Caller> {
+        Arc::clone(&self.who.caller())
     }
 
     fn context(&self, request: RequestContext<RoleServer>) -> Context {
@@ -116,7 +108,7 @@ impl Door {
         let snapshot = self.shared.registry.snapshot();
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            let caller = self.who.load();
+            let caller = self.who.caller();
             uris.retain(|uri| resolve::subscribable(&snapshot, uri, &caller).is_ok());
             uris.truncate(listeners::MOST_SUBSCRIPTIONS);
         }
@@ -168,7 +160,7 @@ impl ServerHandler for Door {
             let open = self.keeper.draining.child_token();
             Session {
                 inbox: Arc::default(),
-                shown: Sight::of(&self.shared.registry.snapshot(), &self.who.load()),
+                shown: Sight::of(&self.shared.registry.snapshot(), &self.who.caller()),
                 _close: open.clone().drop_guard(),
                 open,
             }
@@ -335,7 +327,7 @@ impl ServerHandler for Door {
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         // Taken before the acknowledgment: a change after it is then always told.
-        let shown = Sight::of(&self.shared.registry.snapshot(), &self.who.load());
+        let shown = Sight::of(&self.shared.registry.snapshot(), &self.who.caller());
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         opening.push_back((requested.clone(), shown));
         if opening.len() > MOST_OPENING {
@@ -353,13 +345,13 @@ impl ServerHandler for Door {
             at.and_then(|at| opening.remove(at)).map(|(_, shown)| shown)
         };
         let registry = &self.shared.registry;
-        let caller = self.who.load_full();
+        let caller = self.now();
         let shown = shown.unwrap_or_else(|| Sight::of(&registry.snapshot(), &caller));
         let inbox = Arc::<Inbox>::default();
         for uri in context.accepted().resource_subscriptions.iter().flatten() {
             listeners::subscribe(registry.listeners(), &inbox, uri)?;
         }
-        let who = Arc::new(ArcSwap::from(caller.clone()));
+        let who = Who::new(caller.clone());
         let listener = Listener::new(registry.clone(), who, shown, inbox);
         let outlet = Outlet::Stream(context.sink().clone());
         tokio::select! {
@@ -372,7 +364,7 @@ impl ServerHandler for Door {
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
         let snapshot = self.shared.registry.snapshot();
-        let tool = resolve::tool(&snapshot, name, &self.who.load()).ok()?;
+        let tool = resolve::tool(&snapshot, name, &self.who.caller()).ok()?;
         // The SDK asks only for arguments that are mirrored in headers; most tools have none.
         tool.input
             .mirrors_headers()

@@ -41,6 +41,7 @@ mod stdio;
 mod tool;
 mod uri_template;
 mod visibility;
+mod who;
 mod wire_error;
 
 pub use admit::{Admit, TurnedAway};

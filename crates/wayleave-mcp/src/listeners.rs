@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Caller, Registry, RpcError, door::Who, outlet::Outlet, registry::Snapshot, resolve};
+use crate::{Caller, Registry, RpcError, outlet::Outlet, registry::Snapshot, resolve, who::Who};
 
 /// A listener that has just spoken stays silent this long, so that a burst is a few notices.
 const QUIET: Duration = Duration::from_millis(200);
@@ -130,11 +130,6 @@ impl Inbox {
             state.dirty.insert(uri.clone());
             self.arrived.notify_one();
         }
-    }
-
-    /// Wakes whoever listens to it: what it may hear has changed.
-    pub(crate) fn look_again(&self) {
-        self.arrived.notify_one();
     }
 
     fn take(&self) -> BTreeSet<Arc<str>> {
@@ -256,11 +251,12 @@ impl Listener {
             tokio::select! {
                 () = ended.cancelled() => return,
                 () = self.inbox.arrived.notified() => {}
+                () = self.who.renewed() => {}
                 changed = revision.changed() => if changed.is_err() { return },
             }
             revision.borrow_and_update();
             // Nothing is said to one whose authorization has ended, or taken as said.
-            if self.who.load().is_over() {
+            if self.who.caller().is_over() {
                 self.progress.left_behind.store(true, Ordering::Relaxed);
                 listeners.moved.notify_waiters();
                 continue;
@@ -289,7 +285,7 @@ impl Listener {
 
     fn notice(&self) -> (Notice, Sight) {
         let snapshot = self.registry.snapshot();
-        let caller = self.who.load();
+        let caller = self.who.caller();
         let now = Sight::of(&snapshot, &caller);
         let mut updated = self.inbox.take();
         // What the caller may no longer see, it does not hear of either.

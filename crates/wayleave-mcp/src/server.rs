@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde_json::{Map, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Caller, Registry, door::Door};
+use crate::{Registry, door::Door, who::Who};
 
 /// How a server introduces itself.
 #[derive(Debug, Clone)]
@@ -103,8 +103,7 @@ impl Server {
         &self.0.registry
     }
 
-    pub(crate) fn door(&self, caller: Arc<Caller>, keeper: &Keeper) -> Door {
-        let who = Arc::new(arc_swap::ArcSwap::from(caller));
+    pub(crate) fn door(&self, who: Who, keeper: &Keeper) -> Door {
         Door::new(self.0.clone(), who, keeper)
     }
 }

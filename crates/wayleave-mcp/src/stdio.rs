@@ -5,7 +5,6 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
 use rmcp::{
     RoleServer, ServiceExt as _,
     model::{GetExtensions as _, JsonRpcMessage},
@@ -25,9 +24,9 @@ use crate::{
     admit::Hello,
     asked::Asked,
     budget::Spent,
-    door::{Door, Who},
     quick,
     server::{Keeper, Shared},
+    who::Who,
     wire_error,
 };
 
@@ -80,8 +79,8 @@ impl Server {
         // Its end is the end of everything that listens through this pipe.
         let gone = keeper.draining.clone();
         // Replaced before the first message is handed over.
-        let who: Who = Arc::new(ArcSwap::from_pointee(Caller::anonymous()));
-        let door = Door::new(self.0.clone(), who.clone(), &keeper);
+        let who = Who::new(Arc::new(Caller::anonymous()));
+        let door = self.door(who.clone(), &keeper);
         let guest = Guest {
             admit: Arc::new(admit),
             who,
@@ -127,9 +126,7 @@ impl Guest {
             self.admit.begin(bearer.as_deref()).await?;
         }
         let caller = self.admit.caller().await?;
-        if !self.who.load().same(&caller) {
-            self.who.store(caller);
-        }
+        self.who.came(&caller);
         Ok(())
     }
 }
@@ -259,7 +256,7 @@ where
     /// The message on the line, when it is one for the SDK.
     fn message(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = std::mem::take(&mut self.line);
-        let caller = self.guest.who.load_full();
+        let caller = Arc::clone(&self.guest.who.caller());
         if let Some(Err(spent)) = caller.budget().map(|budget| budget.spend())
             && self.spent(spent, &line)
         {

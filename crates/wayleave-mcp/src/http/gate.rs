@@ -34,12 +34,13 @@ use crate::{
     door::Door,
     quick,
     server::{Keeper, Shared},
+    who::Who,
     wire_error,
 };
 
 tokio::task_local! {
     /// Who the request being handed over is from; the SDK makes a door without saying for whom.
-    static CALLER: Arc<Caller>;
+    static WHO: Who;
 }
 
 const SESSION_ID: &str = "mcp-session-id";
@@ -105,10 +106,10 @@ impl Gate {
         let factory = {
             let (server, keeper) = (server.clone(), keeper.clone());
             move || {
-                let caller = CALLER
+                let who = WHO
                     .try_with(Clone::clone)
                     .map_err(|_| std::io::Error::other("no caller for this request"))?;
-                Ok(server.door(caller, &keeper))
+                Ok(server.door(who, &keeper))
             }
         };
         Self {
@@ -208,14 +209,14 @@ impl Gate {
         }
         let begins = text(&parts.headers, SESSION_ID).is_none();
         let request = Request::from_parts(parts, Full::new(message.clone()));
-        let subject = caller.clone();
-        let response = CALLER.scope(caller, self.service.handle(request)).await;
+        let who = Who::new(caller);
+        let response = WHO.scope(who.clone(), self.service.handle(request)).await;
         if json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let (error, id) = wire_error::diagnose(&message);
             return Ok(reply::error(StatusCode::BAD_REQUEST, &error, &id));
         }
         if begins && let Some(id) = text(response.headers(), SESSION_ID) {
-            held.session = Some(self.sessions.begin(id, &subject));
+            held.session = Some(self.sessions.begin(id, &who));
         }
         Ok(finish(response, held).await)
     }
@@ -243,12 +244,12 @@ impl Gate {
             budget.spend().map_err(Refused::Spent)?;
         }
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
-        let subject = caller.clone();
-        let response = CALLER.scope(caller, self.service.handle(request)).await;
+        let who = Who::new(caller.clone());
+        let response = WHO.scope(who, self.service.handle(request)).await;
         let response = finish(response, held).await;
         Ok(match lasts {
             // Nobody else would end it: the SDK does not know who listens.
-            Lasts::UntilCut => response.map(|body| body.until(async move { subject.over().await })),
+            Lasts::UntilCut => response.map(|body| body.until(async move { caller.over().await })),
             Lasts::ShortWhile | Lasts::UntilDraining => response,
         })
     }

@@ -9,11 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::Caller;
+use crate::{Caller, who::Who};
 
 struct Session {
-    /// Who used it last, in its subject's newest authorization.
-    caller: Arc<Caller>,
+    who: Who,
     last_used: Instant,
     /// Requests and streams under way; a session with any is in use however long it is silent.
     busy: Arc<AtomicUsize>,
@@ -42,10 +41,10 @@ impl Sessions {
     }
 
     /// Binds a new session to the subject that began it.
-    pub(crate) fn begin(&self, id: &str, caller: &Arc<Caller>) -> Busy {
+    pub(crate) fn begin(&self, id: &str, who: &Who) -> Busy {
         let busy = Arc::new(AtomicUsize::new(1));
         let session = Session {
-            caller: Arc::clone(caller),
+            who: who.clone(),
             last_used: Instant::now(),
             busy: busy.clone(),
         };
@@ -58,8 +57,8 @@ impl Sessions {
         let mut sessions = self.locked();
         let session = sessions
             .get_mut(id)
-            .filter(|session| session.caller.subject() == caller.subject())?;
-        session.caller = Arc::clone(caller);
+            .filter(|session| session.who.caller().subject() == caller.subject())?;
+        session.who.came(caller);
         session.last_used = Instant::now();
         session.busy.fetch_add(1, Ordering::AcqRel);
         Some(Busy(session.busy.clone()))
@@ -85,7 +84,7 @@ impl Sessions {
                 session.last_used = Instant::now();
             }
             let used = busy || session.last_used.elapsed() < idle;
-            let keep = used && !session.caller.is_over();
+            let keep = used && !session.who.caller().is_over();
             if !keep {
                 reaped.push(id.clone());
             }
@@ -108,7 +107,7 @@ mod tests {
     #[test]
     fn a_session_is_used_only_by_the_subject_that_began_it() {
         let sessions = Sessions::default();
-        drop(sessions.begin("s1", &caller("alice")));
+        drop(sessions.begin("s1", &Who::new(caller("alice"))));
         assert!(sessions.enter("s1", &caller("alice")).is_some());
         assert!(sessions.enter("s1", &caller("mallory")).is_none());
         assert!(sessions.enter("s2", &caller("alice")).is_none());
@@ -119,8 +118,8 @@ mod tests {
     #[test]
     fn only_idle_sessions_are_forgotten() {
         let sessions = Sessions::default();
-        let busy = sessions.begin("busy", &caller("alice"));
-        drop(sessions.begin("idle", &caller("alice")));
+        let busy = sessions.begin("busy", &Who::new(caller("alice")));
+        drop(sessions.begin("idle", &Who::new(caller("alice"))));
         assert_eq!(
             sessions.reap(Duration::from_mins(1)),
             Vec::<Arc<str>>::new()
@@ -135,7 +134,7 @@ mod tests {
         let sessions = Sessions::default();
         let revoked = CancellationToken::new();
         let alice = Arc::new(Caller::new("alice").until(revoked.clone()));
-        let _busy = sessions.begin("s1", &alice);
+        let _busy = sessions.begin("s1", &Who::new(alice.clone()));
         let long = Duration::from_mins(1);
         assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());
         revoked.cancel();

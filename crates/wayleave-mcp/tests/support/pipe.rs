@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use wayleave_mcp::{Caller, Server, StdioError};
+use wayleave_mcp::{Admit, Caller, Server, StdioError};
 
 use super::{LOST, SESSION, SILENCE, meta};
 
@@ -33,7 +33,7 @@ pub struct Pipe {
 
 impl Pipe {
     /// Connected, not a word said.
-    pub fn raw(server: &Server, caller: Caller) -> Self {
+    pub fn raw(server: &Server, admit: impl Admit) -> Self {
         let (ours, theirs) = tokio::io::duplex(256 * 1024);
         let (their_read, their_write) = split(theirs);
         let stop = CancellationToken::new();
@@ -41,7 +41,7 @@ impl Pipe {
             let (server, stop) = (server.clone(), stop.clone());
             tokio::spawn(async move {
                 server
-                    .serve_pipe(caller, their_read, their_write, stop)
+                    .serve_pipe(admit, their_read, their_write, stop)
                     .await
             })
         };

@@ -1,0 +1,263 @@
+//! What an embedder's own authorization can do: end, change between requests, deny with a status
+//! of its own, and say where to get a credential.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, StatusCode, request::Parts};
+use http_body_util::Full;
+use serde_json::json;
+use support::{
+    http::Listening,
+    pipe::{Era, Pipe},
+    server, tool,
+};
+use tokio_util::sync::CancellationToken;
+use wayleave_mcp::{
+    Admit, Allowance, Budget, Caller, Decision, RpcError, TurnedAway, Visibility,
+    http::{Authenticate, Options, Rejection},
+};
+
+/// Lets everybody in as whoever it now says, and has an answer to denials.
+struct Doorman(Mutex<Arc<Caller>>);
+
+impl Doorman {
+    fn with(caller: Caller) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Arc::new(caller))))
+    }
+
+    fn now(&self, caller: Caller) {
+        *self.0.lock().unwrap() = Arc::new(caller);
+    }
+}
+
+impl Authenticate for Doorman {
+    fn authenticate<'r>(
+        &'r self,
+        _request: &'r Parts,
+    ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        let caller = self.0.lock().unwrap().clone();
+        Box::pin(std::future::ready(Ok(caller)))
+    }
+
+    fn denied(&self, _request: &Parts, error: &RpcError) -> Option<Rejection> {
+        (error.code == -32004).then(|| Rejection {
+            status: StatusCode::FORBIDDEN,
+            challenge: Some("Bearer error=\"insufficient_scope\"".to_owned()),
+            error: error.clone(),
+        })
+    }
+
+    fn document(&self, request: &Parts) -> Option<Bytes> {
+        (request.uri.path() == "/.well-known/thing").then(|| Bytes::from_static(b"{\"a\":1}"))
+    }
+}
+
+async fn behind(doorman: &Arc<Doorman>) -> (wayleave_mcp::Registry, Listening) {
+    let (registry, server) = server();
+    registry.add_tool(tool("ok", "ok"));
+    let denied = Visibility::rule(|_| Decision::Deny(RpcError::new(-32004, "not you")));
+    registry.add_tool(tool("denied", "never").visible(denied));
+    let strange = Visibility::rule(|_| Decision::Deny(RpcError::new(-32009, "odd")));
+    registry.add_tool(tool("odd", "never").visible(strange));
+    let options = Options {
+        authenticate: doorman.clone(),
+        ..Options::default()
+    };
+    let listening = Listening::start(&server, options).await;
+    (registry, listening)
+}
+
+#[tokio::test]
+async fn streams_and_sessions_end_with_the_authorization_they_began_with() {
+    let over = CancellationToken::new();
+    let doorman = Doorman::with(Caller::new("alice").until(over.clone()));
+    let (registry, listening) = behind(&doorman).await;
+    let client = listening.client();
+    let session = client.begin().await;
+    let mut watching = client.session_stream(&session).await;
+    let mut listened = client.listen().await;
+    over.cancel();
+    let last = listened.next().await.unwrap();
+    assert_eq!(last["result"]["resultType"], "complete", "{last}");
+    assert_eq!(listened.next().await, None);
+    assert_eq!(watching.next().await, None);
+    // Nothing is said to a session whose authorization has ended; one that is renewed goes on.
+    registry.add_tool(tool("new", "new"));
+    doorman.now(Caller::new("alice"));
+    let ping = client.in_session(&session, "ping", &json!({}));
+    match client.send(ping).await.status.as_u16() {
+        200 => {
+            let mut watching = client.session_stream(&session).await;
+            let heard = watching.next().await.unwrap();
+            assert_eq!(heard["method"], "notifications/tools/list_changed");
+        }
+        // It was swept away before.
+        status => assert_eq!(status, 404),
+    }
+}
+
+#[tokio::test]
+async fn a_denial_has_its_own_status_and_the_id_of_what_it_denies_in_both_eras() {
+    let doorman = Doorman::with(Caller::new("alice"));
+    let (_registry, listening) = behind(&doorman).await;
+    let client = listening.client();
+    let session = client.begin().await;
+    let params = json!({ "name": "denied", "arguments": {} });
+    for reply in [
+        client.ask("tools/call", params.clone()).await,
+        client
+            .send(client.in_session(&session, "tools/call", &params))
+            .await,
+    ] {
+        assert_eq!(reply.status, 403);
+        assert_eq!(
+            reply.headers["www-authenticate"],
+            "Bearer error=\"insufficient_scope\""
+        );
+        let body =
+            json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "not you" } });
+        assert_eq!(reply.json(), body);
+    }
+    // One the doorman has no status for is an answer like any other.
+    let odd = client
+        .ask("tools/call", json!({ "name": "odd", "arguments": {} }))
+        .await;
+    assert_eq!((odd.status.as_u16(), odd.error_code()), (200, -32009));
+}
+
+#[tokio::test]
+async fn a_document_is_for_anyone_who_asks_by_a_name_we_answer_to() {
+    let doorman = Doorman::with(Caller::new("alice"));
+    let (_registry, listening) = behind(&doorman).await;
+    let client = listening.client();
+    let get = |host: String| {
+        let request = http::Request::builder()
+            .uri("/.well-known/thing")
+            .header("host", host);
+        request.body(Full::default()).unwrap()
+    };
+    let reply = client.send(get(listening.address.to_string())).await;
+    assert_eq!(
+        (reply.status.as_u16(), reply.json()),
+        (200, json!({ "a": 1 }))
+    );
+    assert_eq!(
+        client.send(get("evil.example".to_owned())).await.status,
+        403
+    );
+    let mut post = get(listening.address.to_string());
+    *post.method_mut() = Method::POST;
+    assert_eq!(client.send(post).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_spent_budget_is_refused_before_anything_is_looked_at() {
+    let allowance = Allowance {
+        per_minute: 1,
+        burst: 1,
+        concurrent: 1,
+        streams: 1,
+    };
+    let doorman = Doorman::with(Caller::new("alice").within(Budget::new(allowance).into()));
+    let (_registry, listening) = behind(&doorman).await;
+    let client = listening.client();
+    client
+        .ask("tools/call", json!({ "name": "ok", "arguments": {} }))
+        .await
+        .result();
+    let refused = client
+        .ask(
+            "tools/call",
+            json!({ "name": "no such tool", "arguments": {} }),
+        )
+        .await;
+    let result = refused.result();
+    assert_eq!(result["structuredContent"]["error"]["code"], "rate_limited");
+    let refused = client.ask("resources/list", json!({})).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.error_code()),
+        (429, -32003)
+    );
+    assert_eq!(refused.headers["retry-after"], "60");
+}
+
+/// What the client of a pipe is told, as a test decides.
+#[derive(Clone, Default)]
+struct Moody(Arc<Mutex<Option<TurnedAway>>>);
+
+impl Admit for Moody {
+    fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
+        let wrong = bearer.is_some_and(|bearer| bearer != "right");
+        let answer = if wrong {
+            Err(RpcError::new(-32001, "wrong bearer").into())
+        } else {
+            Ok(())
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
+        let answer = match &*self.0.lock().unwrap() {
+            Some(turned_away) => Err(turned_away.clone()),
+            None => Ok(Arc::new(Caller::new("alice"))),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+#[tokio::test]
+async fn a_pipes_client_is_asked_for_at_every_message_and_can_be_hung_up_on() {
+    let (registry, server) = server();
+    registry.add_tool(tool("ok", "ok"));
+    let mood = Moody::default();
+    let mut client = Pipe::raw(&server, mood.clone());
+    let hello = |bearer: &str| {
+        json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "t", "version": "0", "authorization": { "bearer": bearer } },
+        })
+    };
+    let refused = client.ask("initialize", hello("wrong")).await.unwrap_err();
+    assert_eq!(refused["code"], -32001);
+    client.ask("initialize", hello("right")).await.unwrap();
+    assert!(client.call("ok", json!({})).await.is_ok());
+    let away = |hang_up| TurnedAway {
+        error: RpcError::new(-32001, "not now"),
+        hang_up,
+    };
+    *mood.0.lock().unwrap() = Some(away(false));
+    for method in ["tools/list", "tools/call", "ping"] {
+        let refused = client
+            .ask(method, json!({ "name": "ok" }))
+            .await
+            .unwrap_err();
+        assert_eq!(refused["message"], "not now", "{method}");
+    }
+    *mood.0.lock().unwrap() = None;
+    assert!(client.call("ok", json!({})).await.is_ok());
+    *mood.0.lock().unwrap() = Some(away(true));
+    assert!(client.call("ok", json!({})).await.is_err());
+    assert_eq!(client.line().await, None);
+    client.server.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_listener_on_a_pipe_is_told_when_its_authorization_is_over() {
+    let (_registry, server) = server();
+    let over = CancellationToken::new();
+    let alice = Caller::new("alice").until(over.clone());
+    let mut client = Pipe::listening_as(&server, Era::Stateless, alice).await;
+    over.cancel();
+    let last = client.line().await.unwrap();
+    assert_eq!(last["result"]["resultType"], "complete", "{last}");
+}

@@ -21,6 +21,8 @@ pub const MOST_DEPTH: usize = 3;
 pub const MOST_LEAVES: usize = 64;
 /// How many values a list may hold.
 pub const MOST_VALUES: usize = 100;
+/// How many bytes a text to compare with may have.
+pub const MOST_TEXT: usize = 4_096;
 
 /// The operators of a field of that datatype.
 pub const fn operators(datatype: Datatype) -> &'static [&'static str] {

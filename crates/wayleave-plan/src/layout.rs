@@ -19,8 +19,6 @@ pub struct Record {
     pub values: Vec<Value>,
     /// Whether the record is a tombstone.
     pub deleted: bool,
-    /// Values of the order's columns.
-    pub(crate) position: Vec<Value>,
     /// Values of each expansion's joining columns.
     pub(crate) joins: Vec<Vec<Value>>,
 }
@@ -82,6 +80,11 @@ impl Layout {
         self
     }
 
+    /// Whether records can be tombstones.
+    pub(crate) fn marks_deleted(&self) -> bool {
+        self.deleted.is_some()
+    }
+
     /// Reads the columns one expansion joins on too.
     pub(crate) fn joined(&mut self, columns: &[Column]) {
         let places = columns.iter().map(|c| self.place(c.clone())).collect();
@@ -95,6 +98,17 @@ impl Layout {
             self.columns.push(wanted);
             self.columns.len() - 1
         })
+    }
+
+    /// The values of the order's columns: where a row is in it.
+    pub(crate) fn position(&self, row: &[Value]) -> impl Iterator<Item = Value> {
+        let at = |place: &usize| row.get(*place).cloned().unwrap_or(Value::Null);
+        self.order.iter().map(at)
+    }
+
+    /// How many columns the order has.
+    pub(crate) fn order_len(&self) -> usize {
+        self.order.len()
     }
 
     /// A row of the store as a record.
@@ -111,7 +125,6 @@ impl Layout {
         };
         let key = self.key.iter().filter_map(|place| row.get(*place));
         let id = RecordId::text_of(&self.connection_id, &self.stream, key);
-        let position = self.order.iter().map(at).collect();
         let joins = self.joins.iter();
         let joins = joins.map(|join| join.iter().map(at).collect()).collect();
         if self.as_read && !deleted {
@@ -120,7 +133,6 @@ impl Layout {
                 id,
                 values: row,
                 deleted,
-                position,
                 joins,
             };
         }
@@ -141,7 +153,6 @@ impl Layout {
             id,
             values,
             deleted,
-            position,
             joins,
         }
     }

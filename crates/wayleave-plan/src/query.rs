@@ -229,9 +229,8 @@ fn binding(view: &View, stream: &StreamView, request: &QueryRequest) -> Binding 
 /// A filter with its keys sorted: the order in which a caller writes them says nothing.
 pub(crate) fn canonical(filter: Option<&serde_json::Map<String, Json>>) -> String {
     filter.map_or_else(String::new, |filter| {
-        Value::Json(Json::Object(filter.clone()))
-            .to_json()
-            .to_string()
+        let filter = Box::new(Json::Object(filter.clone()));
+        Value::Json(filter).to_json().to_string()
     })
 }
 

@@ -46,8 +46,8 @@ pub enum Value {
     Date(i32),
     /// Microseconds since 1970-01-01T00:00:00Z.
     Datetime(i64),
-    /// Any JSON.
-    Json(Json),
+    /// Any JSON; apart, so that all other values are small.
+    Json(Box<Json>),
     /// Several values.
     List(Vec<Value>),
 }

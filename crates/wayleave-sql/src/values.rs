@@ -156,8 +156,11 @@ pub(crate) fn scalar(datatype: Datatype, cell: Cell<'_>) -> Option<Value> {
         Datatype::Json => match cell {
             Cell::Text(text) => serde_json::from_str(&text).ok().map(Value::Json),
             // SQLite may hold the text of a number as the number.
-            Cell::Integer(integer) => i64::try_from(integer).ok().map(|it| Value::Json(it.into())),
-            Cell::Real(real) => Some(Value::Json(real.into())),
+            Cell::Integer(integer) => {
+                let integer = i64::try_from(integer).ok()?;
+                Some(Value::Json(Box::new(integer.into())))
+            }
+            Cell::Real(real) => Some(Value::Json(Box::new(real.into()))),
             _ => None,
         },
     }

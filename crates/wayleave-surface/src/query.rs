@@ -61,7 +61,6 @@ pub(crate) async fn answer(
         plan: &plan,
         page,
         ids,
-        follows_changes: request.changes_since.is_some(),
         count,
     };
     let too_large = || too_large(&plan, stream, !request.expand.is_empty());
@@ -77,7 +76,6 @@ struct Writer<'a> {
     plan: &'a QueryPlan,
     page: Page<'a>,
     ids: Ids,
-    follows_changes: bool,
     count: Option<(u64, bool)>,
 }
 
@@ -135,7 +133,7 @@ impl Writer<'_> {
         let fields = self.plan.header().iter().map(|name| same(name));
         let relations = self.plan.expansions().iter().map(related::heading);
         let ids = shows_ids.then(|| same("@id"));
-        let deleted = self.follows_changes.then(|| same("@deleted"));
+        let deleted = self.plan.marks_deleted().then(|| same("@deleted"));
         fields.chain(relations).chain(ids).chain(deleted).collect()
     }
 
@@ -148,7 +146,7 @@ impl Writer<'_> {
         if shows_ids {
             row.push(record.map(|record| record.id.as_str()).into());
         }
-        if self.follows_changes {
+        if self.plan.marks_deleted() {
             let deleted = record.is_some_and(|record| record.deleted);
             row.push(deleted.then_some(true).into());
         }

@@ -23,7 +23,8 @@ impl Table {
     /// the text that says more than its name in the structure.
     pub(crate) fn new(columns: impl IntoIterator<Item = (String, String)>, most: usize) -> Self {
         let mut table = Self {
-            text: String::new(),
+            // Of most pages the whole.
+            text: String::with_capacity(most.min(8 * 1024)),
             fields: Vec::new(),
             rows: Vec::new(),
             starts: Vec::new(),

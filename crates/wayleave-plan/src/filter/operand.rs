@@ -6,6 +6,7 @@
 use serde_json::{Number, Value as Json};
 use wayleave_model::mapping::{Datatype, ExactNumber, Field};
 
+use super::MOST_TEXT;
 use crate::refusal::{Code, Refusal};
 use crate::value::Value;
 
@@ -25,6 +26,10 @@ pub(super) fn operand(
             "nothing equals null; write {{\"{}\": {{\"is_null\": true}}}}",
             field.name
         );
+        return Err(refuse(message));
+    }
+    if json.as_str().is_some_and(|text| text.len() > MOST_TEXT) {
+        let message = format!("a text to compare with has at most {MOST_TEXT} bytes");
         return Err(refuse(message));
     }
     let value = typed(field.datatype.value, json).ok_or_else(|| {

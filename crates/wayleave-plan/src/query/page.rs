@@ -10,6 +10,8 @@ use crate::value::Value;
 pub struct Page<'a> {
     plan: &'a QueryPlan,
     records: Vec<Record>,
+    /// Where the records are in the order, one after the other.
+    positions: Vec<Value>,
     more: bool,
 }
 
@@ -17,10 +19,17 @@ impl<'a> Page<'a> {
     pub(super) fn new(plan: &'a QueryPlan, rows: Vec<Vec<Value>>) -> Self {
         let limit = usize::try_from(plan.limit).unwrap_or(usize::MAX);
         let more = rows.len() > limit;
-        let records = rows.into_iter().take(limit);
+        let shown = rows.len().min(limit);
+        let mut positions = Vec::with_capacity(shown * plan.layout.order_len());
+        let mut records = Vec::with_capacity(shown);
+        for row in rows.into_iter().take(limit) {
+            positions.extend(plan.layout.position(&row));
+            records.push(plan.layout.record_of(row));
+        }
         Self {
             plan,
-            records: records.map(|row| plan.layout.record_of(row)).collect(),
+            records,
+            positions,
             more,
         }
     }
@@ -44,15 +53,15 @@ impl<'a> Page<'a> {
         if shown >= self.records.len() && !self.more {
             return None;
         }
-        let last = self
-            .records
-            .get(shown.min(self.records.len()).checked_sub(1)?)?;
+        let last = shown.min(self.records.len()).checked_sub(1)?;
+        let width = self.plan.layout.order_len();
+        let at = self.positions.get(last * width..(last + 1) * width)?;
         let horizon = self
             .plan
             .changes
             .as_ref()
             .and_then(|changes| changes.horizon().cloned());
-        let position = position(last.position.clone(), horizon);
+        let position = position(at.to_vec(), horizon);
         Some(seal.seal(&self.plan.binding, CURSOR_HOURS, &position))
     }
 

@@ -1,6 +1,5 @@
 //! Values out of text, by datatype.
 
-use serde_json::Value as Json;
 use wayleave_model::mapping::{Datatype, ExactNumber};
 
 use super::Value;
@@ -32,7 +31,7 @@ impl Value {
             },
             Datatype::Date => date_from_text(text).map(Self::Date),
             Datatype::Datetime => datetime_from_text(text).map(Self::Datetime),
-            Datatype::Json => serde_json::from_str::<Json>(text).ok().map(Self::Json),
+            Datatype::Json => serde_json::from_str(text).ok().map(Self::Json),
         };
         read.ok_or(NotAValue { datatype })
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value as Json};
 use super::Value;
 
 /// The greatest integer that every JSON reader holds exactly.
-const EXACT: i128 = (1 << 53) - 1;
+const EXACT: u128 = (1 << 53) - 1;
 const MICROS_A_SECOND: i64 = 1_000_000;
 
 impl Value {
@@ -47,7 +47,7 @@ impl Value {
 
 fn integer_json(integer: i128) -> Json {
     match i64::try_from(integer) {
-        Ok(small) if integer.abs() <= EXACT => Json::from(small),
+        Ok(small) if integer.unsigned_abs() <= EXACT => Json::from(small),
         _ => Json::String(integer.to_string()),
     }
 }
@@ -108,9 +108,12 @@ fn date_text(days: i32) -> String {
 
 /// Appends a number of two digits.
 fn push_two(text: &mut String, number: i64) {
-    for digit in [number / 10, number % 10] {
-        text.push(char::from(b'0' + u8::try_from(digit).unwrap_or(0)));
-    }
+    const DIGITS: &str = "00010203040506070809101112131415161718192021222324\
+        25262728293031323334353637383940414243444546474849\
+        50515253545556575859606162636465666768697071727374\
+        75767778798081828384858687888990919293949596979899";
+    let at = usize::try_from(number).unwrap_or(0) * 2;
+    text.push_str(DIGITS.get(at..at + 2).unwrap_or_default());
 }
 
 fn datetime_text(micros: i64) -> String {

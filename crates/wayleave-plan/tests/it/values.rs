@@ -35,7 +35,7 @@ fn values_are_written_in_their_one_canonical_form() {
         (Value::Datetime(-1), json!("1969-12-31T23:59:59.999999Z")),
         (Value::Datetime(1_500_000), json!("1970-01-01T00:00:01.5Z")),
         (
-            Value::Json(json!({"b": 1, "a": {"d": 1, "c": 2}})),
+            Value::Json(Box::new(json!({"b": 1, "a": {"d": 1, "c": 2}}))),
             json!({"a": {"c": 2, "d": 1}, "b": 1}),
         ),
         (

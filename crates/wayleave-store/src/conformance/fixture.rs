@@ -393,7 +393,7 @@ fn json_value(dice: &mut Dice) -> Value {
         json!(null),
         json!(false),
     ];
-    Value::Json(dice.pick(&choices).cloned().unwrap_or_default())
+    Value::Json(Box::new(dice.pick(&choices).cloned().unwrap_or_default()))
 }
 
 fn tags(dice: &mut Dice) -> Value {

@@ -5,7 +5,9 @@
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
 
-use crate::fixture::{crm, good, package, refused, stream_grant};
+use crate::fixture::{
+    CRM, CRM_SQL, Files, crm, good, package, refused, service, stream_grant,
+};
 
 fn local() -> Package {
     Package::local()
@@ -160,6 +162,44 @@ async fn r29_bookmarks_in_the_text_follow_changes_and_deletions() {
     let given = json!({ "stream": "people", "connection_id": "crm-eu", "changes_since": bookmark });
     let later = good(&service, &local(), "query_records", given).await;
     assert_eq!(later.structured["data"]["rows"], json!([]));
+}
+
+#[tokio::test]
+async fn the_deleted_are_marked_only_where_the_mapping_has_a_mark() {
+    let (with_mark, _files) = crm();
+    let files = Files::new(&[("crm_eu", CRM_SQL), ("crm_us", CRM_SQL)]);
+    let without_mark = service(&[&CRM.replace("deleted = \"deleted_at\"\n", "")], &files);
+    let given = json!({
+        "stream": "people", "connection_id": "crm-eu", "changes_since": "beginning",
+        "fields": ["full_name"],
+    });
+    for (service, fields) in [
+        (with_mark, json!(["id", "full_name", "@deleted"])),
+        (without_mark, json!(["id", "full_name"])),
+    ] {
+        let reply = good(&service, &local(), "query_records", given.clone()).await;
+        assert_eq!(reply.structured["data"]["fields"], fields);
+        assert_eq!(reply.text.contains("@deleted"), fields[2] == "@deleted");
+    }
+}
+
+#[tokio::test]
+async fn a_text_to_compare_with_is_bounded() {
+    let (service, _files) = crm();
+    let asked = |filter: Json| json!({ "stream": "people", "connection_id": "crm-eu", "filter": filter });
+    let (longest, longer) = ("x".repeat(4_096), "x".repeat(4_097));
+    let given = asked(json!({ "full_name": longest }));
+    good(&service, &local(), "query_records", given).await;
+    for filter in [
+        json!({ "full_name": longer }),
+        json!({ "full_name": { "contains": longer } }),
+        json!({ "full_name": ["a", longer] }),
+        json!({ "hired_at": { "gt": longer } }),
+    ] {
+        let error = refused(&service, &local(), "query_records", asked(filter)).await;
+        assert_eq!(error["code"], "invalid_filter", "{error}");
+        assert!(error["message"].as_str().unwrap().contains("4096 bytes"));
+    }
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ pub struct StreamTerms {
 /// use wayleave_model::grant::RowFilter;
 ///
 /// let filter: RowFilter = r#"{"region": {"claim": "region"}}"#.parse()?;
-/// assert!(filter.to_map().is_some());
+/// assert!(filter.claims().contains("region"));
 /// assert!("[1]".parse::<RowFilter>().is_err());
 /// # Ok::<(), wayleave_model::grant::NotARowFilter>(())
 /// ```
@@ -61,6 +61,17 @@ impl RowFilter {
         &self.0
     }
 
+    /// The claims it asks for.
+    pub fn claims(&self) -> BTreeSet<String> {
+        let mut asked = BTreeSet::new();
+        if let Some(mut filter) = self.to_map() {
+            super::visit_operands(&mut filter, &mut |_, operand| {
+                asked.extend(super::claim_of(operand).map(str::to_owned));
+            });
+        }
+        asked
+    }
+
     /// The filter.
     pub fn to_map(&self) -> Option<Map<String, Json>> {
         serde_json::from_str(&self.0).ok()
@@ -74,6 +85,14 @@ impl std::str::FromStr for RowFilter {
         let filter = Self(text.trim().to_owned());
         filter.to_map().ok_or(NotARowFilter)?;
         Ok(filter)
+    }
+}
+
+impl Terms {
+    /// The claims that the row filters ask for.
+    pub fn claims(&self) -> BTreeSet<String> {
+        let filters = self.streams.values().filter_map(|it| it.rows.as_ref());
+        filters.flat_map(RowFilter::claims).collect()
     }
 }
 

@@ -330,10 +330,14 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
         next[handle] = text.into();
         let own = call(&pair.world, &pair.narrower, tool, next.clone()).await;
         assert!(!own.is_error, "{tool} {next}: {}", own.text);
-        let mut other = pair.narrower.clone();
-        other.subject = "another token".to_owned();
-        let mut later = pair.narrower.clone();
-        later.epoch += 1;
+        let other = Package {
+            subject: "another token".to_owned(),
+            ..pair.narrower.clone()
+        };
+        let later = Package {
+            epoch: pair.narrower.epoch + 1,
+            ..pair.narrower.clone()
+        };
         for thief in [&pair.wider, &other, &later, &Package::local()] {
             let got = call(&pair.world, thief, tool, next.clone()).await;
             let code = &got.structured["error"]["code"];

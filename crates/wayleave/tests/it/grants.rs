@@ -177,6 +177,19 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
+fn a_token_without_a_claim_that_its_grant_asks_for_is_remarked_upon() {
+    let session = Session::with_dataset();
+    let rows = r#"artist={"any": [{"Name": {"claim": "artist"}}]}"#;
+    let id = grant(&session, &["--rows", rows]);
+    session
+        .run(&["token", "create", "--grant", &id])
+        .exits(0)
+        .says("asks for the claim `artist`");
+    let with = session.run(&["token", "create", "--grant", &id, "--claim", "artist=AC/DC"]);
+    assert!(!with.exits(0).all().contains("asks for"));
+}
+
+#[test]
 fn a_token_holds_one_grant_a_connection_and_none_that_ended() {
     let session = Session::with_dataset();
     let (one, two) = (grant(&session, &[]), grant(&session, &[]));

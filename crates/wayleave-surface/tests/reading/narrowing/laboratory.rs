@@ -357,7 +357,7 @@ fn data(connection: &str, streams: &[Stream]) -> String {
 
 fn value(dice: &mut Dice, (name, datatype): (&str, &str), row: usize, connection: &str) -> String {
     let n = dice.roll(1000);
-    if !matches!(name, "id" | "gone" | "updated_at" | "sent_at") && n % 13 == 0 {
+    if !matches!(name, "id" | "gone" | "updated_at" | "sent_at") && n.is_multiple_of(13) {
         return "NULL".to_owned();
     }
     match (name, datatype) {
@@ -368,7 +368,7 @@ fn value(dice: &mut Dice, (name, datatype): (&str, &str), row: usize, connection
         ("author", _) => (n % 45).to_string(),
         ("city", _) => format!("'{}'", CITIES[n % CITIES.len()]),
         ("pay", _) => format!("'{}.25'", n % 50),
-        ("gone", _) => usize::from(n % 10 == 0).to_string(),
+        ("gone", _) => usize::from(n.is_multiple_of(10)).to_string(),
         (_, "datetime") => format!(
             "'2026-0{}-{:02}T00:00:{:02}Z'",
             n % 3 + 1,

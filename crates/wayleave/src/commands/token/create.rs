@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
 use clap::ValueEnum;
 use serde_json::json;
-use wayleave_ledger::{Granting, Issuing, Millis};
+use wayleave_ledger::{Granting, Issuing, Millis, Standing, State};
 use wayleave_model::grant::{Claim, Claims, Scope, Scopes, TokenKind};
 use wayleave_plan::package::Wish;
 use wayleave_server::Project;
@@ -143,6 +143,10 @@ pub(super) async fn run(
         },
     });
     output.remark(told(&issued.id, kind, grants.is_empty()));
+    let state = project.governance().ledger().state().await?;
+    for remark in shortcomings(&state, &grants, &claims) {
+        output.remark(format!("remark: {remark}"));
+    }
     output.reveal(&document, "secret", issued.secret.expose());
     Ok(ExitCode::SUCCESS)
 }
@@ -174,6 +178,26 @@ async fn all_of(
         made.push(governance.grant(granting, who).await?);
     }
     Ok(made)
+}
+
+/// Why the token sees less than its grants seem to say.
+fn shortcomings(state: &State, grants: &BTreeSet<String>, claims: &Claims) -> Vec<String> {
+    let now = expiry::now();
+    let mut all = Vec::new();
+    for grant in grants.iter().filter_map(|id| state.grant(id)) {
+        let id = &grant.id;
+        if grant.standing(now) != Standing::Live {
+            all.push(format!("grant `{id}` has ended"));
+        }
+        for claim in grant.terms.claims() {
+            if !claims.contains_key(&claim) {
+                all.push(format!(
+                    "grant `{id}` asks for the claim `{claim}`; without it the token does not see those streams"
+                ));
+            }
+        }
+    }
+    all
 }
 
 /// What to do with it, beside the token so that the token can be piped.

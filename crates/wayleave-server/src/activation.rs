@@ -142,7 +142,8 @@ impl From<LedgerError> for ActivationError {
     }
 }
 
-/// Makes a ratified dataset live. What is live already as ratified is left as it is.
+/// Makes a ratified dataset live. What is live already as ratified is looked at all the same, and
+/// left as it is.
 pub async fn connect(
     seams: &dyn Seams,
     dataset: &str,
@@ -177,6 +178,16 @@ async fn connect_once(
         .load(dataset)
         .await
         .map_err(|cause| not_loaded(dataset, cause))?;
+    seams.fits(&state, &mapping).await?;
+    let compared = seams.compare(&state, &mapping).await;
+    if compared.iter().any(Compared::is_broken) {
+        return Err(ActivationError::Unmatched {
+            dataset: dataset.to_owned(),
+            digest: mapping.digest(),
+            text: String::from_utf8_lossy(mapping.bytes()).into_owned(),
+            compared,
+        });
+    }
     let live = known.active.as_ref();
     if let Some(active) = live.filter(|active| active.digest == mapping.digest()) {
         let revision = active.revision;
@@ -186,16 +197,6 @@ async fn connect_once(
             mapping,
             revision,
             was_active: true,
-            compared: Vec::new(),
-        });
-    }
-    seams.fits(&state, &mapping).await?;
-    let compared = seams.compare(&state, &mapping).await;
-    if compared.iter().any(Compared::is_broken) {
-        return Err(ActivationError::Unmatched {
-            dataset: dataset.to_owned(),
-            digest: mapping.digest(),
-            text: String::from_utf8_lossy(mapping.bytes()).into_owned(),
             compared,
         });
     }

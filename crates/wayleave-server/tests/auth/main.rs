@@ -13,6 +13,7 @@ mod issuer;
 mod wire;
 
 mod cost;
+mod deployed;
 mod jwt;
 mod limits;
 mod matrix;

@@ -27,6 +27,14 @@ pub const SILENCE: Duration = Duration::from_millis(400);
 pub const STATELESS: &str = "2026-07-28";
 pub const SESSION: &str = "2025-11-25";
 
+/// A client of each era, both listening.
+pub async fn both(server: &Server) -> [pipe::Pipe; 2] {
+    [
+        pipe::Pipe::listening(server, pipe::Era::Session).await,
+        pipe::Pipe::listening(server, pipe::Era::Stateless).await,
+    ]
+}
+
 pub fn server() -> (Registry, Server) {
     let registry = Registry::new();
     let server = Server::new(registry.clone(), Identity::new("test", "1.0.0"));

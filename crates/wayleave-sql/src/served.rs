@@ -141,12 +141,13 @@ impl<S: Server> Served<S> {
         let slot = self.slot(stop, &unwanted).await?;
         let kept = slot.idle(S::is_good);
         let mut was_kept = kept.is_some();
-        let mut session = match kept {
-            Some(session) => session,
-            None => tokio::select! {
+        let mut session = if let Some(session) = kept {
+            session
+        } else {
+            tokio::select! {
                 session = self.server.open() => session?,
                 reason = stop.wait(&unwanted) => return Err(reason),
-            },
+            }
         };
         loop {
             let known = self.shapes.get(target);
@@ -206,12 +207,11 @@ impl<S: Server> Served<S> {
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let shape = match known {
-            Some(shape) => shape,
-            None => {
-                let shape = self.server.shape(session, target).await?;
-                self.shapes.put(target, shape)
-            }
+        let shape = if let Some(shape) = known {
+            shape
+        } else {
+            let shape = self.server.shape(session, target).await?;
+            self.shapes.put(target, shape)
         };
         if let Read::Count {
             predicate: Predicate::True,

@@ -7,8 +7,7 @@ use anyhow::{Context as _, Result};
 use rusqlite::Connection;
 use wayleave_search::{Change, Document, Query, Reach, Shelf, Source, Spec, search};
 
-const PASSAGES: &str =
-    include_str!("../../../crates/wayleave-search/tests/corpus/passages.tsv");
+const PASSAGES: &str = include_str!("../../../crates/wayleave-search/tests/corpus/passages.tsv");
 const JUDGEMENTS: &str =
     include_str!("../../../crates/wayleave-search/tests/corpus/judgements.tsv");
 
@@ -37,7 +36,9 @@ fn passages() -> impl Iterator<Item = [&'static str; 3]> {
 
 fn judgements() -> Result<Vec<(&'static str, Judged)>> {
     let judged = |line: &'static str| {
-        let (query, judged) = line.split_once('\t').context("a query without judgements")?;
+        let (query, judged) = line
+            .split_once('\t')
+            .context("a query without judgements")?;
         let gain = |it: &'static str| {
             let (key, gain) = it.split_once(':').context("a judgement without a gain")?;
             anyhow::Ok((key, gain.parse()?))

@@ -138,7 +138,15 @@ impl Report {
         let mut table = Table::new();
         table.load_style(presets::ASCII_MARKDOWN);
         table.set_header([
-            "case", "matches", "way", "calls", "p50 µs", "p95 µs", "x FTS5", "x tsvector", "aim",
+            "case",
+            "matches",
+            "way",
+            "calls",
+            "p50 µs",
+            "p95 µs",
+            "x FTS5",
+            "x tsvector",
+            "aim",
             "",
         ]);
         for case in &self.cases {

@@ -4,9 +4,11 @@
 //! script that writes without spaces is a word of its own. Each word has a plain form, for
 //! prefixes, and an English stem, for everything else. Nothing here knows of indexes.
 
+use std::cell::RefCell;
+
 use tantivy::tokenizer::{
-    AsciiFoldingFilter, Language, LowerCaser, Stemmer, TextAnalyzer, Token, TokenStream, Tokenizer,
-    TokenizerManager,
+    AsciiFoldingFilter, Language, LowerCaser, RawTokenizer, Stemmer, TextAnalyzer, Token,
+    TokenStream, Tokenizer, TokenizerManager,
 };
 
 /// The analyzer's name and version. An index made with another is made again.
@@ -33,30 +35,65 @@ pub(crate) struct Word {
     pub(crate) to: usize,
 }
 
+/// The first letters of the stems that matter.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Initials(Vec<char>);
+
+impl Initials {
+    pub(crate) fn of<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
+        let mut initials: Vec<char> = stems.filter_map(|stem| stem.chars().next()).collect();
+        initials.sort_unstable();
+        initials.dedup();
+        Self(initials)
+    }
+
+    fn has(&self, word: &str) -> bool {
+        let first = word.chars().next();
+        first.is_some_and(|first| self.0.contains(&first))
+    }
+}
+
 /// The words of a text, in order. The position of a word is its place among them.
 pub(crate) fn words(text: &str) -> Vec<Word> {
-    let mut words = Vec::new();
-    let mut plain = plain();
-    let mut stream = plain.token_stream(text);
-    while stream.advance() {
-        let token = stream.token();
-        words.push(Word {
-            stem: String::new(),
-            plain: token.text.clone(),
-            from: token.offset_from,
-            to: token.offset_to,
-        });
-    }
-    drop(stream);
-    let mut stems = stems();
-    let mut stream = stems.token_stream(text);
-    for word in &mut words {
-        if !stream.advance() {
-            break;
+    taken_apart(text, |_| true)
+}
+
+/// The same, with stems only where they can be among those that matter: a stem begins as its word
+/// does, and to find one takes longer than everything else.
+pub(crate) fn words_near(text: &str, initials: &Initials) -> Vec<Word> {
+    taken_apart(text, |plain| initials.has(plain))
+}
+
+thread_local! {
+    /// Made once a thread.
+    static ANALYZERS: RefCell<(TextAnalyzer, TextAnalyzer)> =
+        RefCell::new((plain(), TextAnalyzer::builder(RawTokenizer::default())
+            .filter(Stemmer::new(Language::English))
+            .build()));
+}
+
+fn taken_apart(text: &str, has_stem: impl Fn(&str) -> bool) -> Vec<Word> {
+    ANALYZERS.with_borrow_mut(|(plain, stemmer)| {
+        let mut words = Vec::new();
+        let mut stream = plain.token_stream(text);
+        while stream.advance() {
+            let token = stream.token();
+            let mut stem = String::new();
+            if has_stem(&token.text) {
+                let mut stems = stemmer.token_stream(&token.text);
+                if stems.advance() {
+                    stem.push_str(&stems.token().text);
+                }
+            }
+            words.push(Word {
+                stem,
+                plain: token.text.clone(),
+                from: token.offset_from,
+                to: token.offset_to,
+            });
         }
-        word.stem.clone_from(&stream.token().text);
-    }
-    words
+        words
+    })
 }
 
 /// The analyzers an index knows by name.
@@ -213,6 +250,27 @@ mod tests {
                 ("tower", "tower", "tower"),
             ],
         );
+    }
+
+    #[test]
+    fn a_stem_begins_as_its_word_does_and_is_the_one_an_index_has() {
+        let text = concat!(
+            include_str!("../tests/corpus/passages.tsv"),
+            " skies dying lying tying idly gently ugly early only singly yes youth sayings",
+            " Ünïted ǅungla 1st ⑴ ﬁne iPhones e\u{301}tudes y yy ied sses",
+        );
+        let mut index = stems();
+        let mut index = index.token_stream(text);
+        for word in words(text) {
+            assert!(index.advance());
+            assert_eq!(word.stem, index.token().text);
+            assert_eq!(
+                word.stem.chars().next(),
+                word.plain.chars().next(),
+                "{word:?}"
+            );
+        }
+        assert!(!index.advance());
     }
 
     #[test]

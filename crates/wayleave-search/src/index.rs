@@ -4,6 +4,7 @@
 //! text is kept, only the key, as ids write it. Numbers that ranking needs are counted over live
 //! documents alone, so that how often a document was written again never shows in a score.
 
+use tantivy::columnar::StrColumn;
 use tantivy::schema::{
     FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
 };
@@ -27,6 +28,8 @@ pub struct Index {
     pub(crate) fields: Vec<IndexedField>,
     /// Of each segment of the searcher, in its order.
     impacts: Vec<Option<Impacts>>,
+    /// The same; `None` of a segment without documents.
+    keys: Vec<Option<StrColumn>>,
     documents: u64,
     generation: u64,
 }
@@ -70,6 +73,10 @@ impl Index {
             });
         }
         let segments = searcher.segment_readers().iter();
+        let keys = segments.clone().map(|it| it.fast_fields().str(KEY));
+        let keys = keys
+            .collect::<tantivy::Result<_>>()
+            .map_err(IndexError::engine("opening"))?;
         let mut index = Self {
             documents: segments.map(|it| u64::from(it.num_docs())).sum(),
             generation: generation(&searcher),
@@ -78,6 +85,7 @@ impl Index {
             searcher,
             fields,
             impacts: Vec::new(),
+            keys,
         };
         index
             .count_impacts(Shape::USUAL)
@@ -96,6 +104,11 @@ impl Index {
     pub(crate) fn segments(&self) -> impl Iterator<Item = Counted<'_>> {
         let segments = self.searcher.segment_readers().iter();
         segments.zip(self.impacts.iter().map(Option::as_ref))
+    }
+
+    /// The keys of its segments, in the same order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Option<&StrColumn>> {
+        self.keys.iter().map(Option::as_ref)
     }
 
     /// What comes before the key in the id of its records.

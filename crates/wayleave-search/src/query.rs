@@ -5,7 +5,7 @@
 //! `OR` say nothing new and are skipped, `NOT` negates what follows. What is odd (an open
 //! quotation mark, an unknown field, an operator alone) is read as the words in it.
 
-use crate::analyze::{self, Word};
+use crate::analyze::{self, Initials, Word};
 
 /// Parts beyond these are not looked for.
 pub const MOST_PARTS: usize = 32;
@@ -23,6 +23,8 @@ const SHORTEST_PREFIX: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     pub(crate) parts: Vec<Part>,
+    /// Of the stems that are looked for.
+    pub(crate) initials: Initials,
 }
 
 /// One part of a query.
@@ -71,12 +73,20 @@ impl Query {
             }
         }
         query.parts.truncate(MOST_PARTS);
+        let stems = query.parts.iter().flat_map(|part| part.what.stems());
+        query.initials = Initials::of(stems);
         query
     }
 
     /// Whether there is anything that a record could have.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(|part| part.negated)
+    }
+
+    /// How many words it has; `None` where it has phrases or prefixes, which take longer to find.
+    pub fn words(&self) -> Option<usize> {
+        let is_word = |part: &Part| matches!(part.what, What::Word(_));
+        self.parts.iter().all(is_word).then_some(self.parts.len())
     }
 
     fn add(&mut self, term: &Term<'_>, negated: bool) {
@@ -108,7 +118,7 @@ impl Query {
     pub fn matches<'a>(&self, texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
         let texts: Vec<(&str, Vec<Word>)> = texts
             .into_iter()
-            .map(|(field, text)| (field, analyze::words(text)))
+            .map(|(field, text)| (field, analyze::words_near(text, &self.initials)))
             .collect();
         let has = |part: &Part| {
             texts.iter().any(|(field, words)| {
@@ -128,6 +138,16 @@ impl Part {
 }
 
 impl What {
+    /// The stems of its words.
+    fn stems(&self) -> impl Iterator<Item = &str> {
+        let stems = match self {
+            Self::Word(stem) => std::slice::from_ref(stem),
+            Self::Phrase(stems) => stems,
+            Self::Prefix(_) => &[],
+        };
+        stems.iter().map(String::as_str)
+    }
+
     /// How many words, from this one on, are what is looked for; 0 if they are not.
     pub(crate) fn at(&self, words: &[Word], at: usize) -> usize {
         let from = words.get(at..).unwrap_or_default();

@@ -7,10 +7,9 @@ use tantivy::SegmentReader;
 use tantivy::columnar::StrColumn;
 
 use crate::impact::Impacts;
-use crate::index::KEY;
 use crate::matching::Matching;
 use crate::query::Query;
-use crate::rank::Weights;
+use crate::rank::{Counted, Weights};
 use crate::top::{After, Top};
 use crate::union::Source;
 use crate::window::{Window, total};
@@ -34,27 +33,23 @@ pub(crate) struct Wish<'a> {
 
 /// The best records, by score and then key.
 pub(crate) fn best(
-    segment: &SegmentReader,
-    impacts: Option<&Impacts>,
+    (segment, impacts): Counted<'_>,
+    keys: &StrColumn,
     query: &Query,
     weights: &Weights,
     source: &Source<'_>,
     wish: Wish<'_>,
 ) -> tantivy::Result<Vec<(u64, String)>> {
-    let Some(keys) = segment.fast_fields().str(KEY)? else {
-        // A segment without documents.
-        return Ok(Vec::new());
-    };
     let mut parts = Vec::new();
     for (at, part) in query.parts.iter().enumerate() {
         parts.push(Matching::of(segment, impacts, part, at, weights, source)?);
     }
     let positive = parts.iter().filter(|part| !part.negated);
     let whole = positive.map(|part| part.presence).sum::<u64>().max(1);
-    let top = Top::new(&keys, wish.after, wish.most, wish.floor)?;
+    let top = Top::new(keys, wish.after, wish.most, wish.floor)?;
     let mut search = Search {
         segment,
-        keys: &keys,
+        keys,
         parts,
         whole,
         top,
@@ -63,7 +58,7 @@ pub(crate) fn best(
         Some(impacts) => search.promising(impacts),
         None => search.all(),
     }
-    search.top.named(&keys)
+    search.top.named(keys)
 }
 
 struct Search<'a> {

@@ -58,7 +58,7 @@ pub fn beginning(text: &str, most: usize) -> String {
 }
 
 fn of_text(query: &Query, field: &str, text: &str, most: usize) -> Option<Snippet> {
-    let words = analyze::words(text);
+    let words = analyze::words_near(text, &query.initials);
     let matches = matches(query, field, &words);
     let window = window(&words, &matches, text, most)?;
     let inside: Vec<&Match> = matches

@@ -129,13 +129,15 @@ fn best(
     let mut best = Vec::new();
     // What a source that fails half-way has found does not count.
     let mut with_these = scores.clone();
-    for (segment, impacts) in source.index.segments() {
+    for (segment, keys) in source.index.segments().zip(source.index.keys()) {
+        // A segment without documents has no keys.
+        let Some(keys) = keys else { continue };
         let wish = Wish {
             after,
             most: scores.most,
             floor: with_these.floor(),
         };
-        let found = segment::best(segment, impacts, query, weights, source, wish)?;
+        let found = segment::best(segment, keys, query, weights, source, wish)?;
         with_these.add(found.iter().map(|(score, _)| *score));
         best.extend(found);
     }

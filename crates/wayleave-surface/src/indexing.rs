@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wayleave_plan::Record;
 use wayleave_plan::package::Package;
@@ -25,6 +25,13 @@ use crate::reading::Stores;
 
 /// How long reading a whole stream may take.
 const PATIENCE: Duration = Duration::from_hours(24);
+
+/// How many records one statement reads: a store bounds how long it may take.
+const A_STATEMENT: u32 = 10_000;
+/// How many records go to the index at a time,
+const A_PORTION: usize = 256;
+/// and how many times as many may be on their way.
+const PORTIONS_UNDER_WAY: usize = 4;
 
 /// A stream that can be searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,32 +115,25 @@ impl Indexing<'_> {
         extent: Extent,
         since: Option<String>,
     ) -> Result<Index, IndexError> {
-        let (plan, bookmark) = match (extent, since) {
+        let (walk, bookmark) = match (extent, since) {
             (Extent::Changes, Some(since)) => self.changes(what, since).await,
             (Extent::Changes, None) => return Err(IndexError::Absent),
             (Extent::Whole, _) => self.whole(what).await,
         }
         .map_err(unreadable)?;
-        let rows = self.rows(plan.rows()).await.map_err(unreadable)?;
         let reach = Reach {
             as_of: self.seal.now,
             bookmark,
         };
-        let feed = RowFeed {
-            places: what
-                .spec
-                .fields
-                .iter()
-                .map(|name| plan.header().iter().position(|it| it == name))
-                .collect(),
-            plan,
-            rows,
-            handle: Handle::current(),
+        let (sender, receiver) = mpsc::channel(PORTIONS_UNDER_WAY);
+        let feed = Arriving {
+            portions: receiver,
+            at_hand: Vec::new().into_iter(),
         };
         let (place, spec) = (place.clone(), what.spec.clone());
         // A thread that whoever ends this process need not wait for: an index half made is not
         // served, and is made again.
-        let (done, made) = tokio::sync::oneshot::channel();
+        let (done, made) = oneshot::channel();
         let work = move || {
             let made = match extent {
                 Extent::Whole => place.build(&spec, reach, feed),
@@ -148,14 +148,68 @@ impl Indexing<'_> {
             .map_err(|cause| IndexError::Feed {
                 cause: Box::new(cause),
             })?;
-        made.await.map_err(|cause| IndexError::Feed {
+        let ((), made) = futures::join!(self.feed(what, walk, sender), made);
+        made.map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
         })?
     }
 
+    /// Sends every record of a walk, and whether that was all.
+    async fn feed(&self, what: &Searchable, walk: Walk, sender: mpsc::Sender<Portion>) {
+        let last = match self.portions(what, walk, &sender).await {
+            Ok(()) => Portion::End,
+            Err(error) => Portion::Failed(error),
+        };
+        // An index that failed takes nothing more.
+        let _ = sender.send(last).await;
+    }
+
+    /// Reads a walk statement by statement: a store bounds how long each may take.
+    async fn portions(
+        &self,
+        what: &Searchable,
+        mut walk: Walk,
+        sender: &mpsc::Sender<Portion>,
+    ) -> Result<(), Unreadable> {
+        loop {
+            let plan = &walk.plan;
+            let place = |name: &String| plan.header().iter().position(|it| it == name);
+            let places: Vec<Option<usize>> = what.spec.fields.iter().map(place).collect();
+            let mut rows = self.rows(plan.rows()).await?;
+            let (mut count, mut portion, mut last, mut next) = (0, Vec::new(), None, None);
+            while let Some(row) = rows.next().await {
+                let row = row?;
+                if count == A_STATEMENT {
+                    // The row beyond shows that there are more; the next statement begins with it.
+                    let pair = [last.take().unwrap_or_default(), row];
+                    next = plan.page(&pair).next_cursor(1, self.seal);
+                    break;
+                }
+                count += 1;
+                let page = plan.page(std::slice::from_ref(&row));
+                portion.extend(page.records().first().map(|it| change(it, &places)));
+                last = Some(row);
+                if portion.len() >= A_PORTION
+                    && sender
+                        .send(Portion::Changes(std::mem::take(&mut portion)))
+                        .await
+                        .is_err()
+                {
+                    return Ok(());
+                }
+            }
+            // An index that failed takes nothing more.
+            if sender.send(Portion::Changes(portion)).await.is_err() || next.is_none() {
+                return Ok(());
+            }
+            walk.request.cursor = next;
+            walk.plan = QueryPlan::new(&self.view, &walk.request, self.seal)?;
+        }
+    }
+
     /// All live records, by key. Where changes can be followed, the bookmark is taken before the
     /// records are read, so that what changes meanwhile is read again.
-    async fn whole(&self, what: &Searchable) -> Result<(QueryPlan, Option<String>), Unreadable> {
+    async fn whole(&self, what: &Searchable) -> Result<(Walk, Option<String>), Unreadable> {
         let bookmark = if what.is_tracked {
             Some(self.walk(what, "beginning".to_owned()).await?.1)
         } else {
@@ -173,29 +227,25 @@ impl Indexing<'_> {
         let stream = stream.and_then(|it| it.stream(&what.stream));
         request.sort = stream.map(key).unwrap_or_default();
         if let Ok(plan) = QueryPlan::new(&self.view, &request, self.seal) {
-            return Ok((plan, bookmark));
+            return Ok((Walk { plan, request }, bookmark));
         }
         // A key that callers may not sort by: in the stream's own order, then.
         request.sort.clear();
         let plan = QueryPlan::new(&self.view, &request, self.seal)?;
-        Ok((plan, bookmark))
+        Ok((Walk { plan, request }, bookmark))
     }
 
     async fn changes(
         &self,
         what: &Searchable,
         since: String,
-    ) -> Result<(QueryPlan, Option<String>), Unreadable> {
-        let (plan, bookmark) = self.walk(what, since).await?;
-        Ok((plan, Some(bookmark)))
+    ) -> Result<(Walk, Option<String>), Unreadable> {
+        let (walk, bookmark) = self.walk(what, since).await?;
+        Ok((walk, Some(bookmark)))
     }
 
     /// A walk of changes, and the bookmark at its end.
-    async fn walk(
-        &self,
-        what: &Searchable,
-        since: String,
-    ) -> Result<(QueryPlan, String), Unreadable> {
+    async fn walk(&self, what: &Searchable, since: String) -> Result<(Walk, String), Unreadable> {
         let mut request = request(what);
         request.changes_since = Some(since);
         let mut plan = QueryPlan::new(&self.view, &request, self.seal)?;
@@ -205,7 +255,7 @@ impl Indexing<'_> {
             plan = plan.within(value.unwrap_or(Value::Null));
         }
         let bookmark = plan.page(&[]).next_changes_since(0, self.seal);
-        Ok((plan, bookmark.unwrap_or_default()))
+        Ok((Walk { plan, request }, bookmark.unwrap_or_default()))
     }
 
     async fn rows(&self, plan: &AuthorizedPlan) -> Result<Rows, Unreadable> {
@@ -232,8 +282,7 @@ fn request(what: &Searchable) -> QueryRequest {
         sort: Vec::new(),
         fields: Some(what.spec.fields.clone()),
         expand: Vec::new(),
-        // All of them: rows stream, and no page is made of them.
-        limit: u32::MAX - 1,
+        limit: A_STATEMENT,
         cursor: None,
         count: CountKind::None,
         changes_since: None,
@@ -246,43 +295,59 @@ fn unreadable(cause: Unreadable) -> IndexError {
     }
 }
 
-/// Rows of a store as changes of an index, for a thread that may block.
-struct RowFeed {
+/// Records in a row: what is asked for, and the plan of the statement at hand.
+struct Walk {
     plan: QueryPlan,
-    rows: Rows,
-    handle: Handle,
-    /// Where each indexed field is among the values of a record.
-    places: Vec<Option<usize>>,
+    request: QueryRequest,
 }
 
-impl Feed for RowFeed {
-    type Error = StoreError;
-
-    fn next(&mut self) -> Result<Option<Change>, StoreError> {
-        let Some(row) = self.handle.block_on(self.rows.next()) else {
-            return Ok(None);
-        };
-        let row = row?;
-        let page = self.plan.page(std::slice::from_ref(&row));
-        Ok(page.records().first().map(|record| self.change(record)))
-    }
+/// What is sent to the thread that makes an index.
+enum Portion {
+    Changes(Vec<Change>),
+    /// That was all.
+    End,
+    Failed(Unreadable),
 }
 
-impl RowFeed {
-    fn change(&self, record: &Record) -> Change {
-        let key = record.id.split_once(':').map_or("", |(_, key)| key);
-        if record.deleted {
-            return Change::Gone(key.to_owned());
+/// Changes as they arrive, for a thread that may block.
+struct Arriving {
+    portions: mpsc::Receiver<Portion>,
+    at_hand: std::vec::IntoIter<Change>,
+}
+
+impl Feed for Arriving {
+    type Error = Unreadable;
+
+    fn next(&mut self) -> Result<Option<Change>, Unreadable> {
+        loop {
+            if let Some(change) = Iterator::next(&mut self.at_hand) {
+                return Ok(Some(change));
+            }
+            match self.portions.blocking_recv() {
+                Some(Portion::Changes(changes)) => self.at_hand = changes.into_iter(),
+                Some(Portion::End) => return Ok(None),
+                Some(Portion::Failed(error)) => return Err(error),
+                // Whoever read them has been told to stop.
+                None => return Err(StoreError::Cancelled.into()),
+            }
         }
-        let text = |place: &Option<usize>| {
-            let value = place.and_then(|at| record.values.get(at));
-            value.map(words_of).unwrap_or_default()
-        };
-        Change::Put(Document {
-            key: key.to_owned(),
-            texts: self.places.iter().map(text).collect(),
-        })
     }
+}
+
+/// A record as a change of an index; `places` says where each indexed field is among its values.
+fn change(record: &Record, places: &[Option<usize>]) -> Change {
+    let key = record.id.split_once(':').map_or("", |(_, key)| key);
+    if record.deleted {
+        return Change::Gone(key.to_owned());
+    }
+    let text = |place: &Option<usize>| {
+        let value = place.and_then(|at| record.values.get(at));
+        value.map(words_of).unwrap_or_default()
+    };
+    Change::Put(Document {
+        key: key.to_owned(),
+        texts: places.iter().map(text).collect(),
+    })
 }
 
 /// The text of a value; of several, each on its line.

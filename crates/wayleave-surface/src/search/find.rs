@@ -108,14 +108,18 @@ impl<'a> Search<'a> {
             score: Score::of_units(place.score),
             id: place.id,
         });
-        // Ranking is work, not waiting: it would hold up whoever shares this thread.
-        let ranked = tokio::task::spawn_blocking(move || {
-            search(&ready.sources(), &query, after.as_ref(), most)
-        });
         let refused = |error: &dyn std::fmt::Display| {
             tracing::warn!(%error, "a search failed");
             Refusal::new(Code::SourceUnavailable, "the indexes give no answer")
         };
+        if after.is_none() && ready.is_quick(&query) {
+            let ranked = search(&ready.sources(), &query, None, most);
+            return ranked.map_err(|error: IndexError| refused(&error));
+        }
+        // Ranking is work, not waiting: it would hold up whoever shares this thread.
+        let ranked = tokio::task::spawn_blocking(move || {
+            search(&ready.sources(), &query, after.as_ref(), most)
+        });
         match ranked.await {
             Ok(ranked) => ranked.map_err(|error: IndexError| refused(&error)),
             Err(error) => Err(refused(&error)),

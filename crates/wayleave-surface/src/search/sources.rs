@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json};
 use wayleave_plan::search::SearchPlan;
 use wayleave_plan::value::Value;
-use wayleave_search::{Index, Source};
+use wayleave_search::{Index, Query, Source};
 
 use super::{Indexed, Indexes};
 use crate::indexing;
@@ -230,6 +230,16 @@ struct One {
 impl Ready {
     pub(super) fn sources(&self) -> Vec<Source<'_>> {
         self.0.iter().map(One::source).collect()
+    }
+
+    /// Whether ranking takes no longer than going to another thread for it would be worth.
+    pub(super) fn is_quick(&self, query: &Query) -> bool {
+        const FEW_PARTS: usize = 3;
+        const FEW_RECORDS: u64 = 2_000_000;
+        let records: u64 = self.0.iter().map(|it| it.index.documents()).sum();
+        query.words().is_some_and(|words| words <= FEW_PARTS)
+            && self.0.len() <= FEW_PARTS
+            && records <= FEW_RECORDS
     }
 
     /// The place, in the plan, of the stream behind a source.

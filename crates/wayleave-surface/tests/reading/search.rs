@@ -580,6 +580,37 @@ async fn a_walk_goes_on_in_the_indexes_it_began_in_or_says_that_they_are_gone() 
 }
 
 #[tokio::test]
+async fn a_stream_longer_than_one_statement_is_indexed_whole_and_once() {
+    const ROWS: usize = 20_001;
+    let many = format!(
+        "INSERT INTO notes (id, body, updated_at) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL \
+         SELECT i + 1 FROM n WHERE i < {ROWS}) SELECT i, 'anchor n' || i, '2026-02-01T00:00:00Z' \
+         FROM n;"
+    );
+    let (service, files, library) = deployment(&[many]).await;
+    let documents = || {
+        let indexes = library.indexes.lock().unwrap();
+        indexes.values().next().unwrap().documents()
+    };
+    assert_eq!(documents(), ROWS as u64);
+    let local = Package::local();
+    for n in [1, 10_000, 10_001, 20_000, 20_001] {
+        let found = search(&service, &local, json!({ "q": format!("n{n}") })).await;
+        assert_eq!(ids(&found), [format!("c00/notes:{n}")]);
+    }
+    // So is what changed.
+    let sql = "UPDATE notes SET body = 'kelp', updated_at = '2026-03-01T00:00:00Z' WHERE id > 2000";
+    wayleave_test::sqlite_execute(files.path("s00").to_str().unwrap(), sql).unwrap();
+    library.index_all(&service, &[]).await;
+    assert_eq!(documents(), ROWS as u64);
+    let ask = |id: usize| json!({ "q": "kelp", "filter": { "id": id } });
+    for n in [2_001, 12_000, 12_001, 20_001] {
+        assert_eq!(ids(&search(&service, &local, ask(n)).await).len(), 1, "{n}");
+    }
+    assert_eq!(ids(&search(&service, &local, ask(2_000)).await).len(), 0);
+}
+
+#[tokio::test]
 async fn odd_queries_and_wrong_arguments_are_answered_in_kind() {
     let (service, ..) = deployment(&[row(1, "Tide", "tide", "", "x")]).await;
     let local = Package::local();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+pub use terms::LeftOut;
 pub use wish::{Unfit, Wish};
 
 /// The grants behind one token.

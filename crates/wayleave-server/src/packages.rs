@@ -56,10 +56,17 @@ fn assemble<'a>(
         }
         epoch.grant(grant);
         ends = [ends, grant.expires].into_iter().flatten().min();
-        granted.insert(
-            grant.terms.connection.clone(),
-            Grant::on(&grant.id, &grant.terms, claims),
-        );
+        let (terms, left_out) = Grant::on(&grant.id, &grant.terms, claims);
+        for stream in left_out {
+            tracing::warn!(
+                subject,
+                grant = grant.id,
+                stream = stream.stream,
+                claim = stream.claim,
+                "a granted stream is left out: its row filter asks for a claim that is missing"
+            );
+        }
+        granted.insert(grant.terms.connection.clone(), terms);
     }
     let package = Package {
         subject: subject.to_owned(),

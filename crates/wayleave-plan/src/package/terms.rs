@@ -1,40 +1,59 @@
 //! The terms a human agreed to, as the grant of a package.
 
 use serde_json::Value as Json;
-use wayleave_model::grant::{self, Claims, RowFilter, StreamTerms, Terms};
+use wayleave_model::grant::{self, Claims, StreamTerms, Terms};
 
 use super::{FieldScope, Grant, StreamGrant, StreamScope};
 
+/// A stream that is left out of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The stream.
+    pub stream: String,
+    /// The claim its row filter asks for; `None` where the filter cannot be read at all.
+    pub claim: Option<String>,
+}
+
 impl Grant {
-    /// The grant of that id on these terms, for whoever makes these claims.
-    ///
-    /// A claim that is missing stays in the row filter as it was written. No view accepts such a
-    /// filter, so the stream is withheld.
-    pub fn on(id: &str, terms: &Terms, claims: &Claims) -> Self {
-        let streams = terms.streams.iter();
-        let streams = streams.map(|(name, terms)| (name.clone(), stream(terms, claims)));
-        Self {
+    /// The grant of that id on these terms, for whoever makes these claims; and the streams whose
+    /// row filter asks for a claim that is missing. They are not in the grant: to whoever lacks the
+    /// claim they are not there, not even by name.
+    pub fn on(id: &str, terms: &Terms, claims: &Claims) -> (Self, Vec<LeftOut>) {
+        let (mut streams, mut left_out) = (std::collections::BTreeMap::new(), Vec::new());
+        for (name, terms) in &terms.streams {
+            match stream(terms, claims) {
+                Ok(granted) => {
+                    streams.insert(name.clone(), granted);
+                }
+                Err(claim) => left_out.push(LeftOut {
+                    stream: name.clone(),
+                    claim,
+                }),
+            }
+        }
+        let grant = Self {
             id: id.to_owned(),
             dataset: terms.dataset.clone(),
-            streams: StreamScope::Only(streams.collect()),
-        }
+            streams: StreamScope::Only(streams),
+        };
+        (grant, left_out)
     }
 }
 
-fn stream(terms: &StreamTerms, claims: &Claims) -> StreamGrant {
-    StreamGrant {
+/// What is granted of a stream, or the claim that is missing.
+fn stream(terms: &StreamTerms, claims: &Claims) -> Result<StreamGrant, Option<String>> {
+    let rows = match &terms.rows {
+        None => None,
+        Some(rows) => {
+            let mut filter = rows.to_map().ok_or(None)?;
+            match grant::bind(&mut filter, claims) {
+                None => Some(Json::Object(filter)),
+                missing => return Err(missing),
+            }
+        }
+    };
+    Ok(StreamGrant {
         fields: FieldScope::Only(terms.fields.clone()),
-        rows: terms.rows.as_ref().map(|rows| bound(rows, claims)),
-    }
-}
-
-fn bound(rows: &RowFilter, claims: &Claims) -> Json {
-    match rows.to_map() {
-        Some(mut filter) => {
-            grant::bind(&mut filter, claims);
-            Json::Object(filter)
-        }
-        // No filter is an object that is none: the stream is withheld.
-        None => Json::Null,
-    }
+        rows,
+    })
 }

@@ -8,7 +8,7 @@ use wayleave_plan::package::{Grant, Grants, Package, Unfit, Wish};
 use wayleave_plan::view::View;
 use wayleave_plan::world::World;
 
-use crate::fixture::{SHOP, ratified, world};
+use crate::fixture::{SHOP, package, ratified, world};
 
 /// A wish written as `stream`, `stream[field,field]` or `stream{row filter}`, one a word.
 fn wish(text: &str) -> Wish {
@@ -38,7 +38,7 @@ fn terms(wish: &Wish) -> Result<Terms, Vec<Unfit>> {
 }
 
 fn view(world: &World, terms: &Terms, claims: &Claims) -> View {
-    let grant = Grant::on("g_test", terms, claims);
+    let (grant, _) = Grant::on("g_test", terms, claims);
     let package = Package {
         subject: "t_test".to_owned(),
         epoch: 1,
@@ -111,7 +111,7 @@ fn a_grant_of_another_dataset_grants_nothing_under_the_same_connection() {
 }
 
 #[test]
-fn a_claim_narrows_and_without_it_the_stream_is_withheld_never_whole() {
+fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
     let terms = terms(&wish(r#"orders[amount]{"state":{"claim":"state"}} lines"#)).unwrap();
     let open = Claims::from([("state".to_owned(), Claim::Text("open".to_owned()))]);
     let bound = view(&world(), &terms, &open);
@@ -127,10 +127,21 @@ fn a_claim_narrows_and_without_it_the_stream_is_withheld_never_whole() {
         let view = view(&world(), &terms, &claims);
         assert!(view.holders("orders").is_empty(), "{claims:?}");
         assert_eq!(view.holders("lines").len(), 1);
-        assert_eq!(view.withheld()[0].stream, "orders");
+        let (grant, left_out) = Grant::on("g_test", &terms, &claims);
+        let named = |it: &str| serde_json::to_string(&grant).unwrap().contains(it);
+        // Without the claim even the name is gone; one that does not fit is told to the operator.
+        let told = view.withheld().iter().map(|it| it.stream.as_str());
+        let told: Vec<_> = told.collect();
+        match left_out.first() {
+            Some(it) => assert!(it.claim.as_deref() == Some("state") && !named("orders")),
+            None => assert_eq!(told, ["orders"]),
+        }
     }
-    let missing = view(&world(), &terms, &Claims::new());
-    let reason = &missing.withheld()[0].reason;
+    // Nor does a filter count that nobody bound.
+    let unbound = package(r#"shop/orders[amount]{"state":{"claim":"state"}}"#);
+    let view = View::new(&world(), &unbound);
+    assert!(view.holders("orders").is_empty());
+    let reason = &view.withheld()[0].reason;
     assert_eq!(reason, "it needs the claim `state`, which is missing");
 }
 

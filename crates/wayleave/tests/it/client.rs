@@ -14,7 +14,7 @@ pub(crate) struct Client {
     /// Its settings, from the home.
     pub(crate) settings: &'static str,
     /// Settings with another server in them, and a comment where its format has them.
-    others: &'static str,
+    pub(crate) others: &'static str,
     /// What of those must stay, byte for byte.
     stays: &'static [&'static str],
     broken: &'static str,
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Makes the client's settings what they are before a test.
-    fn had(&self, session: &Session, text: &str) -> PathBuf {
+    pub(crate) fn had(&self, session: &Session, text: &str) -> PathBuf {
         let path = self.path(session);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();

@@ -9,6 +9,7 @@
 )]
 
 mod client;
+mod client_crash;
 mod client_told;
 mod client_words;
 mod crash;

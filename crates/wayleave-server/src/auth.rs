@@ -137,7 +137,7 @@ impl Shared {
             .flatten()
             .min();
         let whose = roster::Whose::Token(token.id.clone());
-        Ok(self.roster.caller(whose, access, ends, now, &self.budgets))
+        Ok(self.roster.caller(&whose, access, ends, now, &self.budgets))
     }
 
     async fn of_jwt(&self, jwt: &Jwt, text: &str) -> Result<Arc<Caller>, Refusal> {
@@ -146,16 +146,17 @@ impl Shared {
         Ok(self.of_opened(&state, &opened))
     }
 
-    fn of_opened(&self, state: &State, opened: &Arc<jwt::Opened>) -> Arc<Caller> {
+    fn of_opened(&self, state: &Arc<State>, opened: &Arc<jwt::Opened>) -> Arc<Caller> {
         let now = SystemClock.now();
         let (package, ends) = opened.package(state, now);
         let access = Access {
-            package: Arc::new(package),
+            package,
             scopes: self.ceiling.intersection(opened.scopes),
             authenticated: true,
         };
         let whose = roster::Whose::Jwt(Arc::clone(opened));
-        self.roster.caller(whose, access, ends, now, &self.budgets)
+        let ends = Some(ends);
+        self.roster.caller(&whose, access, ends, now, &self.budgets)
     }
 
     /// Ends what callers hold open whose access has changed, or is over.
@@ -170,7 +171,7 @@ impl Shared {
                 }
                 roster::Whose::Jwt(opened) => {
                     self.of_opened(&state, opened);
-                    true
+                    !opened.is_over(SystemClock.now())
                 }
             };
             if !kept {

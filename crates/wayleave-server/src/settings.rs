@@ -243,8 +243,8 @@ impl Settings {
 }
 
 fn scopes(setting: &'static str, names: &[String]) -> Result<Scopes, SettingsError> {
-    let named: Result<Scopes, _> = names.iter().map(|name| name.parse::<Scope>()).collect();
-    named.map_err(|_| SettingsError::Value {
+    let known: Result<Scopes, _> = names.iter().map(|name| name.parse::<Scope>()).collect();
+    known.map_err(|_| SettingsError::Value {
         setting,
         expected: "a list of `runtime`, `builder` and `dev`",
     })

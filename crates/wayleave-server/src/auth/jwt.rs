@@ -1,19 +1,27 @@
 //! Access tokens of an authorization server: whose they are, and what they open.
 
 mod fetch;
+#[cfg(test)]
+#[path = "../../tests/auth/forge.rs"]
+mod forge;
 mod issuer;
 mod keys;
+#[cfg(test)]
+#[path = "../../tests/auth/issuer.rs"]
+mod server;
 mod verify;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 use wayleave_ledger::{Millis, Standing, State};
-use wayleave_model::grant::{Claim, Claims, Scopes};
+use wayleave_model::{
+    digest::Digest,
+    grant::{Claim, Claims, Scopes},
+};
 use wayleave_plan::package::Package;
 
 use self::{
@@ -39,7 +47,7 @@ pub(super) fn looks_like_one(text: &str) -> bool {
 /// The access tokens of one issuer.
 pub(super) struct Jwt {
     keys: IssuerKeys,
-    opened: Mutex<HashMap<[u8; 32], Remembered>>,
+    opened: Mutex<HashMap<Digest, Remembered>>,
 }
 
 struct Remembered {
@@ -48,7 +56,7 @@ struct Remembered {
 }
 
 /// What a good token opens. Nothing in it is the token.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct Opened {
     /// Tells this token from others.
     pub(super) key: String,
@@ -58,6 +66,17 @@ pub(super) struct Opened {
     pub(super) scopes: Scopes,
     claims: Claims,
     expires: Millis,
+    last: Mutex<Option<Last>>,
+}
+
+/// The package it opened last, and for how long that is the one.
+#[derive(Debug)]
+struct Last {
+    /// Weak, so that an old state is not kept for it.
+    state: Weak<State>,
+    from: Millis,
+    ends: Millis,
+    package: Arc<Package>,
 }
 
 impl Jwt {
@@ -70,7 +89,7 @@ impl Jwt {
 
     /// What `token` opens at `now`.
     pub(super) async fn opened(&self, token: &str, now: Millis) -> Result<Arc<Opened>, Refusal> {
-        let hash: [u8; 32] = Sha256::digest(token).into();
+        let hash = Digest::of(token.as_bytes());
         if let Some(opened) = self.remembered(&hash, now) {
             return Ok(opened);
         }
@@ -105,14 +124,14 @@ impl Jwt {
         })
     }
 
-    fn remembered(&self, hash: &[u8; 32], now: Millis) -> Option<Arc<Opened>> {
+    fn remembered(&self, hash: &Digest, now: Millis) -> Option<Arc<Opened>> {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let known = opened.get(hash)?;
         let good = known.good_at(now);
         good.then(|| Arc::clone(&known.opened))
     }
 
-    fn remember(&self, hash: [u8; 32], opened: &Arc<Opened>, now: Millis) {
+    fn remember(&self, hash: Digest, opened: &Arc<Opened>, now: Millis) {
         let mut known = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REMEMBERED {
             known.retain(|_, one| one.good_at(now));
@@ -131,39 +150,52 @@ impl Remembered {
 }
 
 impl Opened {
-    fn new(hash: &[u8; 32], verified: Verified, rule: &PackageRule, issuer: &str) -> Self {
-        let mut holder = Sha256::new();
-        holder.update(issuer.as_bytes());
-        holder.update([0]);
-        holder.update(verified.subject.as_bytes());
-        let holder: [u8; 32] = holder.finalize().into();
+    fn new(hash: &Digest, verified: Verified, rule: &PackageRule, issuer: &str) -> Self {
+        let holder = [issuer, verified.subject.as_str()].join("\0");
+        let holder = Digest::of(holder.as_bytes());
+        // What changes with each renewal is about the token; what is read does not depend on it.
+        let about_the_holder = |(name, _): &(String, Value)| !is_of_the_token(name);
         let scalar = |(name, value): (String, Value)| Some((name, Claim::of_json(&value)?));
+        let claims = verified.claims.into_iter().filter(about_the_holder);
         Self {
-            key: format!("jwt:{}", hex(hash)),
-            subject: format!("jwt:{}", hex(&holder)),
+            key: format!("jwt:{}", hash.hex()),
+            subject: format!("jwt:{}", holder.hex()),
             grants: rule.grants.clone(),
             scopes: rule.scopes,
-            claims: verified.claims.into_iter().filter_map(scalar).collect(),
+            claims: claims.filter_map(scalar).collect(),
             expires: (verified.expires.saturating_add(LEEWAY)).saturating_mul(1000),
+            last: Mutex::default(),
         }
     }
 
-    /// What it lets its holder read, and when that ends.
-    pub(super) fn package(&self, state: &State, now: Millis) -> (Package, Option<Millis>) {
+    /// Whether its time is over.
+    pub(super) fn is_over(&self, now: Millis) -> bool {
+        self.expires <= now
+    }
+
+    /// What it lets its holder read, and when that ends. The same as before while nothing moved.
+    pub(super) fn package(&self, state: &Arc<State>, now: Millis) -> (Arc<Package>, Millis) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &*last {
+            let same = last.state.as_ptr() == Arc::as_ptr(state);
+            if same && (last.from..last.ends).contains(&now) {
+                return (Arc::clone(&last.package), last.ends);
+            }
+        }
         let grants = self.grants.iter().map(String::as_str);
-        // The subject and times of a token change with each renewal; what is read does not.
-        let claims = self
-            .claims
-            .iter()
-            .filter(|(name, _)| !is_of_the_token(name));
-        let claims = claims.map(|(name, claim)| (name.clone(), claim.clone()));
-        let package = packages::package_of(state, &self.subject, grants, &claims.collect(), now);
+        let package = packages::package_of(state, &self.subject, grants, &self.claims, now);
         let granted = self.grants.iter().filter_map(|id| state.grant(id));
         let ends = granted
             .filter(|grant| grant.standing(now) == Standing::Live)
             .filter_map(|grant| grant.expires)
-            .chain([self.expires])
-            .min();
+            .fold(self.expires, Millis::min);
+        let package = Arc::new(package);
+        *last = Some(Last {
+            state: Arc::downgrade(state),
+            from: now,
+            ends,
+            package: Arc::clone(&package),
+        });
         (package, ends)
     }
 }
@@ -171,14 +203,6 @@ impl Opened {
 /// Claims that are about a token, not about its holder.
 fn is_of_the_token(name: &str) -> bool {
     matches!(name, "exp" | "nbf" | "iat" | "jti" | "auth_time")
-}
-
-fn hex(bytes: &[u8; 32]) -> String {
-    bytes
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 /// Whether a rule is about tokens with these claims.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{header, request::Parts};
 use serde_json::json;
-use wayleave_model::grant::Scopes;
+use wayleave_model::grant::{Scope, Scopes};
 
 use crate::Settings;
 
@@ -68,7 +68,7 @@ impl Metadata {
             parts.push(format!("error=\"{code}\""));
             parts.push(format!("error_description=\"{description}\""));
         }
-        let scopes: Vec<_> = scopes.iter().map(|scope| scope.as_str()).collect();
+        let scopes: Vec<_> = scopes.iter().map(Scope::as_str).collect();
         parts.push(format!("scope=\"{}\"", scopes.join(" ")));
         let origin = self.origin_of(request);
         let path = if self.path == "/" { "" } else { &self.path };

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wayleave_ledger::Millis;
 use wayleave_mcp::Caller;
+use wayleave_model::{digest::Digest, grant::Scope};
 use wayleave_plan::package::{Grants, Package};
 use wayleave_surface::access::Access;
 
@@ -57,7 +57,7 @@ impl Roster {
     /// The caller with this access. Any other the credential had before is over.
     pub(super) fn caller(
         &self,
-        whose: Whose,
+        whose: &Whose,
         access: Access,
         ends: Option<Millis>,
         now: Millis,
@@ -126,17 +126,10 @@ fn same_package(ours: &Arc<Package>, theirs: &Arc<Package>) -> bool {
 
 /// A name for what this caller sees of the lists, which its scopes and its grants decide.
 fn view(access: &Access) -> String {
-    let scopes: Vec<_> = access.scopes.iter().map(|scope| scope.as_str()).collect();
+    let scopes: Vec<_> = access.scopes.iter().map(Scope::as_str).collect();
     let grants = match &access.package.grants {
         Grants::Everything => "everything".to_owned(),
-        only @ Grants::Only(_) => {
-            let text = serde_json::to_vec(only).unwrap_or_default();
-            let hash: [u8; 32] = Sha256::digest(text).into();
-            hash.iter()
-                .take(16)
-                .map(|byte| format!("{byte:02x}"))
-                .collect()
-        }
+        only @ Grants::Only(_) => Digest::of(&serde_json::to_vec(only).unwrap_or_default()).hex(),
     };
     format!("{}:{grants}", scopes.join("+"))
 }

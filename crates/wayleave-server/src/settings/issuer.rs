@@ -101,11 +101,13 @@ pub struct PackageRule {
     pub scopes: Scopes,
 }
 
+const URL: &str = "an https URL, without a fragment";
+
 pub(super) fn resolve(written: written::Jwt, url: Option<&Url>) -> Result<Issuer, SettingsError> {
     let value = |setting, expected| SettingsError::Value { setting, expected };
-    const URL: &str = "an https URL, without a fragment";
-    let issuer = endpoint(&written.issuer).ok_or_else(|| value("auth.jwt.issuer", URL))?;
-    drop(issuer);
+    if endpoint(&written.issuer).is_none() {
+        return Err(value("auth.jwt.issuer", URL));
+    }
     let jwks_url = match &written.jwks_url {
         Some(text) => Some(endpoint(text).ok_or_else(|| value("auth.jwt.jwks_url", URL))?),
         None => None,

@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use crate::house::House;
 
+const TIMES: u32 = 20_000;
+
 /// Measured with `cargo test --release -- --ignored --nocapture`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "a measurement"]
@@ -11,7 +13,6 @@ async fn knowing_a_caller_takes_microseconds() {
     let house = House::new().await;
     let token = house.reader().await;
     house.credentials.caller(&token).await.unwrap();
-    const TIMES: u32 = 20_000;
     let began = Instant::now();
     for _ in 0..TIMES {
         house.credentials.caller(&token).await.unwrap();

@@ -156,13 +156,13 @@ pub fn claims(issuer: &str, now: i64) -> Value {
 
 /// `value` with some members replaced; `null` takes one out.
 pub fn with(value: &Value, changes: &Value) -> Value {
-    let mut changed = value.as_object().unwrap().clone();
+    let mut whole = value.as_object().unwrap().clone();
     for (name, value) in changes.as_object().unwrap() {
         if value.is_null() {
-            changed.remove(name);
+            whole.remove(name);
         } else {
-            changed.insert(name.clone(), value.clone());
+            whole.insert(name.clone(), value.clone());
         }
     }
-    Value::Object(changed)
+    Value::Object(whole)
 }

@@ -20,8 +20,18 @@ struct Stranger {
     status: u16,
     reason: &'static str,
     message: &'static str,
-    /// The error code of RFC 6750, when there is one; none at all for those not challenged.
-    challenge: Option<Option<&'static str>>,
+    challenge: Challenge,
+}
+
+/// What `WWW-Authenticate` says.
+#[derive(Clone, Copy)]
+enum Challenge {
+    /// It is not there.
+    Absent,
+    /// Where to get a credential.
+    Plain,
+    /// And what was wrong with the one that was brought, as RFC 6750 calls it.
+    Error(&'static str),
 }
 
 const INVALID: (&str, &str) = (
@@ -109,7 +119,7 @@ async fn strangers(house: &House) -> Vec<Stranger> {
         status: 401,
         reason,
         message,
-        challenge: Some(Some("invalid_token")),
+        challenge: Challenge::Error("invalid_token"),
     };
     let mut strangers: Vec<_> = bad_tokens(house).await.into_iter().map(of_token).collect();
     strangers.push(Stranger {
@@ -118,7 +128,7 @@ async fn strangers(house: &House) -> Vec<Stranger> {
         status: 401,
         reason: "missing_token",
         message: "authentication required: no bearer token",
-        challenge: Some(None),
+        challenge: Challenge::Plain,
     });
     let good = house.reader().await;
     let in_address = |name, bearer: Option<String>| Stranger {
@@ -131,7 +141,7 @@ async fn strangers(house: &House) -> Vec<Stranger> {
         status: 401,
         reason: "token_in_address",
         message: "authentication failed: a token belongs in the Authorization header",
-        challenge: Some(Some("invalid_request")),
+        challenge: Challenge::Error("invalid_request"),
     };
     strangers.push(in_address("in the address", None));
     strangers.push(in_address("in the address as well", Some(good.clone())));
@@ -156,7 +166,7 @@ async fn strangers(house: &House) -> Vec<Stranger> {
                 status: 403,
                 reason,
                 message,
-                challenge: None,
+                challenge: Challenge::Absent,
             });
         }
     }
@@ -177,13 +187,14 @@ impl Stranger {
             "scope=\"runtime\", \
              resource_metadata=\"http://{address}/.well-known/oauth-protected-resource/mcp\""
         );
-        let challenge = self.challenge.map(|error| match error {
-            None => format!("Bearer {end}"),
-            Some(code) => format!(
+        let challenge = match self.challenge {
+            Challenge::Absent => None,
+            Challenge::Plain => Some(format!("Bearer {end}")),
+            Challenge::Error(code) => Some(format!(
                 "Bearer error=\"{code}\", error_description=\"{}\", {end}",
                 self.message
-            ),
-        });
+            )),
+        };
         assert_eq!(reply.challenge(), challenge.as_deref(), "{name}");
         let body = json!({ "jsonrpc": "2.0", "id": null, "error": {
             "code": -32001, "message": self.message, "data": { "reason": self.reason },

@@ -1,13 +1,8 @@
 //! Keys over a real HTTP server.
 
-#[path = "../../../tests/auth/forge.rs"]
-mod forge;
-#[path = "../../../tests/auth/issuer.rs"]
-mod server;
-
-use forge::{AUDIENCE, SigningKey, jwks};
+use super::super::forge::{AUDIENCE, SigningKey, jwks};
+use super::super::server::AuthorizationServer;
 use serde_json::json;
-use server::AuthorizationServer;
 
 use super::*;
 

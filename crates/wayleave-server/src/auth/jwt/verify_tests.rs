@@ -1,9 +1,6 @@
 //! Every rule a token must pass, each broken alone.
 
-#[path = "../../../tests/auth/forge.rs"]
-mod forge;
-
-use forge::{AUDIENCE, SigningKey, claims, jwks, with};
+use super::super::forge::{AUDIENCE, SigningKey, claims, jwks, with};
 use serde_json::json;
 
 use super::*;

@@ -174,6 +174,20 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_tells_every_code_and_tool() {
+        let page = include_str!("../../../../docs/reference/datasets.md");
+        for code in Code::ALL {
+            assert!(
+                page.contains(&format!("| `{}` |", code.as_str())),
+                "{code:?}"
+            );
+        }
+        for tool in super::super::NAMES {
+            assert!(page.contains(&format!("### `{tool}`")), "{tool}");
+        }
+    }
+
+    #[test]
     fn a_refusal_keeps_its_budget_however_many_datasets_there_are() {
         let names = (0..1_000).map(|n| format!("a-dataset-with-a-long-name-{n:04}"));
         let refused = Refused::unknown("a-dataset-with-a-long-name-9999", names.collect());

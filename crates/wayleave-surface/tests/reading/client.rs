@@ -29,16 +29,16 @@ impl Client {
         registry.commit(batch);
         let mut identity = Identity::new("test", "1");
         identity.instructions = Some(instructions());
-        let server = Server::new(registry, identity);
+        Self::connect(Server::new(registry, identity), Caller::anonymous()).await
+    }
+
+    /// A client of this server, let in as this caller.
+    pub async fn connect(server: Server, caller: Caller) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let stop = CancellationToken::new();
         let (read, write) = tokio::io::split(theirs);
         let ended = stop.clone();
-        tokio::spawn(async move {
-            server
-                .serve_pipe(Caller::anonymous(), read, write, ended)
-                .await
-        });
+        tokio::spawn(async move { server.serve_pipe(caller, read, write, ended).await });
         let (read, write) = tokio::io::split(ours);
         let mut client = Self {
             lines: BufReader::new(read).lines(),
@@ -67,6 +67,12 @@ impl Client {
 
     /// A request's result.
     pub async fn ask(&mut self, method: &str, params: Json) -> Json {
+        let asked = self.try_ask(method, params).await;
+        asked.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// A request's result, or its error.
+    pub async fn try_ask(&mut self, method: &str, params: Json) -> Result<Json, Json> {
         self.next += 1;
         let id = self.next;
         self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
@@ -75,8 +81,10 @@ impl Client {
             let line = self.lines.next_line().await.unwrap().unwrap();
             let message: Json = serde_json::from_str(&line).unwrap();
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{message}");
-                return message["result"].clone();
+                return match &message["error"] {
+                    Json::Null => Ok(message["result"].clone()),
+                    error => Err(error.clone()),
+                };
             }
         }
     }

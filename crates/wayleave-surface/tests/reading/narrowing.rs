@@ -9,6 +9,7 @@
 
 mod calls;
 mod laboratory;
+mod lists;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,7 @@ use crate::fixture::call;
 use crate::search::Library;
 use laboratory::{DATASETS, Rows, Sight, laboratory};
 
+/// How many calls a pair makes.
 const CALLS_A_PAIR: usize = 60;
 
 fn pairs() -> usize {

@@ -251,20 +251,24 @@ pub fn laboratory() -> ReadService {
     deployed(&Sight::everything(), false)
 }
 
+/// The mappings of what is seen.
+pub fn mappings(sight: &Sight) -> Vec<String> {
+    let mut mappings = Vec::new();
+    for (dataset, connections, streams) in DATASETS {
+        let held = connections.iter().filter(|it| sight.0.contains_key(*it));
+        let held: Vec<_> = held.collect();
+        if !held.is_empty() {
+            mappings.push(mapping(dataset, &held, streams, sight));
+        }
+    }
+    mappings
+}
+
 /// A deployment of what is seen; with the rows that are not seen `cut` out of its files.
 fn deployed(sight: &Sight, cut: bool) -> ReadService {
-    let mut mappings = Vec::new();
     let mut sources = Vec::new();
-    for (dataset, connections, streams) in DATASETS {
-        let held: Vec<_> = connections
-            .iter()
-            .filter(|it| sight.0.contains_key(*it))
-            .collect();
-        if held.is_empty() {
-            continue;
-        }
-        mappings.push(mapping(dataset, &held, streams, sight));
-        for connection in held {
+    for (_, connections, streams) in DATASETS {
+        for connection in connections.iter().filter(|it| sight.0.contains_key(*it)) {
             let mut sql = data(connection, streams);
             if cut {
                 for (name, seen) in &sight.0[*connection] {
@@ -274,10 +278,11 @@ fn deployed(sight: &Sight, cut: bool) -> ReadService {
             sources.push((connection.replace('-', "_"), sql));
         }
     }
+    let mappings = mappings(sight);
     let mappings: Vec<&str> = mappings.iter().map(String::as_str).collect();
     let sources: Vec<(&str, &str)> = sources
         .iter()
-        .map(|(n, s)| (n.as_str(), s.as_str()))
+        .map(|(name, sql)| (name.as_str(), sql.as_str()))
         .collect();
     service(&mappings, &Files::new(&sources))
 }

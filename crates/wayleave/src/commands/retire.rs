@@ -5,7 +5,7 @@ use std::{path::Path, process::ExitCode};
 use serde_json::json;
 use wayleave_ledger::Refusal;
 
-use crate::{arguments, ask::Answer, failure::Failure, output::Output, who::Acting};
+use crate::{arguments, ask::Answer, columns, failure::Failure, output::Output, who::Acting};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -39,8 +39,14 @@ pub(crate) async fn run(
     } else {
         ""
     };
+    let grants = state.grants().values();
+    let granted = grants.filter(|it| it.terms.dataset == *dataset && it.revoked.is_none());
+    let granted = match granted.count() {
+        0 => String::new(),
+        many => format!("; it takes {} along", columns::count(many, "grant")),
+    };
     output.preface(format!(
-        "`{dataset}` is {}, ratified by {}{live}",
+        "`{dataset}` is {}, ratified by {}{live}{granted}",
         entry.digest.short(),
         entry.who
     ));

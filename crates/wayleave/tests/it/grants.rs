@@ -262,7 +262,8 @@ fn retiring_a_dataset_ends_what_was_granted_of_it() {
     let id = grant(&session, &[]);
     session
         .run(&["retire", "music", "--yes", "--who", "Ben"])
-        .exits(0);
+        .exits(0)
+        .says("takes 1 grant along");
     session.run(&["ratify", "music", "--yes"]).exits(0);
     session
         .run(&["grant", "show", &id])

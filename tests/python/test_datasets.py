@@ -294,6 +294,19 @@ class Rules:
             await call
         return caught.exception
 
+    async def found(self, client: Client, phrase: str, patience: float = PATIENCE) -> list[str]:
+        """What a search finds, once its indexes are made."""
+        began = time.monotonic()
+        while True:
+            result = await client.call_tool("search", {"q": f'"{phrase}"'})
+            if result.is_error:
+                self.assertEqual(result.structured_content["error"]["reason"], "indexing")
+                ids = []
+            else:
+                ids = [hit["id"] for hit in result.structured_content["data"]["results"]]
+            if ids or time.monotonic() - began >= patience:
+                return ids
+
     async def test_a_dataset_appears_for_everyone_and_vanishes_for_everyone(self) -> None:
         async with self.clients(self.project.builder, self.project.builder) as both:
             (first, _), _ = both
@@ -531,6 +544,14 @@ class Rules:
             await notices.until(resources=1)
             # Its tool is the same as before, so of tools nobody hears.
             self.assertEqual(notices.heard, Counter(resources=1))
+
+    async def test_what_is_connected_is_found_by_search_without_a_restart(self) -> None:
+        async with self.clients(self.project.builder) as (client, _):
+            await self.good(client, "connect_dataset", name="crew-list")
+            self.assertIn("crew-list/sailors:77", await self.found(client, "sailors 77"))
+            await self.good(client, "disconnect_dataset", name="crew-list")
+            self.assertEqual(await self.found(client, "ships 77"), ["fleet/ships:77"])
+            self.assertEqual(await self.found(client, "sailors 77", patience=0), [])
 
     async def test_a_retired_dataset_is_gone_and_cannot_be_connected(self) -> None:
         # Of a token whose grants are all of another dataset: retiring ends the grants too.

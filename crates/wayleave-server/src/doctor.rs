@@ -7,11 +7,12 @@ use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 use serde::Serialize;
 use wayleave_ledger::{FOLDER, GovernanceError, State};
 use wayleave_model::{digest::Digest, problem::shown};
-use wayleave_plan::world::World;
 use wayleave_store::Progress;
 
 use crate::{
-    check, indexes,
+    check,
+    datasets::{Live, NotServed, Trouble},
+    indexes,
     live::{Asking, Comparison},
     overview::with_causes,
     project::{Project, ProjectError},
@@ -299,19 +300,33 @@ async fn datasets(
             ));
         }
     }
+    findings.extend(withheld(project, state).await);
     findings
+}
+
+/// What is active and yet would not be served, as far as what is ratified does not tell already.
+async fn withheld(project: &Project, state: &State) -> Vec<Finding> {
+    let live = Live::default().follow(state, project.governance()).await;
+    let told = |trouble: &Trouble| {
+        let ratified = state.ratified(&trouble.dataset);
+        let same = ratified.is_some_and(|it| it.digest == trouble.digest);
+        same && matches!(trouble.reason, NotServed::Mapping(_))
+    };
+    let untold = live.troubles().filter(|trouble| !told(trouble));
+    let finding = |trouble: &Arc<Trouble>| {
+        let about = format!("dataset {}, as active", trouble.dataset);
+        Finding::problem(about, with_causes(&trouble.reason), trouble.reason.hint())
+    };
+    untold.map(finding).collect()
 }
 
 /// The full-text indexes of what is active.
 async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
-    let mut mappings = Vec::new();
-    for (dataset, _) in state.active() {
-        // One that cannot be loaded was told of already.
-        if let Ok(mapping) = project.governance().load(dataset).await {
-            mappings.push(Arc::new(mapping));
-        }
-    }
-    let searchable = World::new(mappings).map(|world| wayleave_surface::searchable(&world));
+    // What cannot be loaded was told of already.
+    let live = Live::default().follow(state, project.governance()).await;
+    let searchable = live
+        .world()
+        .map(|world| wayleave_surface::searchable(&world));
     let searchable = searchable.unwrap_or_default();
     let place = indexes::shelf(project.folder());
     let (mut ready, mut findings) = (0, Vec::new());

@@ -61,7 +61,7 @@ pub struct Line {
     pub connections: Vec<String>,
     /// Its draft's files.
     pub drafts: Vec<String>,
-    /// What is wrong with what is ratified. Where there is something, it is not served.
+    /// What is wrong with what is ratified, or live. Where there is something, it is not served.
     pub refused: Option<String>,
     /// What is wrong with its drafts.
     pub draft_problem: Option<String>,
@@ -95,6 +95,12 @@ pub async fn overview(project: &Project) -> Result<Vec<Line>, OverviewError> {
                 Ok(mapping) => it.describe(&mapping),
                 Err(error) => it.refused = Some(with_causes(&error)),
             }
+        }
+        let active = state.datasets().get(name).and_then(|it| it.active.as_ref());
+        if let Some(active) = active.filter(|_| it.serving.is_some())
+            && let Err(error) = governance.load_as(name, &active.ratified).await
+        {
+            it.refused = Some(with_causes(&error));
         }
         lines.push(it);
     }

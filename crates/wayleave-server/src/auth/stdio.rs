@@ -14,6 +14,9 @@ use crate::source::Environment;
 
 /// The variable that holds the client's token.
 const TOKEN: &str = "WAYLEAVE_TOKEN";
+/// The variable that may name a file with the token instead, for clients that hand on only what
+/// is written into their settings.
+const TOKEN_FILE: &str = "WAYLEAVE_TOKEN_FILE";
 /// Variables whose mere presence means that an owner's credential is within an agent's reach.
 const NOT_AN_AGENTS: [(&str, &str, TokenKind); 2] = [
     (
@@ -72,16 +75,31 @@ impl GivenToken {
                 return Err(NotAnAgents::at(place, kind));
             }
         }
-        if !environment.is_set(TOKEN) {
+        // One that is not text, or in a file that cannot be read, is a wrong one, not none.
+        let (place, token) = if environment.is_set(TOKEN) {
+            ("`WAYLEAVE_TOKEN`", environment.get(TOKEN))
+        } else if environment.is_set(TOKEN_FILE) {
+            let path = environment.get(TOKEN_FILE).unwrap_or_default();
+            ("the file that `WAYLEAVE_TOKEN_FILE` names", in_file(&path))
+        } else {
             return Ok(Self(None));
-        }
-        // One that is not text is a wrong one, not none.
-        let token = environment.get(TOKEN).unwrap_or_default();
+        };
+        let token = token.unwrap_or_default();
         match TokenKind::of(&token) {
             Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
-                Err(NotAnAgents::at("`WAYLEAVE_TOKEN`", kind))
+                Err(NotAnAgents::at(place, kind))
             }
             _ => Ok(Self(Some(token.into()))),
+        }
+    }
+}
+
+fn in_file(path: &str) -> Option<String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Some(text.trim_end_matches(['\r', '\n']).to_owned()),
+        Err(error) => {
+            tracing::warn!(%error, "the file that `{TOKEN_FILE}` names cannot be read");
+            None
         }
     }
 }

@@ -1,6 +1,9 @@
 //! The deployment's doors: who is asked for what, over HTTP and over stdio.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
@@ -45,6 +48,12 @@ impl Deployment {
         let guests = match self.settings.url.as_ref().and_then(|url| url.host_str()) {
             Some(host) => guests.host(host),
             None => guests,
+        };
+        // Clients without a name for this machine use its address.
+        let guests = match address.ip() {
+            any if any.is_unspecified() => guests,
+            IpAddr::V4(address) => guests.host(address.to_string()),
+            IpAddr::V6(address) => guests.host(format!("[{address}]")),
         };
         let mut options = Options {
             guests,

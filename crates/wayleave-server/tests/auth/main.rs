@@ -12,7 +12,6 @@ mod house;
 mod issuer;
 mod wire;
 
-mod cost;
 mod deployed;
 mod jwt;
 mod limits;

@@ -191,3 +191,37 @@ fn keys_for_other_uses_and_kinds_are_passed_over() {
     }
     assert_eq!(Keys::read(b"[]"), None);
 }
+
+mod hostile {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    static KEY: LazyLock<SigningKey> = LazyLock::new(|| SigningKey::ed25519("k"));
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn no_text_is_taken_for_a_token(text in "[ -~]{0,200}|([A-Za-z0-9_-]{0,60}\\.){2}[A-Za-z0-9_-]{0,90}") {
+            prop_assert!(check(&text, &KEY).is_err());
+            let _ = key_named(&text);
+        }
+
+        #[test]
+        fn no_other_token_is_taken_for_a_good_one(
+            at in any::<prop::sample::Index>(),
+            cut in 0_usize..40,
+            put in "[A-Za-z0-9._=-]{0,40}",
+        ) {
+            let good = KEY.token(&KEY.header(), &claims(ISSUER, NOW));
+            let at = at.index(good.len());
+            let end = (at + cut).min(good.len());
+            let changed = format!("{}{put}{}", &good[..at], &good[end..]);
+            prop_assume!(changed != good);
+            prop_assert!(check(&changed, &KEY).is_err());
+        }
+    }
+}

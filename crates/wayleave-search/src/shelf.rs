@@ -38,6 +38,10 @@ pub struct Place {
 
 /// What is found at a place.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, and most hold an index"
+)]
 pub enum Found {
     /// A whole index of what is to be indexed.
     Fit(Index),

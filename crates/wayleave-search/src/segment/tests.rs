@@ -112,10 +112,11 @@ impl Corpus {
             let mut index = place.build(&spec, reach(), changes.into_iter()).unwrap();
             for _ in 0..dice.below(3) {
                 let changes: Vec<Change> = (0..dice.below(200))
-                    .map(|_| match dice.below(3) {
-                        0 => Change::Gone(dice.below(records).to_string()),
-                        _ => {
-                            let key = dice.below(records + 50);
+                    .map(|_| {
+                        let key = dice.below(records + 50);
+                        if dice.below(3) == 0 {
+                            Change::Gone(key.to_string())
+                        } else {
                             dice.put(key)
                         }
                     })

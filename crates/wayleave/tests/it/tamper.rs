@@ -63,6 +63,25 @@ fn a_frozen_mapping_that_is_gone_is_named_and_can_be_ratified_again() {
 }
 
 #[test]
+fn a_damaged_mapping_that_is_live_is_told_also_when_another_is_ratified() {
+    let session = Session::with_dataset();
+    session.run(&["connect", "music"]).exits(0);
+    let file = flip_a_bit(&session);
+    session.write(
+        "mappings/music.toml",
+        session.read("mappings/music.toml") + "# again\n",
+    );
+    session.run(&["ratify", "music", "--yes"]).exits(0);
+    session.run(&["datasets"]).exits(1).says(&file);
+    session
+        .run(&["doctor"])
+        .exits(1)
+        .says("dataset music, as active");
+    session.run(&["connect", "music"]).exits(0);
+    session.run(&["datasets"]).exits(0);
+}
+
+#[test]
 fn a_damaged_dataset_can_still_be_retired() {
     let session = Session::with_dataset();
     flip_a_bit(&session);

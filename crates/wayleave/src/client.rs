@@ -15,6 +15,8 @@ use host::Host;
 
 /// The variable a token is taken from.
 pub(crate) const TOKEN: &str = "WAYLEAVE_TOKEN";
+/// The variable that may name a file with the token.
+pub(crate) const TOKEN_FILE: &str = "WAYLEAVE_TOKEN_FILE";
 
 /// A server as its clients are told of it.
 #[derive(Debug, Clone)]
@@ -36,6 +38,8 @@ pub(crate) enum Reach {
         variables: Vec<Variable>,
         /// The variable that holds the token, if it is to be handed on.
         token: Option<String>,
+        /// The file that holds it, where one is told.
+        token_file: Option<String>,
     },
     /// It is running.
     Http {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Reach, Server, TOKEN,
+    Reach, Server, TOKEN, TOKEN_FILE,
     error::ClientError,
     host::{HandsOn, Host},
 };
@@ -116,7 +116,12 @@ impl Entry {
         server: &Server,
         token: Option<&str>,
     ) -> Result<(), ClientError> {
-        let Reach::Stdio { variables, .. } = &server.reach else {
+        let Reach::Stdio {
+            variables,
+            token_file,
+            ..
+        } = &server.reach
+        else {
             return Ok(());
         };
         if host.hands_on() == HandsOn::Named {
@@ -140,9 +145,10 @@ impl Entry {
         }
         match token {
             Some(_) if host.hands_on() == HandsOn::Literal => {
-                return Err(ClientError::NoToken {
+                let file = token_file.as_deref().ok_or(ClientError::NoToken {
                     client: host.title(),
-                });
+                })?;
+                env.insert(TOKEN_FILE.to_owned(), file.into());
             }
             Some(TOKEN) if host == Host::ClaudeCode => {}
             Some(variable) => {

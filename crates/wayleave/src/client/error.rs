@@ -17,7 +17,7 @@ pub(crate) enum ClientError {
     #[error("{client} takes no address: it starts its servers itself")]
     NoAddress { client: &'static str },
     /// The client's settings cannot refer to a variable.
-    #[error("{client} could be given a token only by writing it into its settings")]
+    #[error("{client} hands no variables on, and a token is never written into settings")]
     NoToken { client: &'static str },
     /// The client hands variables on under their own names.
     #[error("{client} hands variables on under their own names only")]
@@ -58,7 +58,8 @@ impl ClientError {
             Self::NoFolder { .. } => "leave `--folder` out",
             Self::NoAddress { .. } => "leave `--http` and `--url` out",
             Self::NoToken { .. } => {
-                "leave `--token-env` out: a server started on this machine needs no token"
+                "put the token into a file that only you may read, let the variable with `_FILE` \
+                 at its end name it, and run this again"
             }
             Self::NoRename { .. } => "put the token into `WAYLEAVE_TOKEN` and name that",
             Self::Address { .. } => "say it like `https://example.org/mcp`",

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::{CLIENTS, shop};
 use crate::session::{Ran, Session};
@@ -132,6 +132,93 @@ fn a_dsn_in_a_file_is_handed_on_by_its_path() {
     let codex = &CLIENTS[4];
     let entry = codex.entry(&codex.print(&session, &[]).stdout, "shop");
     assert_eq!(entry["env_vars"][0], "SHOP_DSN_FILE");
+}
+
+#[test]
+fn a_token_in_a_file_is_handed_on_by_its_path_where_nothing_else_can_be() {
+    let mut session = shop();
+    let desktop = &CLIENTS[1];
+    let words = [
+        "client",
+        "print",
+        "claude-desktop",
+        "--token-env",
+        "SHOP_TOKEN",
+    ];
+    session
+        .run(&words)
+        .exits(2)
+        .says("never written into settings");
+    let file = session.home().join("token");
+    session.set("SHOP_TOKEN_FILE", file.to_str().unwrap());
+    let told = session.run(&words).exits(0);
+    let entry = desktop.entry(&told.stdout, "shop");
+    assert_eq!(entry["env"]["WAYLEAVE_TOKEN_FILE"], file.to_str().unwrap());
+    assert_eq!(entry["env"].get("WAYLEAVE_TOKEN"), None);
+}
+
+/// What a server started with these settings says to a call.
+fn answer(session: &Session, entry: &Value) -> Ran {
+    let arguments = entry["args"].as_array().unwrap();
+    let env = entry["env"].as_object().unwrap();
+    let mut server = session
+        .command(entry["command"].as_str().unwrap())
+        .args(arguments.iter().map(|it| it.as_str().unwrap()))
+        .envs(
+            env.iter()
+                .map(|(name, value)| (name, value.as_str().unwrap())),
+        )
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "schema", "arguments": {},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }});
+    // A server that exits at once need not have read it.
+    let _ = writeln!(server.stdin.take().unwrap(), "{call}");
+    Ran::of(&server.wait_with_output().unwrap())
+}
+
+#[test]
+fn the_token_in_a_file_decides_as_one_in_a_variable_does() {
+    let mut session = shop();
+    session.run(&["propose", "shop"]).exits(0);
+    session.run(&["ratify", "shop", "--yes"]).exits(0);
+    session.run(&["connect", "shop"]).exits(0);
+    let file = session.home().join("token");
+    session.set("WAYLEAVE_TOKEN_FILE", file.to_str().unwrap());
+    let words = [
+        "client",
+        "print",
+        "claude-desktop",
+        "--token-env",
+        "WAYLEAVE_TOKEN",
+    ];
+    let told = session.run(&words).exits(0).stdout;
+    session.unset("WAYLEAVE_TOKEN_FILE");
+    let entry = CLIENTS[1].entry(&told, "shop");
+    answer(&session, &entry).exits(0).says("-32001");
+    let token = |more: [&str; 2]| {
+        let words = ["token", "create", "--json", more[0], more[1]];
+        let made = session.run(&words).exits(0).document();
+        made["secret"].as_str().unwrap().to_owned()
+    };
+    fs::write(&file, "wlc_wrong\n").unwrap();
+    answer(&session, &entry).exits(0).says("-32001");
+    fs::write(&file, format!("{}\n", token(["--all-of", "shop"]))).unwrap();
+    answer(&session, &entry).exits(0).says("structuredContent");
+    let owner = token(["--kind", "owner"]);
+    fs::write(&file, &owner).unwrap();
+    let refused = answer(&session, &entry)
+        .exits(77)
+        .says("WAYLEAVE_TOKEN_FILE");
+    assert!(!refused.all().contains(&owner), "{}", refused.all());
 }
 
 #[test]

@@ -16,6 +16,7 @@ fn server() -> Server {
                 file: None,
             }],
             token: None,
+            token_file: None,
         },
         project: Some(Served {
             folder: "/shop".to_owned(),

@@ -51,6 +51,10 @@ pub(super) async fn server(said: &Said, folder: Option<&Path>) -> Result<Server,
             folder: served.folder.clone(),
             variables: variables(project).await?,
             token: said.token_env.clone(),
+            token_file: match &said.token_env {
+                Some(variable) => file_of(variable)?,
+                None => None,
+            },
         },
         (None, _, _) => return Err(Failure::bug("no project and no address")),
     };
@@ -108,11 +112,7 @@ async fn variables(project: &Project) -> Result<Vec<Variable>, Failure> {
         }
         let file = match env::var_os(&declared.env) {
             Some(_) => None,
-            None => env::var_os(format!("{}_FILE", declared.env)),
-        };
-        let file = match file {
-            Some(path) => Some(text(&absolute(Path::new(&path))?, "a source's file")?),
-            None => None,
+            None => file_of(&declared.env)?,
         };
         variables.push(Variable {
             source: source.clone(),
@@ -122,6 +122,15 @@ async fn variables(project: &Project) -> Result<Vec<Variable>, Failure> {
         });
     }
     Ok(variables)
+}
+
+/// The file that holds what a variable would, where another variable names one.
+fn file_of(variable: &str) -> Result<Option<String>, ClientError> {
+    let Some(path) = env::var_os(format!("{variable}_FILE")) else {
+        return Ok(None);
+    };
+    let path = absolute(Path::new(&path))?;
+    Ok(Some(text(&path, "a file that holds a secret")?))
 }
 
 /// What a person must still see to.

@@ -10,6 +10,7 @@
 
 mod client;
 mod indexes;
+mod listed;
 mod many;
 mod place;
 mod serving;

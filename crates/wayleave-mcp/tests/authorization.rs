@@ -14,12 +14,17 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, StatusCode, request::Parts};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use serde_json::json;
 use support::{
     http::Listening,
     pipe::{Era, Pipe},
     server, tool,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::Notify,
 };
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
@@ -28,15 +33,26 @@ use wayleave_mcp::{
 };
 
 /// Lets everybody in as whoever it now says, and has an answer to denials.
-struct Doorman(Mutex<Arc<Caller>>);
+struct Doorman {
+    caller: Mutex<Option<Arc<Caller>>>,
+    /// Notified when somebody came.
+    entered: Notify,
+}
 
 impl Doorman {
     fn with(caller: Caller) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Arc::new(caller))))
+        Arc::new(Self {
+            caller: Mutex::new(Some(Arc::new(caller))),
+            entered: Notify::new(),
+        })
     }
 
     fn now(&self, caller: Caller) {
-        *self.0.lock().unwrap() = Arc::new(caller);
+        *self.caller.lock().unwrap() = Some(Arc::new(caller));
+    }
+
+    fn refuse(&self) {
+        *self.caller.lock().unwrap() = None;
     }
 }
 
@@ -45,8 +61,13 @@ impl Authenticate for Doorman {
         &'r self,
         _request: &'r Parts,
     ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
-        let caller = self.0.lock().unwrap().clone();
-        Box::pin(std::future::ready(Ok(caller)))
+        self.entered.notify_one();
+        let caller = self.caller.lock().unwrap().clone();
+        Box::pin(std::future::ready(caller.ok_or(Rejection {
+            status: StatusCode::UNAUTHORIZED,
+            challenge: None,
+            error: RpcError::new(-32001, "nobody"),
+        })))
     }
 
     fn denied(&self, _request: &Parts, error: &RpcError) -> Option<Rejection> {
@@ -104,6 +125,40 @@ async fn streams_and_sessions_end_with_the_authorization_they_began_with() {
         // It was swept away before.
         status => assert_eq!(status, 404),
     }
+}
+
+/// A request as it is on the wire: its head and its body.
+async fn bytes_of(request: http::Request<Full<Bytes>>) -> (Vec<u8>, Bytes) {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let mut head = format!("{} {} HTTP/1.1\r\n", parts.method, parts.uri);
+    for (name, value) in &parts.headers {
+        head.extend([name.as_str(), ": ", value.to_str().unwrap(), "\r\n"]);
+    }
+    head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+    (head.into_bytes(), body)
+}
+
+#[tokio::test]
+async fn a_request_sent_slowly_is_judged_when_it_is_whole() {
+    let over = CancellationToken::new();
+    let doorman = Doorman::with(Caller::new("alice").until(over.clone()));
+    let (_registry, listening) = behind(&doorman).await;
+    let whole = listening
+        .client()
+        .stateless("tools/call", json!({ "name": "ok", "arguments": {} }));
+    let (head, body) = bytes_of(whole).await;
+    let mut stream = TcpStream::connect(listening.address).await.unwrap();
+    stream.write_all(&head).await.unwrap();
+    // It is being waited for: the same connection would answer a refusal by now.
+    doorman.entered.notified().await;
+    over.cancel();
+    doorman.refuse();
+    stream.write_all(&body).await.unwrap();
+    let mut answer = vec![0; 4096];
+    let length = stream.read(&mut answer).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
 }
 
 #[tokio::test]

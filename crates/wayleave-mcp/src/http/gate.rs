@@ -31,6 +31,7 @@ use super::{
 use crate::{
     Caller, Era, Server,
     asked::Asked,
+    budget::Spent,
     door::Door,
     quick,
     server::{Keeper, Shared},
@@ -141,9 +142,9 @@ impl Gate {
         if self.keeper.draining.is_cancelled() {
             return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
         }
-        let caller = match self.options.authenticate.authenticate(&parts).await {
+        let caller = match self.authenticate(&parts).await {
             Ok(caller) => caller,
-            Err(rejection) => return reply::reject(&rejection, &Value::Null),
+            Err(refused) => return refused.into(),
         };
         parts.extensions.insert(caller.clone());
         let served = match parts.method {
@@ -159,6 +160,11 @@ impl Gate {
             }
         };
         served.unwrap_or_else(Response::from)
+    }
+
+    async fn authenticate(&self, parts: &Parts) -> Result<Arc<Caller>, Refused> {
+        let known = self.options.authenticate.authenticate(parts).await;
+        known.map_err(|rejection| Refused::Rejected(Box::new(rejection)))
     }
 
     async fn post(
@@ -179,17 +185,16 @@ impl Gate {
         let json = text(&parts.headers, header::CONTENT_TYPE.as_str())
             .is_some_and(|kind| kind.starts_with("application/json"));
         let message = self.receive(&parts.headers, body).await?;
-        if let Some(budget) = caller.budget() {
-            let spent = match lasts {
-                Lasts::ShortWhile => budget.turn().await.map(|turn| held.share = Some(turn)),
-                // A stream has its room already.
-                Lasts::UntilDraining | Lasts::UntilCut => budget.spend(),
-            };
-            if let Err(spent) = spent {
-                let asked = Asked::of(&message);
-                if asked.is_request() {
-                    return Ok(reply::spent(spent, &asked));
-                }
+        // Whoever sends slowly may have lost its authorization on the way.
+        let caller = if caller.is_over() {
+            self.authenticate(&parts).await?
+        } else {
+            caller
+        };
+        if let Err(spent) = charge(&caller, lasts, &mut held).await {
+            let asked = Asked::of(&message);
+            if asked.is_request() {
+                return Ok(reply::spent(spent, &asked));
             }
         }
         if json
@@ -378,6 +383,19 @@ impl Gate {
                 tracing::debug!(%error, "session not closed");
             }
         }
+    }
+}
+
+/// Takes a request from its caller's budget, and waits for its turn.
+async fn charge(caller: &Caller, lasts: Lasts, held: &mut Held) -> Result<(), Spent> {
+    match (caller.budget(), lasts) {
+        (None, _) => Ok(()),
+        (Some(budget), Lasts::ShortWhile) => {
+            held.share = Some(budget.turn().await?);
+            Ok(())
+        }
+        // A stream has its room already.
+        (Some(budget), Lasts::UntilDraining | Lasts::UntilCut) => budget.spend(),
     }
 }
 

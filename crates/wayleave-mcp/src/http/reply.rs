@@ -44,6 +44,7 @@ pub(crate) fn refuse(
 pub(crate) enum Refused {
     With(StatusCode, Cow<'static, str>),
     Spent(Spent),
+    Rejected(Box<Rejection>),
 }
 
 impl Refused {
@@ -57,6 +58,7 @@ impl From<Refused> for Response<Served> {
         match refused {
             Refused::With(status, message) => refuse(status, message),
             Refused::Spent(what) => spent(what, &Asked::default()),
+            Refused::Rejected(rejection) => reject(&rejection, &Value::Null),
         }
     }
 }

@@ -68,8 +68,8 @@ pub enum StreamScope {
 /// What may be read of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamGrant {
-    /// The fields that may be seen, filtered on, sorted by and aggregated. Key fields are always
-    /// among them: a record without its identity is none.
+    /// The fields that may be seen, filtered on, sorted by and aggregated. Where a key field is not
+    /// among them nothing of the stream is seen: a record without its identity is none.
     pub fields: FieldScope,
     /// Only rows for which this filter, in the caller's own filter language, holds.
     pub rows: Option<Json>,

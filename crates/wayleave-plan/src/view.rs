@@ -62,15 +62,15 @@ impl ConnectionView {
     }
 }
 
-/// A stream that is granted, yet not served, because its grant's row filter does not fit the
-/// mapping any more. For the operator; callers see nothing of it.
+/// A stream that is granted, yet not served, because its grant does not fit the mapping any more:
+/// its row filter, or the key. For the operator; callers see nothing of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
     /// The connection.
     pub connection_id: String,
     /// The stream.
     pub stream: String,
-    /// What is wrong with the row filter.
+    /// What does not fit.
     pub reason: String,
 }
 

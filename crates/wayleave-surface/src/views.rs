@@ -46,7 +46,7 @@ impl Views {
                 connection_id = withheld.connection_id,
                 stream = withheld.stream,
                 reason = withheld.reason,
-                "a granted stream is withheld: its row filter does not fit"
+                "a granted stream is withheld: its grant does not fit the mapping"
             );
         }
         self.kept(|kept| kept.put(package, &view));

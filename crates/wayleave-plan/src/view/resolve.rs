@@ -65,7 +65,7 @@ fn connection(
                 None => continue,
             },
         };
-        match rows(stream, granted) {
+        match identified(stream, granted).and_then(|()| rows(stream, granted)) {
             Ok(rows) => streams.push(StreamView {
                 mapping: Arc::clone(mapping),
                 connection: index,
@@ -99,12 +99,23 @@ fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<usize> {
         .enumerate()
         .filter(|(_, field)| match granted.map(|granted| &granted.fields) {
             None | Some(FieldScope::All) => true,
-            Some(FieldScope::Only(only)) => {
-                only.contains(field.name.as_str()) || stream.key.contains(&field.name)
-            }
+            Some(FieldScope::Only(only)) => only.contains(field.name.as_str()),
         })
         .map(|(index, _)| index)
         .collect()
+}
+
+/// A record is shown with its key. Where that is not granted, because a later mapping made another
+/// field the key, the stream is withheld: nobody who granted it agreed to show that field.
+fn identified(stream: &Stream, granted: Option<&StreamGrant>) -> Result<(), String> {
+    let Some(FieldScope::Only(only)) = granted.map(|granted| &granted.fields) else {
+        return Ok(());
+    };
+    let mut key = stream.key.iter();
+    match key.find(|name| !only.contains(name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(format!("`{name}` is in its key, and is not granted")),
+    }
 }
 
 /// The row filter, typed. One that does not fit is never skipped: the stream is withheld.

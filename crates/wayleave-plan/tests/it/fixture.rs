@@ -80,12 +80,22 @@ pub(crate) fn arguments(json: Json) -> Map<String, Json> {
     }
 }
 
+/// The key fields of a stream, without which nothing of it is seen.
+fn key_of(connection: &str, stream: &str) -> Vec<String> {
+    let local = local();
+    let seen = local
+        .connection(connection)
+        .and_then(|it| it.stream(stream));
+    let key = seen.into_iter().flat_map(|stream| stream.key_fields());
+    key.map(|field| field.name.value.clone()).collect()
+}
+
 /// A package written as `local`, or as one grant a word:
 ///
 /// ```text
 /// crm-eu                                        all of the connection
 /// crm-eu/orgs                                   one stream, whole
-/// crm-eu/people[id,full_name]                   some fields
+/// crm-eu/people[full_name]                      some fields, and the key
 /// shop/orders[amount]{"state":"open"}           some rows
 /// ```
 pub(crate) fn package(text: &str) -> Package {
@@ -118,7 +128,8 @@ pub(crate) fn package(text: &str) -> Package {
                 Some(listed) => {
                     let (name, fields) = listed.split_once('[').unwrap();
                     let fields = fields.split(',').filter(|f| !f.is_empty());
-                    (name, FieldScope::Only(fields.map(str::to_owned).collect()))
+                    let fields = fields.map(str::to_owned).chain(key_of(connection, name));
+                    (name, FieldScope::Only(fields.collect()))
                 }
             };
             if grant.streams == StreamScope::All {

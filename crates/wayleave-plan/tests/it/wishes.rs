@@ -103,6 +103,30 @@ fn what_a_later_mapping_adds_is_not_granted_and_what_it_drops_is_gone() {
 }
 
 #[test]
+fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
+    let narrow = terms(&wish("orders[amount] lines")).unwrap();
+    let whole = terms(&Wish::default()).unwrap();
+    for key in [r#"["due"]"#, r#"["region", "no", "due"]"#] {
+        let keyed = SHOP.replacen(r#"key = ["region", "no"]"#, &format!("key = {key}"), 1);
+        let later = World::new(vec![ratified("shop", &keyed)]).unwrap();
+        let seen_by_narrow = view(&later, &narrow, &Claims::new());
+        assert!(seen_by_narrow.holders("orders").is_empty());
+        assert_eq!(seen_by_narrow.holders("lines").len(), 1);
+        let withheld = &seen_by_narrow.withheld()[0];
+        assert_eq!(withheld.stream, "orders");
+        assert_eq!(withheld.reason, "`due` is in its key, and is not granted");
+        // Whoever was granted the field is served on.
+        let seen_by_whole = view(&later, &whole, &Claims::new());
+        assert_eq!(seen_by_whole.holders("orders").len(), 1);
+    }
+    // One field of the key less takes nothing away.
+    let keyed = SHOP.replacen(r#"key = ["region", "no"]"#, r#"key = ["no"]"#, 1);
+    let later = World::new(vec![ratified("shop", &keyed)]).unwrap();
+    let words = seen(&view(&later, &narrow, &Claims::new()));
+    assert!(words.contains("orders[region,no,amount]"), "{words}");
+}
+
+#[test]
 fn a_grant_of_another_dataset_grants_nothing_under_the_same_connection() {
     let terms = terms(&Wish::default()).unwrap();
     let taken_over = SHOP.replacen("name = \"shop\"", "name = \"pawn\"", 1);

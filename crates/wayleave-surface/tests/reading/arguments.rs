@@ -368,7 +368,7 @@ async fn what_is_missing_and_what_is_forbidden_are_refused_in_the_same_bytes() {
         "t",
         vec![(
             "crm-eu",
-            vec![("people", stream_grant(&["full_name"], None))],
+            vec![("people", stream_grant(&["id", "full_name"], None))],
         )],
     );
     for (word, other, given) in [

@@ -106,6 +106,7 @@ fn granted() -> Package {
                     "people",
                     stream_grant(
                         &[
+                            "id",
                             "full_name",
                             "status",
                             "active",
@@ -116,7 +117,7 @@ fn granted() -> Package {
                         Some(json!({ "status": "accepted", "org_id": 2 })),
                     ),
                 ),
-                ("orgs", stream_grant(&["name"], None)),
+                ("orgs", stream_grant(&["id", "name"], None)),
             ],
         )],
     )

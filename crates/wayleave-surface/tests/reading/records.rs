@@ -231,7 +231,7 @@ async fn relations_are_followed_within_the_grant_and_shown_beside_their_record()
                 ("people", stream_grant(&[], None)),
                 (
                     "orgs",
-                    stream_grant(&["name"], Some(json!({ "name": { "ne": "Bolt" } }))),
+                    stream_grant(&["id", "name"], Some(json!({ "name": { "ne": "Bolt" } }))),
                 ),
             ],
         )],

@@ -323,7 +323,7 @@ async fn a_dead_connection_is_named_and_the_rest_is_served() {
 async fn ungranted_fields_and_rows_leave_no_trace() {
     let grant = || {
         stream_grant(
-            &["heading", "body", "sent_at"],
+            &["id", "heading", "body", "sent_at"],
             Some(json!({ "owner": "mine" })),
         )
     };

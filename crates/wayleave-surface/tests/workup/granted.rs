@@ -27,7 +27,7 @@ fn only(streams: &[(&str, StreamGrant)]) -> Package {
 #[tokio::test]
 async fn what_is_not_granted_is_not_there_and_is_no_gap() {
     let harbour = harbour().await;
-    let fields = ["name", "flag"].map(str::to_owned);
+    let fields = ["imo", "name", "flag"].map(str::to_owned);
     let package = only(&[
         (
             "ships",
@@ -80,8 +80,8 @@ async fn what_is_not_granted_is_not_there_and_is_no_gap() {
 #[tokio::test]
 async fn a_change_of_what_is_not_granted_changes_no_byte() {
     let harbour = harbour().await;
-    let fields = ["name", "flag"].map(str::to_owned);
-    let report = ["heading"].map(str::to_owned);
+    let fields = ["imo", "name", "flag"].map(str::to_owned);
+    let report = ["id", "heading"].map(str::to_owned);
     let package = only(&[
         (
             "ships",

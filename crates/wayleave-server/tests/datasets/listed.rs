@@ -16,7 +16,7 @@ fn sorted(value: &Value) -> Value {
             let mut pairs: Vec<_> = members.iter().collect();
             pairs.sort_by_key(|(key, _)| key.as_str());
             let pairs = pairs.into_iter().map(|(key, it)| (key.clone(), sorted(it)));
-            Value::Object(Map::from_iter(pairs))
+            Value::Object(pairs.collect::<Map<_, _>>())
         }
         other => other.clone(),
     }

@@ -20,6 +20,7 @@ use wayleave_model::grant::{Claim, Claims, Scopes, StreamTerms, Terms, TokenKind
 
 fn granting(mapping: Digest) -> Granting {
     let stream = StreamTerms {
+        relations: BTreeSet::new(),
         fields: BTreeSet::from(["id".to_owned()]),
         rows: Some(r#"{"id": {"gte": 0.30000000000000004}}"#.parse().unwrap()),
     };

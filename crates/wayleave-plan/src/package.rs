@@ -71,6 +71,8 @@ pub struct StreamGrant {
     /// The fields that may be seen, filtered on, sorted by and aggregated. Where a key field is not
     /// among them nothing of the stream is seen: a record without its identity is none.
     pub fields: FieldScope,
+    /// The relations that may be followed, where what they join is seen too.
+    pub relations: RelationScope,
     /// Only rows for which this filter, in the caller's own filter language, holds.
     pub rows: Option<Json>,
 }
@@ -78,6 +80,15 @@ pub struct StreamGrant {
 /// Which fields of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldScope {
+    /// All of the mapping.
+    All,
+    /// These.
+    Only(BTreeSet<String>),
+}
+
+/// Which relations of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RelationScope {
     /// All of the mapping.
     All,
     /// These.

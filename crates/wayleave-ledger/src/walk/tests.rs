@@ -86,6 +86,7 @@ fn small() -> Vec<SealedEntry> {
 
 fn grant(mapping: Digest) -> Event {
     let stream = StreamTerms {
+        relations: ["r".to_owned()].into(),
         fields: ["id".to_owned()].into(),
         rows: Some(r#"{"x": {"gte": 0.1}}"#.parse().unwrap()),
     };

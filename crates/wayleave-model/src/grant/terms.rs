@@ -31,6 +31,9 @@ pub struct Terms {
 pub struct StreamTerms {
     /// The fields that may be seen.
     pub fields: BTreeSet<String>,
+    /// The relations that may be followed, where what they join is seen too. Named, because one
+    /// may join by a column that is no field.
+    pub relations: BTreeSet<String>,
     /// Only rows for which this holds.
     pub rows: Option<RowFilter>,
 }

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use wayleave_model::grant::{self, Claims, StreamTerms, Terms};
 
-use super::{FieldScope, Grant, StreamGrant, StreamScope};
+use super::{FieldScope, Grant, RelationScope, StreamGrant, StreamScope};
 
 /// A stream that is left out of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +54,7 @@ fn stream(terms: &StreamTerms, claims: &Claims) -> Result<StreamGrant, Option<St
     };
     Ok(StreamGrant {
         fields: FieldScope::Only(terms.fields.clone()),
+        relations: RelationScope::Only(terms.relations.clone()),
         rows,
     })
 }

@@ -220,6 +220,7 @@ fn whole(stream: &Stream) -> StreamTerms {
     let fields = stream.fields.iter();
     StreamTerms {
         fields: fields.map(|field| field.name.value.clone()).collect(),
+        relations: relations(stream),
         rows: None,
     }
 }
@@ -233,8 +234,15 @@ fn some(stream: &Stream, wanted: &BTreeSet<String>, unfit: &mut Vec<Unfit>) -> S
     let key = stream.key.iter().map(|name| name.value.clone());
     StreamTerms {
         fields: wanted.iter().cloned().chain(key).collect(),
+        relations: relations(stream),
         rows: None,
     }
+}
+
+/// All there are now: which of them can be followed, the fields at their ends decide.
+fn relations(stream: &Stream) -> BTreeSet<String> {
+    let relations = stream.relations.iter();
+    relations.map(|it| it.name.value.clone()).collect()
 }
 
 /// Whether a row filter fits, whatever the claims it asks for will be.

@@ -9,7 +9,7 @@ use wayleave_model::ratify::Ratified;
 
 use super::{ConnectionView, StreamView, View, Withheld};
 use crate::filter;
-use crate::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
 use crate::plan::Predicate;
 use crate::world::World;
 
@@ -71,7 +71,7 @@ fn connection(
                 connection: index,
                 stream: at,
                 fields: fields(stream, granted),
-                relations: Vec::new(),
+                relations: relations(stream, granted),
                 rows,
             }),
             Err(reason) => withheld.push(Withheld {
@@ -118,6 +118,18 @@ fn identified(stream: &Stream, granted: Option<&StreamGrant>) -> Result<(), Stri
     }
 }
 
+/// The relations that are granted, whether or not they can be followed.
+fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<usize> {
+    let relations = stream.relations.iter().enumerate();
+    relations
+        .filter(|(_, relation)| match granted.map(|it| &it.relations) {
+            None | Some(RelationScope::All) => true,
+            Some(RelationScope::Only(only)) => only.contains(relation.name.as_str()),
+        })
+        .map(|(index, _)| index)
+        .collect()
+}
+
 /// The row filter, typed. One that does not fit is never skipped: the stream is withheld.
 fn rows(stream: &Stream, granted: Option<&StreamGrant>) -> Result<Predicate, String> {
     match granted.and_then(|granted| granted.rows.as_ref()) {
@@ -139,17 +151,18 @@ fn unbound(filter: &Map<String, Json>) -> Option<String> {
     grant::bind(&mut filter, &Claims::new())
 }
 
-/// Finds the relations whose both ends are seen.
+/// Keeps the relations whose both ends are seen.
 fn relate(streams: &mut [StreamView]) {
     let usable: Vec<Vec<usize>> = streams
         .iter()
         .map(|ours| {
             let relations = ours.mapped().map_or(&[][..], |stream| &stream.relations);
-            relations
-                .iter()
-                .enumerate()
-                .filter(|(_, relation)| followable(ours, relation, streams))
-                .map(|(index, _)| index)
+            let granted = ours.relations.iter().copied();
+            granted
+                .filter(|index| {
+                    let relation = relations.get(*index);
+                    relation.is_some_and(|relation| followable(ours, relation, streams))
+                })
                 .collect()
         })
         .collect();

@@ -7,7 +7,9 @@ use serde_json::{Map, Value as Json};
 use wayleave_model::digest::Digest;
 use wayleave_model::ratify::{Ratification, verify};
 use wayleave_model::schema::EXAMPLE;
-use wayleave_plan::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
 use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
 use wayleave_plan::view::View;
 use wayleave_plan::world::World;
@@ -138,7 +140,12 @@ pub(crate) fn package(text: &str) -> Package {
             let StreamScope::Only(streams) = &mut grant.streams else {
                 unreachable!()
             };
-            streams.insert(name.to_owned(), StreamGrant { fields, rows });
+            let grant = StreamGrant {
+                fields,
+                relations: RelationScope::All,
+                rows,
+            };
+            streams.insert(name.to_owned(), grant);
         }
     }
     Package {

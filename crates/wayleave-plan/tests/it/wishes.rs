@@ -127,6 +127,23 @@ fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
 }
 
 #[test]
+fn a_relation_that_a_later_mapping_adds_is_not_granted() {
+    let terms = terms(&Wish::default()).unwrap();
+    // By a column that is no field: following it would tell what is in that column.
+    let added = format!(
+        "{SHOP}\n[streams.lines.relations.settled_by]\nto = \"orders\"\non = {{ secret_no = \"no\" }}\n"
+    );
+    let later = World::new(vec![ratified("shop", &added)]).unwrap();
+    let relations = |view: &View| -> Vec<String> {
+        let lines = view.holders("lines")[0].1.relations();
+        lines.map(|it| it.name.value.clone()).collect()
+    };
+    assert_eq!(relations(&view(&later, &terms, &Claims::new())), ["order"]);
+    let local = View::new(&later, &Package::local());
+    assert_eq!(relations(&local), ["order", "settled_by"]);
+}
+
+#[test]
 fn a_grant_of_another_dataset_grants_nothing_under_the_same_connection() {
     let terms = terms(&Wish::default()).unwrap();
     let taken_over = SHOP.replacen("name = \"shop\"", "name = \"pawn\"", 1);

@@ -49,6 +49,7 @@ impl Case {
     async fn grant(&self, connection: &str, expires: Option<Millis>) -> String {
         let rows = r#"{"owner": {"claim": "email"}}"#.parse().unwrap();
         let stream = StreamTerms {
+            relations: BTreeSet::new(),
             fields: BTreeSet::from(["id".to_owned()]),
             rows: Some(rows),
         };

@@ -9,7 +9,9 @@ use serde_json::{Map, Value as Json};
 use tempfile::TempDir;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratification, Ratified, ratify};
-use wayleave_plan::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
 use wayleave_plan::seal::{KeyRing, SealingKey};
 use wayleave_plan::world::World;
 use wayleave_sql::{Dsn, StoreOptions};
@@ -198,6 +200,7 @@ pub fn wide_sql(streams: usize, fields: usize) -> String {
 pub fn stream_grant(fields: &[&str], rows: Option<Json>) -> StreamGrant {
     let fields: BTreeSet<String> = fields.iter().map(|it| (*it).to_owned()).collect();
     StreamGrant {
+        relations: RelationScope::All,
         fields: if fields.is_empty() {
             FieldScope::All
         } else {

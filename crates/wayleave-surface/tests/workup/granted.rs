@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use wayleave_plan::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
 
 use crate::fixture::harbour;
 
@@ -32,6 +34,7 @@ async fn what_is_not_granted_is_not_there_and_is_no_gap() {
         (
             "ships",
             StreamGrant {
+                relations: RelationScope::All,
                 fields: FieldScope::Only(fields.into()),
                 rows: None,
             },
@@ -39,6 +42,7 @@ async fn what_is_not_granted_is_not_there_and_is_no_gap() {
         (
             "calls",
             StreamGrant {
+                relations: RelationScope::All,
                 fields: FieldScope::All,
                 rows: Some(json!({ "berth": "B4" })),
             },
@@ -86,6 +90,7 @@ async fn a_change_of_what_is_not_granted_changes_no_byte() {
         (
             "ships",
             StreamGrant {
+                relations: RelationScope::All,
                 fields: FieldScope::Only(fields.into()),
                 rows: Some(json!({ "flag": ["NO", "DK"] })),
             },
@@ -93,6 +98,7 @@ async fn a_change_of_what_is_not_granted_changes_no_byte() {
         (
             "calls",
             StreamGrant {
+                relations: RelationScope::All,
                 fields: FieldScope::All,
                 rows: Some(json!({ "berth": "B4" })),
             },
@@ -100,6 +106,7 @@ async fn a_change_of_what_is_not_granted_changes_no_byte() {
         (
             "reports",
             StreamGrant {
+                relations: RelationScope::All,
                 fields: FieldScope::Only(report.into()),
                 rows: None,
             },

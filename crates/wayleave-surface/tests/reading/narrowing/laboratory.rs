@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_plan::package::{FieldScope, Grant, Grants, Package, StreamGrant, StreamScope};
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
 use wayleave_surface::ReadService;
 
 use crate::canary::Dice;
@@ -154,6 +156,7 @@ impl Sight {
             let streams = seen.iter().map(|(name, stream)| {
                 let fields = stream.fields.iter().map(|it| (*it).to_owned()).collect();
                 let grant = StreamGrant {
+                    relations: RelationScope::All,
                     fields: FieldScope::Only(fields),
                     rows: rows(stream),
                 };

@@ -73,7 +73,7 @@ enum Command {
     },
     /// Clients at an even pace beside one that asks for ten times what its token allows.
     Overload {
-        /// Seconds of quiet, and as many of overload, in turn.
+        /// Turns of quiet, and as many of overload.
         #[arg(long, default_value_t = 20)]
         turns: u32,
     },

@@ -135,7 +135,7 @@ async fn bytes_of(request: http::Request<Full<Bytes>>) -> (Vec<u8>, Bytes) {
     for (name, value) in &parts.headers {
         head.extend([name.as_str(), ": ", value.to_str().unwrap(), "\r\n"]);
     }
-    head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+    head.extend(["content-length: ", &body.len().to_string(), "\r\n\r\n"]);
     (head.into_bytes(), body)
 }
 

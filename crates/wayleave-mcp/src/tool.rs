@@ -204,6 +204,20 @@ impl Tool {
 
     /// The same tool under another name, with a handler of its own. The schema is compiled once and
     /// shared, so that a family of a thousand costs little more than one.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use wayleave_mcp::{Tool, ToolResult};
+    ///
+    /// let one = Tool::new("one", json!({ "type": "object" }), |_| async {
+    ///     Ok(ToolResult::text("1"))
+    /// })?
+    /// .describe("Counts.");
+    /// let two = one.like("two", |_| async { Ok(ToolResult::text("2")) })?;
+    /// assert_eq!((one.name(), two.name()), ("one", "two"));
+    /// assert!(one.like("not a name", |_| async { Ok(ToolResult::text("3")) }).is_err());
+    /// # Ok::<(), wayleave_mcp::SchemaError>(())
+    /// ```
     pub fn like<F, Fut, R>(
         &self,
         name: impl Into<Cow<'static, str>>,

@@ -98,6 +98,9 @@ impl DeployError {
             Self::Settings(SettingsError::OpenToTheWorld) => Some(
                 "issue a token with `wayleave token create`, or set `tokens = true` under `[serve]`; `anonymous` is for this machine alone",
             ),
+            Self::Settings(SettingsError::AnonymousByName) => Some(
+                "take `anonymous` out of `[serve]` and issue tokens with `wayleave token create`",
+            ),
             Self::Bind { .. } => Some("choose another with `--http ADDRESS:PORT`"),
             Self::Keys(error) => Some(error.hint()),
             _ => None,

@@ -142,6 +142,11 @@ pub enum SettingsError {
     /// Listening to the world without asking who is there.
     #[error("the address is not a loopback one, and not every client would be asked for a token")]
     OpenToTheWorld,
+    /// Letting everyone in on this machine, under names that others use.
+    #[error(
+        "`serve.anonymous` is for this machine alone, and `serve.url` or `serve.hosts` names another"
+    )]
+    AnonymousByName,
 }
 
 impl Settings {
@@ -234,6 +239,13 @@ impl Settings {
     /// Refuses to listen beyond this machine to clients nobody has vouched for. `asked` says
     /// whether clients can be asked for a credential at all.
     pub fn check_listener(&self, address: SocketAddr, asked: bool) -> Result<(), SettingsError> {
+        // Whoever stands before a loopback address under another name lets others in there.
+        let named = |host: &String| issuer::names_this_machine(host);
+        let url = self.url.as_ref();
+        let ours = url.is_none_or(issuer::is_loopback) && self.hosts.iter().all(named);
+        if self.anonymous && !ours {
+            return Err(SettingsError::AnonymousByName);
+        }
         if address.ip().is_loopback() || (asked && !self.anonymous) {
             Ok(())
         } else {
@@ -291,8 +303,16 @@ fn freshness(written: &written::Search) -> Result<Freshness, SettingsError> {
         given => Ok(given.map_or(usual, Duration::from_secs)),
     };
     Ok(Freshness {
-        refresh: every("search.refresh_seconds", written.refresh_seconds, usual.refresh)?,
-        rebuild: every("search.rebuild_seconds", written.rebuild_seconds, usual.rebuild)?,
+        refresh: every(
+            "search.refresh_seconds",
+            written.refresh_seconds,
+            usual.refresh,
+        )?,
+        rebuild: every(
+            "search.rebuild_seconds",
+            written.rebuild_seconds,
+            usual.rebuild,
+        )?,
         rebuild_tracked: every(
             "search.rebuild_tracked_seconds",
             written.rebuild_tracked_seconds,
@@ -347,6 +367,25 @@ mod tests {
         assert_eq!(plain.check_listener(world, true), Ok(()));
         let anonymous = settings("[serve]\nanonymous = true");
         assert_eq!(anonymous.check_listener(world, true), open);
+    }
+
+    #[test]
+    fn whoever_needs_no_token_is_let_in_by_names_of_this_machine_alone() {
+        let here = "127.0.0.1:1".parse().unwrap();
+        for (names, fine) in [
+            ("url = \"https://data.example.org/mcp\"", false),
+            ("hosts = [\"localhost:7411\", \"data.example.org\"]", false),
+            ("hosts = [\"*\"]", false),
+            ("url = \"http://localhost:7411/mcp\"", true),
+            ("hosts = [\"localhost:7411\", \"[::1]\"]", true),
+        ] {
+            let text = format!("[serve]\nanonymous = true\n{names}");
+            let checked = Settings::parse(&text).unwrap().check_listener(here, true);
+            assert_eq!(checked.is_ok(), fine, "{names}");
+            let asked = text.replace("true", "false");
+            let checked = Settings::parse(&asked).unwrap().check_listener(here, true);
+            assert_eq!(checked, Ok(()), "{names}");
+        }
     }
 
     #[test]

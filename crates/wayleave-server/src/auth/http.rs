@@ -41,8 +41,8 @@ impl HttpDoor {
     async fn caller(&self, request: &Parts) -> Result<Arc<Caller>, Refusal> {
         match (bearer::token(request)?, &self.anonymous) {
             (Some(token), _) => self.credentials.caller(token).await,
-            (None, Some(anonymous)) => Ok(Arc::clone(anonymous)),
-            (None, None) => Err(Refusal::Missing),
+            (None, Some(anonymous)) if !is_forwarded(request) => Ok(Arc::clone(anonymous)),
+            (None, _) => Err(Refusal::Missing),
         }
     }
 
@@ -88,6 +88,18 @@ impl Authenticate for HttpDoor {
     fn document(&self, request: &Parts) -> Option<Bytes> {
         self.metadata.document(request)
     }
+}
+
+/// Whether a proxy handed the request on. Then its client is on this machine only by appearance.
+fn is_forwarded(request: &Parts) -> bool {
+    let marks = [
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-real-ip",
+    ];
+    marks.iter().any(|mark| request.headers.contains_key(*mark))
 }
 
 /// Every scope that is needed, all at once: what the caller has, and what it lacks.

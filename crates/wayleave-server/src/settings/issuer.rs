@@ -170,13 +170,23 @@ fn rule(written: written::JwtPackage) -> Result<PackageRule, SettingsError> {
 
 /// A place to fetch from: nobody on the way may change what is there. Loopback has no way.
 pub(crate) fn endpoint(text: &str) -> Option<Url> {
-    let url = Url::parse(text).ok()?;
-    let loopback = match url.host()? {
-        Host::Domain(name) => name == "localhost",
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => address.is_loopback(),
-    };
-    let safe = url.scheme() == "https" || (url.scheme() == "http" && loopback);
+    let url = Url::parse(text).ok().filter(Url::has_host)?;
+    let safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url));
     (safe && url.fragment().is_none() && url.username().is_empty() && url.password().is_none())
         .then_some(url)
+}
+
+/// Whether a URL leads to this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Whether a host, with or without a port, is this machine.
+pub(super) fn names_this_machine(host: &str) -> bool {
+    Url::parse(&format!("http://{host}")).is_ok_and(|url| is_loopback(&url))
 }

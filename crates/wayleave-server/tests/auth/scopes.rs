@@ -109,6 +109,29 @@ async fn a_bad_token_is_not_as_good_as_none() {
 }
 
 #[tokio::test]
+async fn what_a_proxy_hands_on_needs_a_token_although_it_comes_from_this_machine() {
+    let house = House::with("[serve]\nanonymous = true").await;
+    let token = house.reader().await;
+    for mark in [
+        "Forwarded",
+        "Via",
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "X-Real-IP",
+    ] {
+        for (client, status) in [(house.http.clone(), 401), (house.http.with(&token), 200)] {
+            let mut request = client.stateless("tools/list", &json!({}), None);
+            let name: http::HeaderName = mark.parse().unwrap();
+            request
+                .headers_mut()
+                .insert(name, "127.0.0.1".parse().unwrap());
+            assert_eq!(client.send(request).await.status, status, "{mark}");
+        }
+    }
+    assert_eq!(house.http.call("echo").await.status, 200);
+}
+
+#[tokio::test]
 async fn the_deployment_has_the_last_word_on_scopes_and_production_hides_dev() {
     for (settings, expected) in [
         (EVERYTHING, &["author", "build", "echo"][..]),

@@ -5,7 +5,7 @@
 //! that what is derived from it need not be derived again.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -27,7 +27,7 @@ pub fn package(state: &State, token: &TokenEntry, claims: &Claims, now: Millis) 
 }
 
 /// The package of a subject who is known by other means, of these grants. Of two grants of one
-/// connection the first counts.
+/// connection the first counts, also when it is over: taking it back must not bring in another.
 pub fn package_of<'a>(
     state: &State,
     subject: &str,
@@ -48,10 +48,19 @@ fn assemble<'a>(
     now: Millis,
 ) -> (Package, Option<Millis>) {
     let mut epoch = Epoch::new(issued);
-    let mut granted = BTreeMap::new();
+    let (mut granted, mut connections) = (BTreeMap::new(), BTreeSet::new());
     let mut ends: Option<Millis> = None;
     for grant in grants.into_iter().filter_map(|id| state.grant(id)) {
-        if grant.standing(now) != Standing::Live || granted.contains_key(&grant.terms.connection) {
+        if !connections.insert(&grant.terms.connection) {
+            tracing::warn!(
+                subject,
+                grant = grant.id,
+                connection_id = grant.terms.connection,
+                "a grant does not count: one named before it is of the same connection"
+            );
+            continue;
+        }
+        if grant.standing(now) != Standing::Live {
             continue;
         }
         epoch.grant(grant);

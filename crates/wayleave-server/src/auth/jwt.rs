@@ -12,7 +12,7 @@ mod server;
 mod verify;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -62,7 +62,7 @@ pub(super) struct Opened {
     pub(super) key: String,
     /// Tells its holder from others. One who comes with a newer token is the same.
     subject: String,
-    grants: BTreeSet<String>,
+    grants: Vec<String>,
     pub(super) scopes: Scopes,
     claims: Claims,
     expires: Millis,

@@ -139,6 +139,32 @@ async fn a_grant_runs_out_at_its_time_though_nothing_was_recorded() {
 }
 
 #[tokio::test]
+async fn taking_the_first_of_two_grants_of_a_connection_back_does_not_bring_in_the_other() {
+    let case = Case::new().await;
+    let (narrow, wide) = (case.grant("eu", None).await, case.grant("eu", None).await);
+    let us = case.grant("us", None).await;
+    // Whichever was made first, and whatever their ids.
+    for (first, second) in [(&narrow, &wide), (&wide, &narrow)] {
+        let of = |state: &State| {
+            let ids = [first, second, &us].map(String::as_str);
+            package_of(state, "someone", ids, &Claims::new(), NOW)
+        };
+        let package = of(&*case.state().await);
+        let Grants::Only(grants) = &package.grants else {
+            panic!("everything")
+        };
+        assert_eq!(grants["eu"].id, *first);
+    }
+    case.governance
+        .revoke_grant(&narrow, "ana", "")
+        .await
+        .unwrap();
+    let ids = [&narrow, &wide, &us].map(String::as_str);
+    let after = package_of(&*case.state().await, "someone", ids, &Claims::new(), NOW);
+    assert_eq!(connections(&after), ["us"]);
+}
+
+#[tokio::test]
 async fn retiring_a_dataset_ends_its_grants_also_when_it_comes_back() {
     let case = Case::new().await;
     let eu = case.grant("eu", None).await;

@@ -95,8 +95,8 @@ pub struct Issuer {
 pub struct PackageRule {
     /// The claim to look at, and what must be in it; without one the rule fits every token.
     pub wanted: Option<(String, String)>,
-    /// The grants, by id.
-    pub grants: BTreeSet<String>,
+    /// The grants, by id. Of two of one connection the first counts.
+    pub grants: Vec<String>,
     /// The scopes.
     pub scopes: Scopes,
 }
@@ -160,7 +160,7 @@ fn rule(written: written::JwtPackage) -> Result<PackageRule, SettingsError> {
     };
     Ok(PackageRule {
         wanted,
-        grants: written.grants.into_iter().collect(),
+        grants: written.grants,
         scopes: match written.scopes {
             None => Scopes::RUNTIME,
             Some(names) => scopes("auth.jwt.packages.scopes", &names)?,

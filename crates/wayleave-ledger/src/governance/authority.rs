@@ -11,6 +11,7 @@ use super::Governance;
 use crate::clock::Millis;
 use crate::error::GovernanceError;
 use crate::event::{Entry, Event, NewGrant, NewToken};
+use crate::state::Refusal;
 
 /// What ids are written with.
 const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
@@ -84,23 +85,17 @@ impl Governance {
 
     /// Issues a token. Its text is in the answer and nowhere else.
     pub async fn issue(&self, wish: Issuing, who: &str) -> Result<Issued, GovernanceError> {
-        let mut bits = [0; 32];
-        getrandom::fill(&mut bits).map_err(|_| GovernanceError::NoRandomness)?;
-        let secret = TokenSecret::of_bits(wish.kind, &bits);
-        let id = format!("t_{}", random_id()?);
-        let event = Event::TokenIssued(NewToken {
-            token: id.clone(),
-            kind: wish.kind,
-            hash: secret.hash(),
-            scopes: wish.scopes,
-            grants: wish.grants,
-            claims: wish.claims,
-            label: wish.label,
-            expires: wish.expires,
-            who: who.to_owned(),
-        });
+        let (event, issued) = made(wish, who)?;
         self.append(event).await?;
-        Ok(Issued { id, secret })
+        Ok(issued)
+    }
+
+    /// Whether a token could be issued now. For whoever would first make grants for it, and must
+    /// not leave them behind.
+    pub async fn may_issue(&self, wish: Issuing, who: &str) -> Result<(), GovernanceError> {
+        let (event, _) = made(wish, who)?;
+        event.check_text().map_err(Refusal::from)?;
+        Ok(self.ledger.state().await?.admit(&event)?)
     }
 
     /// Takes a token back.
@@ -117,6 +112,26 @@ impl Governance {
         })
         .await
     }
+}
+
+/// A token, and the entry that will record it.
+fn made(wish: Issuing, who: &str) -> Result<(Event, Issued), GovernanceError> {
+    let mut bits = [0; 32];
+    getrandom::fill(&mut bits).map_err(|_| GovernanceError::NoRandomness)?;
+    let secret = TokenSecret::of_bits(wish.kind, &bits);
+    let id = format!("t_{}", random_id()?);
+    let event = Event::TokenIssued(NewToken {
+        token: id.clone(),
+        kind: wish.kind,
+        hash: secret.hash(),
+        scopes: wish.scopes,
+        grants: wish.grants,
+        claims: wish.claims,
+        label: wish.label,
+        expires: wish.expires,
+        who: who.to_owned(),
+    });
+    Ok((event, Issued { id, secret }))
 }
 
 /// Ten characters that nobody mistakes for each other: 50 bits.

@@ -190,6 +190,26 @@ fn a_token_without_a_claim_that_its_grant_asks_for_is_remarked_upon() {
 }
 
 #[test]
+fn a_token_that_cannot_be_issued_leaves_no_grants_behind() {
+    let session = Session::with_dataset();
+    let one = grant(&session, &[]);
+    let long = "x".repeat(101);
+    for more in [
+        &["--grant", &one][..],
+        &["--all-of", "music"],
+        &["--all-of", "nothing"],
+        &["--label", &long],
+        &["--claim", "=x"],
+        &["--grant", "g_none"],
+    ] {
+        let words = [&["token", "create", "--all-of", "music"], more].concat();
+        session.run(&words).exits(2);
+    }
+    let listed = session.run(&["grant", "list", "--json"]).document();
+    assert_eq!(listed["grants"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_token_holds_one_grant_a_connection_and_none_that_ended() {
     let session = Session::with_dataset();
     let (one, two) = (grant(&session, &[]), grant(&session, &[]));

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
 use clap::ValueEnum;
 use serde_json::json;
-use wayleave_ledger::{Granting, Issuing, Millis, Standing, State};
-use wayleave_model::grant::{Claim, Claims, Scope, Scopes, TokenKind};
+use wayleave_ledger::{Granting, Issuing, Standing, State};
+use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
 use wayleave_plan::package::Wish;
 use wayleave_server::Project;
 
@@ -96,101 +96,118 @@ fn claim(word: &str) -> Result<(String, Claim), String> {
     Ok((name.to_owned(), claim))
 }
 
+impl Arguments {
+    /// The token that is wished for, with the grants that are there already.
+    fn issuing(&self) -> Result<Issuing, Failure> {
+        let kind = TokenKind::from(self.kind);
+        let beyond = self.scopes.iter().copied().map(Scope::from);
+        let claims: Claims = self.claims.iter().cloned().collect();
+        if claims.len() < self.claims.len() {
+            return Err(Failure::usage("a claim is given twice").hint("name each claim once"));
+        }
+        if kind != TokenKind::Client && !self.all_of.is_empty() {
+            let message = format!("a token of kind `{kind}` reads no dataset");
+            return Err(Failure::usage(message).hint("leave out `--all-of`"));
+        }
+        Ok(Issuing {
+            kind,
+            scopes: match kind {
+                TokenKind::Client => beyond.chain([Scope::Runtime]).collect(),
+                _ => beyond.collect(),
+            },
+            grants: self.grants.iter().cloned().collect(),
+            claims,
+            label: self.label.clone(),
+            expires: self.expires.map(|it| it.moment(expiry::now())),
+        })
+    }
+}
+
 pub(super) async fn run(
     arguments: Arguments,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = crate::commands::open(project)?;
-    let kind = TokenKind::from(arguments.kind);
-    let beyond = arguments.scopes.iter().copied().map(Scope::from);
-    let scopes: Scopes = match kind {
-        TokenKind::Client => beyond.chain([Scope::Runtime]).collect(),
-        _ => beyond.collect(),
-    };
-    let claims: Claims = arguments.claims.iter().cloned().collect();
-    if claims.len() < arguments.claims.len() {
-        return Err(Failure::usage("a claim is given twice").hint("name each claim once"));
-    }
+    let governance = project.governance();
     let who = arguments.who.clone().unwrap_or_else(who::os_user);
-    let expires = arguments.expires.map(|it| it.moment(expiry::now()));
-    let mut grants: BTreeSet<String> = arguments.grants.iter().cloned().collect();
-    if kind == TokenKind::Client {
-        for dataset in &arguments.all_of {
-            grants.extend(all_of(dataset, &arguments.label, expires, &who, &project).await?);
-        }
-    } else if !arguments.all_of.is_empty() {
-        return Err(
-            Failure::usage(format!("a token of kind `{kind}` reads no dataset"))
-                .hint("leave out `--all-of`"),
-        );
+    let mut issuing = arguments.issuing()?;
+    // Before any grant is made for it: a wish that cannot be met leaves nothing behind.
+    let may = governance.may_issue(issuing.clone(), &who).await;
+    may.map_err(refused)?;
+    let wanted = all_of(&arguments.all_of, &issuing, &project).await?;
+    for granting in wanted {
+        let grant = governance.grant(granting, &who).await?;
+        issuing.grants.insert(grant);
     }
-    let issuing = Issuing {
-        kind,
-        scopes,
-        grants: grants.clone(),
-        claims: claims.clone(),
-        label: arguments.label.clone(),
-        expires,
-    };
-    let issued = project.governance().issue(issuing, &who).await;
+    let issued = governance.issue(issuing.clone(), &who).await;
     let issued = issued.map_err(refused)?;
     let document = json!({
         "token": {
-            "id": issued.id, "kind": kind, "label": arguments.label, "scopes": scopes,
-            "grants": grants, "claims": claims, "expires": expires.map(expiry::written),
-            "who": who,
+            "id": issued.id, "kind": issuing.kind, "label": issuing.label,
+            "scopes": issuing.scopes, "grants": issuing.grants, "claims": issuing.claims,
+            "expires": issuing.expires.map(expiry::written), "who": who,
         },
     });
-    output.remark(told(&issued.id, kind, grants.is_empty()));
-    let state = project.governance().ledger().state().await?;
-    for remark in shortcomings(&state, &grants, &claims) {
+    output.remark(told(&issued.id, &issuing));
+    let state = governance.ledger().state().await?;
+    for remark in shortcomings(&state, &issuing) {
         output.remark(format!("remark: {remark}"));
     }
     output.reveal(&document, "secret", issued.secret.expose());
     Ok(ExitCode::SUCCESS)
 }
 
-/// A grant of all that is in each connection of a dataset.
+/// A grant of all that is in each connection of each dataset, none of which the token has already.
 async fn all_of(
-    dataset: &str,
-    label: &str,
-    expires: Option<Millis>,
-    who: &str,
+    datasets: &[String],
+    issuing: &Issuing,
     project: &Project,
-) -> Result<Vec<String>, Failure> {
-    let governance = project.governance();
-    let mapping = ratified(project, dataset).await?;
-    let mut made = Vec::new();
-    for connection in &mapping.connections {
-        let wish = Wish {
-            connection: Some(connection.id.value.clone()),
-            ..Wish::default()
-        };
-        let granting = Granting {
-            terms: fit(&wish, &mapping)?,
-            expires,
-            purpose: match label {
-                "" => format!("all of {dataset}"),
-                label => format!("all of {dataset}, for {label}"),
-            },
-        };
-        made.push(governance.grant(granting, who).await?);
+) -> Result<Vec<Granting>, Failure> {
+    let state = project.governance().ledger().state().await?;
+    let mut had: BTreeSet<String> = issuing
+        .grants
+        .iter()
+        .filter_map(|id| Some(state.grant(id)?.terms.connection.clone()))
+        .collect();
+    let mut wanted = Vec::new();
+    for dataset in datasets {
+        let mapping = ratified(project, dataset).await?;
+        for connection in &mapping.connections {
+            let id = &connection.id.value;
+            if !had.insert(id.clone()) {
+                let message = format!("connection `{id}` would be granted twice");
+                let hint = "a token reads each connection under one grant";
+                return Err(Failure::usage(message).hint(hint));
+            }
+            let wish = Wish {
+                connection: Some(id.clone()),
+                ..Wish::default()
+            };
+            wanted.push(Granting {
+                terms: fit(&wish, &mapping)?,
+                expires: issuing.expires,
+                purpose: match issuing.label.as_str() {
+                    "" => format!("all of {dataset}"),
+                    label => format!("all of {dataset}, for {label}"),
+                },
+            });
+        }
     }
-    Ok(made)
+    Ok(wanted)
 }
 
 /// Why the token sees less than its grants seem to say.
-fn shortcomings(state: &State, grants: &BTreeSet<String>, claims: &Claims) -> Vec<String> {
+fn shortcomings(state: &State, issuing: &Issuing) -> Vec<String> {
     let now = expiry::now();
     let mut all = Vec::new();
-    for grant in grants.iter().filter_map(|id| state.grant(id)) {
+    for grant in issuing.grants.iter().filter_map(|id| state.grant(id)) {
         let id = &grant.id;
         if grant.standing(now) != Standing::Live {
             all.push(format!("grant `{id}` has ended"));
         }
         for claim in grant.terms.claims() {
-            if !claims.contains_key(&claim) {
+            if !issuing.claims.contains_key(&claim) {
                 all.push(format!(
                     "grant `{id}` asks for the claim `{claim}`; without it the token does not see those streams"
                 ));
@@ -201,11 +218,11 @@ fn shortcomings(state: &State, grants: &BTreeSet<String>, claims: &Claims) -> Ve
 }
 
 /// What to do with it, beside the token so that the token can be piped.
-fn told(id: &str, kind: TokenKind, reads_nothing: bool) -> String {
+fn told(id: &str, issuing: &Issuing) -> String {
     let keep =
         format!("issued `{id}`; its text follows, once: keep it where only its user can read");
-    match kind {
-        TokenKind::Client if reads_nothing => format!(
+    match issuing.kind {
+        TokenKind::Client if issuing.grants.is_empty() => format!(
             "{keep}\nremark: it has no grant, so it reads nothing; `--grant` and `--all-of` give it some"
         ),
         TokenKind::Client => format!(

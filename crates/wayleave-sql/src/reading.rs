@@ -1,9 +1,11 @@
 //! One read from its beginning to its end: who may stop it, and what it answers.
 
 use std::collections::HashMap;
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -124,13 +126,23 @@ impl Readings {
         let (sender, rows) = Rows::channel();
         let mut underway = Underway::new(task(sender, stop), &self.tasks);
         let rows = {
-            let begun = rows.begun();
-            tokio::pin!(begun);
-            tokio::select! {
-                biased;
+            let mut begun = pin!(rows.begun());
+            let mut elsewhere = None;
+            let first = poll_fn(|context| {
+                let waker = Elsewhere::of(&mut elsewhere, context);
+                if waker.while_away(|| underway.poll(context)).is_ready() {
+                    return Poll::Ready(None);
+                }
+                let waker = Waker::from(waker);
+                begun
+                    .as_mut()
+                    .poll(&mut Context::from_waker(&waker))
+                    .map(Some)
+            });
+            match first.await {
+                Some(rows) => rows?,
                 // All there is was sent.
-                () = underway.end() => begun.await?,
-                rows = &mut begun => rows?,
+                None => begun.await?,
             }
         };
         drop(underway);
@@ -166,11 +178,12 @@ impl<F: Future<Output = ()> + Send + 'static> Underway<F> {
         }
     }
 
-    async fn end(&mut self) {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if let Some(reading) = &mut self.reading {
-            reading.await;
+            ready!(reading.as_mut().poll(context));
         }
         self.reading = None;
+        Poll::Ready(())
     }
 }
 
@@ -179,6 +192,47 @@ impl<F: Future<Output = ()> + Send + 'static> Drop for Underway<F> {
         // Without a runtime there is nothing left to tell the database with.
         if let (Some(reading), Ok(runtime)) = (self.reading.take(), Handle::try_current()) {
             self.tasks.spawn_on(reading, &runtime);
+        }
+    }
+}
+
+/// Wakes whoever waits for rows, unless they come from a reading that he polls himself: he looks
+/// for them anyway, and a task that wakes itself is run once more for nothing, often by another
+/// thread.
+struct Elsewhere {
+    task: Waker,
+    polled: AtomicBool,
+}
+
+impl Elsewhere {
+    /// The one kept from the last time, if it is for the same task.
+    fn of(kept: &mut Option<Arc<Self>>, context: &Context<'_>) -> Arc<Self> {
+        match kept {
+            Some(known) if known.task.will_wake(context.waker()) => Arc::clone(known),
+            _ => Arc::clone(kept.insert(Arc::new(Self {
+                task: context.waker().clone(),
+                polled: AtomicBool::new(false),
+            }))),
+        }
+    }
+
+    /// Does something after which rows are looked for: until then nobody need be woken.
+    fn while_away<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.polled.store(true, Ordering::SeqCst);
+        let done = work();
+        self.polled.store(false, Ordering::SeqCst);
+        done
+    }
+}
+
+impl Wake for Elsewhere {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.polled.load(Ordering::SeqCst) {
+            self.task.wake_by_ref();
         }
     }
 }

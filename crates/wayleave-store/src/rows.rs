@@ -22,13 +22,15 @@ const BYTES_A_BATCH: usize = 256 * 1024;
 enum Batch {
     Some(Vec<Row>),
     Last(Vec<Row>),
-    // Apart, for the sake of the others: a queue has room for many.
-    Failed(Box<StoreError>),
+    Failed(StoreError),
 }
+
+/// In a box, because a queue of any length has room for many.
+type Sent = Box<Batch>;
 
 /// Rows as they come. Dropping them tells the store to stop.
 pub struct Rows {
-    batches: mpsc::Receiver<Batch>,
+    batches: mpsc::Receiver<Sent>,
     current: vec::IntoIter<Row>,
     ended: bool,
 }
@@ -83,7 +85,7 @@ impl Rows {
     }
 
     async fn receive(&mut self) -> Result<(), StoreError> {
-        match self.batches.recv().await {
+        match self.batches.recv().await.map(|batch| *batch) {
             Some(Batch::Some(rows)) => self.current = rows.into_iter(),
             Some(Batch::Last(rows)) => {
                 self.current = rows.into_iter();
@@ -91,7 +93,7 @@ impl Rows {
             }
             Some(Batch::Failed(error)) => {
                 self.ended = true;
-                return Err(*error);
+                return Err(error);
             }
             None => {
                 self.ended = true;
@@ -114,7 +116,7 @@ impl std::fmt::Debug for Rows {
 
 /// The end of a queue that a store fills.
 pub struct RowSender {
-    batches: mpsc::Sender<Batch>,
+    batches: mpsc::Sender<Sent>,
     pending: Vec<Row>,
     bytes: usize,
     sent: bool,
@@ -122,7 +124,7 @@ pub struct RowSender {
 
 /// Knows whether anybody still wants the rows of an answer.
 #[derive(Clone)]
-pub struct Unwanted(mpsc::Sender<Batch>);
+pub struct Unwanted(mpsc::Sender<Sent>);
 
 impl Unwanted {
     /// Waits until nobody does.
@@ -153,7 +155,7 @@ impl RowSender {
         self.bytes = 0;
         self.sent = true;
         let rows = std::mem::take(&mut self.pending);
-        self.batches.send(Batch::Some(rows)).await.is_ok()
+        self.batches.send(Box::new(Batch::Some(rows))).await.is_ok()
     }
 
     /// Tells when nobody wants the rows any more.
@@ -174,10 +176,10 @@ impl RowSender {
     pub async fn finish(self, outcome: Result<(), StoreError>) {
         let last = match outcome {
             Ok(()) => Batch::Last(self.pending),
-            Err(error) => Batch::Failed(Box::new(error)),
+            Err(error) => Batch::Failed(error),
         };
         // Nobody listening is nobody to tell.
-        let _ = self.batches.send(last).await;
+        let _ = self.batches.send(Box::new(last)).await;
     }
 }
 

@@ -1,11 +1,8 @@
 //! A server with one of everything behind a door, that counts what got through.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use serde_json::{Value, json};
@@ -22,7 +19,7 @@ use wayleave_server::{
     Settings,
     auth::{Credentials, GivenToken, HttpDoor, StdioDoor},
     source::Environment,
-    watch::LedgerWatch,
+    watch::{self, LedgerWatch},
 };
 use wayleave_surface::access::{self, Access};
 
@@ -69,8 +66,7 @@ impl House {
         let governance = open();
         // Tokens are issued and revoked by one process, and looked up by another.
         let stop = CancellationToken::new();
-        let every = Duration::from_millis(20);
-        let watch = LedgerWatch::start(open(), every, stop.clone())
+        let watch = LedgerWatch::start(open(), watch::EVERY, stop.clone())
             .await
             .unwrap();
         let key = SigningKey::ed25519("current");

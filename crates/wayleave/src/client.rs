@@ -12,6 +12,7 @@ pub(crate) mod place;
 
 use entry::Entry;
 use host::Host;
+use url::Url;
 
 /// The variable a token is taken from.
 pub(crate) const TOKEN: &str = "WAYLEAVE_TOKEN";
@@ -104,6 +105,23 @@ pub(crate) fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
 }
 
+/// The variable whose token a client needs at an address; none on this machine, where clients
+/// that have no token are let in.
+pub(crate) fn token_at(url: &str, anonymous: bool) -> Option<&'static str> {
+    let open = anonymous && Url::parse(url).is_ok_and(|url| is_loopback(&url));
+    (!open).then_some(TOKEN)
+}
+
+/// Whether an address is of this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
 /// How each client is told of a running server, as text for a terminal.
 pub(crate) fn text(name: &str, url: &str, token: Option<&str>) -> String {
     let server = Server {
@@ -140,6 +158,20 @@ mod tests {
             assert_eq!(plain_name(name), plain);
         }
         assert_eq!(plain_name(&"x".repeat(99)).len(), MAX_NAME);
+    }
+
+    #[test]
+    fn only_a_client_on_this_machine_may_need_no_token() {
+        for (url, anonymous, token) in [
+            ("http://127.0.0.1:7411/mcp", true, None),
+            ("http://[::1]:7411/mcp", true, None),
+            ("http://localhost:7411/mcp", true, None),
+            ("http://127.0.0.1:7411/mcp", false, Some(TOKEN)),
+            ("https://data.example.org/mcp", true, Some(TOKEN)),
+            ("http://localhost.example.org/mcp", true, Some(TOKEN)),
+        ] {
+            assert_eq!(token_at(url, anonymous), token, "{url}");
+        }
     }
 
     #[test]

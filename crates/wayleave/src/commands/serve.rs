@@ -69,7 +69,7 @@ pub(super) async fn over_http(
     deployment.keep_indexes();
     let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
-    let token = (!settings.anonymous).then_some(client::TOKEN);
+    let token = client::token_at(&url, settings.anonymous);
     let text = format!(
         "{} stream(s) ready. Connect a client:\n\n{}\nCtrl-C stops.",
         deployment.streams(),

@@ -79,6 +79,15 @@ fn where_nobody_is_asked_for_a_token_none_is_named() {
     for client in CLIENTS.iter().filter(|it| it.word != "claude-desktop") {
         let printed = client.print(&session, &["--http"]).all();
         assert!(!printed.to_lowercase().contains("token"), "{printed}");
+        let behind = format!("{open}url = \"https://example.org/mcp\"\n");
+        session.write("wayleave.toml", &behind);
+        let behind = client.print(&session, &["--http"]);
+        assert!(
+            behind.stdout.to_lowercase().contains("token"),
+            "{}",
+            behind.all()
+        );
+        session.write("wayleave.toml", open);
         let elsewhere = client.print(&session, &["--url", "https://example.org/mcp"]);
         assert!(
             elsewhere.stdout.to_lowercase().contains("token"),

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use url::{Host as UrlHost, Url};
+use url::Url;
 use wayleave_server::{
     Project, ProjectError,
     source::{self, Environment},
@@ -14,7 +14,7 @@ use wayleave_server::{
 use super::Said;
 use crate::{
     client::{
-        self, Reach, Served, Server, TOKEN, Variable,
+        self, Reach, Served, Server, Variable,
         error::ClientError,
         host::{HandsOn, Host},
     },
@@ -40,7 +40,7 @@ pub(super) async fn server(said: &Said, folder: Option<&Path>) -> Result<Server,
     let reach = match (&said.url, &served, &project) {
         (Some(url), _, _) => {
             let url = address(url)?;
-            at(&url, anonymous && is_loopback(&url), said)
+            at(&url, anonymous, said)
         }
         (None, Some(served), _) if said.http => {
             let url = address(&served.url)?;
@@ -69,11 +69,11 @@ pub(super) async fn server(said: &Said, folder: Option<&Path>) -> Result<Server,
     })
 }
 
-fn at(url: &Url, open: bool, said: &Said) -> Reach {
-    let needed = (!open).then(|| TOKEN.to_owned());
+fn at(url: &Url, anonymous: bool, said: &Said) -> Reach {
+    let needed = client::token_at(url.as_str(), anonymous);
     Reach::Http {
         url: url.to_string(),
-        token: said.token_env.clone().or(needed),
+        token: said.token_env.clone().or(needed.map(str::to_owned)),
     }
 }
 
@@ -90,15 +90,6 @@ fn address(text: &str) -> Result<Url, ClientError> {
         return Err(wrong("it holds more than a host and a path"));
     }
     Ok(url)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(UrlHost::Domain(name)) => name == "localhost",
-        Some(UrlHost::Ipv4(address)) => address.is_loopback(),
-        Some(UrlHost::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 /// The variables the project's sources are read from.
@@ -149,7 +140,7 @@ pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
                 ));
             }
             let parsed = Url::parse(url).ok();
-            let open = parsed.is_some_and(|it| it.scheme() == "http" && !is_loopback(&it));
+            let open = parsed.is_some_and(|it| it.scheme() == "http" && !client::is_loopback(&it));
             if open && token.is_some() {
                 remarks.push("the token would cross the network in the clear: use `https`".into());
             }

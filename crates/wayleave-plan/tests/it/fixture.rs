@@ -11,7 +11,7 @@ use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
 use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
-use wayleave_plan::view::View;
+use wayleave_plan::view::{StreamView, View};
 use wayleave_plan::world::World;
 
 pub(crate) const SHOP: &str = include_str!("../fixtures/shop.toml");
@@ -88,7 +88,7 @@ fn key_of(connection: &str, stream: &str) -> Vec<String> {
     let seen = local
         .connection(connection)
         .and_then(|it| it.stream(stream));
-    let key = seen.into_iter().flat_map(|stream| stream.key_fields());
+    let key = seen.into_iter().flat_map(StreamView::key_fields);
     key.map(|field| field.name.value.clone()).collect()
 }
 

@@ -39,13 +39,17 @@ pub(crate) fn builder() -> Caller {
 
 impl Client {
     pub(crate) async fn of(deployment: &Deployment) -> Self {
+        Self::with(deployment, builder()).await
+    }
+
+    pub(crate) async fn with(deployment: &Deployment, caller: Caller) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (their_read, their_write) = split(theirs);
         let stop = CancellationToken::new();
         let (server, stopped) = (deployment.server().clone(), stop.clone());
         tokio::spawn(async move {
             server
-                .serve_pipe(builder(), their_read, their_write, stopped)
+                .serve_pipe(caller, their_read, their_write, stopped)
                 .await
         });
         let (read, write) = split(ours);

@@ -1,6 +1,12 @@
 //! What other processes do, and what goes wrong, while a deployment serves.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use wayleave_mcp::Caller;
+use wayleave_model::grant::Scope;
+use wayleave_plan::package::Package;
+use wayleave_surface::access::Access;
 
 use crate::client::Client;
 use crate::place::{Place, mapping};
@@ -100,6 +106,38 @@ async fn a_source_that_another_process_declares_or_withdraws_counts_at_once() {
         fetched["structuredContent"]["error"]["code"],
         "source_unavailable"
     );
+    deployment.close().await;
+}
+
+#[tokio::test]
+async fn whoever_may_not_read_is_shown_no_records_and_no_types() {
+    let place = Place::new();
+    place.declare().await;
+    place.connect(&mapping("boats", "Boat", "name")).await;
+    let deployment = place.open().await;
+    // The scope `builder` without `runtime`.
+    let caller = Caller::new("tok_2").with_view("builder only").with(Access {
+        package: Arc::new(Package::local()),
+        scopes: [Scope::Builder].into_iter().collect(),
+        authenticated: true,
+    });
+    let mut client = Client::with(&deployment, caller).await;
+    for (method, key) in [
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("prompts/list", "prompts"),
+    ] {
+        let listed = client.ask(method, json!({})).await.unwrap();
+        assert_eq!(listed[key], json!([]), "{method}");
+    }
+    for uri in [
+        "wayleave://kg/Boat",
+        "wayleave://kg/Boat?limit=1",
+        "wayleave://kg/Boat/boats%2Fthings:1",
+    ] {
+        let error = client.ask("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(error.unwrap_err()["code"], -32002, "{uri}");
+    }
     deployment.close().await;
 }
 

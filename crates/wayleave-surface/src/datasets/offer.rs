@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use wayleave_mcp::{Batch, CompletionRef, Decision, SchemaError, TemplateError, Visibility};
+use wayleave_mcp::{
+    Batch, Caller, CompletionRef, Decision, SchemaError, TemplateError, Visibility,
+};
 use wayleave_model::grant::Scope;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
@@ -165,7 +167,7 @@ impl Offer {
                 .remove_template(template));
         };
         let holders = holders.clone();
-        let who = Visibility::when(move |caller| sees(&Access::of(caller).package, &holders));
+        let who = Visibility::when(move |caller| reader(caller, |it| sees(it, &holders)));
         Ok(batch
             .add_resource(resources::of_type(&self.service, name, who.clone()))
             .add_template(resources::records(&self.service, name, who)?)
@@ -190,7 +192,7 @@ impl Offer {
             .flat_map(|it| it.connections.iter().map(move |c| (c.id.value.clone(), it)))
             .map(|(id, it)| (id, Arc::clone(it)))
             .collect();
-        let any = Visibility::when(move |caller| sees_any(&Access::of(caller).package, &live));
+        let any = Visibility::when(move |caller| reader(caller, |it| sees_any(it, &live)));
         let service = &self.service;
         for name in completions::PROMPTS {
             batch = batch.add_completion(completions::of_prompt(service, name));
@@ -201,6 +203,12 @@ impl Offer {
             .add_template(resources::pages(service, any)?)
             .add_completion(completions::of_pages(service)))
     }
+}
+
+/// Whether a caller may read at all, and its package shows something.
+fn reader(caller: &Caller, shows: impl FnOnce(&Package) -> bool) -> bool {
+    let access = Access::of(caller);
+    access.scopes.contains(Scope::Runtime) && shows(&access.package)
 }
 
 fn for_builders(who: Visibility) -> Visibility {

@@ -578,8 +578,21 @@ class Stdio(Rules):
         return StdioServerParameters(
             command=program(),
             args=["serve", "--stdio", "--project", str(self.project.path)],
-            env={**self.project.env, "WAYLEAVE_TOKEN": token},
+            env={**self.project.env, **({"WAYLEAVE_TOKEN": token} if token else {})},
         )
+
+    async def test_without_a_token_a_local_client_reads_and_does_no_more(self) -> None:
+        async with self.clients("") as (client, notices):
+            self.assertEqual(await tools(client), READING)
+            self.assertEqual(await prompts(client), {"explore-dataset"})
+            for tool in ["list_datasets", "connect_dataset", "workup_fleet"]:
+                denied = await self.error_of(client.call_tool(tool, {"name": "x", "entity": "x"}))
+                self.assertEqual(denied.error.code, UNAUTHENTICATED)
+            await asyncio.to_thread(self.project.run, "connect", "crew-list")
+            await notices.until(resources=1)
+            self.assertEqual(await tools(client), READING)
+            self.assertIn("sailors", text_of(await self.good(client, "schema")))
+            self.assertEqual(notices.heard, Counter(resources=1))
 
 
 class Http(Rules):

@@ -18,7 +18,7 @@ use wayleave_model::grant::Scope;
 pub use offer::{Offer, OfferError};
 pub use refused::{Code, Refused};
 
-use crate::access;
+use crate::access::{self, Access};
 use crate::reply::Reply;
 
 /// The names of these tools.
@@ -130,7 +130,8 @@ fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
             let limit = call.arguments.get("limit").and_then(Json::as_u64);
             let most = usize::try_from(limit.unwrap_or(USUAL).min(MOST)).unwrap_or(1);
             let listed = datasets.list(call.text("after"), most).await;
-            Ok(answer(listed.map(|listed| write::list(&listed))))
+            let package = &Access::of(call.context.caller()).package;
+            Ok(answer(listed.map(|listed| write::list(&listed, package))))
         }
     })?;
     Ok(finish(
@@ -147,7 +148,8 @@ fn connect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
         async move {
             let who = call.context.caller().subject();
             let connected = datasets.connect(call.text("name"), who).await;
-            Ok(answer(connected.map(|it| write::connected(&it))))
+            let package = &Access::of(call.context.caller()).package;
+            Ok(answer(connected.map(|it| write::connected(&it, package))))
         }
     })?;
     Ok(finish(

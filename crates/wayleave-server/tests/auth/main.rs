@@ -13,6 +13,7 @@ mod issuer;
 mod wire;
 
 mod deployed;
+mod guide;
 mod jwt;
 mod limits;
 mod matrix;

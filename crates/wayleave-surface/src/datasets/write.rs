@@ -84,20 +84,16 @@ pub(super) fn connected(it: &Connected, package: &Package) -> Reply {
     let tool = Some(tool).filter(|_| !streams.is_empty());
     let already = if it.was_active { " already" } else { "" };
     let mut text = format!("`{name}` is live{already}, revision {}\n", it.revision);
-    match tool {
-        Some(tool) => {
-            let names: Vec<&str> = streams.iter().map(|it| it.as_str()).collect();
-            say!(
-                text,
-                "streams: {}\nnext: {tool}(entity), or workup(dataset=\"{name}\", entity); schema \
-                 lists what can be read\n",
-                names.join(", ")
-            );
-        }
-        None => say!(
+    if let Some(tool) = tool {
+        let names: Vec<&str> = streams.iter().map(|it| it.as_str()).collect();
+        say!(
             text,
-            "nothing of it is granted to this token; others read it\n"
-        ),
+            "streams: {}\nnext: {tool}(entity), or workup(dataset=\"{name}\", entity); schema \
+             lists what can be read\n",
+            names.join(", ")
+        );
+    } else {
+        text.push_str("nothing of it is granted to this token; others read it\n");
     }
     let data = json!({
         "dataset": name, "digest": it.digest, "revision": it.revision,

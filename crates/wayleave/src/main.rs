@@ -14,6 +14,7 @@ mod who;
 
 use std::{
     ffi::OsString,
+    io::{self, IsTerminal as _},
     pin::pin,
     process::ExitCode,
     task::{Context, Poll, Waker},
@@ -22,6 +23,7 @@ use std::{
 use arguments::Parsed;
 use failure::Failure;
 use output::Output;
+use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
@@ -85,13 +87,20 @@ fn on_a_runtime(
     ran
 }
 
-/// Logs go to standard error, where they cannot be mistaken for an answer. The SDK logs requests
-/// and replies, which hold rows: only its failures are let through.
+/// Logs go to standard error, where they cannot be mistaken for an answer.
 fn start_logging() {
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_env("WAYLEAVE_LOG")
-        .unwrap_or_else(|_| EnvFilter::new("warn"))
-        .add_directive(tracing_subscriber::filter::LevelFilter::ERROR.into());
+    let asked = std::env::var("WAYLEAVE_LOG").ok();
+    tracing_subscriber::fmt()
+        .with_env_filter(logged(asked.as_deref()))
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
+}
+
+/// What is logged: what is asked for, where it can be understood. The SDK and the drivers log
+/// requests, replies and statements, which hold rows: nothing of theirs is let through.
+fn logged(asked: Option<&str>) -> EnvFilter {
+    let filter = asked.and_then(|asked| EnvFilter::try_new(asked).ok());
     let quiet = [
         "rmcp=off",
         "hyper=off",
@@ -99,12 +108,40 @@ fn start_logging() {
         "tokio_postgres=off",
         "mysql_async=off",
     ];
-    let filter = quiet
+    quiet
         .iter()
         .filter_map(|directive| directive.parse().ok())
-        .fold(filter, EnvFilter::add_directive);
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+        .fold(
+            filter.unwrap_or_else(|| EnvFilter::new("warn")),
+            EnvFilter::add_directive,
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::filter::LevelFilter;
+
+    use super::*;
+
+    #[test]
+    fn warnings_are_logged_unless_something_else_is_asked_for() {
+        for (asked, level) in [
+            (None, LevelFilter::WARN),
+            (Some("debug"), LevelFilter::DEBUG),
+            (Some("error"), LevelFilter::ERROR),
+            (Some("wayleave_server=info"), LevelFilter::INFO),
+            (Some("==="), LevelFilter::WARN),
+        ] {
+            assert_eq!(logged(asked).max_level_hint(), Some(level), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_hold_rows_is_not_logged_whatever_is_asked_for() {
+        let filter = logged(Some("trace,rmcp=trace,tokio_postgres=debug")).to_string();
+        for quiet in ["rmcp=off", "tokio_postgres=off", "mysql_async=off"] {
+            assert!(filter.contains(quiet), "{filter}");
+        }
+        assert!(!filter.contains("rmcp=trace"), "{filter}");
+    }
 }

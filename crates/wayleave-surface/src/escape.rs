@@ -18,11 +18,14 @@ pub(crate) fn cell(out: &mut String, value: &Json) {
         // Numbers and booleans hold nothing to escape.
         Json::Bool(true) => out.push_str("true"),
         Json::Bool(false) => out.push_str("false"),
-        Json::Number(number) => match number.as_i64() {
+        Json::Number(number) => {
             // Most are whole, and these are written faster.
-            Some(whole) => say!(out, "{whole}"),
-            None => say!(out, "{number}"),
-        },
+            if let Some(whole) = number.as_i64() {
+                say!(out, "{whole}");
+            } else {
+                say!(out, "{number}");
+            }
+        }
     }
 }
 
@@ -80,7 +83,7 @@ fn is_plain(text: &str) -> bool {
 
 /// Whether it holds, besides, nothing that means something in a cell.
 fn is_plain_cell(text: &str) -> bool {
-    let means_nothing = |byte| (byte != b'\\') & (byte != b'|');
+    let means_nothing = |byte| !matches!(byte, b'\\' | b'|');
     is_plain(text) && (text.bytes()).fold(true, |plain, byte| plain & means_nothing(byte))
 }
 

@@ -73,12 +73,15 @@ pub fn instructions() -> String {
         .to_owned()
 }
 
+/// Whose package a call is answered under.
+type PackageOf = dyn Fn(&Caller) -> Arc<Package> + Send + Sync;
+
 /// The read tools, each answering under the package of whoever calls.
 pub fn tools(
     service: &ReadService,
     package_of: impl Fn(&Caller) -> Arc<Package> + Send + Sync + 'static,
 ) -> Result<Vec<Tool>, SchemaError> {
-    let package_of: Arc<dyn Fn(&Caller) -> Arc<Package> + Send + Sync> = Arc::new(package_of);
+    let package_of: Arc<PackageOf> = Arc::new(package_of);
     described()
         .into_iter()
         .map(|described| tool(described, service.clone(), Arc::clone(&package_of)))
@@ -88,7 +91,7 @@ pub fn tools(
 fn tool(
     described: Described,
     service: ReadService,
-    package_of: Arc<dyn Fn(&Caller) -> Arc<Package> + Send + Sync>,
+    package_of: Arc<PackageOf>,
 ) -> Result<Tool, SchemaError> {
     let name = described.name;
     let handler = move |call: Call| {

@@ -78,6 +78,7 @@ pub(super) struct Limits {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_field_names, reason = "spelled as in the file")]
 pub(super) struct Search {
     pub(super) refresh_seconds: Option<u64>,
     pub(super) rebuild_seconds: Option<u64>,

@@ -1,5 +1,9 @@
 //! A project whose one stream is searched, as a human would have made it, and the server of the
 //! product on it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "statements without values, on databases of the benchmark's own"
+)]
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -110,8 +114,8 @@ impl Library {
         let began = Instant::now();
         deployment.rebuild_index(&what).await?;
         let time = began.elapsed();
-        let shelf = Shelf::new(self.folder.path().join(FOLDER).join("index"));
-        let place = shelf.place(&what.connection_id, &what.stream)?;
+        let indexes = Shelf::new(self.folder.path().join(FOLDER).join("index"));
+        let place = indexes.place(&what.connection_id, &what.stream)?;
         let Found::Fit(index) = place.open(&what.spec)? else {
             anyhow::bail!("the index that was made is not there");
         };

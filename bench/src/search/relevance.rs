@@ -1,5 +1,9 @@
 //! How good the ranking is, against FTS5 over the same judged passages: nDCG@10, averaged over
 //! the queries. The passages and judgements are those of the search crate's own tests.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "statements without values, on databases of the benchmark's own"
+)]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,9 @@
 //! What we are compared with, each used as its makers advise: SQLite's FTS5 and PostgreSQL's
 //! `tsvector`, both asked for the ten best documents with a snippet of each.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "statements without values, on databases of the benchmark's own"
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};

@@ -41,9 +41,8 @@ pub(crate) fn compare(searches: Searches, effort: Effort) -> Result<ExitCode> {
     say("FTS5: indexing")?;
     let (fts5, in_fts5) = Fts5::make(folder.path(), documents)?;
     say("tsvector: indexing")?;
-    let (tsvector, in_tsvector) = runtime.block_on(async {
-        Tsvector::make(wayleave_test::postgres().await, documents).await
-    })?;
+    let (tsvector, in_tsvector) = runtime
+        .block_on(async { Tsvector::make(wayleave_test::postgres().await, documents).await })?;
     say("ours: indexing")?;
     let library = runtime.block_on(Library::make(documents))?;
     let deployment = runtime.block_on(library.deployment())?;
@@ -58,7 +57,9 @@ pub(crate) fn compare(searches: Searches, effort: Effort) -> Result<ExitCode> {
     });
     let mut cases = Vec::new();
     for case in Case::ALL {
-        let matches = engines.agree(&runtime, case).with_context(|| case.title())?;
+        let matches = engines
+            .agree(&runtime, case)
+            .with_context(|| case.title())?;
         cases.push(Measured {
             case,
             matches,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
 use tempfile::TempDir;
@@ -61,7 +62,12 @@ impl Files {
         for (source, sql) in sources {
             let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
             let dsn = Dsn::parse(SourceKind::Sqlite, path.to_str().unwrap()).unwrap();
-            let store = wayleave_sql::store(dsn, StoreOptions::default());
+            let options = StoreOptions {
+                // However slow the machine is, a read is not refused for it.
+                wait: Duration::from_mins(5),
+                ..StoreOptions::default()
+            };
+            let store = wayleave_sql::store(dsn, options);
             files.stores.insert((*source).to_owned(), store);
             files.paths.insert((*source).to_owned(), path);
             files

@@ -99,8 +99,8 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
             assert!(less.is_subset(&more), "{less:?}\n{more:?}");
             assert_eq!(less, listed(&mut in_twin, list).await);
         }
-        for (_, connections, streams) in DATASETS.iter() {
-            for stream in *streams {
+        for (_, connections, streams) in DATASETS {
+            for stream in streams {
                 let class = stream.name.to_uppercase();
                 let uri = format!("wayleave://kg/{class}");
                 let less = read(&mut narrower, &uri).await;

@@ -5,9 +5,7 @@
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
 
-use crate::fixture::{
-    CRM, CRM_SQL, Files, crm, good, package, refused, service, stream_grant,
-};
+use crate::fixture::{CRM, CRM_SQL, Files, crm, good, package, refused, service, stream_grant};
 
 fn local() -> Package {
     Package::local()
@@ -186,7 +184,8 @@ async fn the_deleted_are_marked_only_where_the_mapping_has_a_mark() {
 #[tokio::test]
 async fn a_text_to_compare_with_is_bounded() {
     let (service, _files) = crm();
-    let asked = |filter: Json| json!({ "stream": "people", "connection_id": "crm-eu", "filter": filter });
+    let asked =
+        |filter: Json| json!({ "stream": "people", "connection_id": "crm-eu", "filter": filter });
     let (longest, longer) = ("x".repeat(4_096), "x".repeat(4_097));
     let given = asked(json!({ "full_name": longest }));
     good(&service, &local(), "query_records", given).await;

@@ -19,6 +19,12 @@ pub trait Admit: Send + Sync + 'static {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Who the client always is, if neither its messages nor time can change it. Then nothing
+    /// else is asked.
+    fn always(&self) -> Option<Arc<Caller>> {
+        None
+    }
+
     /// Who the client is now: what it may do can change between its messages.
     fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>>;
 }
@@ -42,6 +48,10 @@ impl From<RpcError> for TurnedAway {
 }
 
 impl Admit for Caller {
+    fn always(&self) -> Option<Arc<Caller>> {
+        Some(Arc::new(self.clone()))
+    }
+
     fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
         Box::pin(std::future::ready(Ok(Arc::new(self.clone()))))
     }

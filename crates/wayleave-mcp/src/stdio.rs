@@ -78,11 +78,13 @@ impl Server {
         let keeper = Keeper::default();
         // Its end is the end of everything that listens through this pipe.
         let gone = keeper.draining.clone();
-        // Replaced before the first message is handed over.
-        let who = Who::new(Arc::new(Caller::anonymous()));
+        let always = admit.always();
+        let asked = always.is_none();
+        // One that is asked for is replaced before the first message is handed over.
+        let who = Who::new(always.unwrap_or_else(|| Arc::new(Caller::anonymous())));
         let door = self.door(who.clone(), &keeper);
         let guest = Guest {
-            admit: Arc::new(admit),
+            admit: asked.then(|| Arc::new(admit) as Arc<dyn Admit>),
             who,
         };
         let lines = Lines::new(self.0.clone(), guest, read, write, gone.clone());
@@ -115,17 +117,21 @@ impl Server {
 
 /// The client at the other end.
 struct Guest {
-    admit: Arc<dyn Admit>,
+    /// Says who it is at each message; none for one who is always the same.
+    admit: Option<Arc<dyn Admit>>,
     who: Who,
 }
 
 impl Guest {
     /// Who sent `message`.
     async fn identify(&self, message: &[u8]) -> Result<(), TurnedAway> {
+        let Some(admit) = &self.admit else {
+            return Ok(());
+        };
         if let Hello::Some(bearer) = Hello::of(message) {
-            self.admit.begin(bearer.as_deref()).await?;
+            admit.begin(bearer.as_deref()).await?;
         }
-        let caller = self.admit.caller().await?;
+        let caller = admit.caller().await?;
         self.who.came(&caller);
         Ok(())
     }
@@ -284,7 +290,9 @@ where
                 if self.era.is_none() {
                     self.era = era_of_first(&request.request);
                 }
-                request.request.extensions_mut().insert(caller);
+                if self.guest.admit.is_some() {
+                    request.request.extensions_mut().insert(caller);
+                }
             }
             _ => {}
         }

@@ -115,6 +115,7 @@ async fn made(folder: &Path, many: usize) -> Result<Project> {
         CREATE TABLE visits (id INTEGER PRIMARY KEY, person INTEGER, at TEXT, cost TEXT);
         INSERT INTO people VALUES (1, 'Ana', '1980-02-03', 'Ulm');";
     let store = folder.join("store.db");
+    #[expect(clippy::disallowed_methods, reason = "a store of our own is made")]
     rusqlite::Connection::open(&store)?.execute_batch(tables)?;
     let project = Project::create(folder, "")?;
     let governance = project.governance();

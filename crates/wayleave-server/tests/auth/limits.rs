@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::house::House;
 
-const SMALL: &str = "[limits]\ncalls_per_minute = 60\nburst = 5\nstreams = 1";
+// Slow to be given back, so that a slow machine gets none of it back meanwhile.
+const SMALL: &str = "[limits]\ncalls_per_minute = 20\nburst = 5\nstreams = 1";
 
 #[tokio::test]
 async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_else() {
@@ -17,8 +18,8 @@ async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_els
     for _ in 0..5 {
         assert_eq!(client.call("echo").await.status, 200);
     }
-    let began = Instant::now();
     let refused = client.call("echo").await;
+    let told = Instant::now();
     assert_eq!(refused.status, 200);
     let result = &refused.json()["result"];
     assert_eq!(
@@ -32,12 +33,13 @@ async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_els
     );
     assert_eq!(result["content"][0]["text"], error.to_string());
     let wait = error["retry_after_ms"].as_u64().unwrap();
-    assert!((1..=1000).contains(&wait), "{wait}");
+    assert!((1..=3000).contains(&wait), "{wait}");
     let listed = client
         .send(client.stateless("tools/list", &json!({}), None))
         .await;
     assert_eq!(listed.status, 429);
-    assert_eq!(listed.headers["retry-after"], "1");
+    let after = listed.headers["retry-after"].to_str().unwrap();
+    assert!(["1", "2", "3"].contains(&after), "{after}");
     assert_eq!(listed.json()["error"]["code"], -32003);
     assert_eq!(listed.json()["id"], 7);
     assert_eq!(house.dispatched(), 5);
@@ -52,7 +54,7 @@ async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_els
         200
     );
     // Whoever waits as long as it was told is let in again.
-    tokio::time::sleep_until((began + Duration::from_millis(wait + 1)).into()).await;
+    tokio::time::sleep_until((told + Duration::from_millis(wait + 1)).into()).await;
     let again = client.call("echo").await.json();
     assert_eq!(again["result"]["content"][0]["text"], "done", "{again}");
 }

@@ -31,6 +31,10 @@ use crate::report::Report;
 use crate::search::Searches;
 use crate::wire::{Ask, Era};
 
+/// The allocator of the product, for both sides of every comparison.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Compares Wayleave's MCP server with a bare rmcp server, in one run.
 #[derive(Debug, Parser)]
 #[command(name = "wayleave-bench")]

@@ -25,6 +25,10 @@ use failure::Failure;
 use output::Output;
 use tracing_subscriber::EnvFilter;
 
+/// An answer is made of many small pieces, which the system's allocator hands out slowly.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let output = Output::new(arguments::wants_json(&words));

@@ -19,7 +19,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::world::World;
 
 use crate::measure::Effort;
-use contest::Contest;
+use contest::{Contest, Way};
 use project::Shop;
 pub(crate) use project::serve;
 use questions::Case;
@@ -34,6 +34,12 @@ pub(crate) struct Reads {
     /// Only this store; may be repeated.
     #[arg(long)]
     store: Vec<StoreName>,
+    /// Only this case; may be repeated.
+    #[arg(long)]
+    case: Vec<Case>,
+    /// Only this way, to look at with a profiler; may be repeated. Nothing is then judged.
+    #[arg(long)]
+    way: Vec<Way>,
 }
 
 /// A store by name.
@@ -67,6 +73,24 @@ impl StoreName {
     }
 }
 
+impl Reads {
+    fn cases(&self) -> &[Case] {
+        if self.case.is_empty() {
+            Case::value_variants()
+        } else {
+            &self.case
+        }
+    }
+
+    fn ways(&self) -> &[Way] {
+        if self.way.is_empty() {
+            Way::value_variants()
+        } else {
+            &self.way
+        }
+    }
+}
+
 /// Reads in every way, prints the report, and fails where an aim is missed.
 pub(crate) fn compare(reads: &Reads, effort: Effort) -> Result<ExitCode> {
     let stores = if reads.store.is_empty() {
@@ -85,10 +109,11 @@ pub(crate) fn compare(reads: &Reads, effort: Effort) -> Result<ExitCode> {
             reads.rows
         )?;
         let shop = runtime.block_on(store.shop(reads.rows))?;
-        cases.extend(measured(&runtime, *store, &shop, reads.rows, &effort)?);
+        cases.extend(measured(&runtime, *store, &shop, reads, &effort)?);
     }
     let report = Report {
         rows: reads.rows,
+        judged: reads.way.is_empty(),
         effort,
         load_before,
         load_after: crate::load_average(),
@@ -106,15 +131,15 @@ fn measured(
     runtime: &Runtime,
     store: StoreName,
     shop: &Shop,
-    rows: u64,
+    reads: &Reads,
     effort: &Effort,
 ) -> Result<Vec<Measured>> {
     let deployment = runtime.block_on(shop.deployment())?;
     let mapping = runtime.block_on(shop.project.governance().load("shop"))?;
     let world = World::new(vec![Arc::new(mapping)])?;
     let mut contests = Vec::new();
-    for case in Case::ALL {
-        let contest = Contest::new(runtime, shop, (&world, &deployment), case, rows);
+    for &case in reads.cases() {
+        let contest = Contest::new(runtime, shop, (&world, &deployment), case, reads.rows);
         let contest = contest.with_context(|| case.title())?;
         let measured = Measured {
             store: store.title(),
@@ -133,7 +158,7 @@ fn measured(
             effort.rounds
         )?;
         for (contest, measured) in &mut contests {
-            let round = contest.round(effort, number);
+            let round = contest.round(reads.ways(), effort, number);
             measured
                 .rounds
                 .push(round.with_context(|| measured.case.title())?);

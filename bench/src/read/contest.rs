@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
 use serde_json::Value as Json;
 use tokio::runtime::Runtime;
 use wayleave_plan::package::Package;
@@ -23,7 +24,7 @@ use crate::wire::{Ask, Checker, Era};
 const TURNS: u32 = 4;
 
 /// A way to the rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Way {
     /// The driver alone.
     Driver,
@@ -101,17 +102,18 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Takes every way in turn, in an order that gives none the better place.
-    pub(crate) fn round(&mut self, effort: &Effort, number: u32) -> Result<Vec<Sample>> {
-        let driver = self.driver.take().context("the driver is lost")?;
-        let service = self.service.take().context("the service is lost")?;
-        let mut contenders = vec![
-            Contender::new(Way::Driver, Runner::Inside(driver)),
-            Contender::new(Way::Service, Runner::Inside(service)),
-            Contender::new(Way::Mcp, self.mcp()?),
-        ];
-        if self.case == Case::Point {
-            contenders.push(Contender::new(Way::Echo, echo()?));
+    /// Takes these ways in turn, in an order that gives none the better place.
+    pub(crate) fn round(
+        &mut self,
+        ways: &[Way],
+        effort: &Effort,
+        number: u32,
+    ) -> Result<Vec<Sample>> {
+        let mut contenders = Vec::new();
+        for &way in ways {
+            if let Some(runner) = self.runner(way)? {
+                contenders.push(Contender::new(way, runner));
+            }
         }
         for contender in &mut contenders {
             contender.run(self.runtime, effort.warm_up)?;
@@ -142,6 +144,21 @@ impl<'a> Contest<'a> {
             }
         }
         Ok(samples)
+    }
+
+    /// What takes a way; only a fetch has the echo beside it.
+    fn runner(&mut self, way: Way) -> Result<Option<Runner>> {
+        Ok(match way {
+            Way::Driver => Some(Runner::Inside(
+                self.driver.take().context("the driver is lost")?,
+            )),
+            Way::Service => Some(Runner::Inside(
+                self.service.take().context("the service is lost")?,
+            )),
+            Way::Mcp => Some(self.mcp()?),
+            Way::Echo if self.case == Case::Point => Some(echo()?),
+            Way::Echo => None,
+        })
     }
 
     fn mcp(&self) -> Result<Runner> {

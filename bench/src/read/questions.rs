@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::ValueEnum;
 use memchr::memmem;
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::AuthorizedPlan;
@@ -24,7 +25,7 @@ use crate::wire::{self, Era, Requests};
 const DIFFERENT: u64 = 512;
 
 /// A kind of read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Case {
     /// One order by its id.
     Point,
@@ -35,9 +36,6 @@ pub(crate) enum Case {
 }
 
 impl Case {
-    /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Point, Self::Page, Self::Groups];
-
     /// The case in a report's words.
     pub(crate) fn title(self) -> &'static str {
         match self {

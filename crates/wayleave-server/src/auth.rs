@@ -17,9 +17,10 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock as _, LedgerError, Standing, State, SystemClock, TokenEntry};
+use wayleave_ledger::{Clock as _, LedgerError, Millis, Standing, SystemClock, TokenEntry};
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
+use wayleave_plan::package::Package;
 use wayleave_surface::access::Access;
 
 pub use self::{
@@ -27,8 +28,16 @@ pub use self::{
     refusal::Refusal,
     stdio::{GivenToken, NotAnAgents, StdioDoor},
 };
-use self::{jwt::Jwt, limits::Budgets, roster::Roster};
-use crate::{Settings, packages::Packages, watch::LedgerWatch};
+use self::{
+    jwt::Jwt,
+    limits::Budgets,
+    roster::{Found, Outdated, Roster, Whose},
+};
+use crate::{
+    Settings,
+    packages::Packages,
+    watch::{LedgerWatch, Seen},
+};
 
 /// The credentials a deployment takes. Cheap to clone; every clone takes the same.
 #[derive(Clone)]
@@ -100,8 +109,8 @@ impl Credentials {
 }
 
 impl Shared {
-    async fn fresh(&self) -> Result<Arc<State>, Refusal> {
-        let fresh = self.watch.fresh().await;
+    async fn fresh(&self) -> Result<Arc<Seen>, Refusal> {
+        let fresh = self.watch.look().await;
         fresh.map_err(|error| {
             tracing::error!(%error, "the ledger cannot be read; nobody is let in");
             Refusal::Unavailable
@@ -109,26 +118,48 @@ impl Shared {
     }
 
     async fn of_token(&self, secret: &TokenSecret) -> Result<Arc<Caller>, Refusal> {
-        let state = self.fresh().await?;
-        let token = state.token(&secret.hash()).ok_or(Refusal::Invalid)?;
-        self.of_entry(&state, token)
+        let seen = self.fresh().await?;
+        let hash = secret.hash();
+        self.admitted(seen, |seen| {
+            let token = seen.state().token(&hash).ok_or(Refusal::Invalid)?;
+            self.of_entry(seen, token)
+        })
+    }
+
+    async fn of_jwt(&self, jwt: &Jwt, text: &str) -> Result<Arc<Caller>, Refusal> {
+        let opened = jwt.opened(text, SystemClock.now()).await?;
+        let seen = self.fresh().await?;
+        self.admitted(seen, |seen| Ok(self.of_opened(seen, &opened)))
+    }
+
+    /// Whoever `find` finds in what was seen of the ledger. If everyone has been looked at since
+    /// in a later state, that state decides.
+    fn admitted(
+        &self,
+        mut seen: Arc<Seen>,
+        find: impl Fn(&Seen) -> Result<Result<Arc<Caller>, Outdated>, Refusal>,
+    ) -> Result<Arc<Caller>, Refusal> {
+        loop {
+            match find(&seen)? {
+                Ok(caller) => return Ok(caller),
+                Err(Outdated) => seen = self.watch.last(),
+            }
+        }
     }
 
     /// Whoever brought this token, if it counts now.
-    fn of_entry(&self, state: &Arc<State>, token: &TokenEntry) -> Result<Arc<Caller>, Refusal> {
-        let now = SystemClock.now();
+    fn of_entry(
+        &self,
+        seen: &Seen,
+        token: &TokenEntry,
+    ) -> Result<Result<Arc<Caller>, Outdated>, Refusal> {
+        let (state, now) = (seen.state(), SystemClock.now());
         match (token.kind, token.standing(now)) {
             (TokenKind::Client, Standing::Live) => {}
             (TokenKind::Client, Standing::Expired) => return Err(Refusal::Expired),
             (TokenKind::Client, Standing::Revoked) => return Err(Refusal::Revoked),
             (kind, _) => return Err(Refusal::NotAnAgents(kind)),
         }
-        let package = self.packages.of(state, token, now);
-        let access = Access {
-            package,
-            scopes: self.ceiling.intersection(token.scopes),
-            authenticated: true,
-        };
         let grants = token.grants.iter().filter_map(|id| state.grant(id));
         let ends = grants
             .filter(|grant| grant.standing(now) == Standing::Live)
@@ -136,41 +167,52 @@ impl Shared {
             .chain([token.expires])
             .flatten()
             .min();
-        let whose = roster::Whose::Token(token.id.clone());
-        Ok(self.roster.caller(&whose, access, ends, now, &self.budgets))
+        let package = self.packages.of(state, token, now);
+        let found = self.found(seen, package, token.scopes, ends, now);
+        let whose = Whose::Token(token.id.clone());
+        Ok(self.roster.caller(&whose, found, &self.budgets))
     }
 
-    async fn of_jwt(&self, jwt: &Jwt, text: &str) -> Result<Arc<Caller>, Refusal> {
-        let opened = jwt.opened(text, SystemClock.now()).await?;
-        let state = self.fresh().await?;
-        Ok(self.of_opened(&state, &opened))
-    }
-
-    fn of_opened(&self, state: &Arc<State>, opened: &Arc<jwt::Opened>) -> Arc<Caller> {
+    fn of_opened(&self, seen: &Seen, opened: &Arc<jwt::Opened>) -> Result<Arc<Caller>, Outdated> {
         let now = SystemClock.now();
-        let (package, ends) = opened.package(state, now);
-        let access = Access {
-            package,
-            scopes: self.ceiling.intersection(opened.scopes),
-            authenticated: true,
-        };
-        let whose = roster::Whose::Jwt(Arc::clone(opened));
-        let ends = Some(ends);
-        self.roster.caller(&whose, access, ends, now, &self.budgets)
+        let (package, ends) = opened.package(seen.state(), now);
+        let found = self.found(seen, package, opened.scopes, Some(ends), now);
+        let whose = Whose::Jwt(Arc::clone(opened));
+        self.roster.caller(&whose, found, &self.budgets)
+    }
+
+    fn found(
+        &self,
+        seen: &Seen,
+        package: Arc<Package>,
+        scopes: Scopes,
+        ends: Option<Millis>,
+        now: Millis,
+    ) -> Found {
+        Found {
+            access: Access {
+                package,
+                scopes: self.ceiling.intersection(scopes),
+                authenticated: true,
+            },
+            ends,
+            now,
+            order: seen.order(),
+        }
     }
 
     /// Ends what callers hold open whose access has changed, or is over.
     fn end_changed(&self) {
-        let state = self.watch.now();
+        let seen = self.watch.last();
         // A changed access replaces the one before it in the roster, and so ends it.
-        for whose in self.roster.known() {
+        for whose in self.roster.call(seen.order()) {
             let kept = match &whose {
-                roster::Whose::Token(id) => {
-                    let token = state.tokens().get(id);
-                    token.is_some_and(|token| self.of_entry(&state, token).is_ok())
+                Whose::Token(id) => {
+                    let token = seen.state().tokens().get(id);
+                    token.is_some_and(|token| self.of_entry(&seen, token).is_ok())
                 }
-                roster::Whose::Jwt(opened) => {
-                    self.of_opened(&state, opened);
+                Whose::Jwt(opened) => {
+                    let _ = self.of_opened(&seen, opened);
                     !opened.is_over(SystemClock.now())
                 }
             };
@@ -194,3 +236,6 @@ async fn sweep(shared: Weak<Shared>, mut moved: watch::Receiver<u64>, stop: Canc
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

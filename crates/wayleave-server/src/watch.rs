@@ -31,11 +31,28 @@ struct Shared {
     reading: Mutex<()>,
 }
 
+/// One look at the ledger.
+///
 /// The state holds at least the entries up to the epoch; perhaps some more, which are found by
 /// the next look.
-struct Seen {
+#[derive(Debug)]
+pub struct Seen {
     epoch: u64,
+    order: u64,
     state: Arc<State>,
+}
+
+impl Seen {
+    /// Its place among all that were seen by this process: what was seen later has a higher one,
+    /// also where the ledger was put back to an earlier epoch.
+    pub fn order(&self) -> u64 {
+        self.order
+    }
+
+    /// What was seen.
+    pub fn state(&self) -> &Arc<State> {
+        &self.state
+    }
 }
 
 impl std::fmt::Debug for LedgerWatch {
@@ -57,7 +74,11 @@ impl LedgerWatch {
         let state = governance.ledger().state().await?;
         let shared = Arc::new(Shared {
             governance,
-            seen: ArcSwap::from_pointee(Seen { epoch, state }),
+            seen: ArcSwap::from_pointee(Seen {
+                epoch,
+                order: 0,
+                state,
+            }),
             moved: watch::Sender::new(epoch),
             reading: Mutex::new(()),
         });
@@ -72,10 +93,21 @@ impl LedgerWatch {
         Arc::clone(&self.shared.seen.load().state)
     }
 
+    /// The same, with its place among all that were seen.
+    pub fn last(&self) -> Arc<Seen> {
+        self.shared.seen.load_full()
+    }
+
     /// The state with everything in it that any process recorded before this was called.
     ///
     /// Costs one look at the ledger's end when nothing has moved.
     pub async fn fresh(&self) -> Result<Arc<State>, LedgerError> {
+        let seen = self.shared.look().await?;
+        Ok(Arc::clone(&seen.state))
+    }
+
+    /// The same as [`fresh`](Self::fresh), with its place among all that were seen.
+    pub async fn look(&self) -> Result<Arc<Seen>, LedgerError> {
         self.shared.look().await
     }
 
@@ -114,34 +146,37 @@ impl Shared {
         }
     }
 
-    async fn look(&self) -> Result<Arc<State>, LedgerError> {
+    async fn look(&self) -> Result<Arc<Seen>, LedgerError> {
         let ledger = self.governance.ledger();
         let asked = ledger.epoch().await?;
-        if let Some(state) = self.known_at(asked) {
-            return Ok(state);
+        if let Some(seen) = self.known_at(asked) {
+            return Ok(seen);
         }
         let _reading = self.reading.lock().await;
         // In this order, the state is never older than its epoch.
         let epoch = ledger.epoch().await?;
-        if let Some(state) = self.known_at(epoch) {
-            return Ok(state);
+        if let Some(seen) = self.known_at(epoch) {
+            return Ok(seen);
         }
         let state = ledger.state().await?;
-        self.seen.store(Arc::new(Seen {
+        let order = self.seen.load().order.saturating_add(1);
+        let seen = Arc::new(Seen {
             epoch,
-            state: Arc::clone(&state),
-        }));
+            order,
+            state,
+        });
+        self.seen.store(Arc::clone(&seen));
         self.moved.send_if_modified(|told| {
             let moved = *told != epoch;
             *told = epoch;
             moved
         });
-        Ok(state)
+        Ok(seen)
     }
 
-    fn known_at(&self, epoch: u64) -> Option<Arc<State>> {
+    fn known_at(&self, epoch: u64) -> Option<Arc<Seen>> {
         let seen = self.seen.load();
-        (seen.epoch == epoch).then(|| Arc::clone(&seen.state))
+        (seen.epoch == epoch).then(|| Arc::clone(&seen))
     }
 }
 

@@ -37,9 +37,35 @@ impl Whose {
     }
 }
 
+/// What was found of a credential.
+pub(super) struct Found {
+    /// What it lets its caller do.
+    pub(super) access: Access,
+    /// When that ends.
+    pub(super) ends: Option<Millis>,
+    /// When it was found.
+    pub(super) now: Millis,
+    /// The place of the ledger's state it was found in.
+    pub(super) order: u64,
+}
+
+/// The ledger has moved, and everyone was called since: what was found is not to be used.
+#[derive(Debug)]
+pub(super) struct Outdated;
+
 /// Everyone who came in and may still hold something open.
+///
+/// Nobody comes in by an older state of the ledger than the one by which everyone was last called:
+/// what that ended does not begin again.
 #[derive(Default)]
-pub(super) struct Roster(Mutex<HashMap<String, Known>>);
+pub(super) struct Roster(Mutex<Book>);
+
+#[derive(Default)]
+struct Book {
+    /// The state by which everyone was last called.
+    called: u64,
+    known: HashMap<String, Known>,
+}
 
 struct Known {
     whose: Whose,
@@ -50,7 +76,7 @@ struct Known {
 }
 
 impl Roster {
-    fn locked(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn locked(&self) -> MutexGuard<'_, Book> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,24 +84,50 @@ impl Roster {
     pub(super) fn caller(
         &self,
         whose: &Whose,
-        access: Access,
-        ends: Option<Millis>,
-        now: Millis,
+        found: Found,
         budgets: &Budgets,
-    ) -> Arc<Caller> {
-        let mut known = self.locked();
+    ) -> Result<Arc<Caller>, Outdated> {
+        let mut book = self.locked();
+        if found.order < book.called {
+            return Err(Outdated);
+        }
+        let known = &mut book.known;
         if let Some(before) = known.get(whose.key()) {
-            let same = same_package(&before.access.package, &access.package)
-                && before.access.scopes == access.scopes
-                && before.ends == ends;
-            if same {
-                return Arc::clone(&before.caller);
+            if before.is_still(&found) {
+                return Ok(Arc::clone(&before.caller));
             }
             before.revoked.cancel();
         }
         if known.len() >= MANY {
             known.retain(|_, one| !one.caller.is_over());
         }
+        let entry = Known::new(whose, found, budgets);
+        let caller = Arc::clone(&entry.caller);
+        known.insert(whose.key().to_owned(), entry);
+        Ok(caller)
+    }
+
+    /// Every credential in it. From now on nobody comes in by a state older than `order`.
+    pub(super) fn call(&self, order: u64) -> Vec<Whose> {
+        let mut book = self.locked();
+        book.called = book.called.max(order);
+        let known = book.known.values();
+        known.map(|one| one.whose.clone()).collect()
+    }
+
+    /// Ends whatever a credential holds open.
+    pub(super) fn end(&self, whose: &Whose) {
+        if let Some(ended) = self.locked().known.remove(whose.key()) {
+            ended.revoked.cancel();
+        }
+    }
+}
+
+impl Known {
+    fn new(whose: &Whose, found: Found, budgets: &Budgets) -> Self {
+        let Found {
+            access, ends, now, ..
+        } = found;
         let revoked = CancellationToken::new();
         let subject: Arc<str> = access.package.subject.as_str().into();
         let caller = Caller::new(Arc::clone(&subject))
@@ -84,39 +136,25 @@ impl Roster {
             .until(revoked.clone())
             .with(access.clone());
         let left = ends.map(|ends| u64::try_from(ends.saturating_sub(now)).unwrap_or(0));
-        let caller = match left {
-            // A clock that can go no further has no such moment.
-            Some(left) => match Instant::now().checked_add(Duration::from_millis(left)) {
-                Some(at) => caller.until_at(at),
-                None => caller,
-            },
+        // A clock that can go no further has no such moment.
+        let over = left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left)));
+        let caller = match over {
+            Some(at) => caller.until_at(at),
             None => caller,
         };
-        let caller = Arc::new(caller);
-        let entry = Known {
+        Self {
+            whose: whose.clone(),
             access,
             ends,
-            caller: Arc::clone(&caller),
+            caller: Arc::new(caller),
             revoked,
-            whose: whose.clone(),
-        };
-        known.insert(whose.key().to_owned(), entry);
-        caller
-    }
-
-    /// Every credential in it.
-    pub(super) fn known(&self) -> Vec<Whose> {
-        self.locked()
-            .values()
-            .map(|one| one.whose.clone())
-            .collect()
-    }
-
-    /// Ends whatever a credential holds open.
-    pub(super) fn end(&self, whose: &Whose) {
-        if let Some(ended) = self.locked().remove(whose.key()) {
-            ended.revoked.cancel();
         }
+    }
+
+    fn is_still(&self, found: &Found) -> bool {
+        same_package(&self.access.package, &found.access.package)
+            && self.access.scopes == found.access.scopes
+            && self.ends == found.ends
     }
 }
 

@@ -1,0 +1,50 @@
+//! What only shows when a request and a revocation overlap.
+
+use std::{collections::BTreeSet, path::Path};
+
+use wayleave_ledger::{Governance, Issuing};
+use wayleave_model::grant::{Claims, Scope};
+
+use super::*;
+
+const WHO: &str = "ana";
+
+fn governance(folder: &Path) -> Governance {
+    Governance::open(folder, Arc::new(SystemClock)).unwrap()
+}
+
+async fn credentials(folder: &Path) -> Credentials {
+    let never = std::time::Duration::from_hours(1);
+    let watch = LedgerWatch::start(governance(folder), never, CancellationToken::new()).await;
+    Credentials::new(watch.unwrap(), &Settings::parse("").unwrap())
+}
+
+#[tokio::test]
+async fn a_request_that_read_the_ledger_before_a_revocation_does_not_bring_the_token_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let operator = governance(folder.path());
+    let wish = Issuing {
+        kind: TokenKind::Client,
+        scopes: [Scope::Runtime].into_iter().collect(),
+        grants: BTreeSet::new(),
+        claims: Claims::new(),
+        label: String::new(),
+        expires: None,
+    };
+    let issued = operator.issue(wish, WHO).await.unwrap();
+    let shared = credentials(folder.path()).await.0;
+    // The slow request has read the ledger, and gets no further for now.
+    let before = shared.fresh().await.unwrap();
+    let quick = shared.of_token(&issued.secret).await.unwrap();
+    operator.revoke_token(&issued.id, WHO, "").await.unwrap();
+    shared.fresh().await.unwrap();
+    shared.end_changed();
+    assert!(quick.is_over());
+    let hash = issued.secret.hash();
+    let slow = shared.admitted(before, |seen| {
+        let token = seen.state().token(&hash).ok_or(Refusal::Invalid)?;
+        shared.of_entry(seen, token)
+    });
+    assert_eq!(slow.err(), Some(Refusal::Revoked));
+    assert!(shared.roster.call(0).is_empty());
+}

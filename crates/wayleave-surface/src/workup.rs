@@ -24,6 +24,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, json};
 use wayleave_mcp::{Behaviour, Call, SchemaError, Tool, ToolResult};
 use wayleave_model::grant::Scope;
+use wayleave_model::mapping::Dataset;
 use wayleave_plan::request::{CitationsRequest, WorkupRequest};
 
 use crate::access::{Access, requires};
@@ -34,11 +35,6 @@ pub const WORKUP: &str = "workup";
 /// The name of the tool that checks a note.
 pub const CHECK_CITATIONS: &str = "check_citations";
 
-/// The name of a dataset's own workup: `workup_` and its name, with `_` for `-`.
-pub fn name_for(dataset: &str) -> String {
-    format!("{WORKUP}_{}", dataset.replace('-', "_"))
-}
-
 /// `workup(dataset, entity, …)`, for callers with the `builder` scope.
 pub fn tool(service: &ReadService) -> Result<Tool, SchemaError> {
     let description = "What is known of one entity of a dataset, every statement cited as [g1]: \
@@ -47,13 +43,14 @@ pub fn tool(service: &ReadService) -> Result<Tool, SchemaError> {
 }
 
 /// `workup_<name>(entity, …)`: the workup of one dataset, for callers with the `builder` scope.
-pub fn tool_for(service: &ReadService, dataset: &str) -> Result<Tool, SchemaError> {
+pub fn tool_for(service: &ReadService, dataset: &Dataset) -> Result<Tool, SchemaError> {
     let description = format!(
-        "What is known of one entity of dataset {dataset}, every statement cited as [g1]: its \
-         record, relations, timeline, texts, conflicts and gaps. Deterministic; no model."
+        "What is known of one entity of dataset {}, every statement cited as [g1]: its \
+         record, relations, timeline, texts, conflicts and gaps. Deterministic; no model.",
+        dataset.name
     );
-    let name = name_for(dataset);
-    tool_of(service, &name, &description, Some(dataset.to_owned()))
+    let own = Some(dataset.name.value.clone());
+    tool_of(service, &dataset.workup_tool(), &description, own)
 }
 
 fn tool_of(

@@ -27,8 +27,8 @@ pub const SOUTH: &str = include_str!("fixtures/south.sql");
 /// What only the dataset beside the harbour holds.
 pub const CANARY: &str = "canary-5f1e";
 
-/// A ratified mapping.
-fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
+/// A mapping a human has ratified.
+pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
     let proposed = Draft::new(toml)
         .propose(None)
         .unwrap_or_else(|rejected| panic!("{:#?}", rejected.problems));

@@ -14,14 +14,15 @@ use wayleave_surface::access::Access;
 use wayleave_surface::workup;
 use wayleave_test::assert_golden;
 
-use crate::fixture::harbour;
+use crate::fixture::{HARBOUR, harbour, ratified};
 
 /// What a client with these scopes is answered.
 async fn asked(service: &ReadService, access: Access, method: &str, params: Json) -> Json {
     let registry = Registry::new();
+    let mapping = ratified(HARBOUR);
     let tools = [
         workup::tool(service).unwrap(),
-        workup::tool_for(service, "harbour").unwrap(),
+        workup::tool_for(service, &mapping.dataset).unwrap(),
         workup::check_citations(service).unwrap(),
     ];
     registry.commit(tools.into_iter().fold(Batch::new(), Batch::add_tool));

@@ -14,6 +14,8 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Behaviour, Call, SchemaError, Tool, ToolResult};
 use wayleave_model::grant::Scope;
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::Ratified;
 
 pub use offer::{Offer, OfferError};
 pub use refused::{Code, Refused};
@@ -50,7 +52,7 @@ pub trait Datasets: Send + Sync + 'static {
 }
 
 /// A page of datasets.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// By name; drafts that name no dataset come last.
     pub datasets: Vec<Dataset>,
@@ -59,7 +61,7 @@ pub struct Listed {
 }
 
 /// One dataset, as it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Dataset {
     /// Its name, or the file of a draft that names none.
     pub name: String,
@@ -73,27 +75,22 @@ pub struct Dataset {
     pub streams: Option<usize>,
     /// The ids of its connections.
     pub connections: Vec<String>,
-    /// The name of its own tool, while it is live.
-    pub tool: Option<String>,
+    /// The mapping that is served, while it is live: whoever sees anything of it is told the name
+    /// of its own tool.
+    pub served: Option<Arc<Ratified<Mapping>>>,
     /// What is wrong with it, or awaits somebody.
     pub reason: Option<String>,
 }
 
 /// A dataset that is live now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Connected {
-    /// Its name.
-    pub name: String,
-    /// The digest that is served.
-    pub digest: String,
+    /// The mapping that is served.
+    pub mapping: Ratified<Mapping>,
     /// Counts its activations and deactivations.
     pub revision: u64,
     /// Whether it was so before: then nothing was recorded and nobody was told.
     pub was_active: bool,
-    /// The name of its own tool.
-    pub tool: String,
-    /// The names of its streams.
-    pub streams: Vec<String>,
 }
 
 /// A dataset that is not live now.

@@ -42,6 +42,35 @@ pub(super) fn view(world: &World, package: &Package) -> View {
     view
 }
 
+impl Package {
+    /// Whether a view shows any of the wanted streams of a dataset, in any of its connections.
+    /// What is told of a dataset without a view, such as that it has a tool, is told by this.
+    pub fn sees(&self, mapping: &Mapping, wanted: impl Fn(&Stream) -> bool) -> bool {
+        let Grants::Only(grants) = &self.grants else {
+            return !mapping.connections.is_empty() && mapping.streams.iter().any(wanted);
+        };
+        let ids = mapping.connections.iter().map(|it| it.id.as_str());
+        let granted = ids.filter_map(|id| grants.get(id));
+        let mut ours = granted.filter(|grant| *mapping.dataset.name == grant.dataset);
+        ours.any(|grant| {
+            let mut streams = mapping.streams.iter();
+            streams.any(|stream| wanted(stream) && grant.shows(stream))
+        })
+    }
+}
+
+impl Grant {
+    fn shows(&self, stream: &Stream) -> bool {
+        match &self.streams {
+            StreamScope::All => true,
+            StreamScope::Only(only) => {
+                let granted = only.get(stream.name.as_str());
+                granted.is_some_and(|it| rows(stream, Some(it)).is_ok())
+            }
+        }
+    }
+}
+
 fn connection(
     mapping: &Arc<Ratified<Mapping>>,
     index: usize,
@@ -65,7 +94,7 @@ fn connection(
                 None => continue,
             },
         };
-        match identified(stream, granted).and_then(|()| rows(stream, granted)) {
+        match rows(stream, granted) {
             Ok(rows) => streams.push(StreamView {
                 mapping: Arc::clone(mapping),
                 connection: index,
@@ -130,8 +159,10 @@ fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<usize> {
         .collect()
 }
 
-/// The row filter, typed. One that does not fit is never skipped: the stream is withheld.
+/// The row filter, typed, of a stream whose grant fits it. One that does not fit is never skipped:
+/// the stream is withheld.
 fn rows(stream: &Stream, granted: Option<&StreamGrant>) -> Result<Predicate, String> {
+    identified(stream, granted)?;
     match granted.and_then(|granted| granted.rows.as_ref()) {
         None => Ok(Predicate::True),
         Some(Json::Object(filter)) => {

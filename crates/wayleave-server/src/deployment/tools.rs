@@ -4,6 +4,7 @@
 //! operator's, and go to the log.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use wayleave_ledger::{Dataset as Recorded, GovernanceError, State};
@@ -96,15 +97,10 @@ impl Datasets for Serving {
             if let Some(trouble) = self.live().trouble(name) {
                 return Err(Refused::new(Code::MappingRefused, told(&trouble.reason)));
             }
-            let mapping = &connected.mapping;
-            let streams = mapping.streams.iter().map(|it| it.name.value.clone());
             Ok(Connected {
-                name: name.to_owned(),
-                digest: mapping.digest().to_string(),
+                mapping: connected.mapping,
                 revision: connected.revision,
                 was_active: connected.was_active,
-                tool: mapping.dataset.workup_tool(),
-                streams: streams.collect(),
             })
         })
     }
@@ -164,8 +160,8 @@ fn served(line: &mut Dataset, recorded: &Recorded, now: &Live) {
     line.state = "active";
     if let Some(served) = now.served(&line.name) {
         line.digest = Some(served.mapping.digest().to_string());
-        line.tool = Some(served.mapping.dataset.workup_tool());
         describe(line, &served.mapping);
+        line.served = Some(Arc::clone(&served.mapping));
     }
     let active = recorded.active.as_ref().map(|it| it.digest);
     let ratified = recorded.ratified.as_ref().map(|it| it.digest);

@@ -12,7 +12,7 @@ use wayleave_mcp::{
 use wayleave_model::grant::Scope;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::package::{Grants, Package, StreamScope};
+use wayleave_plan::package::{Grants, Package};
 use wayleave_plan::world::World;
 
 use crate::access::{self, Access};
@@ -32,8 +32,8 @@ pub enum OfferError {
     Template(#[from] TemplateError),
 }
 
-/// Where records are: the streams of each connection, and the connection's dataset.
-type Holders = BTreeMap<String, (String, BTreeSet<String>)>;
+/// The datasets that have a type, by name.
+type Holders = BTreeMap<String, Live>;
 
 /// What is offered now.
 pub struct Offer {
@@ -60,10 +60,6 @@ impl Offer {
         }
         let touched = gone.iter().chain(&come).flat_map(types_of);
         let touched: BTreeSet<String> = touched.collect();
-        let before: BTreeMap<String, Holders> = touched
-            .iter()
-            .filter_map(|name| Some((name.clone(), self.types.get(name)?.clone())))
-            .collect();
         let mut batch = Batch::new();
         for mapping in &gone {
             self.forget(mapping);
@@ -79,10 +75,7 @@ impl Offer {
             batch = batch.add_tool(self.workup(mapping)?);
         }
         for name in &touched {
-            let now = self.types.get(name);
-            if before.get(name) != now {
-                batch = self.with_type(batch, name, now)?;
-            }
+            batch = self.with_type(batch, name, self.types.get(name))?;
         }
         self.with_common(batch)
     }
@@ -112,16 +105,9 @@ impl Offer {
 
     fn take_in(&mut self, mapping: &Live) {
         let name = &mapping.dataset.name.value;
-        for stream in &mapping.streams {
-            let holders = self
-                .types
-                .entry(stream.type_name.value.clone())
-                .or_default();
-            for connection in &mapping.connections {
-                let held = holders.entry(connection.id.value.clone());
-                let (_, streams) = held.or_insert_with(|| (name.clone(), BTreeSet::new()));
-                streams.insert(stream.name.value.clone());
-            }
+        for of_type in types_of(mapping) {
+            let holders = self.types.entry(of_type).or_default();
+            holders.insert(name.clone(), Arc::clone(mapping));
         }
         self.datasets.insert(name.clone(), Arc::clone(mapping));
     }
@@ -129,7 +115,7 @@ impl Offer {
     fn forget(&mut self, mapping: &Live) {
         for name in types_of(mapping) {
             if let Some(holders) = self.types.get_mut(&name) {
-                holders.retain(|_, (dataset, _)| *mapping.dataset.name != *dataset);
+                holders.remove(mapping.dataset.name.as_str());
                 if holders.is_empty() {
                     self.types.remove(&name);
                 }
@@ -141,7 +127,7 @@ impl Offer {
     /// The dataset's own tool: for builders, of whom those without a grant in the dataset do not
     /// learn that there is one.
     fn workup(&self, mapping: &Live) -> Result<wayleave_mcp::Tool, SchemaError> {
-        let tool = crate::workup::tool_for(&self.service, &mapping.dataset.name)?;
+        let tool = crate::workup::tool_for(&self.service, &mapping.dataset)?;
         let own = Arc::clone(mapping);
         let builder = access::requires(Scope::Builder, mapping.dataset.workup_tool());
         Ok(tool.visible(Visibility::rule(move |caller| {
@@ -166,8 +152,13 @@ impl Offer {
                 .remove_completion(CompletionRef::template(&template))
                 .remove_template(template));
         };
-        let holders = holders.clone();
-        let who = Visibility::when(move |caller| reader(caller, |it| sees(it, &holders)));
+        let (holders, of_type) = (holders.clone(), name.to_owned());
+        let who = Visibility::when(move |caller| {
+            reader(caller, |package| {
+                let mut holders = holders.values();
+                holders.any(|it| package.sees(it, |stream| *stream.type_name == of_type))
+            })
+        });
         Ok(batch
             .add_resource(resources::of_type(&self.service, name, who.clone()))
             .add_template(resources::records(&self.service, name, who)?)
@@ -224,32 +215,9 @@ fn types_of(mapping: &Live) -> BTreeSet<String> {
     types.collect()
 }
 
-fn sees(package: &Package, holders: &Holders) -> bool {
-    let Grants::Only(grants) = &package.grants else {
-        return true;
-    };
-    holders.iter().any(|(connection, (dataset, streams))| {
-        let grant = grants.get(connection).filter(|it| it.dataset == *dataset);
-        grant.is_some_and(|it| match &it.streams {
-            StreamScope::All => true,
-            StreamScope::Only(only) => streams.iter().any(|name| only.contains_key(name)),
-        })
-    })
-}
-
+/// Whether a package shows anything of a dataset.
 fn sees_dataset(package: &Package, mapping: &Live) -> bool {
-    let Grants::Only(grants) = &package.grants else {
-        return true;
-    };
-    let mut connections = mapping.connections.iter();
-    connections.any(|connection| {
-        let grant = grants.get(connection.id.as_str());
-        let grant = grant.filter(|it| *mapping.dataset.name == it.dataset);
-        grant.is_some_and(|it| match &it.streams {
-            StreamScope::All => true,
-            StreamScope::Only(only) => only.keys().any(|name| mapping.stream(name).is_some()),
-        })
-    })
+    package.sees(mapping, |_| true)
 }
 
 fn sees_any(package: &Package, live: &BTreeMap<String, Live>) -> bool {

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use wayleave_mcp::{Batch, Caller, Identity, Registry, Server};
 use wayleave_model::grant::Scope;
 use wayleave_plan::package::Package;
+use wayleave_plan::world::World;
 use wayleave_surface::ReadService;
 use wayleave_surface::access::Access;
 use wayleave_surface::datasets::Offer;
@@ -15,7 +16,7 @@ use super::laboratory::{DATASETS, Rows, Sight, laboratory, mappings};
 use super::pairs;
 use crate::canary::Dice;
 use crate::client::Client;
-use crate::fixture::world;
+use crate::fixture::{HR, crm, package, stream_grant, world};
 
 /// What is listed, and what names an item of it.
 const LISTS: [(&str, &str, &str); 4] = [
@@ -29,16 +30,21 @@ const LISTS: [(&str, &str, &str); 4] = [
     ("prompts/list", "prompts", "name"),
 ];
 
-/// All that is offered of a world.
+/// All that is offered of the laboratory's world.
 fn server(service: &ReadService, sight: &Sight) -> Server {
     let toml = mappings(sight);
     let toml: Vec<&str> = toml.iter().map(String::as_str).collect();
+    offered(service, &world(&toml))
+}
+
+/// All that is offered of a world.
+fn offered(service: &ReadService, world: &World) -> Server {
     let registry = Registry::new();
     let reading =
         wayleave_surface::tools(service, |caller| Arc::clone(&Access::of(caller).package));
     let tools = reading.unwrap().into_iter();
     registry.commit(tools.fold(Batch::new(), Batch::add_tool));
-    registry.commit(Offer::new(service).change(&world(&toml)).unwrap());
+    registry.commit(Offer::new(service).change(world).unwrap());
     Server::new(registry, Identity::new("test", "1"))
 }
 
@@ -134,4 +140,38 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
     }
     println!("{found} records read, {missed} missed");
     assert!(found > 5 && missed > 5);
+}
+
+#[tokio::test]
+async fn what_a_grant_withholds_is_not_listed() {
+    let (service, _files) = crm();
+    let server = offered(&service, &world(&[HR]));
+    // A record without its key is none, and a row filter that does not fit lets nothing through.
+    let keyless = || ("people", stream_grant(&["grade"], None));
+    let unfit = (
+        "offices",
+        stream_grant(&[], Some(json!({ "town": "Oslo" }))),
+    );
+    let offices = ("offices", stream_grant(&["id", "city"], None));
+    let withheld = package("withheld", vec![("hr-main", vec![keyless(), unfit])]);
+    let some = package("some", vec![("hr-main", vec![keyless(), offices])]);
+    let mut withheld = client(&server, withheld).await;
+    let mut some = client(&server, some).await;
+    let of_offices: [&[&str]; 4] = [
+        &["workup_hr"],
+        &["wayleave://kg/Office"],
+        &[
+            "wayleave://kg/Office/{id}",
+            "wayleave://kg/{type}{?limit,offset}",
+        ],
+        &["explore-dataset", "workup-entity"],
+    ];
+    for (list, of_offices) in LISTS.into_iter().zip(of_offices) {
+        for (client, expected) in [(&mut withheld, &[][..]), (&mut some, of_offices)] {
+            let mut names = listed(client, list).await;
+            names.retain(|name| !wayleave_surface::NAMES.contains(&name.as_str()));
+            let expected: BTreeSet<String> = expected.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(names, expected);
+        }
+    }
 }

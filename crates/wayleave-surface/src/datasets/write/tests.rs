@@ -1,0 +1,119 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::{Draft, Ratification, Ratified, ratify};
+use wayleave_plan::package::{FieldScope, Grant, Grants, RelationScope, StreamGrant, StreamScope};
+
+use super::*;
+
+/// A dataset of two streams, read by one connection of its own name.
+fn ratified(name: &str) -> Ratified<Mapping> {
+    let stream = |stream: &str| {
+        format!(
+            "[streams.{stream}]\ntype = \"{stream}\"\nkey = [\"id\"]\n\
+             [streams.{stream}.fields.id]\ndatatype = \"integer\"\n\
+             [streams.{stream}.fields.city]\ndatatype = \"string\"\n"
+        )
+    };
+    let toml = format!(
+        "[dataset]\nname = \"{name}\"\nkind = \"sqlite\"\n\
+         [[connections]]\nid = \"{name}\"\nsource = \"{name}\"\n{}{}",
+        stream("people"),
+        stream("payroll")
+    );
+    let proposed = Draft::new(toml).propose(None).unwrap();
+    let ratification = Ratification {
+        dataset: name.to_owned(),
+        digest: proposed.digest(),
+        replaces: None,
+        who: "tester".to_owned(),
+        at: "2026-01-01T00:00:00Z".to_owned(),
+        note: String::new(),
+    };
+    ratify(proposed, ratification).unwrap()
+}
+
+fn of(grants: &[(&str, StreamScope)]) -> Package {
+    let grants = grants.iter().map(|(dataset, streams)| {
+        let grant = Grant {
+            id: "g".to_owned(),
+            dataset: (*dataset).to_owned(),
+            streams: streams.clone(),
+        };
+        ((*dataset).to_owned(), grant)
+    });
+    Package {
+        subject: "t".to_owned(),
+        epoch: 1,
+        grants: Grants::Only(Arc::new(grants.collect())),
+    }
+}
+
+fn only(stream: &str, fields: &[&str], rows: Option<Json>) -> StreamScope {
+    let fields: BTreeSet<String> = fields.iter().map(|it| (*it).to_owned()).collect();
+    let grant = StreamGrant {
+        fields: FieldScope::Only(fields),
+        relations: RelationScope::All,
+        rows,
+    };
+    StreamScope::Only(BTreeMap::from([(stream.to_owned(), grant)]))
+}
+
+fn told(package: &Package) -> (Json, String) {
+    let it = Connected {
+        mapping: ratified("crm"),
+        revision: 1,
+        was_active: false,
+    };
+    let reply = connected(&it, package);
+    let data = &reply.structured["data"];
+    (json!([data["streams"], data["tool"]]), reply.text)
+}
+
+#[test]
+fn connecting_tells_no_stream_and_no_tool_that_the_caller_does_not_see() {
+    let (all, _) = told(&Package::local());
+    assert_eq!(all, json!([["people", "payroll"], "workup_crm"]));
+    let whole = of(&[("crm", StreamScope::All)]);
+    assert_eq!(told(&whole).0, all);
+    let people = of(&[("crm", only("people", &["id"], None))]);
+    assert_eq!(told(&people).0, json!([["people"], "workup_crm"]));
+    for other in [
+        of(&[]),
+        of(&[("hr", StreamScope::All)]),
+        of(&[("crm", StreamScope::Only(BTreeMap::new()))]),
+        // Granted, and withheld: without its key, or with a row filter that does not fit.
+        of(&[("crm", only("people", &["city"], None))]),
+        of(&[(
+            "crm",
+            only("people", &["id"], Some(json!({ "town": "Oslo" }))),
+        )]),
+    ] {
+        let (data, text) = told(&other);
+        assert_eq!(data, json!([[], null]));
+        for hidden in ["people", "payroll", "workup"] {
+            assert!(!text.contains(hidden), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_list_names_the_tools_of_datasets_alone_of_which_the_caller_sees_something() {
+    let dataset = |name: &str| Dataset {
+        name: name.to_owned(),
+        state: "active",
+        served: Some(Arc::new(ratified(name))),
+        ..Dataset::default()
+    };
+    let listed = Listed {
+        datasets: vec![dataset("crm"), dataset("hr"), dataset("it")],
+        more: false,
+    };
+    let withheld = only("people", &["city"], None);
+    let reply = list(&listed, &of(&[("hr", StreamScope::All), ("it", withheld)]));
+    assert!(reply.text.contains("|crm|active|") && reply.text.contains("workup_hr"));
+    for hidden in ["workup_crm", "workup_it"] {
+        assert!(!reply.text.contains(hidden), "{}", reply.text);
+    }
+}

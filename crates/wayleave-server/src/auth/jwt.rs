@@ -168,6 +168,19 @@ impl Opened {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn forged(key: &str) -> Self {
+        Self {
+            key: format!("jwt:{key}"),
+            subject: key.to_owned(),
+            grants: Vec::new(),
+            scopes: Scopes::RUNTIME,
+            claims: Claims::new(),
+            expires: Millis::MAX,
+            last: Mutex::default(),
+        }
+    }
+
     /// Whether its time is over.
     pub(super) fn is_over(&self, now: Millis) -> bool {
         self.expires <= now

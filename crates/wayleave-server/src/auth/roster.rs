@@ -16,8 +16,12 @@ use wayleave_surface::access::Access;
 
 use super::{jwt::Opened, limits::Budgets};
 
-/// When there are more than this, those that are over are forgotten.
+/// When there are more tokens of ours than this, those that are over are forgotten. There are never
+/// more than were issued.
 const MANY: usize = 4096;
+/// The most access tokens of an issuer that are known at once, of which there is no end. When there
+/// are more, what the one that was not used for longest holds open is ended.
+const MOST_JWTS: usize = 4096;
 
 /// A credential, by what is safe to keep of it.
 #[derive(Debug, Clone)]
@@ -57,27 +61,43 @@ pub(super) struct Outdated;
 ///
 /// Nobody comes in by an older state of the ledger than the one by which everyone was last called:
 /// what that ended does not begin again.
-#[derive(Default)]
-pub(super) struct Roster(Mutex<Book>);
+pub(super) struct Roster {
+    book: Mutex<Book>,
+    most_jwts: usize,
+}
 
 #[derive(Default)]
 struct Book {
     /// The state by which everyone was last called.
     called: u64,
-    known: HashMap<String, Known>,
+    /// How often somebody came.
+    visits: u64,
+    tokens: HashMap<String, Known>,
+    jwts: HashMap<String, Known>,
 }
 
 struct Known {
     whose: Whose,
+    /// The number of its last visit.
+    visit: u64,
     access: Access,
     ends: Option<Millis>,
     caller: Arc<Caller>,
     revoked: CancellationToken,
 }
 
+impl Default for Roster {
+    fn default() -> Self {
+        Self {
+            book: Mutex::default(),
+            most_jwts: MOST_JWTS,
+        }
+    }
+}
+
 impl Roster {
     fn locked(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The caller with this access. Any other the credential had before is over.
@@ -91,17 +111,22 @@ impl Roster {
         if found.order < book.called {
             return Err(Outdated);
         }
-        let known = &mut book.known;
-        if let Some(before) = known.get(whose.key()) {
+        book.visits = book.visits.saturating_add(1);
+        let visit = book.visits;
+        let known = book.like(whose);
+        if let Some(before) = known.get_mut(whose.key()) {
+            before.visit = visit;
             if before.is_still(&found) {
                 return Ok(Arc::clone(&before.caller));
             }
             before.revoked.cancel();
+        } else {
+            match whose {
+                Whose::Token(_) => forget_over(known, MANY),
+                Whose::Jwt(_) => make_room(known, self.most_jwts),
+            }
         }
-        if known.len() >= MANY {
-            known.retain(|_, one| !one.caller.is_over());
-        }
-        let entry = Known::new(whose, found, budgets);
+        let entry = Known::new(whose, found, visit, budgets);
         let caller = Arc::clone(&entry.caller);
         known.insert(whose.key().to_owned(), entry);
         Ok(caller)
@@ -111,20 +136,50 @@ impl Roster {
     pub(super) fn call(&self, order: u64) -> Vec<Whose> {
         let mut book = self.locked();
         book.called = book.called.max(order);
-        let known = book.known.values();
+        let known = book.tokens.values().chain(book.jwts.values());
         known.map(|one| one.whose.clone()).collect()
     }
 
     /// Ends whatever a credential holds open.
     pub(super) fn end(&self, whose: &Whose) {
-        if let Some(ended) = self.locked().known.remove(whose.key()) {
+        if let Some(ended) = self.locked().like(whose).remove(whose.key()) {
+            ended.revoked.cancel();
+        }
+    }
+}
+
+impl Book {
+    /// All credentials of the same kind.
+    fn like(&mut self, whose: &Whose) -> &mut HashMap<String, Known> {
+        match whose {
+            Whose::Token(_) => &mut self.tokens,
+            Whose::Jwt(_) => &mut self.jwts,
+        }
+    }
+}
+
+fn forget_over(known: &mut HashMap<String, Known>, many: usize) {
+    if known.len() >= many {
+        known.retain(|_, one| !one.caller.is_over());
+    }
+}
+
+/// Makes room for one more: who is over leaves first, then who was away for longest.
+fn make_room(known: &mut HashMap<String, Known>, most: usize) {
+    forget_over(known, most);
+    while known.len() >= most {
+        let longest = known.iter().min_by_key(|(_, one)| one.visit);
+        let Some(key) = longest.map(|(key, _)| key.clone()) else {
+            return;
+        };
+        if let Some(ended) = known.remove(&key) {
             ended.revoked.cancel();
         }
     }
 }
 
 impl Known {
-    fn new(whose: &Whose, found: Found, budgets: &Budgets) -> Self {
+    fn new(whose: &Whose, found: Found, visit: u64, budgets: &Budgets) -> Self {
         let Found {
             access, ends, now, ..
         } = found;
@@ -144,6 +199,7 @@ impl Known {
         };
         Self {
             whose: whose.clone(),
+            visit,
             access,
             ends,
             caller: Arc::new(caller),
@@ -170,4 +226,80 @@ fn view(access: &Access) -> String {
         only @ Grants::Only(_) => Digest::of(&serde_json::to_vec(only).unwrap_or_default()).hex(),
     };
     format!("{}:{grants}", scopes.join("+"))
+}
+
+#[cfg(test)]
+mod tests {
+    use wayleave_model::grant::Scopes;
+
+    use super::*;
+    use crate::Settings;
+
+    struct Visits {
+        roster: Roster,
+        budgets: Budgets,
+    }
+
+    impl Visits {
+        fn with_room_for(most_jwts: usize) -> Self {
+            Self {
+                roster: Roster {
+                    most_jwts,
+                    ..Roster::default()
+                },
+                budgets: Budgets::new(Settings::parse("").unwrap().limits),
+            }
+        }
+
+        fn come(&self, whose: &Whose, ends: Millis) -> Arc<Caller> {
+            let package = Package {
+                subject: whose.key().to_owned(),
+                epoch: 0,
+                grants: Grants::Only(Arc::default()),
+            };
+            let found = Found {
+                access: Access {
+                    package: Arc::new(package),
+                    scopes: Scopes::RUNTIME,
+                    authenticated: true,
+                },
+                ends: Some(ends),
+                now: 0,
+                order: 0,
+            };
+            self.roster.caller(whose, found, &self.budgets).unwrap()
+        }
+    }
+
+    fn jwt(key: &str) -> Whose {
+        Whose::Jwt(Arc::new(Opened::forged(key)))
+    }
+
+    const LATER: Millis = 3_600_000;
+
+    #[test]
+    fn of_too_many_access_tokens_the_one_not_used_for_longest_is_over() {
+        let visits = Visits::with_room_for(2);
+        let ours = visits.come(&Whose::Token("ours".to_owned()), LATER);
+        let ana = visits.come(&jwt("ana"), LATER);
+        let ben = visits.come(&jwt("ben"), LATER);
+        assert!(Arc::ptr_eq(&ana, &visits.come(&jwt("ana"), LATER)));
+        let eve = visits.come(&jwt("eve"), LATER);
+        assert_eq!(
+            [&ours, &ana, &ben, &eve].map(|it| it.is_over()),
+            [false, false, true, false]
+        );
+        // Whoever had to leave may come again.
+        assert!(!visits.come(&jwt("ben"), LATER).is_over());
+        assert_eq!(visits.roster.call(0).len(), 3);
+    }
+
+    #[test]
+    fn an_access_token_that_is_over_leaves_before_one_that_is_not() {
+        let visits = Visits::with_room_for(2);
+        let ana = visits.come(&jwt("ana"), LATER);
+        visits.come(&jwt("ben"), 0);
+        visits.come(&jwt("eve"), LATER);
+        assert!(!ana.is_over());
+    }
 }

@@ -9,10 +9,7 @@
 
 use std::{
     convert::Infallible,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use bytes::Bytes;
@@ -21,13 +18,18 @@ use http_body_util::Full;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    sync::{OwnedRwLockWriteGuard, RwLock, watch},
+};
 
 /// Publishes a key set at `/keys`, and says so in its metadata.
 pub struct AuthorizationServer {
     pub issuer: String,
     keys: Arc<Mutex<Option<Value>>>,
-    asked: Arc<AtomicUsize>,
+    asked: watch::Sender<usize>,
+    /// Held by whoever keeps it from answering.
+    answering: Arc<RwLock<()>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -42,32 +44,39 @@ impl AuthorizationServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
         let keys = Arc::new(Mutex::new(Some(keys)));
-        let asked = Arc::new(AtomicUsize::new(0));
+        let asked = watch::Sender::new(0);
+        let answering = Arc::new(RwLock::new(()));
         let (published, counted, name) = (keys.clone(), asked.clone(), issuer.clone());
+        let stalled = answering.clone();
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let (published, counted) = (published.clone(), counted.clone());
-                let name = name.clone();
+                let (name, stalled) = (name.clone(), stalled.clone());
                 let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                    let document = match request.uri().path() {
-                        "/keys" => {
-                            counted.fetch_add(1, Ordering::SeqCst);
-                            published.lock().unwrap().clone()
+                    let (published, counted) = (published.clone(), counted.clone());
+                    let (name, stalled) = (name.clone(), stalled.clone());
+                    async move {
+                        let document = match request.uri().path() {
+                            "/keys" => {
+                                counted.send_modify(|asked| *asked += 1);
+                                drop(stalled.read().await);
+                                published.lock().unwrap().clone()
+                            }
+                            "/.well-known/openid-configuration" => {
+                                Some(json!({ "issuer": name, "jwks_uri": format!("{name}/keys") }))
+                            }
+                            _ => None,
+                        };
+                        let mut response = Response::new(Full::new(Bytes::new()));
+                        match document {
+                            Some(document) => {
+                                *response.body_mut() = Full::new(document.to_string().into());
+                            }
+                            None => *response.status_mut() = StatusCode::NOT_FOUND,
                         }
-                        "/.well-known/openid-configuration" => {
-                            Some(json!({ "issuer": name, "jwks_uri": format!("{name}/keys") }))
-                        }
-                        _ => None,
-                    };
-                    let mut response = Response::new(Full::new(Bytes::new()));
-                    match document {
-                        Some(document) => {
-                            *response.body_mut() = Full::new(document.to_string().into());
-                        }
-                        None => *response.status_mut() = StatusCode::NOT_FOUND,
+                        Ok::<_, Infallible>(response)
                     }
-                    async move { Ok::<_, Infallible>(response) }
                 });
                 tokio::spawn(
                     hyper::server::conn::http1::Builder::new()
@@ -79,8 +88,14 @@ impl AuthorizationServer {
             issuer,
             keys,
             asked,
+            answering,
             task,
         }
+    }
+
+    /// Keeps it from answering for its keys until what is returned is dropped.
+    pub async fn stall(&self) -> OwnedRwLockWriteGuard<()> {
+        self.answering.clone().write_owned().await
     }
 
     /// Publishes another key set; none, and the server fails.
@@ -90,6 +105,12 @@ impl AuthorizationServer {
 
     /// How often it was asked for its keys.
     pub fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+        *self.asked.borrow()
+    }
+
+    /// Waits until it was asked so often.
+    pub async fn asked_times(&self, times: usize) {
+        let mut asked = self.asked.subscribe();
+        asked.wait_for(|asked| *asked >= times).await.unwrap();
     }
 }

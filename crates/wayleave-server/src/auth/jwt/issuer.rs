@@ -1,13 +1,21 @@
 //! The keys of an issuer, fetched when needed and kept for a while.
+//!
+//! Keys that are still believed are never waited for: they are renewed beside the requests that
+//! use them. Only a request that needs a key nobody has yet waits, with all others like it, for one
+//! answer of the issuer.
 
 use std::{
-    sync::{Arc, Mutex as StdMutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
 use serde::Deserialize;
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 use super::{
@@ -16,12 +24,29 @@ use super::{
 };
 use crate::settings::{self, Issuer};
 
-/// Keys younger than this are not asked for again, unless one is missing.
-const FRESH: Duration = Duration::from_mins(5);
-/// Keys older than this are not believed, even if the issuer cannot be reached.
-const STALE: Duration = Duration::from_hours(1);
-/// However many tokens name keys nobody knows, the issuer is asked no more often than this.
-const SELDOM: Duration = Duration::from_secs(10);
+/// How long keys are good for, and how often their issuer is bothered.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    /// Keys younger than this are not asked for again, unless one is missing.
+    fresh: Duration,
+    /// Keys older than this are not believed, even if the issuer cannot be reached.
+    stale: Duration,
+    /// However many tokens name keys nobody knows, the issuer is asked no more often than this.
+    seldom: Duration,
+    /// How long an answer may take, all in all.
+    patience: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            fresh: Duration::from_mins(5),
+            stale: Duration::from_hours(1),
+            seldom: Duration::from_secs(10),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
 
 /// Keys that are not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -34,24 +59,38 @@ pub(crate) enum KeysError {
     },
     #[error("`{url}` is not what its issuer should publish there")]
     Document { url: Url },
+    #[error("the issuer took too long")]
+    Slow,
     #[error("the issuer's keys were asked for a moment ago, in vain")]
     Recently,
 }
 
 /// The keys of one issuer.
 pub(crate) struct IssuerKeys {
+    shared: Arc<Shared>,
+    asking: Mutex<Asking>,
+}
+
+struct Shared {
     issuer: Issuer,
     fetch: Fetch,
-    seldom: Duration,
+    times: Times,
     held: ArcSwapOption<Held>,
-    asked: StdMutex<Option<Instant>>,
-    /// One asks, the others wait for what it gets.
-    asking: Mutex<()>,
 }
 
 struct Held {
     keys: Arc<Keys>,
     since: Instant,
+}
+
+/// What became of asking the issuer; nothing yet, while it is being asked.
+type Outcome = Option<Result<(), Arc<KeysError>>>;
+
+#[derive(Default)]
+struct Asking {
+    last: Option<Instant>,
+    /// The last time it was asked. Whoever asks ends with the keys.
+    under_way: Option<(watch::Receiver<Outcome>, AbortOnDropHandle<()>)>,
 }
 
 #[derive(Deserialize)]
@@ -62,69 +101,110 @@ struct Metadata {
 
 impl IssuerKeys {
     pub(crate) fn new(issuer: Issuer) -> Self {
+        Self::with_times(issuer, Times::default())
+    }
+
+    fn with_times(issuer: Issuer, times: Times) -> Self {
         Self {
-            issuer,
-            fetch: Fetch::new(),
-            seldom: SELDOM,
-            held: ArcSwapOption::empty(),
-            asked: StdMutex::default(),
+            shared: Arc::new(Shared {
+                issuer,
+                fetch: Fetch::new(),
+                times,
+                held: ArcSwapOption::empty(),
+            }),
             asking: Mutex::default(),
         }
     }
 
     pub(crate) fn issuer(&self) -> &Issuer {
-        &self.issuer
+        &self.shared.issuer
     }
 
     /// The keys, with the one called `wanted` among them if the issuer has it.
-    pub(crate) async fn with(&self, wanted: Option<&str>) -> Result<Arc<Keys>, KeysError> {
-        if let Some(keys) = self.good(wanted) {
-            return Ok(keys);
-        }
-        let _asking = self.asking.lock().await;
-        if let Some(keys) = self.good(wanted) {
-            return Ok(keys);
-        }
-        let fetched = if self.may_ask() {
-            self.fetched().await
-        } else {
-            Err(KeysError::Recently)
-        };
-        match fetched {
-            Ok(keys) => {
-                let keys = Arc::new(keys);
-                self.held.store(Some(Arc::new(Held {
-                    keys: Arc::clone(&keys),
-                    since: Instant::now(),
-                })));
-                Ok(keys)
-            }
-            Err(error) => match self.held.load().as_deref() {
-                Some(held) if held.since.elapsed() < STALE => {
-                    if !matches!(error, KeysError::Recently) {
-                        tracing::warn!(%error, "an issuer's keys could not be renewed");
-                    }
-                    Ok(Arc::clone(&held.keys))
+    pub(crate) async fn with(&self, wanted: Option<&str>) -> Result<Arc<Keys>, Arc<KeysError>> {
+        if let Some(held) = self.shared.believed() {
+            let fresh = held.since.elapsed() < self.shared.times.fresh;
+            if wanted.is_none_or(|id| held.keys.knows(id)) {
+                if !fresh {
+                    drop(self.ask());
                 }
-                _ => Err(error),
-            },
+                return Ok(Arc::clone(&held.keys));
+            }
+        }
+        let asked = match self.ask() {
+            Some(outcome) => settled(outcome).await,
+            None => Err(Arc::new(KeysError::Recently)),
+        };
+        // Others may have brought them meanwhile, and old ones are better than none.
+        match self.shared.believed() {
+            Some(held) => Ok(Arc::clone(&held.keys)),
+            None => Err(asked.err().unwrap_or_else(|| Arc::new(KeysError::Slow))),
         }
     }
 
-    fn good(&self, wanted: Option<&str>) -> Option<Arc<Keys>> {
-        let held = self.held.load();
-        let held = held.as_deref()?;
-        let good = held.since.elapsed() < FRESH && wanted.is_none_or(|id| held.keys.knows(id));
-        good.then(|| Arc::clone(&held.keys))
+    fn asking(&self) -> MutexGuard<'_, Asking> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn may_ask(&self) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = asked.is_none_or(|at| at.elapsed() >= self.seldom);
-        if may {
-            *asked = Some(Instant::now());
+    /// Asks the issuer, unless it is being asked already. None if it was asked a moment ago.
+    fn ask(&self) -> Option<watch::Receiver<Outcome>> {
+        let mut asking = self.asking();
+        if let Some((outcome, _)) = &asking.under_way
+            && outcome.borrow().is_none()
+            && outcome.has_changed().is_ok()
+        {
+            return Some(outcome.clone());
         }
-        may
+        let seldom = self.shared.times.seldom;
+        if asking.last.is_some_and(|at| at.elapsed() < seldom) {
+            return None;
+        }
+        asking.last = Some(Instant::now());
+        let (tell, outcome) = watch::channel(None);
+        let shared = Arc::clone(&self.shared);
+        let task = tokio::spawn(async move {
+            let renewed = shared.renew().await.map_err(Arc::new);
+            tell.send_replace(Some(renewed));
+        });
+        asking.under_way = Some((outcome.clone(), AbortOnDropHandle::new(task)));
+        Some(outcome)
+    }
+}
+
+/// Waits for what becomes of asking.
+async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), Arc<KeysError>> {
+    match outcome.wait_for(Option::is_some).await {
+        Ok(settled) => settled.clone().unwrap_or(Ok(())),
+        Err(_) => Err(Arc::new(KeysError::Slow)),
+    }
+}
+
+impl Shared {
+    /// The keys held, if they are not too old.
+    fn believed(&self) -> Option<Arc<Held>> {
+        let held = self.held.load_full()?;
+        (held.since.elapsed() < self.times.stale).then_some(held)
+    }
+
+    /// Asks the issuer, and holds what it answers.
+    async fn renew(&self) -> Result<(), KeysError> {
+        let fetched = timeout(self.times.patience, self.fetched()).await;
+        match fetched.unwrap_or(Err(KeysError::Slow)) {
+            Ok(keys) => {
+                let held = Held {
+                    keys: Arc::new(keys),
+                    since: Instant::now(),
+                };
+                self.held.store(Some(Arc::new(held)));
+                Ok(())
+            }
+            Err(error) => {
+                if self.held.load().is_some() {
+                    tracing::warn!(%error, "an issuer's keys could not be renewed");
+                }
+                Err(error)
+            }
+        }
     }
 
     async fn fetched(&self) -> Result<Keys, KeysError> {

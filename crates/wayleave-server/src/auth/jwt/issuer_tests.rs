@@ -6,7 +6,12 @@ use serde_json::json;
 
 use super::*;
 
-fn keys_of(server: &AuthorizationServer, seldom: Duration) -> IssuerKeys {
+/// Far less than an issuer is waited for, and far more than what does not wait takes.
+const AT_ONCE: Duration = Duration::from_secs(2);
+/// Long enough that only what never comes takes this long.
+const LOST: Duration = Duration::from_secs(20);
+
+fn keys_of(server: &AuthorizationServer, times: Times) -> IssuerKeys {
     let issuer = Issuer {
         issuer: server.issuer.clone(),
         audience: AUDIENCE.to_owned(),
@@ -14,9 +19,23 @@ fn keys_of(server: &AuthorizationServer, seldom: Duration) -> IssuerKeys {
         algorithms: std::collections::BTreeSet::new(),
         packages: Vec::new(),
     };
-    IssuerKeys {
-        seldom,
-        ..IssuerKeys::new(issuer)
+    IssuerKeys::with_times(issuer, times)
+}
+
+/// The issuer may be asked at any time.
+fn often() -> Times {
+    Times {
+        seldom: Duration::ZERO,
+        ..Times::default()
+    }
+}
+
+/// Keys are due for renewal as soon as they are there.
+fn ageing() -> Times {
+    Times {
+        fresh: Duration::ZERO,
+        patience: LOST,
+        ..often()
     }
 }
 
@@ -24,7 +43,7 @@ fn keys_of(server: &AuthorizationServer, seldom: Duration) -> IssuerKeys {
 async fn keys_are_found_by_metadata_and_asked_for_once() {
     let key = SigningKey::ed25519("one");
     let server = AuthorizationServer::start(jwks(&[&key])).await;
-    let keys = keys_of(&server, SELDOM);
+    let keys = keys_of(&server, Times::default());
     for _ in 0..10 {
         assert!(keys.with(Some("one")).await.unwrap().knows("one"));
     }
@@ -35,7 +54,7 @@ async fn keys_are_found_by_metadata_and_asked_for_once() {
 async fn a_new_key_is_found_when_a_token_names_it_and_a_withdrawn_one_is_gone() {
     let (old, new) = (SigningKey::ed25519("old"), SigningKey::ed25519("new"));
     let server = AuthorizationServer::start(jwks(&[&old])).await;
-    let keys = keys_of(&server, Duration::ZERO);
+    let keys = keys_of(&server, often());
     assert!(keys.with(Some("old")).await.unwrap().knows("old"));
     server.publish(Some(jwks(&[&new])));
     let now = keys.with(Some("new")).await.unwrap();
@@ -44,9 +63,69 @@ async fn a_new_key_is_found_when_a_token_names_it_and_a_withdrawn_one_is_gone() 
 }
 
 #[tokio::test]
+async fn known_keys_are_renewed_beside_the_requests_that_use_them() {
+    let (old, new) = (SigningKey::ed25519("old"), SigningKey::ed25519("new"));
+    let server = AuthorizationServer::start(jwks(&[&old])).await;
+    let keys = keys_of(&server, ageing());
+    keys.with(Some("old")).await.unwrap();
+    let answers = server.stall().await;
+    server.publish(Some(jwks(&[&old, &new])));
+    // The issuer does not answer, and nobody notices.
+    for _ in 0..50 {
+        let known = timeout(AT_ONCE, keys.with(Some("old"))).await;
+        assert!(known.expect("waited for the issuer").unwrap().knows("old"));
+    }
+    timeout(LOST, server.asked_times(2)).await.unwrap();
+    drop(answers);
+    let renewed = async {
+        while !keys.with(Some("old")).await.unwrap().knows("new") {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LOST, renewed).await.unwrap();
+}
+
+#[tokio::test]
+async fn all_who_need_an_unknown_key_wait_for_one_answer_and_no_longer_than_allowed() {
+    let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
+    let times = Times {
+        patience: Duration::from_millis(200),
+        ..Times::default()
+    };
+    let keys = keys_of(&server, times);
+    let answers = server.stall().await;
+    let waiting = (0..50).map(|_| keys.with(Some("one")));
+    for waited in timeout(LOST, futures::future::join_all(waiting))
+        .await
+        .unwrap()
+    {
+        assert!(matches!(*waited.unwrap_err(), KeysError::Slow));
+    }
+    // Whoever comes later is told at once.
+    let later = timeout(AT_ONCE, keys.with(Some("one"))).await.unwrap();
+    assert!(matches!(*later.unwrap_err(), KeysError::Recently));
+    drop(answers);
+    assert_eq!(server.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_request_that_goes_away_does_not_take_the_answer_with_it() {
+    let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
+    let keys = keys_of(&server, Times::default());
+    let answers = server.stall().await;
+    let mut impatient = Box::pin(keys.with(Some("one")));
+    assert!(futures::poll!(impatient.as_mut()).is_pending());
+    drop(impatient);
+    let patient = keys.with(Some("one"));
+    drop(answers);
+    assert!(patient.await.unwrap().knows("one"));
+    assert_eq!(server.asked(), 1);
+}
+
+#[tokio::test]
 async fn tokens_that_name_unknown_keys_do_not_make_the_issuer_be_asked_each_time() {
     let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
-    let keys = keys_of(&server, SELDOM);
+    let keys = keys_of(&server, Times::default());
     let asked = (0..50).map(|n| {
         let keys = &keys;
         async move { keys.with(Some(&format!("unknown-{n}"))).await.unwrap() }
@@ -59,19 +138,26 @@ async fn tokens_that_name_unknown_keys_do_not_make_the_issuer_be_asked_each_time
 #[tokio::test]
 async fn an_issuer_that_fails_is_no_reason_to_forget_its_keys_nor_to_invent_some() {
     let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
-    let keys = keys_of(&server, Duration::ZERO);
+    let keys = keys_of(&server, often());
     keys.with(Some("one")).await.unwrap();
     server.publish(None);
     assert!(!keys.with(Some("two")).await.unwrap().knows("two"));
     assert!(keys.with(Some("one")).await.unwrap().knows("one"));
-    let never_had_any = keys_of(&server, Duration::ZERO);
-    assert!(matches!(
-        never_had_any.with(Some("one")).await,
-        Err(KeysError::Fetch { .. })
-    ));
+    let never_had_any = keys_of(&server, often());
+    let none = never_had_any.with(Some("one")).await.unwrap_err();
+    assert!(matches!(*none, KeysError::Fetch { .. }), "{none}");
     server.publish(Some(json!({ "no": "keys" })));
-    assert!(matches!(
-        never_had_any.with(Some("one")).await,
-        Err(KeysError::Document { .. })
-    ));
+    let none = never_had_any.with(Some("one")).await.unwrap_err();
+    assert!(matches!(*none, KeysError::Document { .. }), "{none}");
+}
+
+#[tokio::test]
+async fn keys_that_are_too_old_are_not_believed() {
+    let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
+    let times = Times {
+        stale: Duration::ZERO,
+        ..Times::default()
+    };
+    let keys = keys_of(&server, times);
+    assert!(keys.with(Some("one")).await.is_err());
 }

@@ -20,6 +20,7 @@ use wayleave_search::{Index, Query, Spec};
 use crate::query::Asked;
 use crate::reply::Reply;
 use find::Search;
+pub(crate) use sources::Missing;
 use sources::Sources;
 
 /// The full-text indexes of a deployment.
@@ -75,7 +76,7 @@ pub(crate) async fn answer(
         sources = held.ok_or_else(|| plan.outlived())?;
     }
     if !sources.any_ready() {
-        return Err(nothing_ready());
+        return Err(nothing_ready(sources.any_making()));
     }
     let found = Search::new(asked, &plan, &query).run(&mut sources).await?;
     Ok(write::written(asked, &plan, &query, &found, &sources))
@@ -86,7 +87,7 @@ pub(crate) struct Best {
     pub(crate) ids: Vec<String>,
     /// Whether there are more.
     pub(crate) more: bool,
-    pub(crate) missing: Vec<(String, &'static str)>,
+    pub(crate) missing: Vec<(String, Missing)>,
 }
 
 /// Finds records without writing them down.
@@ -108,11 +109,19 @@ pub(crate) async fn best(
     })
 }
 
-fn nothing_ready() -> Refusal {
-    let mut refusal = Refusal::new(
-        Code::SourceUnavailable,
-        "the text of these streams is still being indexed; try again in a moment, or use `query_records` with `contains`",
-    );
-    refusal.reason = Some("indexing");
+fn nothing_ready(making: bool) -> Refusal {
+    let (why, message) = if making {
+        (
+            Missing::Indexing,
+            "the text of these streams is still being indexed; try again in a moment, or use `query_records` with `contains`",
+        )
+    } else {
+        (
+            Missing::NotIndexed,
+            "the text of these streams could not be indexed, which is tried again; until then use `query_records` with `contains`",
+        )
+    };
+    let mut refusal = Refusal::new(Code::SourceUnavailable, message);
+    refusal.reason = Some(why.as_str());
     refusal
 }

@@ -8,7 +8,7 @@ use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::search::{MOST_CANDIDATES, Place, SearchPlan, SearchStream};
 use wayleave_search::{Candidate, IndexError, Position, Query, Ranking, Score, search};
 
-use super::sources::{Ready, Sources};
+use super::sources::{Missing, Ready, Sources};
 use crate::indexing::words_of;
 use crate::query::Asked;
 
@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
             for (source, error) in &ranking.failed {
                 tracing::warn!(%error, "an index cannot be searched");
                 if let Some(stream) = ready.stream(*source) {
-                    sources.fail(stream, "not_indexed");
+                    sources.fail(stream, Missing::NotIndexed);
                 }
             }
             let exhausted = ranking.candidates.len() < most;
@@ -153,7 +153,7 @@ impl<'a> Search<'a> {
                 Ok(read) => {
                     records.extend(read.into_iter().map(|it| (it.id.clone(), (at, it))));
                 }
-                Err(refusal) => sources.fail(at, refusal.reason.unwrap_or(refusal.code.as_str())),
+                Err(refusal) => sources.fail(at, Missing::Unread(refusal)),
             }
         }
         candidates

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
+use wayleave_plan::refusal::Refusal;
 use wayleave_plan::search::SearchPlan;
 use wayleave_plan::value::Value;
 use wayleave_search::{Index, Query, Source};
@@ -28,8 +29,29 @@ struct Stream {
 
 enum State {
     Ready(Arc<Index>),
-    /// Why it is missing, in one word.
-    Missing(&'static str),
+    Missing(Missing),
+}
+
+/// Why a stream is missing in a search.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Missing {
+    /// Its index is being made.
+    Indexing,
+    /// Its index could not be made or read; it is made again.
+    NotIndexed,
+    /// Its source did not show what the index offered.
+    Unread(Refusal),
+}
+
+impl Missing {
+    /// In one word.
+    pub(crate) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Indexing => "indexing",
+            Self::NotIndexed => "not_indexed",
+            Self::Unread(refusal) => refusal.reason.unwrap_or(refusal.code.as_str()),
+        }
+    }
 }
 
 impl Sources {
@@ -43,8 +65,8 @@ impl Sources {
                 is_whole: it.is_whole(),
                 state: match index {
                     Indexed::Ready(index) => State::Ready(index),
-                    Indexed::Making => State::Missing("indexing"),
-                    Indexed::Failed => State::Missing("not_indexed"),
+                    Indexed::Making => State::Missing(Missing::Indexing),
+                    Indexed::Failed => State::Missing(Missing::NotIndexed),
                 },
             }
         };
@@ -63,6 +85,12 @@ impl Sources {
     pub(super) fn any_ready(&self) -> bool {
         let mut streams = self.streams.iter();
         streams.any(|it| matches!(it.state, State::Ready(_)))
+    }
+
+    /// Whether an index is being made.
+    pub(super) fn any_making(&self) -> bool {
+        let mut streams = self.streams.iter();
+        streams.any(|it| matches!(it.state, State::Missing(Missing::Indexing)))
     }
 
     /// The indexes to search, each with the place of its stream.
@@ -85,7 +113,7 @@ impl Sources {
     }
 
     /// Leaves a stream out from now on, and says why.
-    pub(super) fn fail(&mut self, stream: usize, why: &'static str) {
+    pub(super) fn fail(&mut self, stream: usize, why: Missing) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.state = State::Missing(why);
         }
@@ -97,13 +125,13 @@ impl Sources {
     }
 
     /// The connections of which a stream is missing, each once, with why.
-    pub(super) fn missing(&self) -> Vec<(String, &'static str)> {
-        let mut missing: Vec<(String, &'static str)> = Vec::new();
+    pub(super) fn missing(&self) -> Vec<(String, Missing)> {
+        let mut missing: Vec<(String, Missing)> = Vec::new();
         for stream in &self.streams {
-            if let State::Missing(why) = stream.state
+            if let State::Missing(why) = &stream.state
                 && !missing.iter().any(|(id, _)| *id == stream.connection_id)
             {
-                missing.push((stream.connection_id.clone(), why));
+                missing.push((stream.connection_id.clone(), why.clone()));
             }
         }
         missing
@@ -128,7 +156,7 @@ impl Sources {
                 continue;
             };
             match &stream.state {
-                State::Missing(why) => one.missing = Some(why),
+                State::Missing(why) => one.missing = Some(why.as_str()),
                 State::Ready(index) => {
                     let as_of = index.stamp().as_of;
                     one.as_of = Some(one.as_of.map_or(as_of, |before| before.min(as_of)));

@@ -12,6 +12,7 @@ use wayleave_search::Query;
 use super::desk::{Desk, LOOKUPS, Stop, in_turn, phrase, stopped};
 use super::gap::{Gap, Gaps};
 use super::node::Node;
+use crate::search::Missing;
 use crate::url;
 
 /// Hits that are looked at.
@@ -181,13 +182,10 @@ async fn by_words<'a>(
             return Ok(None);
         }
     };
-    if let Some((connection_id, _)) = best.missing.first() {
-        let mut refusal = Refusal::new(
-            Code::SourceUnavailable,
-            "no id, key or title is this one, and not all texts can be searched for its words yet",
-        );
-        refusal.reason = Some("indexing");
-        lost.push((connection_id.clone(), refusal));
+    for (place, why) in &best.missing {
+        if !lost.iter().any(|(known, _)| known == place) {
+            lost.push((place.clone(), unsearched(why)));
+        }
     }
     let mut named: Vec<Node<'a>> = desk.nodes(&best.ids).await?;
     named.retain(|node| {
@@ -204,6 +202,22 @@ async fn by_words<'a>(
         return Ok(Some(several(named)));
     }
     Ok(meant(named, By::Words))
+}
+
+/// The refusal of a name that might be found in texts that could not be searched.
+fn unsearched(why: &Missing) -> Refusal {
+    let message = match why {
+        Missing::Unread(refusal) => return refusal.clone(),
+        Missing::Indexing => {
+            "no id, key or title is this one, and not all texts can be searched for its words yet"
+        }
+        Missing::NotIndexed => {
+            "no id, key or title is this one, and not all texts can be searched for its words: an index could not be made, which is tried again"
+        }
+    };
+    let mut refusal = Refusal::new(Code::SourceUnavailable, message);
+    refusal.reason = Some(why.as_str());
+    refusal
 }
 
 fn folded(text: &str) -> String {

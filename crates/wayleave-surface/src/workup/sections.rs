@@ -11,6 +11,7 @@ use super::gap::{Gap, Gaps};
 use super::node::{Node, Reached, SUBJECT};
 use super::quote;
 use crate::indexing::words_of;
+use crate::search::Missing;
 
 /// Characters of a value of the record.
 const VALUE: usize = 240;
@@ -111,8 +112,14 @@ pub(super) async fn texts<'a>(
         }
     };
     for (connection_id, why) in &found.missing {
-        let text = format!("texts of {connection_id} could not be searched: {why}");
-        gaps.add(Gap::partial("not_indexed", text));
+        gaps.add(match why {
+            Missing::Unread(refusal) => Gap::unread(&format!("texts of {connection_id}"), refusal),
+            Missing::Indexing | Missing::NotIndexed => {
+                let why = why.as_str();
+                let text = format!("texts of {connection_id} could not be searched: {why}");
+                Gap::partial("not_indexed", text)
+            }
+        });
     }
     let nodes = match desk.nodes(&found.ids).await {
         Ok(nodes) => nodes,

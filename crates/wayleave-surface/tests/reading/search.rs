@@ -670,13 +670,14 @@ async fn without_any_index_the_refusal_says_what_to_do() {
     let files = Files::new(&[("s00", TABLE)]);
     let service = service(&[&notes(1)], &files);
     service.search_in(Library::of(&service, &["c00"]).await);
-    let error = refused(&service, &Package::local(), "search", json!({ "q": "x" })).await;
-    assert_eq!(
-        (&error["code"], &error["reason"], &error["retryable"]),
-        (
-            &json!("source_unavailable"),
-            &json!("indexing"),
-            &json!(true)
-        )
-    );
+    let making = refused(&service, &Package::local(), "search", json!({ "q": "x" })).await;
+    let without = crate::fixture::service(&[&notes(1)], &files);
+    let failed = refused(&without, &Package::local(), "search", json!({ "q": "x" })).await;
+    for (error, reason) in [(making, "indexing"), (failed, "not_indexed")] {
+        assert_eq!(
+            (&error["code"], &error["reason"], &error["retryable"]),
+            (&json!("source_unavailable"), &json!(reason), &json!(true))
+        );
+        assert!(error["message"].as_str().unwrap().contains("`contains`"));
+    }
 }

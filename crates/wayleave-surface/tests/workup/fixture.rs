@@ -48,6 +48,8 @@ pub struct Files {
     stores: BTreeMap<String, Arc<dyn Store>>,
     pub paths: BTreeMap<String, PathBuf>,
     asked: BTreeMap<String, AtomicUsize>,
+    /// How many reads of each source are answered before it is busy.
+    patience: AtomicUsize,
     folders: Vec<TempDir>,
 }
 
@@ -57,6 +59,7 @@ impl Files {
             stores: BTreeMap::new(),
             paths: BTreeMap::new(),
             asked: BTreeMap::new(),
+            patience: AtomicUsize::new(usize::MAX),
             folders: Vec::new(),
         };
         for (source, sql) in sources {
@@ -83,6 +86,14 @@ impl Files {
         self.asked[source].load(Ordering::SeqCst)
     }
 
+    /// Forgets how often the sources were read, and lets each answer only so often from now on.
+    pub fn be_busy_after(&self, reads: usize) {
+        for asked in self.asked.values() {
+            asked.store(0, Ordering::SeqCst);
+        }
+        self.patience.store(reads, Ordering::SeqCst);
+    }
+
     /// Changes a source behind the server's back.
     pub fn execute(&self, source: &str, sql: &str) {
         wayleave_test::sqlite_execute(self.paths[source].to_str().unwrap(), sql).unwrap();
@@ -91,8 +102,11 @@ impl Files {
 
 impl Stores for Files {
     fn store(&self, source: &str) -> Result<Arc<dyn Store>, StoreError> {
-        if let Some(asked) = self.asked.get(source) {
-            asked.fetch_add(1, Ordering::SeqCst);
+        if let Some(asked) = self.asked.get(source)
+            && asked.fetch_add(1, Ordering::SeqCst) >= self.patience.load(Ordering::SeqCst)
+        {
+            let waited = Duration::from_secs(1);
+            return Err(StoreError::Busy { waited });
         }
         self.stores
             .get(source)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use wayleave_plan::package::Package;
 use wayleave_surface::ReadLimits;
 
 use crate::fixture::{Made, NORTH, TABLES, gaps, harbour, statements};
@@ -105,6 +106,35 @@ async fn a_source_that_is_down_is_a_gap_and_the_rest_is_served() {
     );
     assert_eq!(reply.structured["partial"], true);
     assert!(!statements(&reply, "second_hop").is_empty());
+}
+
+#[tokio::test]
+async fn a_source_that_gets_busy_is_told_to_be_busy_whenever_that_happens() {
+    let harbour = harbour().await;
+    // Found by words alone, so ids, keys and titles are looked up before texts are searched.
+    let given = json!({ "entity": "Heron Grey", "sections": ["record", "text"] });
+    harbour.files.be_busy_after(usize::MAX);
+    let whole = harbour.workup(given.clone()).await;
+    assert_eq!(whole.structured["partial"], false, "{}", whole.text);
+    let reads = harbour.files.asked("north");
+    let (mut refused, mut partial) = (0, 0);
+    for patience in 0..reads {
+        harbour.files.be_busy_after(patience);
+        let reply = harbour.workup_as(&Package::local(), given.clone()).await;
+        assert!(!reply.text.contains("index"), "{patience}: {}", reply.text);
+        if reply.is_error {
+            let error = &reply.structured["error"];
+            let told = (&error["code"], &error["reason"], &error["retryable"]);
+            let busy = (&json!("rate_limited"), &json!("busy"), &json!(true));
+            assert_eq!(told, busy, "{patience}");
+            refused += 1;
+        } else {
+            assert!(reply.text.contains("busy"), "{patience}: {}", reply.text);
+            partial += 1;
+        }
+    }
+    println!("busy after 0 to {reads} reads: {refused} refused, {partial} partial");
+    assert!(refused > 0 && partial > 0);
 }
 
 #[tokio::test]

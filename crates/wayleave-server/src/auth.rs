@@ -11,6 +11,7 @@ mod limits;
 mod metadata;
 mod refusal;
 mod roster;
+mod rules;
 mod stdio;
 
 use std::sync::{Arc, Weak};
@@ -26,6 +27,7 @@ use wayleave_surface::access::Access;
 pub use self::{
     http::HttpDoor,
     refusal::Refusal,
+    rules::{UnknownGrant, unknown_grants},
     stdio::{GivenToken, NotAnAgents, StdioDoor},
 };
 use self::{

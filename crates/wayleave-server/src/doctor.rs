@@ -10,6 +10,7 @@ use wayleave_model::{digest::Digest, problem::shown};
 use wayleave_store::Progress;
 
 use crate::{
+    auth::{self, UnknownGrant},
     check,
     datasets::{Live, NotServed, Trouble},
     indexes,
@@ -106,6 +107,7 @@ pub async fn examine(folder: &Path, asking: &Asking, progress: Progress<'_>) -> 
     findings.extend(ledger);
     findings.extend(drafts(&project));
     if let Some(state) = state {
+        findings.extend(token_rules(project.settings(), &state));
         findings.extend(sources(&state, asking).await);
         findings.extend(datasets(&project, &state, asking, progress).await);
         findings.extend(indexes(&project, &state).await);
@@ -220,6 +222,13 @@ fn drafts(project: &Project) -> Vec<Finding> {
         findings.push(Finding::ok("drafts", format!("{count} checked")));
     }
     findings
+}
+
+/// What the settings promise to holders of access tokens, and nobody granted.
+fn token_rules(settings: &Settings, state: &State) -> Vec<Finding> {
+    let unknown = auth::unknown_grants(settings, state);
+    let finding = |it: &UnknownGrant| Finding::warning(settings::FILE, it.to_string(), &it.hint());
+    unknown.iter().map(finding).collect()
 }
 
 async fn sources(state: &State, asking: &Asking) -> Vec<Finding> {

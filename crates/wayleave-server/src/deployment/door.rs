@@ -13,7 +13,7 @@ use wayleave_mcp::{
 
 use super::{DeployError, Deployment};
 use crate::{
-    auth::{Credentials, GivenToken, HttpDoor, NotAnAgents, StdioDoor},
+    auth::{self, Credentials, GivenToken, HttpDoor, NotAnAgents, StdioDoor, UnknownGrant},
     tls,
 };
 
@@ -32,6 +32,11 @@ impl Deployment {
     /// The credentials its clients can bring.
     pub fn credentials(&self) -> Credentials {
         Credentials::new(self.watch().clone(), &self.settings)
+    }
+
+    /// The grants that the settings name for access tokens and that do not exist.
+    pub fn unknown_grants(&self) -> Vec<UnknownGrant> {
+        auth::unknown_grants(&self.settings, &self.watch().now())
     }
 
     /// Listens for agents, as the settings allow.

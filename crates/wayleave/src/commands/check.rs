@@ -5,6 +5,8 @@ use std::{fmt::Write as _, path::Path, process::ExitCode};
 use serde_json::{Value, json};
 use wayleave_model::problem::{Problem, Severity, Style, render, shown};
 use wayleave_server::{
+    Project,
+    auth::{self, UnknownGrant},
     check::{self, Checked, Report},
     draft::Unreadable,
     live::Compared,
@@ -47,12 +49,32 @@ pub(crate) async fn run(
         let hear = |step| spinner.hear(step);
         report.compare(&super::asking(), &state, &hear).await;
     }
-    output.answer(&document(&report), text(&report));
+    let unknown = unknown_grants(&project).await?;
+    for it in &unknown {
+        output.remark(format_args!("warning: {it}"));
+        output.remark(format_args!("hint: {}", it.hint()));
+    }
+    let told = unknown.iter();
+    let told = told.map(|it| json!({ "message": it.to_string(), "hint": it.hint() }));
+    let mut document = document(&report);
+    if let Some(document) = document.as_object_mut() {
+        document.insert("settings".to_owned(), told.collect());
+    }
+    output.answer(&document, text(&report));
     Ok(if report.is_sound() {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(Status::Findings as u8)
     })
+}
+
+/// What the settings promise to holders of access tokens, and nobody granted.
+async fn unknown_grants(project: &Project) -> Result<Vec<UnknownGrant>, Failure> {
+    if project.settings().jwt.is_none() {
+        return Ok(Vec::new());
+    }
+    let state = project.governance().ledger().state().await?;
+    Ok(auth::unknown_grants(project.settings(), &state))
 }
 
 /// The report as JSON.

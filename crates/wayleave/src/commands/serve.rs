@@ -47,7 +47,7 @@ async fn over_stdio(
     stop: CancellationToken,
     output: Output,
 ) -> Result<(), Failure> {
-    warn_of_withheld(deployment, output);
+    warn(deployment, output);
     deployment.keep_indexes();
     let served = deployment.serve_stdio(given, stop).await;
     served.map_err(|error| match error {
@@ -65,7 +65,7 @@ pub(super) async fn over_http(
     output: Output,
 ) -> Result<(), Failure> {
     let http = deployment.bind(address).await?;
-    warn_of_withheld(deployment, output);
+    warn(deployment, output);
     deployment.keep_indexes();
     let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
@@ -83,7 +83,12 @@ pub(super) async fn over_http(
     Ok(())
 }
 
-fn warn_of_withheld(deployment: &Deployment, output: Output) {
+/// Tells what is not served as somebody may expect.
+fn warn(deployment: &Deployment, output: Output) {
+    for unknown in deployment.unknown_grants() {
+        output.remark(format_args!("warning: {unknown}"));
+        output.remark(format_args!("  hint: {}", unknown.hint()));
+    }
     for withheld in deployment.withheld() {
         let failure = Failure::from_error(&withheld.reason);
         output.remark(format_args!(

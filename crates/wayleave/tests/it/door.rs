@@ -256,6 +256,38 @@ fn a_stdio_client_is_who_its_token_says_or_local_without_one() {
 }
 
 #[test]
+fn a_grant_that_settings_name_and_nobody_made_is_told_by_check_doctor_and_serve() {
+    let session = Session::with_dataset();
+    session.run(&["connect", "music"]).exits(0);
+    let made = session.run(&["grant", "create", "--dataset", "music", "--json"]);
+    let made = made.exits(0).document()["grant"]["id"].clone();
+    let good = made.as_str().unwrap();
+    let settings = |second: &str| {
+        format!(
+            "[auth.jwt]\nissuer = \"https://id.example.org\"\naudience = \"https://example.org\"\n\
+             [[auth.jwt.packages]]\nclaim = \"groups\"\ncontains = \"a\"\ngrants = [\"{good}\"]\n\
+             [[auth.jwt.packages]]\ngrants = [\"{good}\", \"{second}\"]\n"
+        )
+    };
+    let said = "rule 2 names grant `nobodys`, and there is no such grant";
+    let hint = "`wayleave grant list`";
+    for (second, told) in [("nobodys", true), (good, false)] {
+        session.write("wayleave.toml", &settings(second));
+        let checked = session.run(&["check"]).exits(0).all();
+        let document = session.run(&["check", "--json"]).exits(0).document();
+        let examined = session.run(&["doctor"]).exits(0).all();
+        let served = Serving::start(&session).stop();
+        for all in [checked, document["settings"].to_string(), examined, served] {
+            assert_eq!(
+                (all.contains(said), all.contains(hint)),
+                (told, told),
+                "{all}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_another_process_revokes_is_refused_on_the_next_call() {
     let (session, token, id) = served();
     let server = Serving::start(&session);

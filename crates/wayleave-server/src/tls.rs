@@ -1,14 +1,23 @@
 //! The certificate a listener shows, and its key.
+//!
+//! Certificates are renewed every few weeks, by whatever program, so the files are looked at
+//! whenever a client begins a conversation, and read when they have changed. What cannot be used
+//! takes no other's place.
 
 use std::{
+    fmt,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
 };
 
+use arc_swap::ArcSwap;
 use rustls::{
     ServerConfig,
-    crypto::ring,
+    crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
 };
 
 use crate::settings::TlsFiles;
@@ -35,20 +44,114 @@ pub enum TlsError {
 
 /// How a listener encrypts, with the files of a project folder.
 pub(crate) fn server(folder: &Path, files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
-    let (cert, key) = (folder.join(&files.cert), folder.join(&files.key));
-    let chain: Option<Vec<_>> = CertificateDer::pem_file_iter(&cert)
-        .ok()
-        .and_then(|found| found.collect::<Result<_, _>>().ok());
-    let chain = chain
-        .filter(|chain| !chain.is_empty())
-        .ok_or(TlsError::Certificate { file: cert })?;
-    // What is wrong with the file is not told: its text is the key.
-    let key = PrivateKeyDer::from_pem_file(&key).map_err(|_| TlsError::Key { file: key })?;
-    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let mut config = builder
+    let provider = Arc::new(ring::default_provider());
+    let files = Files {
+        cert: folder.join(&files.cert),
+        key: folder.join(&files.key),
+        provider: Arc::clone(&provider),
+    };
+    let shown = Shown::new(files)?;
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-        .map_err(TlsError::Pair)?;
+        .map_err(TlsError::Pair)?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(shown));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// Where a certificate and its key are.
+struct Files {
+    cert: PathBuf,
+    key: PathBuf,
+    provider: Arc<CryptoProvider>,
+}
+
+/// What tells a file from the one that was there before; nothing, of one that is not there.
+type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
+
+impl Files {
+    fn read(&self) -> Result<CertifiedKey, TlsError> {
+        let chain: Option<Vec<_>> = CertificateDer::pem_file_iter(&self.cert)
+            .ok()
+            .and_then(|found| found.collect::<Result<_, _>>().ok());
+        let chain =
+            chain
+                .filter(|chain| !chain.is_empty())
+                .ok_or_else(|| TlsError::Certificate {
+                    file: self.cert.clone(),
+                })?;
+        // What is wrong with the file is not told: its text is the key.
+        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|_| TlsError::Key {
+            file: self.key.clone(),
+        })?;
+        CertifiedKey::from_der(chain, key, &self.provider).map_err(TlsError::Pair)
+    }
+
+    fn stamps(&self) -> [Stamp; 2] {
+        [&self.cert, &self.key].map(|file| {
+            // Links are followed: renewing often means to point one elsewhere.
+            let found = std::fs::metadata(file).ok()?;
+            let modified = (found.mtime(), found.mtime_nsec());
+            let changed = (found.ctime(), found.ctime_nsec());
+            Some((found.dev(), found.ino(), found.size(), modified, changed))
+        })
+    }
+}
+
+/// The certificate shown now: the last one that could be used.
+struct Shown {
+    files: Files,
+    pair: ArcSwap<CertifiedKey>,
+    /// The files as they were when they were last read, whatever was in them.
+    read: Mutex<[Stamp; 2]>,
+}
+
+impl Shown {
+    fn new(files: Files) -> Result<Self, TlsError> {
+        // Before they are read: what changes meanwhile is read again.
+        let stamps = files.stamps();
+        let pair = files.read()?;
+        Ok(Self {
+            files,
+            pair: ArcSwap::from_pointee(pair),
+            read: Mutex::new(stamps),
+        })
+    }
+
+    fn renew(&self) {
+        // If another connection is at it, this one is shown what there is.
+        let Ok(mut read) = self.read.try_lock() else {
+            return;
+        };
+        let stamps = self.files.stamps();
+        if *read == stamps {
+            return;
+        }
+        *read = stamps;
+        match self.files.read() {
+            Ok(pair) => {
+                self.pair.store(Arc::new(pair));
+                tracing::info!("a renewed certificate is shown");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a renewed certificate cannot be used; the one before is shown on");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shown")
+            .field("cert", &self.files.cert)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.renew();
+        Some(self.pair.load_full())
+    }
 }

@@ -1,6 +1,6 @@
 //! A listener that shows a certificate.
 
-use std::{path::Path, process::Command, sync::Arc};
+use std::{io, net::SocketAddr, path::Path, process::Command, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
@@ -10,7 +10,7 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, pem::PemObject as _},
 };
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_util::sync::CancellationToken;
 use wayleave_server::{Deployment, Project, source::Environment};
 
@@ -44,6 +44,24 @@ async fn deployment(folder: &Path, settings: &str) -> Deployment {
 const SETTINGS: &str =
     "[serve]\ntokens = true\n[serve.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n";
 
+/// Speaks TLS with a server that shows the certificate in this file.
+async fn connected(address: SocketAddr, cert: &Path) -> io::Result<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    let cert = CertificateDer::from_pem_file(cert).unwrap();
+    roots.add(cert).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("localhost").unwrap();
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+}
+
 #[tokio::test]
 async fn a_listener_with_a_certificate_speaks_tls_and_only_tls() {
     let folder = tempfile::tempdir().unwrap();
@@ -58,21 +76,8 @@ async fn a_listener_with_a_certificate_speaks_tls_and_only_tls() {
     let stop = CancellationToken::new();
     let served = tokio::spawn(http.serve(stop.clone()));
 
-    let mut roots = RootCertStore::empty();
-    let shown = CertificateDer::from_pem_file(folder.path().join("cert.pem")).unwrap();
-    roots.add(shown).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let stream = TcpStream::connect(address).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    let stream = TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
-        .unwrap();
+    let expected = folder.path().join("cert.pem");
+    let stream = connected(address, &expected).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .unwrap();
@@ -100,6 +105,50 @@ async fn a_listener_with_a_certificate_speaks_tls_and_only_tls() {
         .unwrap();
     assert!(plain.send_request(request).await.is_err());
     drop((sender, plain));
+    stop.cancel();
+    served.await.unwrap();
+    deployment.close().await;
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_shown_at_once_and_one_that_cannot_be_used_is_not() {
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    for place in [&old, &new] {
+        certificate(place.path());
+    }
+    let put = |from: &Path, file: &str| {
+        // As programs that renew them do: whole, or not at all.
+        std::fs::copy(from.join(file), folder.path().join("passing")).unwrap();
+        std::fs::rename(folder.path().join("passing"), folder.path().join(file)).unwrap();
+    };
+    for file in ["cert.pem", "key.pem"] {
+        put(old.path(), file);
+    }
+    let deployment = deployment(folder.path(), SETTINGS).await;
+    let bound = deployment.bind("127.0.0.1:0".parse().unwrap()).await;
+    let http = bound.unwrap();
+    let address = http.local_addr();
+    let stop = CancellationToken::new();
+    let served = tokio::spawn(http.serve(stop.clone()));
+    let shows = async |place: &Path| connected(address, &place.join("cert.pem")).await.is_ok();
+    assert!(shows(old.path()).await && !shows(new.path()).await);
+
+    // Half of it is there: the certificate without its key.
+    put(new.path(), "cert.pem");
+    assert!(shows(old.path()).await);
+    put(new.path(), "key.pem");
+    assert!(shows(new.path()).await && !shows(old.path()).await);
+    // Nonsense, and nothing at all.
+    std::fs::write(folder.path().join("key.pem"), "hush-hush").unwrap();
+    assert!(shows(new.path()).await);
+    std::fs::remove_file(folder.path().join("cert.pem")).unwrap();
+    assert!(shows(new.path()).await);
+    // And back, in place.
+    for file in ["cert.pem", "key.pem"] {
+        std::fs::copy(old.path().join(file), folder.path().join(file)).unwrap();
+    }
+    assert!(shows(old.path()).await);
     stop.cancel();
     served.await.unwrap();
     deployment.close().await;

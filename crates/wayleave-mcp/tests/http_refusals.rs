@@ -8,28 +8,21 @@
 
 mod support;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use http::{Method, Request, StatusCode, header, request::Parts};
+use http::{Method, StatusCode, header, request::Parts};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use support::{
-    LOST,
-    http::{Http, Listening},
-    names, server, text, tool,
-};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::timeout,
+    http::{Http, Listening, started, still_serves},
+    server, text, tool,
 };
 use wayleave_mcp::{
     Caller, RpcError, Tool, ToolResult,
-    http::{Authenticate, Limits, Options, Rejection},
+    http::{Authenticate, Options, Rejection},
 };
 
-/// Every bearer is its own subject; none is refused.
 struct Bearers;
 
 impl Authenticate for Bearers {
@@ -57,46 +50,6 @@ fn with_bearers() -> Options {
         authenticate: Arc::new(Bearers),
         ..Options::default()
     }
-}
-
-async fn still_serves(client: &Http) {
-    let listed = client.ask("tools/list", json!({})).await.result();
-    assert_eq!(names(&listed, "tools", "name"), ["ok"]);
-}
-
-async fn started(options: Options) -> Listening {
-    let (registry, server) = server();
-    registry.add_tool(tool("ok", "ok"));
-    Listening::start(&server, options).await
-}
-
-#[tokio::test]
-async fn a_body_one_byte_too_large_is_413() {
-    let listening = started(Options::default()).await;
-    let client = listening.client();
-    let reply = client.post(vec![b' '; 4 * 1024 * 1024 + 1]).await;
-    assert_eq!((reply.status.as_u16(), reply.error_code()), (413, -32600));
-
-    // And when its length is not declared.
-    let mut stream = TcpStream::connect(listening.address).await.unwrap();
-    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-                accept: application/json, text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let chunk = vec![b' '; 0x10_0000];
-    for _ in 0..5 {
-        let sent = async {
-            stream.write_all(b"100000\r\n").await?;
-            stream.write_all(&chunk).await?;
-            stream.write_all(b"\r\n").await
-        };
-        if sent.await.is_err() {
-            break;
-        }
-    }
-    let mut answer = [0; 12];
-    stream.read_exact(&mut answer).await.unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 413");
-    still_serves(&client).await;
 }
 
 #[tokio::test]
@@ -303,56 +256,6 @@ async fn a_session_belongs_to_the_subject_that_began_it() {
 }
 
 #[tokio::test]
-async fn half_a_header_is_given_up_and_so_is_silence() {
-    let limits = Limits {
-        header_time: Duration::from_millis(300),
-        ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
-    })
-    .await;
-    for said in [
-        "",
-        "P",
-        "PRI * HTTP/2.0\r\n",
-        "POST /mcp HTTP/1.1\r\nhost: loc",
-    ] {
-        let mut stream = TcpStream::connect(listening.address).await.unwrap();
-        stream.write_all(said.as_bytes()).await.unwrap();
-        let mut rest = Vec::new();
-        let closed = timeout(LOST, stream.read_to_end(&mut rest)).await;
-        assert!(closed.is_ok(), "{said:?} was left open");
-    }
-    still_serves(&listening.client()).await;
-}
-
-#[tokio::test]
-async fn a_body_that_stops_half_way_is_408() {
-    let limits = Limits {
-        body_time: Duration::from_millis(200),
-        ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
-    })
-    .await;
-    let mut stream = TcpStream::connect(listening.address).await.unwrap();
-    let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-                accept: application/json, text/event-stream\r\ncontent-length: 100\r\n\r\n{";
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = [0; 12];
-    timeout(LOST, stream.read_exact(&mut answer))
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(&answer, b"HTTP/1.1 408");
-    still_serves(&listening.client()).await;
-}
-
-#[tokio::test]
 async fn a_panic_over_http_is_an_answer() {
     let (registry, server) = server();
     registry.add_tool(tool("ok", "ok"));
@@ -375,130 +278,4 @@ async fn a_panic_over_http_is_an_answer() {
     }
     registry.remove_tool("broken");
     still_serves(&client).await;
-}
-
-#[tokio::test]
-async fn sessions_streams_and_connections_are_bounded_and_room_comes_back() {
-    let limits = Limits {
-        sessions: 2,
-        streams: 1,
-        ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
-    })
-    .await;
-    let client = listening.client();
-    let session = client.begin().await;
-    client.begin().await;
-    let refused = client.send(client.initialize()).await;
-    assert_eq!(
-        (refused.status.as_u16(), refused.error_code()),
-        (503, -32600)
-    );
-
-    let stream = client.session_stream(&session).await;
-    let listen = client.stateless("subscriptions/listen", json!({ "notifications": {} }));
-    assert_eq!(client.send(listen).await.status, 503);
-    drop(stream);
-    // The server notices that the stream is gone when it next looks.
-    let listened = timeout(LOST, async {
-        loop {
-            let request = client.stateless(
-                "subscriptions/listen",
-                json!({ "notifications": { "toolsListChanged": true } }),
-            );
-            let response = client.open(request).await;
-            if response.status() == 200 {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-    });
-    listened.await.unwrap();
-
-    let end = client
-        .request(Method::DELETE)
-        .header("mcp-session-id", &session);
-    assert_eq!(
-        client.send(end.body(Full::default()).unwrap()).await.status,
-        204
-    );
-    client.begin().await;
-}
-
-#[tokio::test]
-async fn too_many_connections_are_turned_away() {
-    let limits = Limits {
-        connections: 2,
-        ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
-    })
-    .await;
-    let first = TcpStream::connect(listening.address).await.unwrap();
-    let _second = TcpStream::connect(listening.address).await.unwrap();
-    let mut third = TcpStream::connect(listening.address).await.unwrap();
-    let mut nothing = Vec::new();
-    let closed = timeout(LOST, third.read_to_end(&mut nothing))
-        .await
-        .unwrap();
-    assert!(closed.is_err() || nothing.is_empty());
-    drop(first);
-    timeout(LOST, async {
-        loop {
-            let stream = TcpStream::connect(listening.address).await.unwrap();
-            let sent =
-                hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream)).await;
-            let (mut sender, connection) = sent.unwrap();
-            let connection = tokio::spawn(connection);
-            let request: Request<Full<bytes::Bytes>> =
-                listening.client().stateless("tools/list", json!({}));
-            let served = sender.send_request(request).await.is_ok();
-            connection.abort();
-            if served {
-                break;
-            }
-        }
-    })
-    .await
-    .unwrap();
-}
-
-#[tokio::test]
-async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
-    let limits = Limits {
-        session_idle: Duration::from_millis(300),
-        ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
-    })
-    .await;
-    let client = listening.client();
-    let (idle, busy) = (client.begin().await, client.begin().await);
-    let mut stream = client.session_stream(&busy).await;
-    timeout(LOST, async {
-        // Asking would keep it alive; a session that is gone answers 404 to anybody who waits.
-        loop {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            let reply = client
-                .send(client.in_session(&idle, "ping", &json!({})))
-                .await;
-            if reply.status == 404 {
-                break;
-            }
-        }
-    })
-    .await
-    .unwrap();
-    stream.is_silent().await;
-    let reply = client
-        .send(client.in_session(&busy, "ping", &json!({})))
-        .await;
-    assert_eq!(reply.status, 200);
 }

@@ -54,6 +54,19 @@ impl Listening {
     }
 }
 
+/// A server of one tool, `ok`.
+pub async fn started(options: Options) -> Listening {
+    let (registry, server) = super::server();
+    registry.add_tool(super::tool("ok", "ok"));
+    Listening::start(&server, options).await
+}
+
+/// Sees that it serves that tool on.
+pub async fn still_serves(client: &Http) {
+    let listed = client.ask("tools/list", json!({})).await.result();
+    assert_eq!(super::names(&listed, "tools", "name"), ["ok"]);
+}
+
 pub struct Reply {
     pub status: StatusCode,
     pub headers: HeaderMap,

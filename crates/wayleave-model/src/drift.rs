@@ -95,11 +95,13 @@ fn missing_table(mapping: &Mapping, stream: &Stream, catalogue: &Catalogue) -> P
     };
     problem.hint = match nearest(&stream.table, names) {
         Some(near) => Some(format!("did you mean {}?", shown(near))),
-        None => catalogue
-            .tables
-            .iter()
-            .find(holds_all)
-            .map(|table| format!("table {} has all its columns", shown(&table.name))),
+        None => Some(match catalogue.tables.iter().find(holds_all) {
+            Some(table) => format!("table {} has all its columns", shown(&table.name)),
+            None => format!(
+                "take stream `{}` out; if the table is there, let the source's user read it",
+                stream.name
+            ),
+        }),
     };
     problem
 }
@@ -169,12 +171,15 @@ impl<'a> StreamDrift<'a> {
             shown(&self.table.name),
             shown(column)
         );
-        let mut problem = Problem::new(ProblemCode::MissingColumn, message);
-        problem.hint = nearest(
+        let near = nearest(
             column,
             self.table.columns.iter().map(|column| column.name.as_str()),
-        )
-        .map(|near| format!("did you mean {}?", shown(near)));
+        );
+        let entry = path.strip_suffix(".on").unwrap_or(&path);
+        let problem = Problem::new(ProblemCode::MissingColumn, message).hint(match near {
+            Some(near) => format!("did you mean {}?", shown(near)),
+            None => format!("take out `{entry}`, or name a column that is there"),
+        });
         self.report(path, &column.span, problem);
     }
 

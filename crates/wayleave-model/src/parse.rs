@@ -8,6 +8,7 @@ mod document;
 mod read;
 mod rules;
 mod shape;
+mod unclosed;
 mod value;
 
 pub(crate) use read::Entry;
@@ -44,7 +45,12 @@ pub(crate) fn parse_with(
         // its own.
         let lines: Vec<_> = problems.iter().filter_map(|p| line_of(source, p)).collect();
         problems.extend(found.into_iter().filter(|problem| {
+            let readable = |at: usize| document.unclosed.is_none_or(|unclosed| at < unclosed);
             problem.code != ProblemCode::MissingKey
+                && problem
+                    .span
+                    .as_ref()
+                    .is_none_or(|span| readable(span.start))
                 && line_of(source, problem).is_none_or(|line| !lines.contains(&line))
         }));
         return Err(finish(problems, source));

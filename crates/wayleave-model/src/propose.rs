@@ -25,6 +25,7 @@ pub use merge::{Change, Merge, MergeError, repropose};
 
 use crate::catalogue::Catalogue;
 use crate::definitions::MAX_BYTES;
+use crate::mapping::SourceKind;
 use crate::sensitive;
 
 /// What a draft is to be called, and what it is read from.
@@ -53,6 +54,11 @@ impl ProposeOptions {
             source: source.to_owned(),
         }
     }
+}
+
+/// Whether a proposal would map a column of that name and type at all.
+pub(crate) fn would_map(kind: SourceKind, name: &str, native_type: &str) -> bool {
+    sensitive::looks_secret(name).is_none() && choose::unserved_type(kind, native_type).is_none()
 }
 
 /// A proposed mapping.

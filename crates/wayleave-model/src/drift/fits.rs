@@ -6,7 +6,8 @@ use crate::mapping::{Datatype, SourceKind};
 /// field of datatype `field`, exactly.
 ///
 /// PostgreSQL and MySQL say what a column holds. SQLite and files hold dates, decimals and
-/// JSON as text or numbers, so there a mapping may say more than the store does.
+/// JSON as text or numbers, so there a mapping may say more than the store does; and a declared
+/// type there promises nothing, so it may say less: whatever is held has a form as text.
 pub fn fits(kind: SourceKind, column: Datatype, field: Datatype) -> bool {
     use Datatype::{Boolean, Date, Datetime, Decimal, Integer, Iri, Json, Number, String};
     let loose = matches!(
@@ -22,7 +23,10 @@ pub fn fits(kind: SourceKind, column: Datatype, field: Datatype) -> bool {
         (Integer, Boolean) | (Boolean, Integer) => loose || kind == SourceKind::Mysql,
         (String, Date | Datetime | Decimal | Json)
         | (Integer | Number, Datetime)
-        | (Number, Decimal | Integer) => loose,
+        | (Number, Decimal | Integer)
+        | (_, String)
+        | (Date | Datetime, Date | Datetime | Integer | Number)
+        | (Decimal, Integer) => loose,
         _ => false,
     }
 }

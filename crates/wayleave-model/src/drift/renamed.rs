@@ -4,9 +4,11 @@ use super::fits;
 use crate::catalogue::{Column, Table};
 use crate::mapping::{Field, SourceKind, Stream};
 use crate::nearest::nearest;
+use crate::propose::would_map;
 
 /// The column that looks like a missing one: nobody reads it, its type fits, and its name is
-/// alike or it stands where the missing one stood.
+/// alike or it stands where the missing one stood. What no proposal would map is never one: a
+/// hint must not talk anybody into serving a password.
 pub(super) fn successor<'t>(
     kind: SourceKind,
     stream: &Stream,
@@ -19,6 +21,7 @@ pub(super) fn successor<'t>(
         .filter(|column| !reads(stream, &column.name))
         .filter(|column| column.many == field.many.value)
         .filter(|column| fits(kind, column.datatype, field.datatype.value))
+        .filter(|column| would_map(kind, &column.name, &column.native_type))
         .collect();
     let alike = nearest(
         &field.column,

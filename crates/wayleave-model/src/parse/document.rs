@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use toml::de::DeTable;
 
+use super::unclosed;
 use crate::definitions::MAX_BYTES;
 use crate::problem::{Problem, ProblemCode};
 use crate::sensitive;
@@ -12,6 +13,8 @@ use crate::sensitive;
 pub(super) struct Document<'a> {
     pub(super) table: toml::Spanned<DeTable<'a>>,
     pub(super) problems: Vec<Problem>,
+    /// Where a bracket stands that nothing closes: nothing after it was read as it was meant.
+    pub(super) unclosed: Option<usize>,
 }
 
 /// Reads the text. Fails only where there is no text to read at all.
@@ -41,7 +44,38 @@ pub(super) fn read(bytes: &[u8]) -> Result<(&str, Document<'_>), Vec<Problem>> {
             problems.push(problem);
         }
     }
-    Ok((source, Document { table, problems }))
+    let unclosed = unclosed(&mut problems, source);
+    Ok((
+        source,
+        Document {
+            table,
+            problems,
+            unclosed,
+        },
+    ))
+}
+
+/// One problem in the place of all that an unclosed bracket makes of what follows it.
+fn unclosed(problems: &mut Vec<Problem>, source: &str) -> Option<usize> {
+    let is_unclosed =
+        |it: &Problem| it.code == ProblemCode::Syntax && it.message.starts_with("unclosed");
+    if !problems.iter().any(is_unclosed) {
+        return None;
+    }
+    let (at, bracket) = unclosed::bracket(source)?;
+    problems.retain(|it| it.span.as_ref().is_none_or(|span| span.start < at));
+    let closing = if bracket == '[' { ']' } else { '}' };
+    problems.push(
+        Problem::new(
+            ProblemCode::Syntax,
+            format!("nothing closes this `{bracket}`"),
+        )
+        .hint(format!(
+            "write the `{closing}`; what follows is not looked at until then"
+        ))
+        .at(at..at + 1),
+    );
+    Some(at)
 }
 
 fn problem_of(error: &toml::de::Error, source: &str) -> Problem {

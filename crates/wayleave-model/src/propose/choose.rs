@@ -151,7 +151,7 @@ fn listed(column: &Column) -> Vec<String> {
 }
 
 /// Why a column of that type cannot be served, if so.
-fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> {
+pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> {
     let native = native_type.to_ascii_lowercase();
     let name = native.split(['(', ' ', '[']).next().unwrap_or_default();
     let shapes = [

@@ -81,10 +81,15 @@ impl Budget {
         }
     }
 
-    /// Spends one request, and waits for its turn among the caller's own. What is returned is
-    /// held while it is under way.
+    /// Spends one request, and waits for its turn.
     pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, Spent> {
         self.spend()?;
+        self.room().await
+    }
+
+    /// Waits for the turn of a request among the caller's own. What is returned is held while it is
+    /// under way.
+    pub(crate) async fn room(&self) -> Result<OwnedSemaphorePermit, Spent> {
         let running = Arc::clone(&self.running);
         if let Ok(room) = running.clone().try_acquire_owned() {
             return Ok(room);

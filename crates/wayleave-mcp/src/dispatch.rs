@@ -47,7 +47,7 @@ impl Shared {
                 Err(panic) => (Err(RpcError::internal(panic_text(&panic))), 0),
             },
             () = cancelled.cancelled() => {
-                return Err(RpcError::new(RpcError::INVALID_REQUEST, "request cancelled"));
+                return Err(RpcError::cancelled());
             }
         };
         if committed > 0 {

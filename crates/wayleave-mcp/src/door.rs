@@ -17,10 +17,12 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     Caller, Context, Era, LogLevel, RpcError,
+    budget::Spent,
     context::era_of,
     convert,
     listeners::{self, Inbox, Listener, Sight},
@@ -40,11 +42,22 @@ pub(crate) struct Door {
     shared: Arc<Shared>,
     who: Who,
     keeper: Keeper,
+    turns: Turns,
     /// Only conversations have one; a door for one request stays cheap.
     session: OnceLock<Session>,
     log_level: Mutex<Option<LogLevel>>,
     /// What listening clients had been shown when their acknowledgment was sent.
     opening: Mutex<VecDeque<(SubscriptionFilter, Sight)>>,
+}
+
+/// Who sees to it that no more of a caller's requests run at once than its budget allows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turns {
+    /// Whoever handed the request over.
+    Given,
+    /// The door. On a pipe messages come in order, and one that waits must not keep the next from
+    /// being heard, which may be its own cancellation.
+    TakenHere,
 }
 
 /// What a client of the older revisions keeps between its requests.
@@ -58,11 +71,12 @@ struct Session {
 }
 
 impl Door {
-    pub(crate) fn new(shared: Arc<Shared>, who: Who, keeper: &Keeper) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, who: Who, keeper: &Keeper, turns: Turns) -> Self {
         Self {
             shared,
             who,
             keeper: keeper.clone(),
+            turns,
             session: OnceLock::new(),
             log_level: Mutex::new(Some(LogLevel::Info)),
             opening: Mutex::default(),
@@ -82,6 +96,22 @@ impl Door {
     /// Who this door is for now.
     fn now(&self) -> Arc<Caller> {
         Arc::clone(&self.who.caller())
+    }
+
+    /// Waits for the request's turn, which it keeps until it is answered.
+    async fn turn(
+        &self,
+        request: &RequestContext<RoleServer>,
+    ) -> Result<Option<OwnedSemaphorePermit>, Refused> {
+        let caller = self.caller(request);
+        let Some(budget) = caller.budget().filter(|_| self.turns == Turns::TakenHere) else {
+            return Ok(None);
+        };
+        tokio::select! {
+            biased;
+            room = budget.room() => room.map(Some).map_err(Refused::Spent),
+            () = request.ct.cancelled() => Err(Refused::Cancelled),
+        }
     }
 
     fn context(&self, request: RequestContext<RoleServer>) -> Context {
@@ -113,6 +143,21 @@ impl Door {
             uris.truncate(listeners::MOST_SUBSCRIPTIONS);
         }
         accepted
+    }
+}
+
+/// A request that did not get its turn.
+enum Refused {
+    Spent(Spent),
+    Cancelled,
+}
+
+impl From<Refused> for ErrorData {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Spent(spent) => spent.error().into(),
+            Refused::Cancelled => RpcError::cancelled().into(),
+        }
     }
 }
 
@@ -240,6 +285,15 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let era = era_of(&context);
+        let _turn = match self.turn(&context).await {
+            Ok(turn) => turn,
+            Err(Refused::Spent(spent)) => {
+                let mut result = convert::tool_result(spent.result());
+                self.shared.sign(era, &mut result.meta);
+                return Ok(result.into());
+            }
+            Err(cancelled) => return Err(cancelled.into()),
+        };
         let mut response = self.shared.call(request, self.context(context)).await?;
         if let CallToolResponse::Complete(result) = &mut response {
             self.shared.sign(era, &mut result.meta);
@@ -253,6 +307,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let era = era_of(&context);
+        let _turn = self.turn(&context).await?;
         let mut response = self.shared.read(request, self.context(context)).await?;
         if let ReadResourceResponse::Complete(result) = &mut response {
             self.shared.sign(era, &mut result.meta);
@@ -266,6 +321,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let era = era_of(&context);
+        let _turn = self.turn(&context).await?;
         let mut response = self.shared.prompt(request, self.context(context)).await?;
         if let GetPromptResponse::Complete(result) = &mut response {
             self.shared.sign(era, &mut result.meta);
@@ -279,6 +335,7 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let era = era_of(&context);
+        let _turn = self.turn(&context).await?;
         let mut result = self.shared.complete(request, self.context(context)).await?;
         self.shared.sign(era, &mut result.meta);
         Ok(result)
@@ -346,6 +403,11 @@ impl ServerHandler for Door {
         };
         let registry = &self.shared.registry;
         let caller = self.now();
+        let budget = caller.budget();
+        let _room = match budget.filter(|_| self.turns == Turns::TakenHere) {
+            Some(budget) => Some(budget.stream().map_err(Refused::Spent)?),
+            None => None,
+        };
         let shown = shown.unwrap_or_else(|| Sight::of(&registry.snapshot(), &caller));
         let inbox = Arc::<Inbox>::default();
         for uri in context.accepted().resource_subscriptions.iter().flatten() {

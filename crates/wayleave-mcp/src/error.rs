@@ -76,6 +76,11 @@ impl RpcError {
         .with_data(json!({ "requiredCapabilities": { capability: {} } }))
     }
 
+    /// The client wants no answer any longer.
+    pub(crate) fn cancelled() -> Self {
+        Self::new(Self::INVALID_REQUEST, "request cancelled")
+    }
+
     pub(crate) fn unknown(kind: &str, name: &str) -> Self {
         Self::invalid_params(format!("unknown {kind} `{}`", excerpt(name)))
     }

@@ -9,7 +9,11 @@ use rmcp::model::{
 use serde_json::{Map, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Registry, door::Door, who::Who};
+use crate::{
+    Registry,
+    door::{Door, Turns},
+    who::Who,
+};
 
 /// How a server introduces itself.
 #[derive(Debug, Clone)]
@@ -103,8 +107,8 @@ impl Server {
         &self.0.registry
     }
 
-    pub(crate) fn door(&self, who: Who, keeper: &Keeper) -> Door {
-        Door::new(self.0.clone(), who, keeper)
+    pub(crate) fn door(&self, who: Who, keeper: &Keeper, turns: Turns) -> Door {
+        Door::new(self.0.clone(), who, keeper, turns)
     }
 }
 

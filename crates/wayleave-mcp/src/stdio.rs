@@ -24,6 +24,7 @@ use crate::{
     admit::Hello,
     asked::Asked,
     budget::Spent,
+    door::Turns,
     quick,
     server::{Keeper, Shared},
     who::Who,
@@ -82,7 +83,7 @@ impl Server {
         let asked = always.is_none();
         // One that is asked for is replaced before the first message is handed over.
         let who = Who::new(always.unwrap_or_else(|| Arc::new(Caller::anonymous())));
-        let door = self.door(who.clone(), &keeper);
+        let door = self.door(who.clone(), &keeper, Turns::TakenHere);
         let guest = Guest {
             admit: asked.then(|| Arc::new(admit) as Arc<dyn Admit>),
             who,

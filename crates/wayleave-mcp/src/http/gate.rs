@@ -32,7 +32,7 @@ use crate::{
     Caller, Era, Server,
     asked::Asked,
     budget::Spent,
-    door::Door,
+    door::{Door, Turns},
     quick,
     server::{Keeper, Shared},
     who::Who,
@@ -110,7 +110,7 @@ impl Gate {
                 let who = WHO
                     .try_with(Clone::clone)
                     .map_err(|_| std::io::Error::other("no caller for this request"))?;
-                Ok(server.door(who, &keeper))
+                Ok(server.door(who, &keeper, Turns::Given))
             }
         };
         Self {

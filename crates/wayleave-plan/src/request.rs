@@ -24,6 +24,8 @@ pub const MOST_ROWS: u32 = 100;
 pub const DEFAULT_ROWS: u32 = 25;
 /// How many hits a page of a search holds when the caller does not say.
 pub const DEFAULT_HITS: u32 = 10;
+/// The most characters of what is searched for: as much as may be read of it in any script.
+pub const MOST_QUERY: usize = 1_024;
 /// The most measures of one aggregate.
 pub const MOST_METRICS: usize = 8;
 /// The most fields to group by.
@@ -296,7 +298,7 @@ impl SearchRequest {
             ],
         )?;
         Ok(Self {
-            q: given.required("q")?,
+            q: given.short("q", MOST_QUERY)?,
             connection_id: given.text("connection_id")?,
             streams: given.names("streams", usize::MAX)?,
             filter: given.filter()?,

@@ -99,6 +99,16 @@ impl<'a> Arguments<'a> {
         })
     }
 
+    /// A text of at most so many characters, as `maxLength` counts them.
+    pub(super) fn short(&self, name: &'static str, most: usize) -> Result<String, Refusal> {
+        let text = self.required(name)?;
+        if text.chars().nth(most).is_some() {
+            let needs = format!("a text of at most {most} characters");
+            return Err(self.wrong(name, &needs).retry_with(name));
+        }
+        Ok(text)
+    }
+
     /// One of a few words.
     pub(super) fn word<T: Copy>(
         &self,

@@ -5,7 +5,8 @@ use serde_json::{Map, Value as Json, json};
 
 use super::arguments::{GRANULARITIES, METRIC_OPS};
 use super::{
-    AggregateRequest, FetchRequest, MOST_ROWS, QueryRequest, SchemaRequest, SearchRequest,
+    AggregateRequest, FetchRequest, MOST_QUERY, MOST_ROWS, QueryRequest, SchemaRequest,
+    SearchRequest,
 };
 
 /// An object of these properties and no others.
@@ -123,7 +124,7 @@ impl SearchRequest {
     pub fn input_schema() -> Json {
         object(
             json!({
-                "q": said("Words, \"a phrase\", prefix*, field:word, -without"),
+                "q": {"type": "string", "maxLength": MOST_QUERY, "description": "Words, \"a phrase\", prefix*, field:word, -without"},
                 "connection_id": text(),
                 "streams": names("Default all"),
                 "filter": filter(),

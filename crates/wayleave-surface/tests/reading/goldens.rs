@@ -146,6 +146,9 @@ fn shape(property: &Json) -> String {
             "integer, {} to {}, default {}",
             property["minimum"], property["maximum"], property["default"]
         ),
+        "string" if property["maxLength"].is_u64() => {
+            format!("string, at most {} characters", property["maxLength"])
+        }
         other => other.to_owned(),
     }
 }

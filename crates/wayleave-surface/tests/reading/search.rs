@@ -627,8 +627,9 @@ async fn odd_queries_and_wrong_arguments_are_answered_in_kind() {
         "\0",
         "(((",
         "日本",
-        &"x ".repeat(5_000),
-        &"\"-:*".repeat(3_000),
+        &"x ".repeat(512),
+        &"\"-:*".repeat(256),
+        &"\u{1f30a}".repeat(1_024),
     ] {
         let _ = good(&service, &local, "search", json!({ "q": q })).await;
     }
@@ -636,6 +637,8 @@ async fn odd_queries_and_wrong_arguments_are_answered_in_kind() {
         (json!({}), "invalid_request"),
         (json!({ "q": "x", "query": "x" }), "invalid_request"),
         (json!({ "q": "x", "limit": 0 }), "invalid_request"),
+        (json!({ "q": "é".repeat(1_025) }), "invalid_request"),
+        (json!({ "q": "x ".repeat(500_000) }), "invalid_request"),
         (json!({ "q": "x", "streams": ["none"] }), "unknown_stream"),
         (json!({ "q": "x", "connection_id": "none" }), "not_found"),
         (

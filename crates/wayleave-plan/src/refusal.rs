@@ -178,8 +178,12 @@ pub struct Choice {
     pub available_connections: Vec<Candidate>,
     /// How many there are.
     pub total: usize,
-    /// Whether some are left out; `schema` lists all.
+    /// Whether some are left out. Then their ids are in `allowed`, as many as there is room for;
+    /// `schema` lists all.
     pub truncated: bool,
+    /// The ids of all.
+    #[serde(skip)]
+    ids: Vec<String>,
 }
 
 /// One connection to choose.
@@ -270,12 +274,15 @@ impl Refusal {
     pub fn choice(mut self, candidates: Vec<Candidate>) -> Self {
         const MOST: usize = 12;
         let total = candidates.len();
+        let ids = candidates.iter().map(|it| it.connection_id.clone());
+        let ids = ids.collect();
         let mut available_connections = candidates;
         available_connections.truncate(MOST);
         self.choice = Some(Choice {
             truncated: total > available_connections.len(),
             available_connections,
             total,
+            ids,
         });
         self
     }

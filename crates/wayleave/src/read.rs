@@ -23,6 +23,7 @@ pub(crate) enum Read {
     Schema,
     Query,
     Aggregate,
+    Search,
     Fetch,
 }
 
@@ -40,6 +41,7 @@ pub(crate) async fn run(
         Read::Schema => service.schema(&package, arguments).await,
         Read::Query => service.query_records(&package, arguments).await,
         Read::Aggregate => service.aggregate(&package, arguments).await,
+        Read::Search => service.search(&package, arguments).await,
         Read::Fetch => service.fetch(&package, arguments).await,
     };
     deployment.close().await;
@@ -48,6 +50,9 @@ pub(crate) async fn run(
         return Ok(output.refuse(&reply.structured, &failure));
     }
     output.answer(&reply.structured, text(read, &reply));
+    if matches!(read, Read::Search) && is_partial(&reply.structured) {
+        output.remark("hint: `wayleave index status` shows what is not indexed yet");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -84,22 +89,57 @@ fn text(read: Read, reply: &Reply) -> String {
             member("url").unwrap_or_default(),
             member("text").unwrap_or_default()
         ),
-        Read::Query | Read::Aggregate => table(reply),
+        Read::Query | Read::Aggregate => table(reply, &rows(&reply.structured)),
+        Read::Search => table(reply, &hits(&reply.structured)),
     }
 }
 
-/// The rows in columns, then whatever else the text says: count, cursor, bookmark.
-fn table(reply: &Reply) -> String {
-    let data = |name: &str| reply.structured.get("data")?.get(name)?.as_array();
+/// The header and the rows of a page.
+fn rows(structured: &Value) -> Vec<Vec<String>> {
     let row = |row: &Value| -> Vec<String> {
         let cells = row.as_array().map(Vec::as_slice).unwrap_or_default();
         cells.iter().map(cell).collect()
     };
+    let data = |name: &str| structured.get("data")?.get(name)?.as_array();
     let header = data("fields").map(|fields| fields.iter().map(cell).collect());
     let rows = data("rows").map(Vec::as_slice).unwrap_or_default();
-    let all: Vec<Vec<String>> = header.into_iter().chain(rows.iter().map(row)).collect();
+    header.into_iter().chain(rows.iter().map(row)).collect()
+}
+
+/// The hits of a search, what matches between asterisks.
+fn hits(structured: &Value) -> Vec<Vec<String>> {
+    let of = |hit: &Value, name: &str| {
+        let text = hit.get(name).and_then(Value::as_str).unwrap_or_default();
+        cell(&Value::from(text))
+    };
+    let hit = |hit: &Value| {
+        let snippet = of(hit, "snippet")
+            .replace("<mark>", "*")
+            .replace("</mark>", "*");
+        // Last: what it stands for may look like another of them.
+        let snippet = snippet
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&amp;", "&");
+        vec![of(hit, "id"), of(hit, "title"), snippet]
+    };
+    let results = structured.get("data").and_then(|data| data.get("results"));
+    let results = results.and_then(Value::as_array).map(Vec::as_slice);
+    results.unwrap_or_default().iter().map(hit).collect()
+}
+
+/// Whether some connection could not be searched whole.
+fn is_partial(structured: &Value) -> bool {
+    let sources = structured.get("meta").and_then(|meta| meta.get("sources"));
+    let sources = sources.and_then(Value::as_array).map(Vec::as_slice);
+    let is_missing = |source: &Value| source.get("missing").is_some();
+    sources.unwrap_or_default().iter().any(is_missing)
+}
+
+/// The rows in columns, then whatever else the text says: count, cursor, bookmark.
+fn table(reply: &Reply, all: &[Vec<String>]) -> String {
     let mut lines = reply.text.lines().filter(|line| !line.starts_with('|'));
-    let mut text = columns::align(&all);
+    let mut text = columns::align(all);
     if let Some(first) = lines.next() {
         text = format!("{first}\n\n{text}\n");
     }
@@ -141,8 +181,12 @@ fn failure(structured: &Value) -> Failure {
     };
     let message = member("message").unwrap_or("the read was refused");
     let code = member("code").unwrap_or_default();
-    let connections = words("available_connections", "connection_id");
+    let mut connections = words("available_connections", "connection_id");
     let allowed = words("allowed", "");
+    // Of many connections only some are described, and more are named.
+    if !connections.is_empty() && allowed.len() > connections.len() {
+        connections.clone_from(&allowed);
+    }
     let hint = match member("did_you_mean") {
         Some(meant) => Some(format!("did you mean `{meant}`?")),
         None if !connections.is_empty() => {
@@ -152,8 +196,18 @@ fn failure(structured: &Value) -> Failure {
         None => None,
     };
     let usage = Failure::usage(format!("{message} ({code})")).maybe_hint(hint);
-    if matches!(code, "source_unavailable" | "timeout") {
-        return usage.or_hint("`wayleave doctor` looks at every source");
+    match (code, member("reason")) {
+        (_, Some("unfit")) => usage.or_hint(
+            "the log names the column: mend what it holds, or give its field another datatype or \
+             none, and ratify the mapping again",
+        ),
+        (_, Some("drift")) => usage.or_hint(
+            "`wayleave check --live` shows what changed; `wayleave propose` brings the draft up to \
+             date",
+        ),
+        ("source_unavailable" | "timeout", _) => {
+            usage.or_hint("`wayleave doctor` looks at every source")
+        }
+        _ => usage,
     }
-    usage.status(Status::Usage)
 }

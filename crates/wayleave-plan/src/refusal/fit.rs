@@ -11,29 +11,49 @@ const MESSAGE: usize = 300;
 const WORD: usize = 96;
 const ALLOWED: usize = 40;
 const LABEL: usize = 48;
+/// So many connections are described before the ids of others are told.
+const TOLD: usize = 1;
 
 /// The refusal as JSON of at most so many bytes.
 pub(super) fn fitted(refusal: &Refusal, bytes: usize) -> Json {
     let mut refusal: Facts = (**refusal).clone();
+    let mut known = bound(&mut refusal);
+    let mut json = written(&refusal, known);
+    let is_whole = |refusal: &Facts| refusal.choice.as_ref().is_none_or(|it| !it.truncated);
+    if is_whole(&refusal) && json.to_string().len() <= bytes {
+        return json;
+    }
+    // Not all connections have room with their labels; more of them have by their ids alone.
+    if let Some(choice) = &mut refusal.choice
+        && refusal.allowed.is_empty()
+    {
+        refusal.allowed = std::mem::take(&mut choice.ids);
+        known = bound(&mut refusal);
+    }
+    loop {
+        json = written(&refusal, known);
+        let over = json.to_string().len().saturating_sub(bytes);
+        if over == 0 || !shorten(&mut refusal, over) {
+            return json;
+        }
+    }
+}
+
+/// Cuts texts and lists to their bounds, and tells how many words were allowed.
+fn bound(refusal: &mut Facts) -> usize {
     refusal.message = cut(&refusal.message, MESSAGE);
-    refusal.param = refusal.param.map(|param| cut(&param, WORD));
-    refusal.did_you_mean = refusal.did_you_mean.filter(|word| word.len() <= WORD);
-    let known = refusal.allowed.len();
-    refusal.allowed.retain(|word| word.len() <= WORD);
-    refusal.allowed.truncate(ALLOWED);
+    refusal.param = refusal.param.take().map(|param| cut(&param, WORD));
+    refusal.did_you_mean.take_if(|word| word.len() > WORD);
     if let Some(choice) = &mut refusal.choice {
         for candidate in &mut choice.available_connections {
             candidate.label = cut(&candidate.label, LABEL);
             candidate.grant_id = cut(&candidate.grant_id, WORD);
         }
     }
-    loop {
-        let json = written(&refusal, known);
-        let over = json.to_string().len().saturating_sub(bytes);
-        if over == 0 || !shorten(&mut refusal, over) {
-            return json;
-        }
-    }
+    let known = refusal.allowed.len();
+    refusal.allowed.retain(|word| word.len() <= WORD);
+    refusal.allowed.truncate(ALLOWED);
+    known
 }
 
 fn written(refusal: &Facts, known: usize) -> Json {
@@ -49,10 +69,7 @@ fn written(refusal: &Facts, known: usize) -> Json {
 /// Drops what matters least of what is left, about so many bytes of it; `false` when there is
 /// nothing more to drop.
 fn shorten(refusal: &mut Facts, over: usize) -> bool {
-    if let Some(choice) = &mut refusal.choice
-        && choice.available_connections.pop().is_some()
-    {
-        choice.truncated = true;
+    if leave_out(refusal, TOLD) {
         return true;
     }
     let mut dropped = 0;
@@ -61,7 +78,7 @@ fn shorten(refusal: &mut Facts, over: usize) -> bool {
     {
         dropped += word.len();
     }
-    if dropped > 0 {
+    if dropped > 0 || leave_out(refusal, 0) {
         return true;
     }
     if refusal.next.take().is_some() || refusal.did_you_mean.take().is_some() {
@@ -71,6 +88,19 @@ fn shorten(refusal: &mut Facts, over: usize) -> bool {
     refusal.message = cut(&refusal.message, shorter);
     refusal.param = None;
     shorter > 8
+}
+
+/// Leaves one connection out, unless no more than so many are told.
+fn leave_out(refusal: &mut Facts, told: usize) -> bool {
+    let Some(choice) = &mut refusal.choice else {
+        return false;
+    };
+    if choice.available_connections.len() <= told {
+        return false;
+    }
+    choice.available_connections.pop();
+    choice.truncated = true;
+    true
 }
 
 /// The first so many characters, and a sign that there were more.

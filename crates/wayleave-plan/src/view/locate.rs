@@ -116,7 +116,7 @@ impl View {
 
 fn ambiguous(tool: Tool, stream: &str, holders: &[(&ConnectionView, &StreamView)]) -> Refusal {
     let message = format!(
-        "{} connections hold `{stream}`; name one as `connection_id` (`schema` lists them all)",
+        "{} connections hold `{stream}`; name one as `connection_id` (`schema {{stream}}` lists all)",
         holders.len()
     );
     let refusal = Refusal::new(Code::AmbiguousConnection, message)

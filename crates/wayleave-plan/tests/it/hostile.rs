@@ -138,20 +138,46 @@ proptest! {
 }
 
 #[test]
-fn twelve_of_twenty_five_connections_are_offered() {
-    let candidates = (0..25).map(|n| Candidate {
-        grant_id: format!("grant-{n}"),
+fn of_twenty_five_connections_all_ids_are_offered_and_some_labels() {
+    let of = |many: usize| {
+        let candidates = (0..many).map(|n| Candidate {
+            grant_id: format!("grant-{n}"),
+            connector_key: "mail".to_owned(),
+            connection_id: format!("mail-{n}"),
+            label: format!("Mailbox {n}"),
+        });
+        let message = format!("{many} connections hold `messages`");
+        Refusal::new(Code::AmbiguousConnection, message).choice(candidates.collect())
+    };
+    let refusal = of(25);
+    for (bytes, told) in [(MOST_BYTES, 12), (1_000, 4)] {
+        let json = refusal.to_json_within(bytes);
+        println!("25 candidates: {} bytes", json.to_string().len());
+        assert_eq!(json["allowed"].as_array().unwrap().len(), 25);
+        let shown = json["available_connections"].as_array().unwrap().len();
+        assert!(shown >= told, "{shown} within {bytes} bytes");
+        assert_eq!(
+            (&json["total"], &json["truncated"]),
+            (&json!(25), &json!(true))
+        );
+    }
+    // Where there is no room for all ids, the count tells how many there are.
+    let json = of(200).to_json_within(600);
+    let ids = json["allowed"].as_array().unwrap().len();
+    assert!((5..=40).contains(&ids), "{ids}");
+    assert_eq!(json["allowed_total"], 200);
+}
+
+#[test]
+fn what_is_offered_with_its_labels_is_not_offered_again() {
+    let candidates = (0..3).map(|n| Candidate {
+        grant_id: "g".to_owned(),
         connector_key: "mail".to_owned(),
         connection_id: format!("mail-{n}"),
         label: format!("Mailbox {n}"),
     });
-    let refusal = Refusal::new(Code::AmbiguousConnection, "25 connections hold `messages`")
-        .choice(candidates.collect());
-    let json = refusal.to_json();
-    println!("25 candidates: {} bytes", json.to_string().len());
-    assert_eq!(json["available_connections"].as_array().unwrap().len(), 12);
-    assert_eq!(
-        (&json["total"], &json["truncated"]),
-        (&json!(25), &json!(true))
-    );
+    let refusal = Refusal::new(Code::AmbiguousConnection, "3 connections hold `messages`");
+    let json = refusal.choice(candidates.collect()).to_json();
+    assert_eq!(json["available_connections"].as_array().unwrap().len(), 3);
+    assert!(json["allowed"].is_null() && json["truncated"] == false);
 }

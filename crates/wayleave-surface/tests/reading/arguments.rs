@@ -166,22 +166,31 @@ async fn r17_a_stream_of_several_connections_is_ambiguous_before_any_store_is_to
 }
 
 #[tokio::test]
-async fn r18_of_many_candidates_some_are_listed_with_the_total_and_a_pointer_to_schema() {
+async fn r18_of_many_candidates_all_ids_are_listed_with_the_total_and_a_pointer_to_schema() {
     let (service, files) = branches();
     let given = json!({ "stream": "stream_0001" });
     let error = refused(&service, &local(), "query_records", given).await;
     let listed = error["available_connections"].as_array().unwrap().len();
-    println!("of 25 connections {listed} are listed in an error");
-    assert!((4..=12).contains(&listed), "{listed}");
+    let ids = error["allowed"].as_array().unwrap();
+    println!(
+        "of 25 connections {} are listed in an error, {listed} with labels",
+        ids.len()
+    );
+    assert!((1..=12).contains(&listed), "{listed}");
+    for n in 1..=25 {
+        assert!(ids.contains(&json!(format!("branch-{n:02}"))));
+    }
     assert_eq!(
         (&error["total"], &error["truncated"]),
         (&json!(25), &json!(true))
     );
     assert!(error["message"].as_str().unwrap().contains("schema"));
     assert_eq!(files.asked(), 0);
-    let reply = good(&service, &local(), "schema", json!({})).await;
-    for n in 1..=25 {
-        assert!(reply.text.contains(&format!("branch-{n:02}")));
+    for given in [json!({}), json!({ "stream": "stream_0001" })] {
+        let reply = good(&service, &local(), "schema", given).await;
+        for n in 1..=25 {
+            assert!(reply.text.contains(&format!("branch-{n:02}")));
+        }
     }
 }
 

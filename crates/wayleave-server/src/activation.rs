@@ -9,7 +9,7 @@ mod folder;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use wayleave_ledger::{Entry, GovernanceError, LedgerError, Refusal, State};
+use wayleave_ledger::{Governance, GovernanceError, LedgerError, Refusal, State};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
@@ -25,36 +25,20 @@ const ATTEMPTS: usize = 4;
 /// What connecting needs from outside.
 #[async_trait]
 pub trait Seams: Send + Sync {
+    /// Where acts are recorded, and the frozen mappings.
+    fn governance(&self) -> &Governance;
+
     /// What is true now, with all that any process recorded.
     async fn state(&self) -> Result<Arc<State>, LedgerError>;
 
     /// Whether a draft has that name.
     async fn is_drafted(&self, dataset: &str) -> bool;
 
-    /// The dataset as ratified now, its digest compared.
-    async fn load(&self, dataset: &str) -> Result<Ratified<Mapping>, GovernanceError>;
-
     /// Whether it could be served beside the others.
     async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError>;
 
     /// Each connection compared with its source; none where nobody is to be asked.
     async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<Compared>;
-
-    /// Records that the dataset is live, as that revision of it, or that another act came between.
-    async fn activate(
-        &self,
-        mapping: &Ratified<Mapping>,
-        revision: u64,
-        who: &str,
-    ) -> Result<Entry, GovernanceError>;
-
-    /// Records that it is live no more, likewise.
-    async fn deactivate(
-        &self,
-        dataset: &str,
-        revision: u64,
-        who: &str,
-    ) -> Result<Entry, GovernanceError>;
 
     /// Brings what is served in line with what is recorded, and tells clients.
     async fn apply(&self) -> Result<(), LedgerError>;
@@ -174,7 +158,8 @@ async fn connect_once(
             ratified: ratified(&state),
         });
     }
-    let mapping = seams
+    let governance = seams.governance();
+    let mapping = governance
         .load(dataset)
         .await
         .map_err(|cause| not_loaded(dataset, cause))?;
@@ -201,7 +186,7 @@ async fn connect_once(
         });
     }
     let revision = state.next_revision(dataset);
-    seams.activate(&mapping, revision, who).await?;
+    governance.activate_as(&mapping, revision, who).await?;
     seams.apply().await?;
     Ok(Connected {
         mapping,
@@ -231,7 +216,8 @@ pub async fn disconnect(
             });
         }
         let revision = state.next_revision(dataset);
-        match seams.deactivate(dataset, revision, who).await {
+        let governance = seams.governance();
+        match governance.deactivate_as(dataset, revision, who).await {
             Ok(_) => {
                 seams.apply().await?;
                 return Ok(Disconnected {

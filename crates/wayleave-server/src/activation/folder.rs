@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use wayleave_ledger::{Entry, GovernanceError, LedgerError, State};
+use wayleave_ledger::{Governance, LedgerError, State};
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::world::WorldError;
@@ -28,6 +28,10 @@ pub struct Folder<'a> {
 
 #[async_trait]
 impl Seams for Folder<'_> {
+    fn governance(&self) -> &Governance {
+        self.project.governance()
+    }
+
     async fn state(&self) -> Result<Arc<State>, LedgerError> {
         self.project.governance().ledger().state().await
     }
@@ -37,10 +41,6 @@ impl Seams for Folder<'_> {
             let mut drafts = report.drafts.iter();
             drafts.any(|draft| draft.file.dataset.as_deref() == Some(dataset))
         })
-    }
-
-    async fn load(&self, dataset: &str) -> Result<Ratified<Mapping>, GovernanceError> {
-        self.project.governance().load(dataset).await
     }
 
     async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
@@ -56,26 +56,6 @@ impl Seams for Folder<'_> {
         let text = String::from_utf8_lossy(mapping.bytes());
         let mut comparison = Comparison::new(asking, state);
         comparison.of(mapping, &text, self.progress).await
-    }
-
-    async fn activate(
-        &self,
-        mapping: &Ratified<Mapping>,
-        revision: u64,
-        who: &str,
-    ) -> Result<Entry, GovernanceError> {
-        let governance = self.project.governance();
-        governance.activate_as(mapping, revision, who).await
-    }
-
-    async fn deactivate(
-        &self,
-        dataset: &str,
-        revision: u64,
-        who: &str,
-    ) -> Result<Entry, GovernanceError> {
-        let governance = self.project.governance();
-        governance.deactivate_as(dataset, revision, who).await
     }
 
     async fn apply(&self) -> Result<(), LedgerError> {

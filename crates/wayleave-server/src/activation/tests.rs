@@ -55,16 +55,16 @@ impl Bench {
 
 #[async_trait]
 impl Seams for Bench {
+    fn governance(&self) -> &Governance {
+        &self.governance
+    }
+
     async fn state(&self) -> Result<Arc<State>, LedgerError> {
         self.governance.ledger().state().await
     }
 
     async fn is_drafted(&self, dataset: &str) -> bool {
         self.drafts.contains(&dataset)
-    }
-
-    async fn load(&self, dataset: &str) -> Result<Ratified<Mapping>, GovernanceError> {
-        self.governance.load(dataset).await
     }
 
     async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
@@ -98,26 +98,6 @@ impl Seams for Bench {
                 Ok(Vec::new())
             },
         }]
-    }
-
-    async fn activate(
-        &self,
-        mapping: &Ratified<Mapping>,
-        revision: u64,
-        who: &str,
-    ) -> Result<Entry, GovernanceError> {
-        let governance = &self.governance;
-        governance.activate_as(mapping, revision, who).await
-    }
-
-    async fn deactivate(
-        &self,
-        dataset: &str,
-        revision: u64,
-        who: &str,
-    ) -> Result<Entry, GovernanceError> {
-        let governance = &self.governance;
-        governance.deactivate_as(dataset, revision, who).await
     }
 
     async fn apply(&self) -> Result<(), LedgerError> {

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
-use wayleave_ledger::{Entry, GovernanceError, LedgerError, State};
+use wayleave_ledger::{Governance, LedgerError, State};
 use wayleave_mcp::Registry;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
@@ -128,6 +128,10 @@ fn tell(before: &Live, next: &Live) {
 
 #[async_trait]
 impl Seams for Serving {
+    fn governance(&self) -> &Governance {
+        self.project.governance()
+    }
+
     async fn state(&self) -> Result<Arc<State>, LedgerError> {
         let state = self.watch.fresh().await?;
         self.bring().await;
@@ -140,10 +144,6 @@ impl Seams for Serving {
             .is_some_and(|drafts| drafts.iter().any(|draft| draft.name == dataset))
     }
 
-    async fn load(&self, dataset: &str) -> Result<Ratified<Mapping>, GovernanceError> {
-        self.project.governance().load(dataset).await
-    }
-
     async fn fits(&self, _: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
         self.live().fits(mapping)
     }
@@ -152,26 +152,6 @@ impl Seams for Serving {
         let text = String::from_utf8_lossy(mapping.bytes());
         let mut comparison = Comparison::new(&self.asking, state);
         comparison.of(mapping, &text, &|_| {}).await
-    }
-
-    async fn activate(
-        &self,
-        mapping: &Ratified<Mapping>,
-        revision: u64,
-        who: &str,
-    ) -> Result<Entry, GovernanceError> {
-        let governance = self.project.governance();
-        governance.activate_as(mapping, revision, who).await
-    }
-
-    async fn deactivate(
-        &self,
-        dataset: &str,
-        revision: u64,
-        who: &str,
-    ) -> Result<Entry, GovernanceError> {
-        let governance = self.project.governance();
-        governance.deactivate_as(dataset, revision, who).await
     }
 
     async fn apply(&self) -> Result<(), LedgerError> {

@@ -31,6 +31,13 @@ pub(crate) enum ClientError {
     /// Something else is where the file should be.
     #[error("`{}` is {what}", path.display())]
     NotAFile { path: PathBuf, what: &'static str },
+    /// A link in the folder leads out of it.
+    #[error("`{}` leads out of `{}`, to `{}`", path.display(), folder.display(), target.display())]
+    Outside {
+        path: PathBuf,
+        folder: PathBuf,
+        target: PathBuf,
+    },
     /// The file is not to be written.
     #[error("`{}` is read-only", path.display())]
     ReadOnly { path: PathBuf },
@@ -65,6 +72,9 @@ impl ClientError {
             Self::Address { .. } => "say it like `https://example.org/mcp`",
             Self::Path { .. } => "give it a plain path",
             Self::NotAFile { .. } => "see what is there, and move it out of the way",
+            Self::Outside { .. } => {
+                "see what is there; a folder's settings are edited only in that folder"
+            }
             Self::ReadOnly { .. } => {
                 "make it writable, or paste what `wayleave client print` shows"
             }

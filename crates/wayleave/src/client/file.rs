@@ -61,6 +61,26 @@ impl Found {
         })
     }
 
+    /// The same, of a file in `folder`. A link that leads out of it is not followed: whoever wrote
+    /// what is in a folder does not say what else is to be changed.
+    pub(crate) fn within(folder: &Path, path: PathBuf) -> Result<Self, ClientError> {
+        let mut found = Self::at(path)?;
+        let Some(folder) = real(folder)? else {
+            return Ok(found);
+        };
+        let target = settled(&found.target)?;
+        if !target.starts_with(&folder) {
+            return Err(ClientError::Outside {
+                path: found.path,
+                folder,
+                target,
+            });
+        }
+        // By this name nothing on the way is a link.
+        found.target = target;
+        Ok(found)
+    }
+
     fn absent(path: PathBuf) -> Result<Self, ClientError> {
         if fs::symlink_metadata(&path).is_ok() {
             return Err(ClientError::NotAFile {
@@ -156,6 +176,27 @@ impl Found {
             })
         }
     }
+}
+
+/// A path with every link followed; none where there is nothing.
+fn real(path: &Path) -> Result<Option<PathBuf>, ClientError> {
+    match fs::canonicalize(path) {
+        Ok(real) => Ok(Some(real)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(disk("find", path)(cause)),
+    }
+}
+
+/// The same, where the end of the path may not be there yet.
+fn settled(path: &Path) -> Result<PathBuf, ClientError> {
+    for there in path.ancestors() {
+        if let Some(real) = real(there)? {
+            // Part by part: joining nothing would leave a slash at the end.
+            let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
+            return Ok(rest.iter().fold(real, |so_far, part| so_far.join(part)));
+        }
+    }
+    Ok(path.to_owned())
 }
 
 /// A file that goes away unless it was given another name.

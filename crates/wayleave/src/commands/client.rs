@@ -134,7 +134,11 @@ async fn install(
         entry: &entry,
         replace,
     };
-    let done = match change(&path, &put, write) {
+    let found = match &said.folder {
+        Some(folder) => Found::within(&absolute(folder)?, path.clone()),
+        None => Found::at(path.clone()),
+    };
+    let done = match found.and_then(|found| change(&found, &put, write)) {
         Ok(done) => done,
         Err(error) => {
             let failure = Failure::from(error);
@@ -168,8 +172,8 @@ struct Done {
     kept: Option<PathBuf>,
 }
 
-fn change(path: &Path, put: &Put<'_>, write: bool) -> Result<Done, ClientError> {
-    let found = Found::at(path.to_owned())?;
+fn change(found: &Found, put: &Put<'_>, write: bool) -> Result<Done, ClientError> {
+    let path = &found.path;
     let before = found.text.as_deref();
     let after =
         document::put(before.unwrap_or_default(), put).map_err(|cause| ClientError::Document {

@@ -332,6 +332,61 @@ fn a_link_stays_a_link_and_a_link_to_nothing_is_refused() {
 }
 
 #[test]
+fn a_link_that_leads_out_of_the_folder_is_not_followed() {
+    let session = shop();
+    for (client, file) in CLIENTS.iter().zip(IN_FOLDER) {
+        let Some(file) = file else { continue };
+        let home = session.home().join(client.word);
+        let (folder, outside) = (home.join("work"), home.join("outside"));
+        let settings = folder.join(file);
+        fs::create_dir_all(settings.parent().unwrap()).unwrap();
+        fs::create_dir(&outside).unwrap();
+        let words = ["--write", "--folder", folder.to_str().unwrap()];
+        // The file itself.
+        let elsewhere = outside.join("settings");
+        fs::write(&elsewhere, client.others).unwrap();
+        symlink(&elsewhere, &settings).unwrap();
+        client
+            .install(&session, &words)
+            .exits(2)
+            .says("leads out of");
+        let shown = client.install(&session, &words[1..]).exits(2);
+        assert!(!shown.all().contains("hunter2"), "{}", shown.all());
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), client.others);
+        fs::remove_file(&settings).unwrap();
+        // The folder it is to be in, with a file there or without.
+        if let Some((inner, name)) = file.split_once('/') {
+            fs::remove_dir(folder.join(inner)).unwrap();
+            symlink(&outside, folder.join(inner)).unwrap();
+            client
+                .install(&session, &words)
+                .exits(2)
+                .says("leads out of");
+            fs::write(outside.join(name), client.others).unwrap();
+            client
+                .install(&session, &words)
+                .exits(2)
+                .says("leads out of");
+            fs::remove_file(outside.join(name)).unwrap();
+            fs::remove_file(folder.join(inner)).unwrap();
+            fs::create_dir(folder.join(inner)).unwrap();
+        }
+        assert_eq!(names(&outside), ["settings"]);
+        // One that stays within is as good as none, and so is one to the folder.
+        fs::write(folder.join("ours"), client.others).unwrap();
+        symlink(folder.join("ours"), &settings).unwrap();
+        let alias = home.join("alias");
+        symlink(&folder, &alias).unwrap();
+        let words = ["--write", "--folder", alias.to_str().unwrap()];
+        client.install(&session, &words).exits(0).says("wrote");
+        assert_ne!(
+            fs::read_to_string(folder.join("ours")).unwrap(),
+            client.others
+        );
+    }
+}
+
+#[test]
 fn a_folder_in_the_place_of_a_file_is_refused() {
     let session = shop();
     for client in CLIENTS {
@@ -376,19 +431,22 @@ fn another_server_of_the_same_name_is_not_pushed_out_by_mistake() {
     }
 }
 
+/// Where each keeps the settings of a folder, if it does.
+const IN_FOLDER: [Option<&str>; 6] = [
+    Some(".mcp.json"),
+    None,
+    Some(".cursor/mcp.json"),
+    Some(".vscode/mcp.json"),
+    Some(".codex/config.toml"),
+    Some(".gemini/settings.json"),
+];
+
 #[test]
 fn a_folders_own_settings_are_edited_when_it_is_named() {
     let session = shop();
     fs::create_dir(session.home().join("work")).unwrap();
     let folder = session.home().join("work").display().to_string();
-    for (client, file) in CLIENTS.iter().zip([
-        Some(".mcp.json"),
-        None,
-        Some(".cursor/mcp.json"),
-        Some(".vscode/mcp.json"),
-        Some(".codex/config.toml"),
-        Some(".gemini/settings.json"),
-    ]) {
+    for (client, file) in CLIENTS.iter().zip(IN_FOLDER) {
         let done = client.install(&session, &["--write", "--folder", &folder]);
         match file {
             Some(file) => {

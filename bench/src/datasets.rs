@@ -18,6 +18,8 @@ use wayleave_model::ratify::Draft;
 use wayleave_server::source::Environment;
 use wayleave_server::{Deployment, Project};
 
+use crate::process::own_cpu;
+
 /// How often the one dataset is connected and disconnected.
 const TIMES: u32 = 100;
 /// The most CPU time of one connecting.
@@ -39,9 +41,9 @@ pub(crate) fn measure(many: usize) -> Result<ExitCode> {
     let first = runtime.block_on(opened(&runtime.block_on(made(empty.path(), 0))?))?;
     let project = runtime.block_on(made(folder.path(), many))?;
     let before = resident()?;
-    let opening = cpu()?;
+    let opening = own_cpu()?;
     let deployment = runtime.block_on(opened(&project))?;
-    let opened = cpu()?.saturating_sub(opening);
+    let opened = own_cpu()?.saturating_sub(opening);
     let held = resident()?.saturating_sub(before);
     let (connecting, disconnecting) = runtime.block_on(turns(&deployment))?;
     runtime.block_on(deployment.close());
@@ -91,17 +93,19 @@ async fn opened(project: &Project) -> Result<Deployment> {
 async fn turns(deployment: &Deployment) -> Result<(Duration, Duration)> {
     let datasets = deployment.datasets();
     let (mut on, mut off) = (Duration::ZERO, Duration::ZERO);
-    for _ in 0..TIMES {
-        let began = cpu()?;
-        let connected = datasets.connect("the-last", "bench").await;
-        on += cpu()?.saturating_sub(began);
+    for turn in 0..TIMES {
+        // Each by another: one alone may not change what is served so often.
+        let who = format!("bench-{turn}");
+        let began = own_cpu()?;
+        let connected = datasets.connect("the-last", &who).await;
+        on += own_cpu()?.saturating_sub(began);
         match connected {
             Ok(connected) => ensure!(!connected.was_active, "it was live before"),
             Err(refused) => bail!("not connected: {}", refused.message),
         }
-        let began = cpu()?;
-        let disconnected = datasets.disconnect("the-last", "bench").await;
-        off += cpu()?.saturating_sub(began);
+        let began = own_cpu()?;
+        let disconnected = datasets.disconnect("the-last", &who).await;
+        off += own_cpu()?.saturating_sub(began);
         if let Err(refused) = disconnected {
             bail!("not disconnected: {}", refused.message);
         }
@@ -161,23 +165,6 @@ fn mapping(name: &str) -> String {
          cost = {{ datatype = \"decimal\" }}\n\n\
          [streams.visits.relations.visitor]\nto = \"people\"\non = {{ person = \"id\" }}\n"
     )
-}
-
-/// CPU time of this process, all its threads, to the nanosecond.
-fn cpu() -> Result<Duration> {
-    let mut total = 0;
-    for task in std::fs::read_dir("/proc/self/task")? {
-        // A thread may end between being listed and being asked.
-        let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else {
-            continue;
-        };
-        total += text
-            .split_whitespace()
-            .next()
-            .and_then(|ran| ran.parse::<u64>().ok())
-            .context("CPU time of a thread")?;
-    }
-    Ok(Duration::from_nanos(total))
 }
 
 /// Resident memory of this process.

@@ -28,7 +28,7 @@ use crate::measure::{Case, Effort, Route};
 use crate::process::Side;
 use crate::read::Reads;
 use crate::report::Report;
-use crate::search::Searches;
+use crate::search::{Again, Searches};
 use crate::wire::{Ask, Era};
 
 /// The allocator of the product, for both sides of every comparison.
@@ -69,6 +69,8 @@ enum Command {
         #[command(flatten)]
         run: Run,
     },
+    /// One way to search, again and again and nothing else: for a profiler.
+    SearchAgain(Again),
     /// Connecting one dataset beside many: CPU time, and memory for each.
     Datasets {
         /// How many datasets are live.
@@ -177,6 +179,7 @@ fn main() -> Result<ExitCode> {
         ),
         Command::Read { reads, run } => read::compare(&reads, run.effort()?),
         Command::Search { searches, run } => search::compare(searches, run.effort()?),
+        Command::SearchAgain(again) => again.run(),
         Command::Datasets { datasets } => datasets::measure(datasets),
         Command::Overload { turns } => overload::measure(turns),
         Command::Library { folder } => {

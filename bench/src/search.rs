@@ -1,6 +1,7 @@
 //! Searches of many short documents, each way in the same run: how much faster is one ranked,
 //! verified search than the engines that stores bring along?
 
+mod again;
 mod contest;
 mod corpus;
 mod project;
@@ -17,6 +18,7 @@ use clap::Args;
 use tokio::runtime::Runtime;
 
 use crate::measure::Effort;
+pub(crate) use again::Again;
 use contest::Engines;
 use corpus::Case;
 use project::Library;
@@ -44,7 +46,7 @@ pub(crate) fn compare(searches: Searches, effort: Effort) -> Result<ExitCode> {
     let (tsvector, in_tsvector) = runtime
         .block_on(async { Tsvector::make(wayleave_test::postgres().await, documents).await })?;
     say("ours: indexing")?;
-    let library = runtime.block_on(Library::make(documents))?;
+    let library = runtime.block_on(Library::make(folder.path(), documents))?;
     let deployment = runtime.block_on(library.deployment())?;
     let (index, in_ours) = runtime.block_on(library.index(&deployment))?;
     runtime.block_on(project::serve_indexes(&deployment))?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::ValueEnum;
 use memchr::memmem;
 use serde_json::{Map, Value as Json, json};
 use tokio::runtime::Runtime;
@@ -24,7 +25,7 @@ use crate::wire::{self, Era, Requests};
 const TURNS: u32 = 4;
 
 /// A way to search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Way {
     /// SQLite's FTS5, snippets included.
     Fts5,
@@ -91,37 +92,41 @@ impl Engines {
                 ensure!(theirs == count, "{question:?}: {count} and {theirs}");
             }
             let shown = usize::try_from(count.min(u64::from(WANTED)))?;
-            let ours = self.found(question, shown + 1)?;
+            let ours = ranked(&self.index, question, shown + 1)?;
             ensure!(ours.min(10) == shown, "{question:?}: {ours} of {shown}");
         }
         Ok(matches / questions.len().max(1) as u64)
-    }
-
-    fn found(&self, question: &Question, most: usize) -> Result<usize> {
-        let source = Source {
-            index: &self.index,
-            fields: vec!["title", "body"],
-            counted: true,
-        };
-        let query = Query::parse(&question.ours(), |_| false);
-        let found = search(std::slice::from_ref(&source), &query, None, most)?;
-        Ok(found.candidates.len())
     }
 
     async fn ask(&self, way: Way, question: &Question) -> Result<usize> {
         Ok(match way {
             Way::Fts5 => self.fts5.ask(question)?.len(),
             Way::Tsvector => self.tsvector.ask(question).await?.len(),
-            Way::Index | Way::Mcp => self.found(question, usize::try_from(WANTED)?)?,
-            Way::Service => {
-                let caller = Package::local();
-                let reply = self.service.search(&caller, arguments(question)).await;
-                ensure!(!reply.is_error, "refused: {}", reply.text);
-                let results = reply.structured.pointer("/data/results");
-                results.and_then(Json::as_array).map_or(0, Vec::len)
-            }
+            Way::Index | Way::Mcp => ranked(&self.index, question, usize::try_from(WANTED)?)?,
+            Way::Service => served(&self.service, question).await?,
         })
     }
+}
+
+/// How many of the best the index alone finds.
+pub(crate) fn ranked(index: &Index, question: &Question, most: usize) -> Result<usize> {
+    let source = Source {
+        index,
+        fields: vec!["title", "body"],
+        counted: true,
+    };
+    let query = Query::parse(&question.ours(), |_| false);
+    let found = search(std::slice::from_ref(&source), &query, None, most)?;
+    Ok(found.candidates.len())
+}
+
+/// How many hits the read service shows.
+pub(crate) async fn served(service: &ReadService, question: &Question) -> Result<usize> {
+    let caller = Package::local();
+    let reply = service.search(&caller, arguments(question)).await;
+    ensure!(!reply.is_error, "refused: {}", reply.text);
+    let results = reply.structured.pointer("/data/results");
+    Ok(results.and_then(Json::as_array).map_or(0, Vec::len))
 }
 
 fn arguments(question: &Question) -> Map<String, Json> {

@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use clap::ValueEnum;
+
 /// Different words.
 const VOCABULARY: f64 = 200_000.0;
 /// The higher, the less the first few words stand out.
@@ -100,7 +102,7 @@ fn word(rank: u64) -> String {
 }
 
 /// A kind of search.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Case {
     /// One word that a few documents in a hundred have.
     Common,

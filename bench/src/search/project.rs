@@ -8,20 +8,19 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use rusqlite::Connection;
 use serde_json::{Map, Value as Json};
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use wayleave_ledger::{FOLDER, Freeze, NewSource};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::Package;
-use wayleave_search::{Found, Index, Shelf};
+use wayleave_search::{Found, Index, Place, Shelf};
 use wayleave_server::source::Environment;
 use wayleave_server::{Deployment, Project};
 use wayleave_surface::Searchable;
@@ -65,21 +64,28 @@ datatype = "string"
 datatype = "string"
 "#;
 
-/// A project in a folder that goes with it.
+/// A project in a folder.
 pub(crate) struct Library {
-    folder: TempDir,
+    folder: PathBuf,
     dsn: String,
     project: Project,
 }
 
 impl Library {
-    /// Makes the source and the project.
-    pub(crate) async fn make(documents: u64) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let source = folder.path().join("source.db");
-        let path = source.clone();
+    /// The project that is in a folder.
+    pub(crate) fn open(folder: &Path) -> Result<Self> {
+        Ok(Self {
+            folder: folder.to_owned(),
+            dsn: source(folder).to_string_lossy().into_owned(),
+            project: Project::open(folder)?,
+        })
+    }
+
+    /// Makes the source and the project in a folder.
+    pub(crate) async fn make(folder: &Path, documents: u64) -> Result<Self> {
+        let path = source(folder);
         tokio::task::spawn_blocking(move || fill(&path, documents)).await??;
-        let project = Project::create(folder.path(), SETTINGS)?;
+        let project = Project::create(folder, SETTINGS)?;
         let governance = project.governance();
         let new = NewSource {
             name: "library".to_owned(),
@@ -95,11 +101,7 @@ impl Library {
         };
         let mapping = governance.freeze(freeze).await?;
         governance.activate(&mapping, WHO).await?;
-        Ok(Self {
-            dsn: source.to_string_lossy().into_owned(),
-            folder,
-            project,
-        })
+        Self::open(folder)
     }
 
     /// The project, served inside this process.
@@ -114,22 +116,35 @@ impl Library {
         let began = Instant::now();
         deployment.rebuild_index(&what).await?;
         let time = began.elapsed();
-        let indexes = Shelf::new(self.folder.path().join(FOLDER).join("index"));
-        let place = indexes.place(&what.connection_id, &what.stream)?;
-        let Found::Fit(index) = place.open(&what.spec)? else {
+        let bytes = self.place(&what)?.usage()?.bytes;
+        Ok((self.opened(deployment)?, Made { time, bytes }))
+    }
+
+    /// The index that was made.
+    pub(crate) fn opened(&self, deployment: &Deployment) -> Result<Index> {
+        let what = only(deployment)?;
+        let Found::Fit(index) = self.place(&what)?.open(&what.spec)? else {
             anyhow::bail!("the index that was made is not there");
         };
-        let bytes = place.usage()?.bytes;
-        Ok((index, Made { time, bytes }))
+        Ok(index)
+    }
+
+    fn place(&self, what: &Searchable) -> Result<Place> {
+        let indexes = Shelf::new(self.folder.join(FOLDER).join("index"));
+        Ok(indexes.place(&what.connection_id, &what.stream)?)
     }
 
     /// What starts a server of the project as a process of its own.
     pub(crate) fn server(&self) -> Result<Command> {
         let mut command = process::this_binary()?;
-        command.arg("library").arg(self.folder.path());
+        command.arg("library").arg(&self.folder);
         command.env(VARIABLE, &self.dsn);
         Ok(command)
     }
+}
+
+fn source(folder: &Path) -> PathBuf {
+    folder.join("source.db")
 }
 
 fn only(deployment: &Deployment) -> Result<Searchable> {

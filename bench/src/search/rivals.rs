@@ -45,7 +45,7 @@ pub(crate) struct Fts5 {
 impl Fts5 {
     /// Makes the database in a folder.
     pub(crate) fn make(folder: &Path, documents: u64) -> Result<(Self, Made)> {
-        let path: PathBuf = folder.join("fts5.db");
+        let path = path(folder);
         let began = Instant::now();
         let mut connection = Connection::open(&path)?;
         connection.execute_batch(
@@ -63,11 +63,17 @@ impl Fts5 {
         all.commit()?;
         connection.execute_batch("INSERT INTO docs (docs) VALUES ('optimize'); VACUUM;")?;
         let time = began.elapsed();
+        let bytes = std::fs::metadata(&path)?.len();
+        Ok((Self::open(folder)?, Made { time, bytes }))
+    }
+
+    /// Opens the database that is in a folder.
+    pub(crate) fn open(folder: &Path) -> Result<Self> {
+        let connection = Connection::open(path(folder))?;
         // All of it within reach, without a system call.
         connection.execute_batch("PRAGMA mmap_size = 4294967296; PRAGMA cache_size = -262144;")?;
-        let bytes = std::fs::metadata(&path)?.len();
         let connection = Mutex::new(connection);
-        Ok((Self { connection }, Made { time, bytes }))
+        Ok(Self { connection })
     }
 
     /// The keys of the best documents.
@@ -93,6 +99,10 @@ impl Fts5 {
         let count: i64 = statement.query_row([question.fts5()], |row| row.get(0))?;
         Ok(u64::try_from(count)?)
     }
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join("fts5.db")
 }
 
 /// A PostgreSQL database with the documents, a `tsvector` beside each and a GIN index over it.

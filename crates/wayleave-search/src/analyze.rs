@@ -25,9 +25,9 @@ const LONGEST: usize = 64;
 /// One word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Its stem.
+    /// Its stem; empty where nobody asked for it.
     pub(crate) stem: String,
-    /// Its plain form.
+    /// Its plain form; the same.
     pub(crate) plain: String,
     /// Where it begins in the text, in bytes.
     pub(crate) from: usize,
@@ -35,21 +35,20 @@ pub(crate) struct Word {
     pub(crate) to: usize,
 }
 
-/// The first letters of the stems that matter.
+/// The first letters of the words that matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Initials(Vec<char>);
 
 impl Initials {
-    pub(crate) fn of<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
-        let mut initials: Vec<char> = stems.filter_map(|stem| stem.chars().next()).collect();
+    pub(crate) fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let mut initials: Vec<char> = words.filter_map(|word| word.chars().next()).collect();
         initials.sort_unstable();
         initials.dedup();
         Self(initials)
     }
 
-    fn has(&self, word: &str) -> bool {
-        let first = word.chars().next();
-        first.is_some_and(|first| self.0.contains(&first))
+    fn has(&self, first: char) -> bool {
+        self.0.contains(&first)
     }
 }
 
@@ -58,10 +57,10 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
     taken_apart(text, |_| true)
 }
 
-/// The same, with stems only where they can be among those that matter: a stem begins as its word
+/// The same, spelled out only where they can be among those that matter: a stem begins as its word
 /// does, and to find one takes longer than everything else.
 pub(crate) fn words_near(text: &str, initials: &Initials) -> Vec<Word> {
-    taken_apart(text, |plain| initials.has(plain))
+    taken_apart(text, |first| initials.has(first))
 }
 
 thread_local! {
@@ -72,28 +71,62 @@ thread_local! {
             .build()));
 }
 
-fn taken_apart(text: &str, has_stem: impl Fn(&str) -> bool) -> Vec<Word> {
+/// The words of a text; those whose first letter matters are spelled out.
+fn taken_apart(text: &str, matters: impl Fn(char) -> bool) -> Vec<Word> {
     ANALYZERS.with_borrow_mut(|(plain, stemmer)| {
+        if text.is_ascii() {
+            return ascii(text, matters, stemmer);
+        }
         let mut words = Vec::new();
         let mut stream = plain.token_stream(text);
         while stream.advance() {
             let token = stream.token();
-            let mut stem = String::new();
-            if has_stem(&token.text) {
-                let mut stems = stemmer.token_stream(&token.text);
-                if stems.advance() {
-                    stem.push_str(&stems.token().text);
-                }
+            let mut word = Word::between(token.offset_from, token.offset_to);
+            if token.text.chars().next().is_some_and(&matters) {
+                word.spell(token.text.clone(), stemmer);
             }
-            words.push(Word {
-                stem,
-                plain: token.text.clone(),
-                from: token.offset_from,
-                to: token.offset_to,
-            });
+            words.push(word);
         }
         words
     })
+}
+
+/// The same of a text in which every character is a byte and nothing folds.
+fn ascii(text: &str, matters: impl Fn(char) -> bool, stemmer: &mut TextAnalyzer) -> Vec<Word> {
+    const A_WORD: usize = 6;
+    let mut words = Vec::with_capacity(text.len() / A_WORD);
+    let mut rest = text.bytes().enumerate();
+    while let Some((from, first)) = rest.find(|(_, byte)| byte.is_ascii_alphanumeric()) {
+        let end = rest.find(|(_, byte)| !byte.is_ascii_alphanumeric());
+        let to = end.map_or(text.len(), |(at, _)| at);
+        let mut word = Word::between(from, to);
+        if matters(char::from(first.to_ascii_lowercase())) {
+            let plain = text.get(from..to.min(from + LONGEST)).unwrap_or_default();
+            word.spell(plain.to_ascii_lowercase(), stemmer);
+        }
+        words.push(word);
+    }
+    words
+}
+
+impl Word {
+    fn between(from: usize, to: usize) -> Self {
+        Self {
+            stem: String::new(),
+            plain: String::new(),
+            from,
+            to,
+        }
+    }
+
+    fn spell(&mut self, plain: String, stemmer: &mut TextAnalyzer) {
+        let mut stems = stemmer.token_stream(&plain);
+        if stems.advance() {
+            self.stem.push_str(&stems.token().text);
+        }
+        drop(stems);
+        self.plain = plain;
+    }
 }
 
 /// The analyzers an index knows by name.
@@ -271,6 +304,36 @@ mod tests {
             );
         }
         assert!(!index.advance());
+    }
+
+    #[test]
+    fn a_text_of_ascii_has_the_words_it_has_beside_other_letters() {
+        let passages = include_str!("../tests/corpus/passages.tsv");
+        let long = "x1".repeat(LONGEST) + "\0Ab\u{7f}c \t-_9z";
+        for text in passages.lines().chain([long.as_str(), "", " ", "a", "A b"]) {
+            let text: String = text.chars().filter(char::is_ascii).collect();
+            // A letter that is none of ASCII sends all of it the other way.
+            let other = format!("{text} é");
+            let mut expected = words(&other);
+            expected.pop();
+            assert_eq!(words(&text), expected);
+            let initials = Initials(vec!['s', 'x', '9']);
+            let mut expected = words_near(&other, &initials);
+            expected.pop();
+            assert_eq!(words_near(&text, &initials), expected);
+        }
+    }
+
+    #[test]
+    fn only_words_that_matter_are_spelled_out() {
+        for text in ["Sailing boats", "Sailing boats é"] {
+            let found = words_near(text, &Initials::of(["sail"].into_iter()));
+            assert_eq!(
+                (found[0].stem.as_str(), found[0].plain.as_str()),
+                ("sail", "sailing")
+            );
+            assert_eq!(found[1], Word::between(8, 13));
+        }
     }
 
     #[test]

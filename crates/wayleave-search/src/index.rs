@@ -4,7 +4,6 @@
 //! text is kept, only the key, as ids write it. Numbers that ranking needs are counted over live
 //! documents alone, so that how often a document was written again never shows in a score.
 
-use tantivy::columnar::StrColumn;
 use tantivy::schema::{
     FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
 };
@@ -13,6 +12,7 @@ use tantivy::{ReloadPolicy, Searcher};
 use crate::IndexError;
 use crate::analyze;
 use crate::impact::{Impacts, Shape};
+use crate::keys::Keys;
 use crate::rank::Counted;
 use crate::stamp::Stamp;
 
@@ -29,7 +29,7 @@ pub struct Index {
     /// Of each segment of the searcher, in its order.
     impacts: Vec<Option<Impacts>>,
     /// The same; `None` of a segment without documents.
-    keys: Vec<Option<StrColumn>>,
+    keys: Vec<Option<Keys>>,
     documents: u64,
     generation: u64,
 }
@@ -73,8 +73,10 @@ impl Index {
             });
         }
         let segments = searcher.segment_readers().iter();
-        let keys = segments.clone().map(|it| it.fast_fields().str(KEY));
-        let keys = keys
+        let key = schema.get_field(KEY);
+        let key = key.map_err(IndexError::engine("opening"))?;
+        let keys = segments.clone().map(|segment| Keys::of(segment, key));
+        let keys: Vec<Option<Keys>> = keys
             .collect::<tantivy::Result<_>>()
             .map_err(IndexError::engine("opening"))?;
         let mut index = Self {
@@ -107,7 +109,7 @@ impl Index {
     }
 
     /// The keys of its segments, in the same order.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Option<&StrColumn>> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Option<&Keys>> {
         self.keys.iter().map(Option::as_ref)
     }
 

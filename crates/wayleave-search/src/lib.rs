@@ -13,6 +13,7 @@ mod build;
 mod error;
 mod impact;
 mod index;
+mod keys;
 mod matching;
 mod query;
 mod rank;

@@ -44,6 +44,13 @@ enum Cursor<'a> {
 }
 
 impl Cursor<'_> {
+    fn many(&self) -> u32 {
+        match self {
+            Self::Word { start, .. } => start.doc_freq(),
+            Self::List(list, _) => u32::try_from(list.len()).unwrap_or(u32::MAX),
+        }
+    }
+
     fn peek(&self) -> Option<DocId> {
         match self {
             Self::Word { now, .. } => Some(now.doc()).filter(|it| *it != TERMINATED),
@@ -128,6 +135,12 @@ impl<'a> Matching<'a> {
                 }
             )
         })
+    }
+
+    /// How many records have it at most.
+    pub(crate) fn many(&self) -> u32 {
+        let leaves = self.leaves.iter();
+        leaves.fold(0, |sum, leaf| sum.saturating_add(leaf.cursor.many()))
     }
 
     /// The next record that has it.

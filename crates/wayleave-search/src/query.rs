@@ -23,7 +23,7 @@ const SHORTEST_PREFIX: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     pub(crate) parts: Vec<Part>,
-    /// Of the stems that are looked for.
+    /// Of the words that are looked for.
     pub(crate) initials: Initials,
 }
 
@@ -73,8 +73,8 @@ impl Query {
             }
         }
         query.parts.truncate(MOST_PARTS);
-        let stems = query.parts.iter().flat_map(|part| part.what.stems());
-        query.initials = Initials::of(stems);
+        let words = query.parts.iter().flat_map(|part| part.what.words());
+        query.initials = Initials::of(words);
         query
     }
 
@@ -138,14 +138,13 @@ impl Part {
 }
 
 impl What {
-    /// The stems of its words.
-    fn stems(&self) -> impl Iterator<Item = &str> {
-        let stems = match self {
-            Self::Word(stem) => std::slice::from_ref(stem),
+    /// What its words are or begin with.
+    fn words(&self) -> impl Iterator<Item = &str> {
+        let words = match self {
+            Self::Word(word) | Self::Prefix(word) => std::slice::from_ref(word),
             Self::Phrase(stems) => stems,
-            Self::Prefix(_) => &[],
         };
-        stems.iter().map(String::as_str)
+        words.iter().map(String::as_str)
     }
 
     /// How many words, from this one on, are what is looked for; 0 if they are not.

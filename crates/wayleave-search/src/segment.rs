@@ -4,9 +4,9 @@
 use std::cmp::Reverse;
 
 use tantivy::SegmentReader;
-use tantivy::columnar::StrColumn;
 
 use crate::impact::Impacts;
+use crate::keys::Keys;
 use crate::matching::Matching;
 use crate::query::Query;
 use crate::rank::{Counted, Weights};
@@ -14,8 +14,10 @@ use crate::top::{After, Top};
 use crate::union::Source;
 use crate::window::{Window, total};
 
-/// How many records a window has where none can be left out.
-const WIDTH: u32 = 4_096;
+/// How many records a window has where none can be left out: as many as match, at least
+const NARROW: u32 = 64;
+/// and at most so many.
+const WIDE: u32 = 4_096;
 /// How many windows are looked at first, the most promising ones: what is found there decides
 /// about the others.
 const FIRST: usize = 24;
@@ -34,7 +36,7 @@ pub(crate) struct Wish<'a> {
 /// The best records, by score and then key.
 pub(crate) fn best(
     (segment, impacts): Counted<'_>,
-    keys: &StrColumn,
+    keys: &Keys,
     query: &Query,
     weights: &Weights,
     source: &Source<'_>,
@@ -63,7 +65,7 @@ pub(crate) fn best(
 
 struct Search<'a> {
     segment: &'a SegmentReader,
-    keys: &'a StrColumn,
+    keys: &'a Keys,
     parts: Vec<Matching<'a>>,
     whole: u64,
     top: Top,
@@ -77,7 +79,10 @@ impl Search<'_> {
 
     /// Scores every record that matches.
     fn all(&mut self) {
-        let mut window = Window::new(WIDTH, self.whole);
+        let positive = self.parts.iter().filter(|part| !part.negated);
+        let matches = positive.fold(0_u32, |sum, part| sum.saturating_add(part.many()));
+        let width = matches.clamp(NARROW, WIDE);
+        let mut window = Window::new(width, self.whole);
         loop {
             let positive = self.parts.iter().filter(|part| !part.negated);
             let Some(from) = positive.filter_map(Matching::next).min() else {
@@ -158,7 +163,7 @@ impl Search<'_> {
         }
         window.each(|document, score| {
             if self.top.could_take(score) && !self.segment.is_deleted(document) {
-                let key = self.keys.ords().first(document).unwrap_or_default();
+                let key = self.keys.place(document);
                 self.top.take(score, key);
             }
         });

@@ -4,6 +4,8 @@
 //! are written as `&amp;`, `&lt;` and `&gt;`, so that no other markup is in a snippet. White space
 //! and what cannot be seen become single spaces.
 
+use std::borrow::Cow;
+
 use crate::analyze::{self, Word};
 use crate::query::{Part, Query};
 
@@ -39,16 +41,16 @@ pub fn snippet<'a>(
     texts: impl IntoIterator<Item = (&'a str, &'a str)>,
     most: usize,
 ) -> Option<Snippet> {
-    let mut best: Option<Snippet> = None;
+    let most = most.min(LONGEST);
+    let mut best: Option<Shown<'_>> = None;
     for (field, text) in texts {
-        let found = of_text(query, field, text, most.min(LONGEST));
-        if let Some(found) = found
+        if let Some(found) = Shown::of(query, field, text, most)
             && best.as_ref().is_none_or(|best| found.parts > best.parts)
         {
             best = Some(found);
         }
     }
-    best
+    best.map(|best| best.written(most))
 }
 
 /// A text's beginning, of at most `most` characters, made safe as a snippet is.
@@ -57,23 +59,87 @@ pub fn beginning(text: &str, most: usize) -> String {
     escaped(cut.trim_end())
 }
 
-fn of_text(query: &Query, field: &str, text: &str, most: usize) -> Option<Snippet> {
-    let words = analyze::words_near(text, &query.initials);
-    let matches = matches(query, field, &words);
-    let window = window(&words, &matches, text, most)?;
-    let inside: Vec<&Match> = matches
-        .iter()
-        .filter(|it| it.from >= window.0 && it.to <= window.1)
-        .collect();
-    let mut parts: Vec<usize> = inside.iter().map(|it| it.part).collect();
-    parts.sort_unstable();
-    parts.dedup();
-    Some(Snippet {
-        field: field.to_owned(),
-        marked: marked(text, &words, window, &inside, most),
-        plain: cut(text, window, most).text,
-        parts: parts.len(),
-    })
+/// The part of one text that is shown.
+struct Shown<'a> {
+    field: &'a str,
+    text: &'a str,
+    words: Vec<Word>,
+    /// From this byte on, up to that one.
+    window: (usize, usize),
+    /// Those inside.
+    matches: Vec<Match>,
+    /// How many of the query's parts are inside.
+    parts: usize,
+}
+
+impl<'a> Shown<'a> {
+    fn of(query: &Query, field: &'a str, text: &'a str, most: usize) -> Option<Self> {
+        let words = analyze::words_near(text, &query.initials);
+        let mut matches = matches(query, field, &words);
+        let window = window(&words, &matches, text, most)?;
+        matches.retain(|it| it.from >= window.0 && it.to <= window.1);
+        let mut parts: Vec<usize> = matches.iter().map(|it| it.part).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        Some(Self {
+            field,
+            text,
+            words,
+            window,
+            matches,
+            parts: parts.len(),
+        })
+    }
+
+    fn written(&self, most: usize) -> Snippet {
+        let inside = self.text.get(self.window.0..self.window.1);
+        let inside = inside.unwrap_or_default();
+        let inside = inside.get(..reach(inside, 0, most)).unwrap_or_default();
+        Snippet {
+            field: self.field.to_owned(),
+            marked: self.marked(),
+            plain: shown(inside).trim().to_owned(),
+            parts: self.parts,
+        }
+    }
+
+    fn marked(&self) -> String {
+        let (from, to) = self.window;
+        let blank = |part: Option<&str>| part.unwrap_or_default().trim().is_empty();
+        let leads = !blank(self.text.get(..from));
+        let trails = !blank(self.text.get(to..));
+        let clean = |from: usize, to: usize| shown(self.text.get(from..to).unwrap_or_default());
+        let mut body = String::with_capacity(2 * (to - from));
+        let mut at = from;
+        for mark in self.marks() {
+            escape(&clean(at, mark.0), &mut body);
+            body.push_str("<mark>");
+            escape(&clean(mark.0, mark.1), &mut body);
+            body.push_str("</mark>");
+            at = mark.1;
+        }
+        escape(&clean(at, to), &mut body);
+        let ellipsis = |is: bool| if is { "…" } else { "" };
+        [ellipsis(leads), body.trim(), ellipsis(trails)].concat()
+    }
+
+    /// What is marked, from where to where. Words of one phrase are one mark, with what is between
+    /// them.
+    fn marks(&self) -> Vec<(usize, usize)> {
+        let in_one = |from: usize, to: usize| {
+            let mut matches = self.matches.iter();
+            matches.any(|it| it.from <= from && to <= it.to)
+        };
+        let mut marks: Vec<(usize, usize)> = Vec::new();
+        for word in &self.words {
+            match marks.last_mut() {
+                Some((from, to)) if in_one(*from, word.to) => *to = word.to,
+                _ if in_one(word.from, word.to) => marks.push((word.from, word.to)),
+                _ => {}
+            }
+        }
+        marks
+    }
 }
 
 fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
@@ -105,57 +171,48 @@ fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
 /// matches, then the earliest.
 fn window(words: &[Word], matches: &[Match], text: &str, most: usize) -> Option<(usize, usize)> {
     let mut best: Option<((usize, usize), (usize, usize))> = None;
-    for first in matches {
+    let mut parts = Vec::new();
+    for (at, first) in matches.iter().enumerate() {
         let to = reach(text, first.from, most);
-        let mut parts = Vec::new();
-        let mut many = 0;
-        let within = |it: &&Match| it.from >= first.from && it.to <= to;
-        for it in matches
-            .iter()
-            .skip_while(|it| it.from < first.from)
-            .take_while(|it| it.from < to)
-            .filter(within)
-        {
-            many += 1;
-            if !parts.contains(&it.part) {
-                parts.push(it.part);
+        let (mut many, mut last) = (0, 0);
+        parts.clear();
+        let from_here = matches.get(at..).unwrap_or_default().iter();
+        for it in from_here.take_while(|it| it.from < to) {
+            if it.to <= to {
+                many += 1;
+                last = it.to.max(last);
+                if !parts.contains(&it.part) {
+                    parts.push(it.part);
+                }
             }
         }
         let worth = (parts.len(), many);
         if many > 0 && best.is_none_or(|(before, _)| worth > before) {
-            let last = matches.iter().filter(within).map(|it| it.to).max();
-            best = Some((worth, (first.from, last.unwrap_or(first.to))));
+            best = Some((worth, (first.from, last)));
         }
     }
     let (_, (from, to)) = best?;
     // What room is left goes to the words around, a third of it before.
     let spare = most.saturating_sub(text.get(from..to)?.chars().count());
-    let before = words
-        .iter()
-        .take_while(|word| word.from < from)
-        .map(|word| word.from)
-        .find(|start| {
-            let lead = text.get(*start..from).unwrap_or_default();
-            lead.chars().count() <= spare / 3
-        });
-    let lead = text.get(..from).unwrap_or_default();
-    let start = if lead.chars().count() <= spare / 3 {
-        0
-    } else {
-        before.unwrap_or(from)
+    let lead = text.get(..from)?.char_indices().rev();
+    let earliest = match (spare / 3).checked_sub(1) {
+        Some(beyond) => lead.map(|(at, _)| at).nth(beyond).unwrap_or(0),
+        None => from,
+    };
+    let start = match earliest {
+        0 => 0,
+        earliest => {
+            let before = words.partition_point(|word| word.from < earliest);
+            words.get(before).map_or(from, |word| word.from)
+        }
     };
     let limit = reach(text, start, most);
-    let end = words
-        .iter()
-        .map(|word| word.to)
-        .filter(|end| *end >= to && *end <= limit)
-        .max();
-    let end = if limit == text.len() {
-        limit
-    } else {
-        end.unwrap_or(to)
-    };
-    Some((start, end))
+    if limit == text.len() {
+        return Some((start, limit));
+    }
+    let until = words.partition_point(|word| word.to <= limit);
+    let last = until.checked_sub(1).and_then(|at| words.get(at));
+    Some((start, last.map_or(to, |word| word.to).max(to)))
 }
 
 /// Where a text of so many characters ends.
@@ -166,79 +223,12 @@ fn reach(text: &str, from: usize, most: usize) -> usize {
         .map_or(text.len(), |(at, _)| from + at)
 }
 
-struct Cut {
-    text: String,
-    leads: bool,
-    trails: bool,
-}
-
-fn cut(text: &str, window: (usize, usize), most: usize) -> Cut {
-    let inside = text.get(window.0..window.1).unwrap_or_default();
-    let inside: String = inside.chars().take(most).collect();
-    let blank = |part: Option<&str>| part.unwrap_or_default().trim().is_empty();
-    Cut {
-        text: shown(&inside).trim().to_owned(),
-        leads: !blank(text.get(..window.0)),
-        trails: !blank(text.get(window.1..)),
-    }
-}
-
-fn marked(
-    text: &str,
-    words: &[Word],
-    window: (usize, usize),
-    matches: &[&Match],
-    most: usize,
-) -> String {
-    let around = cut(text, window, most);
-    let mut out = String::new();
-    if around.leads {
-        out.push('…');
-    }
-    let mut at = window.0;
-    let mut body = String::new();
-    let marked: Vec<&Word> = words
-        .iter()
-        .filter(|word| {
-            matches
-                .iter()
-                .any(|it| word.from >= it.from && word.to <= it.to)
-        })
-        .collect();
-    let mut index = 0;
-    while let Some(first) = marked.get(index) {
-        let mut to = first.to;
-        // Words of one phrase are one mark, with what is between them.
-        while let Some(next) = marked.get(index + 1)
-            && matches
-                .iter()
-                .any(|it| it.from <= first.from && next.to <= it.to)
-        {
-            to = next.to;
-            index += 1;
-        }
-        body.push_str(&escaped(&shown(
-            text.get(at..first.from).unwrap_or_default(),
-        )));
-        body.push_str("<mark>");
-        body.push_str(&escaped(&shown(
-            text.get(first.from..to).unwrap_or_default(),
-        )));
-        body.push_str("</mark>");
-        at = to;
-        index += 1;
-    }
-    body.push_str(&escaped(&shown(text.get(at..window.1).unwrap_or_default())));
-    out.push_str(body.trim());
-    if around.trails {
-        out.push('…');
-    }
-    out
-}
-
 /// Text on one line: runs of white space, and of what breaks or turns lines or is not to be
 /// seen, are one space.
-fn shown(text: &str) -> String {
+fn shown(text: &str) -> Cow<'_, str> {
+    if is_shown_as_it_is(text) {
+        return Cow::Borrowed(text);
+    }
     let mut out = String::with_capacity(text.len());
     let mut blank = false;
     for c in text.chars() {
@@ -257,20 +247,39 @@ fn shown(text: &str) -> String {
         }
         blank = unseen;
     }
-    out
+    Cow::Owned(out)
+}
+
+/// Whether it is of what can be seen of ASCII and of spaces, none of them beside another.
+fn is_shown_as_it_is(text: &str) -> bool {
+    let mut blank = false;
+    text.bytes().all(|byte| {
+        let fits = byte.is_ascii_graphic() || (byte == b' ' && !blank);
+        blank = byte == b' ';
+        fits
+    })
 }
 
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            other => out.push(other),
-        }
-    }
+    escape(text, &mut out);
     out
+}
+
+fn escape(text: &str, out: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|it| matches!(it, b'&' | b'<' | b'>')) {
+        let (plain, special) = rest.split_at(at);
+        out.push_str(plain);
+        let mut after = special.chars();
+        out.push_str(match after.next() {
+            Some('&') => "&amp;",
+            Some('<') => "&lt;",
+            _ => "&gt;",
+        });
+        rest = after.as_str();
+    }
+    out.push_str(rest);
 }
 
 #[cfg(test)]

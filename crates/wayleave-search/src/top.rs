@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use tantivy::columnar::StrColumn;
+use crate::keys::Keys;
 
 /// Which records are wanted: those after a place in the ranking.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,7 @@ pub(crate) struct Top {
 
 impl Top {
     pub(crate) fn new(
-        keys: &StrColumn,
+        keys: &Keys,
         after: Option<After<'_>>,
         most: usize,
         floor: u64,
@@ -52,7 +52,7 @@ impl Top {
             Some(After { score, ties }) => match ties {
                 Ties::All => (score, 0),
                 Ties::None => (score.saturating_sub(1), 0),
-                Ties::Beyond(key) => (score, first_beyond(keys, key)?),
+                Ties::Beyond(key) => (score, keys.first_beyond(key)?),
             },
         };
         Ok(Self {
@@ -103,31 +103,11 @@ impl Top {
     }
 
     /// The best with their keys, from the best on.
-    pub(crate) fn named(self, keys: &StrColumn) -> tantivy::Result<Vec<(u64, String)>> {
+    pub(crate) fn named(self, keys: &Keys) -> tantivy::Result<Vec<(u64, String)>> {
         let mut named = Vec::with_capacity(self.heap.len());
         for Reverse((score, Reverse(key))) in self.heap.into_sorted_vec() {
-            let mut text = String::new();
-            keys.ord_to_str(key, &mut text)?;
-            named.push((score, text));
+            named.push((score, keys.name(key)?));
         }
         Ok(named)
     }
-}
-
-/// The place of the first key that is greater than this one.
-fn first_beyond(keys: &StrColumn, key: &str) -> tantivy::Result<u64> {
-    let dictionary = keys.dictionary();
-    let (mut low, mut high) = (0, u64::try_from(dictionary.num_terms()).unwrap_or(u64::MAX));
-    let mut bytes = Vec::new();
-    while low < high {
-        let middle = low + (high - low) / 2;
-        bytes.clear();
-        dictionary.ord_to_term(middle, &mut bytes)?;
-        if bytes.as_slice() <= key.as_bytes() {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
 }

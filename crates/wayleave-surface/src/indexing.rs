@@ -4,6 +4,7 @@
 //! An index is made from all rows and all searched fields, under the local package: what a caller
 //! may see of it is decided when it is searched.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -342,7 +343,7 @@ fn change(record: &Record, places: &[Option<usize>]) -> Change {
     }
     let text = |place: &Option<usize>| {
         let value = place.and_then(|at| record.values.get(at));
-        value.map(words_of).unwrap_or_default()
+        value.map(words_of).unwrap_or_default().into_owned()
     };
     Change::Put(Document {
         key: key.to_owned(),
@@ -351,12 +352,13 @@ fn change(record: &Record, places: &[Option<usize>]) -> Change {
 }
 
 /// The text of a value; of several, each on its line.
-pub(crate) fn words_of(value: &Value) -> String {
+pub(crate) fn words_of(value: &Value) -> Cow<'_, str> {
     match value {
+        Value::Text(text) => Cow::Borrowed(text),
         Value::List(values) => {
             let texts: Vec<String> = values.iter().filter_map(Value::to_text).collect();
-            texts.join("\n")
+            Cow::Owned(texts.join("\n"))
         }
-        one => one.to_text().unwrap_or_default(),
+        one => Cow::Owned(one.to_text().unwrap_or_default()),
     }
 }

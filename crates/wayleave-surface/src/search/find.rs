@@ -1,5 +1,6 @@
 //! Candidates from the indexes, read at their sources until there are enough.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
@@ -190,13 +191,16 @@ impl<'a> Search<'a> {
 
     fn matches(&self, stream: &SearchStream, record: &Record) -> bool {
         let texts = texts(stream, record);
-        let texts = texts.iter().map(|(field, text)| (*field, text.as_str()));
+        let texts = texts.iter().map(|(field, text)| (*field, text.as_ref()));
         self.query.matches(texts)
     }
 }
 
 /// The searched texts of a record, each with its field.
-pub(super) fn texts<'a>(stream: &'a SearchStream, record: &Record) -> Vec<(&'a str, String)> {
+pub(super) fn texts<'a>(
+    stream: &'a SearchStream,
+    record: &'a Record,
+) -> Vec<(&'a str, Cow<'a, str>)> {
     let text = |field: &'a String| {
         let at = stream.header().iter().position(|name| name == field)?;
         Some((field.as_str(), words_of(record.values.get(at)?)))

@@ -88,7 +88,7 @@ fn found(hit: &Hit, stream: &SearchStream, query: &Query, title: &str, most: usi
     let mut texts = texts(stream, &hit.record);
     // The title is shown already: of texts that have as much, another says more.
     texts.sort_by_key(|(field, _)| Some(*field) == own);
-    let pairs = texts.iter().map(|(field, text)| (*field, text.as_str()));
+    let pairs = texts.iter().map(|(field, text)| (*field, text.as_ref()));
     match snippet(query, pairs, most) {
         Some(found) if found.plain.trim() == title.trim() => {
             format!("{}: {}", found.field, found.marked)

@@ -1,6 +1,8 @@
 //! Hits as text and as structure, within their budget of bytes.
 
-use serde_json::{Map, Value as Json, json};
+use std::io;
+
+use serde_json::{Map, Value as Json};
 use wayleave_plan::search::{Place, SearchPlan};
 use wayleave_search::Query;
 
@@ -50,7 +52,7 @@ pub(super) fn written(
             ended_early: found.ended_at.is_some() && count == found.hits.len(),
         };
         let reply = page.reply(query, sources);
-        let fits = reply.bytes() <= AROUND + A_HIT * count.max(1) && reply.text.len() <= asked.most;
+        let fits = bytes(&reply) <= AROUND + A_HIT * count.max(1) && reply.text.len() <= asked.most;
         if fits || count <= 1 && snippets.len() == 0 {
             return reply;
         }
@@ -58,6 +60,31 @@ pub(super) fn written(
             Some(shorter) => length = *shorter,
             None => count -= 1,
         }
+    }
+}
+
+/// What [`Reply::bytes`] says of a reply that is no error, without making a copy of it.
+fn bytes(reply: &Reply) -> usize {
+    const AROUND: &str =
+        r#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":false}"#;
+    let mut written = Bytes(AROUND.len());
+    // Neither a count nor what is in a reply can fail.
+    let _ = serde_json::to_writer(&mut written, &reply.text);
+    let _ = serde_json::to_writer(&mut written, &reply.structured);
+    written.0
+}
+
+/// How many bytes were written.
+struct Bytes(usize);
+
+impl io::Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -81,7 +108,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn reply(&self, query: &Query, sources: &Sources) -> Reply {
+    fn reply(self, query: &Query, sources: &Sources) -> Reply {
         let mix = self.mix();
         let listed = sources.listed(&mix);
         let mut text = String::new();
@@ -116,11 +143,9 @@ impl Page<'_> {
         if let Some(cursor) = &self.next_cursor {
             meta.insert("next_cursor".to_owned(), cursor.as_str().into());
         }
-        let results: Vec<&Json> = self.hits.iter().map(|(hit, _)| &hit.structure).collect();
-        Reply::done(
-            text,
-            json!({ "data": { "results": results }, "meta": meta }),
-        )
+        let results = self.hits.into_iter().map(|(hit, _)| hit.structure);
+        let data = Map::from_iter([("results".to_owned(), results.collect())]);
+        Reply::row_set(text, Json::Object(data), Json::Object(meta))
     }
 
     fn say_hits(&self, text: &mut String, query: &Query) {
@@ -162,5 +187,26 @@ impl Page<'_> {
             }
         }
         mix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_reply_is_counted_as_it_will_be_written() {
+        for (text, structured) in [
+            (String::new(), Json::Null),
+            (
+                "|a\n\"é\u{1}\\".to_owned(),
+                json!({ "data": { "results": [{ "score": 1.5, "é": "\"\n" }] }, "meta": {} }),
+            ),
+        ] {
+            let reply = Reply::done(text, structured);
+            assert_eq!(bytes(&reply), reply.bytes());
+        }
     }
 }

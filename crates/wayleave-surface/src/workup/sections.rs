@@ -161,7 +161,7 @@ fn passage(query: &Query, node: &Node<'_>) -> Option<(String, String)> {
         .search()
         .filter_map(|field| {
             let value = node.value(&field.name)?;
-            Some((field.name.value.clone(), words_of(value)))
+            Some((field.name.value.clone(), words_of(value).into_owned()))
         })
         .collect();
     let pairs = texts

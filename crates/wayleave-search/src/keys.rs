@@ -1,0 +1,149 @@
+//! The keys of one segment by their places in order, and back.
+//!
+//! The engine keeps them twice: with the documents, in blocks that are read from their beginning,
+//! and as terms, in an automaton that is walked letter by letter. The second way takes a fiftieth
+//! of the first.
+
+use std::sync::Arc;
+
+use tantivy::columnar::StrColumn;
+use tantivy::schema::Field;
+use tantivy::{DocId, InvertedIndexReader, SegmentReader};
+
+use crate::index::KEY;
+
+/// The keys of a segment.
+pub(crate) struct Keys {
+    column: StrColumn,
+    /// The same keys in the same order as terms.
+    terms: Option<Arc<InvertedIndexReader>>,
+}
+
+impl Keys {
+    /// `None` of a segment without documents.
+    pub(crate) fn of(segment: &SegmentReader, field: Field) -> tantivy::Result<Option<Self>> {
+        let Some(column) = segment.fast_fields().str(KEY)? else {
+            return Ok(None);
+        };
+        let terms = segment.inverted_index(field)?;
+        // Every term is a key. A key too long for a term is none, and there are fewer then.
+        let same = terms.terms().num_terms() == column.num_terms();
+        Ok(Some(Self {
+            column,
+            terms: same.then_some(terms),
+        }))
+    }
+
+    /// The place of a document's key.
+    pub(crate) fn place(&self, document: DocId) -> u64 {
+        self.column.ords().first(document).unwrap_or_default()
+    }
+
+    /// The key at a place.
+    pub(crate) fn name(&self, place: u64) -> tantivy::Result<String> {
+        let mut bytes = Vec::new();
+        match &self.terms {
+            Some(terms) => terms.terms().ord_to_term(place, &mut bytes)?,
+            None => self.column.ord_to_bytes(place, &mut bytes)?,
+        };
+        String::from_utf8(bytes).map_err(|error| {
+            let error = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
+            tantivy::TantivyError::from(error)
+        })
+    }
+
+    /// The place of the first key that is greater than this one.
+    pub(crate) fn first_beyond(&self, key: &str) -> tantivy::Result<u64> {
+        let all = u64::try_from(self.column.num_terms()).unwrap_or(u64::MAX);
+        if let Some(terms) = &self.terms {
+            let mut beyond = terms.terms().range().gt(key).into_stream()?;
+            return Ok(if beyond.advance() {
+                beyond.term_ord()
+            } else {
+                all
+            });
+        }
+        let (mut low, mut high) = (0, all);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.name(middle)?.as_str() <= key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+    use super::*;
+    use crate::{Change, Document, Reach, Shelf, Spec};
+
+    fn put(key: String) -> Change {
+        let texts = vec!["words".to_owned()];
+        Change::Put(Document { key, texts })
+    }
+
+    /// Looks at the keys of every segment of an index of these changes both ways.
+    fn check(changes: Vec<Vec<Change>>, are_terms: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Shelf::new(folder.path()).place("c", "notes").unwrap();
+        let spec = Spec {
+            digest: "ab".repeat(32),
+            fields: vec!["body".to_owned()],
+        };
+        let reach = || Reach {
+            as_of: 0,
+            bookmark: None,
+        };
+        let mut changes = changes.into_iter();
+        let first = changes.next().unwrap();
+        let mut index = place.build(&spec, reach(), first.into_iter()).unwrap();
+        for more in changes {
+            index = place.refresh(&spec, reach(), more.into_iter()).unwrap();
+        }
+        for keys in index.keys().flatten() {
+            assert_eq!(keys.terms.is_some(), are_terms);
+            let slow = Keys {
+                column: keys.column.clone(),
+                terms: None,
+            };
+            for place in 0..u64::try_from(keys.column.num_terms()).unwrap() {
+                let name = keys.name(place).unwrap();
+                assert_eq!(name, slow.name(place).unwrap());
+                for near in [name.clone(), format!("{name}0"), name[1..].to_owned()] {
+                    let beyond = keys.first_beyond(&near).unwrap();
+                    assert_eq!(beyond, slow.first_beyond(&near).unwrap(), "{near}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_the_same_as_terms_also_after_changes_deletions_and_merges() {
+        let key = |number: usize| format!("{}~é{number}", number % 7);
+        let first = (0..3_000).map(|number| put(key(number * 13 % 3_001)));
+        let mut changes = vec![first.collect()];
+        for round in 0..12 {
+            changes.push(
+                (0..200)
+                    .flat_map(|number| {
+                        let at = round * 90 + number;
+                        [put(key(at * 7)), Change::Gone(key(at * 5))]
+                    })
+                    .collect(),
+            );
+        }
+        check(changes, true);
+    }
+
+    #[test]
+    fn a_key_too_long_for_a_term_is_found_with_its_document() {
+        let keys = ["short".to_owned(), "x".repeat(70_000), "y".to_owned()];
+        check(vec![keys.map(put).into()], false);
+    }
+}

@@ -1,66 +1,102 @@
 //! What a message asks for, read without its arguments, to refuse it by.
+//!
+//! Whatever else is odd about a message, it is read: one that could not be would escape being
+//! refused, and the SDK might yet understand it.
 
-use std::borrow::Cow;
+use std::collections::HashMap;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{Caller, RpcError, ToolResult, convert, registry::Snapshot, resolve};
 
-/// A request, as far as refusing it needs.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Asked<'m> {
-    #[serde(default)]
+/// A message, as far as refusing it needs.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// What an answer refers to; null where none is possible.
     pub(crate) id: Value,
-    #[serde(borrow, default)]
-    method: Cow<'m, str>,
-    #[serde(borrow, default)]
-    params: Option<Named<'m>>,
+    kind: Kind,
+    method: String,
+    name: Option<String>,
+    uri: Option<String>,
+    /// Whether it says which revision it is of, as those without a session do.
+    is_stateless: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct Named<'m> {
-    #[serde(borrow, default)]
-    name: Option<Cow<'m, str>>,
-    #[serde(borrow, default)]
-    uri: Option<Cow<'m, str>>,
-    #[serde(borrow, default, rename = "_meta")]
-    meta: Option<Meta<'m>>,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Nonsense,
+    Request,
+    /// A notification, or an answer to something we asked: nobody waits for an answer to it.
+    Told,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct Meta<'m> {
-    #[serde(borrow, default, rename = "io.modelcontextprotocol/protocolVersion")]
-    version: Option<Cow<'m, str>>,
+/// The members of a JSON object. Of two of one name the last counts.
+type Members<'m> = HashMap<String, &'m RawValue>;
+
+fn member<T: DeserializeOwned>(members: &Members<'_>, name: &str) -> Option<T> {
+    serde_json::from_str(members.get(name)?.get()).ok()
 }
 
-impl<'m> Asked<'m> {
-    /// What `message` asks for; nothing, when it is not a request that can be read.
-    pub(crate) fn of(message: &'m [u8]) -> Self {
-        let mut asked: Self = serde_json::from_slice(message).unwrap_or_default();
-        if !(asked.id.is_string() || asked.id.is_number()) {
-            asked.id = Value::Null;
+fn members<'m>(members: &Members<'m>, name: &str) -> Members<'m> {
+    let object = members.get(name).map(|json| json.get());
+    object
+        .and_then(|json| serde_json::from_str(json).ok())
+        .unwrap_or_default()
+}
+
+impl Asked {
+    /// What `message` asks for.
+    pub(crate) fn of(message: &[u8]) -> Self {
+        let Ok(whole) = serde_json::from_slice::<Members<'_>>(message) else {
+            return Self::default();
+        };
+        let params = members(&whole, "params");
+        let meta = members(&params, "_meta");
+        let id = member(&whole, "id").filter(|id: &Value| id.is_string() || id.is_number());
+        let has_id = whole.get("id").is_some_and(|id| id.get() != "null");
+        Self {
+            kind: match (whole.contains_key("method"), has_id) {
+                (true, true) => Kind::Request,
+                (true, false) | (false, true) => Kind::Told,
+                (false, false) => Kind::Nonsense,
+            },
+            id: id.unwrap_or_default(),
+            method: member(&whole, "method").unwrap_or_default(),
+            name: member(&params, "name"),
+            uri: member(&params, "uri"),
+            is_stateless: meta.contains_key("io.modelcontextprotocol/protocolVersion"),
         }
-        asked
     }
 
     /// Whether an answer is waited for.
     pub(crate) fn is_request(&self) -> bool {
-        !self.id.is_null()
+        self.kind == Kind::Request
+    }
+
+    /// Whether it can only be told, and refusing it would tell nobody.
+    pub(crate) fn is_told(&self) -> bool {
+        self.kind == Kind::Told
     }
 
     pub(crate) fn is_tool_call(&self) -> bool {
-        self.is_request() && self.method == "tools/call"
+        self.is_request() && !self.id.is_null() && self.method == "tools/call"
+    }
+
+    /// Whether it begins a session.
+    pub(crate) fn is_hello(&self) -> bool {
+        self.is_request() && self.method == "initialize"
     }
 
     /// Why the caller may not use what it named, when that is no secret.
     pub(crate) fn denial(&self, snapshot: &Snapshot, caller: &Caller) -> Option<RpcError> {
-        let params = self.params.as_ref()?;
+        let (name, uri) = (self.name.as_deref(), self.uri.as_deref());
         match &*self.method {
-            "tools/call" => resolve::denial(&snapshot.tools, params.name.as_deref()?, caller),
-            "prompts/get" => resolve::denial(&snapshot.prompts, params.name.as_deref()?, caller),
+            "tools/call" => resolve::denial(&snapshot.tools, name?, caller),
+            "prompts/get" => resolve::denial(&snapshot.prompts, name?, caller),
             "resources/read" | "resources/subscribe" => {
-                resolve::readings(snapshot, params.uri.as_deref()?, caller).err()
+                resolve::readings(snapshot, uri?, caller).err()
             }
             _ => None,
         }
@@ -69,11 +105,8 @@ impl<'m> Asked<'m> {
     /// A tool's result as the answer to this request, in its own era.
     pub(crate) fn result(&self, result: ToolResult) -> String {
         let mut body = serde_json::to_value(convert::tool_result(result)).unwrap_or_default();
-        let params = self.params.as_ref();
-        let meta = params.and_then(|params| params.meta.as_ref());
-        let stateless = meta.is_some_and(|meta| meta.version.is_some());
         if let Some(body) = body.as_object_mut() {
-            if stateless {
+            if self.is_stateless {
                 body.insert("resultType".to_owned(), json!("complete"));
             } else {
                 body.remove("resultType");
@@ -93,9 +126,34 @@ mod tests {
             br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"t\u0031","arguments":{"x":[1]}}}"#,
         );
         assert!(asked.is_tool_call());
-        assert_eq!(asked.params.unwrap().name.unwrap(), "t1");
-        for other in ["{", "[]", r#"{"id":{}}"#, r#"{"method":"tools/call"}"#] {
-            assert!(!Asked::of(other.as_bytes()).is_request(), "{other}");
+        assert_eq!(asked.name.unwrap(), "t1");
+        for odd in [
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","uri":5}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"a":1,"a":1}}}"#,
+            r#"{"id":1,"id":1,"method":"ping","method":"tools/call","params":[]}"#,
+        ] {
+            assert!(Asked::of(odd.as_bytes()).is_tool_call(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn only_what_cannot_be_answered_is_merely_told() {
+        for (message, request, told) in [
+            (r#"{"id":1,"method":"ping"}"#, true, false),
+            (r#"{"id":{},"method":"ping"}"#, true, false),
+            (r#"{"method":"notifications/initialized"}"#, false, true),
+            (r#"{"id":null,"method":"ping"}"#, false, true),
+            (r#"{"id":1,"result":{}}"#, false, true),
+            (r#"{"id":1,"method":"ping""#, false, false),
+            ("[]", false, false),
+            ("{}", false, false),
+        ] {
+            let asked = Asked::of(message.as_bytes());
+            assert_eq!(
+                (asked.is_request(), asked.is_told()),
+                (request, told),
+                "{message}"
+            );
         }
     }
 

@@ -105,6 +105,12 @@ impl Budget {
         }
     }
 
+    /// Spends one, of whatever a program counts with a budget of its own; or tells how long to
+    /// wait for the next.
+    pub fn take(&self) -> Result<(), Duration> {
+        self.spend().map_err(|spent| spent.retry_after)
+    }
+
     /// Spends one request.
     pub(crate) fn spend(&self) -> Result<(), Spent> {
         self.draw(self.began.elapsed())

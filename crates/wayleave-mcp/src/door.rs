@@ -2,7 +2,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rmcp::{
@@ -65,6 +68,8 @@ struct Session {
     inbox: Arc<Inbox>,
     /// What the client had been shown when it was let in.
     shown: Sight,
+    /// Whether it is being listened for; saying again that it is ready changes nothing.
+    ready: AtomicBool,
     /// Ends with the door.
     open: CancellationToken,
     _close: DropGuard,
@@ -206,6 +211,7 @@ impl ServerHandler for Door {
             Session {
                 inbox: Arc::default(),
                 shown: Sight::of(&self.shared.registry.snapshot(), &self.who.caller()),
+                ready: AtomicBool::new(false),
                 _close: open.clone().drop_guard(),
                 open,
             }
@@ -217,6 +223,9 @@ impl ServerHandler for Door {
         let Some(session) = self.session.get() else {
             return;
         };
+        if session.ready.swap(true, Ordering::AcqRel) {
+            return;
+        }
         let registry = self.shared.registry.clone();
         let inbox = session.inbox.clone();
         let listener = Listener::new(registry, self.who.clone(), session.shown, inbox);

@@ -300,15 +300,18 @@ where
         Some(message)
     }
 
-    /// Refuses a request of one who has asked too much; says whether it was one.
+    /// Refuses what one sends who has asked too much; says whether it could be refused.
     fn spent(&mut self, spent: Spent, line: &[u8]) -> bool {
         let asked = Asked::of(line);
+        if asked.is_told() {
+            return false;
+        }
         if asked.is_tool_call() && self.has_room() {
             self.aside(asked.result(spent.result()).into_bytes());
-        } else if asked.is_request() {
+        } else {
             self.refuse(&spent.error(), &asked.id);
         }
-        asked.is_request()
+        true
     }
 
     fn reuse(&mut self, mut line: Vec<u8>) {

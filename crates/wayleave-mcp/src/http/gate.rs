@@ -147,6 +147,10 @@ impl Gate {
             Err(refused) => return refused.into(),
         };
         parts.extensions.insert(caller.clone());
+        if era(&parts.headers) == Era::Stateless {
+            // It says that it has none, and so whose it is was never asked.
+            parts.headers.remove(SESSION_ID);
+        }
         let served = match parts.method {
             Method::POST => self.post(parts, body, caller).await,
             Method::GET => self.without_body(parts, caller, Lasts::UntilCut).await,
@@ -193,7 +197,7 @@ impl Gate {
         };
         if let Err(spent) = charge(&caller, lasts, &mut held).await {
             let asked = Asked::of(&message);
-            if asked.is_request() {
+            if !asked.is_told() {
                 return Ok(reply::spent(spent, &asked));
             }
         }
@@ -213,6 +217,14 @@ impl Gate {
             return Ok(denied);
         }
         let begins = text(&parts.headers, SESSION_ID).is_none();
+        // The SDK takes one whatever revision its headers name.
+        if begins
+            && self.sessions.count() >= self.options.limits.sessions
+            && Asked::of(&message).is_hello()
+        {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Err(Refused::with(status, "too many sessions"));
+        }
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let who = Who::new(caller);
         let response = WHO.scope(who.clone(), self.service.handle(request)).await;
@@ -278,12 +290,6 @@ impl Gate {
             return Ok(None);
         }
         let Some(id) = text(headers, SESSION_ID) else {
-            if self.sessions.count() >= self.options.limits.sessions {
-                return Err(Refused::with(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "too many sessions",
-                ));
-            }
             return Ok(None);
         };
         match self.sessions.enter(id, caller) {

@@ -79,7 +79,7 @@ pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<Served> {
 }
 
 /// A refusal of one who has asked too much.
-pub(crate) fn spent(spent: Spent, asked: &Asked<'_>) -> Response<Served> {
+pub(crate) fn spent(spent: Spent, asked: &Asked) -> Response<Served> {
     let mut response = if asked.is_tool_call() {
         json(StatusCode::OK, asked.result(spent.result()))
     } else {

@@ -1,0 +1,215 @@
+//! Requests that mean one thing to one layer and another to the next.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod support;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures::future::BoxFuture;
+use http::{Method, StatusCode, header, request::Parts};
+use http_body_util::Full;
+use serde_json::{Value, json};
+use support::{
+    STATELESS,
+    http::{Http, Listening, started},
+    pipe::{Era, Pipe},
+    server, tool,
+};
+use wayleave_mcp::{
+    Allowance, Budget, Caller, RpcError, Tool, ToolResult,
+    http::{Authenticate, Limits, Options, Rejection},
+};
+
+/// Every bearer is its own subject.
+struct Bearers;
+
+impl Authenticate for Bearers {
+    fn authenticate<'r>(
+        &'r self,
+        request: &'r Parts,
+    ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        let bearer = request.headers.get(header::AUTHORIZATION);
+        let caller = bearer
+            .and_then(|value| value.to_str().ok())
+            .map(|bearer| Arc::new(Caller::new(bearer)))
+            .ok_or(Rejection {
+                status: StatusCode::UNAUTHORIZED,
+                challenge: None,
+                error: RpcError::new(-32001, "authentication required"),
+            });
+        Box::pin(std::future::ready(caller))
+    }
+}
+
+/// An `initialize` whose header names the revision that has none.
+fn odd_hello(client: &Http, session: Option<&str>) -> http::Request<Full<bytes::Bytes>> {
+    let body = json!({
+        "jsonrpc": "2.0", "id": "mallory", "method": "initialize",
+        "params": {
+            "protocolVersion": STATELESS,
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "0" }
+        }
+    });
+    let mut request = client
+        .request(Method::POST)
+        .header("mcp-protocol-version", STATELESS);
+    if let Some(session) = session {
+        request = request.header("mcp-session-id", session);
+    }
+    request.body(Full::new(body.to_string().into())).unwrap()
+}
+
+#[tokio::test]
+async fn a_request_that_claims_to_have_no_session_never_reaches_anothers() {
+    let options = Options {
+        authenticate: Arc::new(Bearers),
+        ..Options::default()
+    };
+    let listening = started(options).await;
+    let (alice, mallory) = (listening.client_as("alice"), listening.client_as("mallory"));
+    let session = alice.begin().await;
+    let reply = mallory.send(odd_hello(&mallory, Some(&session))).await;
+    // It is taken as the beginning of a session of its own.
+    let own = reply.headers.get("mcp-session-id");
+    let own = own.unwrap_or_else(|| panic!("within alice's session: {:?}", reply.body));
+    assert_ne!(own.to_str().unwrap(), session);
+    for verb in [Method::GET, Method::DELETE] {
+        let request = mallory
+            .request(verb)
+            .header("mcp-protocol-version", STATELESS)
+            .header("mcp-session-id", &session)
+            .body(Full::default())
+            .unwrap();
+        assert_eq!(mallory.send(request).await.status, 405);
+    }
+    let ping = alice.in_session(&session, "ping", &json!({}));
+    assert_eq!(alice.send(ping).await.status, 200);
+}
+
+#[tokio::test]
+async fn no_header_makes_room_for_one_session_more() {
+    let limits = Limits {
+        sessions: 1,
+        ..Limits::default()
+    };
+    let listening = started(Options {
+        limits,
+        ..Options::default()
+    })
+    .await;
+    let client = listening.client();
+    client.begin().await;
+    for request in [client.initialize(), odd_hello(&client, None)] {
+        let refused = client.send(request).await;
+        let found = (refused.status.as_u16(), refused.error_code());
+        assert_eq!(found, (503, -32600));
+    }
+}
+
+/// A caller who may ask once, and a tool that counts.
+fn once() -> (Caller, Tool, Arc<AtomicUsize>) {
+    let allowance = Allowance {
+        per_minute: 1,
+        burst: 1,
+        concurrent: 1,
+        streams: 1,
+    };
+    let caller = Caller::new("alice").within(Budget::new(allowance).into());
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = ran.clone();
+    let tool = Tool::new("count", json!({ "type": "object" }), move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async { Ok(ToolResult::text("counted")) }
+    });
+    (caller, tool.unwrap(), ran)
+}
+
+/// Calls that are odd, each in its own way, and that some layer may understand all the same.
+fn odd_calls(meta: &str) -> Vec<String> {
+    let call = |members: &str, params: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0",{members},"method":"tools/call","params":{{"name":"count",{params}{meta}}}}}"#
+        )
+    };
+    vec![
+        call(r#""id":9"#, ""),
+        call(r#""id":9"#, r#""uri":5,"#),
+        call(r#""id":9"#, r#""arguments":{},"arguments":{},"#),
+        call(r#""id":9,"id":9"#, ""),
+        call(r#""id":9,"method":7"#, ""),
+        call(r#""id":{}"#, ""),
+        call(r#""id":1.5"#, ""),
+        call(r#""id":true"#, ""),
+    ]
+}
+
+#[tokio::test]
+async fn no_oddity_of_a_message_gets_it_past_a_spent_budget_over_http() {
+    let (caller, tool, ran) = once();
+    let (registry, server) = server();
+    registry.add_tool(tool);
+    let options = Options {
+        authenticate: Arc::new(wayleave_mcp::http::Anonymous::as_caller(caller)),
+        ..Options::default()
+    };
+    let listening = Listening::start(&server, options).await;
+    let client = listening.client();
+    client
+        .ask("tools/call", json!({ "name": "count", "arguments": {} }))
+        .await
+        .result();
+    let version = "io.modelcontextprotocol/protocolVersion";
+    let meta = format!(
+        r#""_meta":{{"{version}":"{STATELESS}","{version}":"{STATELESS}","io.modelcontextprotocol/clientCapabilities":{{}}}}"#
+    );
+    for body in odd_calls(&meta) {
+        let request = client
+            .request(Method::POST)
+            .header("mcp-protocol-version", STATELESS)
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "count")
+            .body(Full::new(body.clone().into()))
+            .unwrap();
+        let answer = client.send(request).await.json().to_string();
+        assert!(answer.contains("rate_limited"), "{body}: {answer}");
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn no_oddity_of_a_message_gets_it_past_a_spent_budget_on_a_pipe() {
+    let (caller, tool, ran) = once();
+    let (registry, server) = server();
+    registry.add_tool(tool);
+    let mut client = Pipe::raw(&server, caller);
+    // The handshake is the one thing it may ask.
+    client.initialize().await;
+    for line in odd_calls(r#""_meta":{"a":1,"a":1}"#) {
+        client.say_raw(line.as_bytes()).await;
+        let answer = client.hear().await.to_string();
+        assert!(answer.contains("rate_limited"), "{line}: {answer}");
+    }
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn saying_again_that_one_is_ready_does_not_make_one_hear_twice() {
+    let (registry, server) = server();
+    let mut client = Pipe::listening(&server, Era::Session).await;
+    for _ in 0..10 {
+        client
+            .say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+            .await;
+    }
+    client.ask("ping", json!({})).await.unwrap();
+    registry.add_tool(tool("new", "new"));
+    assert_eq!(client.hears().await, "notifications/tools/list_changed");
+    assert_eq!(client.heard_so_far(), Vec::<String>::new());
+    client.hears_nothing().await;
+    let tools: Vec<Value> = vec![json!("new")];
+    assert_eq!(json!(client.tools().await), json!(tools));
+}

@@ -7,6 +7,7 @@
 mod folder;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use wayleave_ledger::{Governance, GovernanceError, LedgerError, Refusal, State};
@@ -39,6 +40,12 @@ pub trait Seams: Send + Sync {
 
     /// Each connection compared with its source; none where nobody is to be asked.
     async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<Compared>;
+
+    /// Whether whoever acts may do so once more, or how long to wait. Asked right before an act is
+    /// recorded: what changes nothing costs nothing. A person at a terminal is not counted.
+    fn may_act(&self, _who: &str) -> Result<(), Duration> {
+        Ok(())
+    }
 
     /// Brings what is served in line with what is recorded, and tells clients.
     async fn apply(&self) -> Result<(), LedgerError>;
@@ -115,6 +122,12 @@ pub enum ActivationError {
         /// What the sources said.
         compared: Vec<Compared>,
     },
+    /// Whoever asks has changed what is served too often.
+    #[error("too many datasets were connected or disconnected; nothing was changed")]
+    TooOften {
+        /// How long to wait.
+        retry_after: Duration,
+    },
     /// The ledger failed, or others kept changing it.
     #[error(transparent)]
     Ledger(#[from] GovernanceError),
@@ -186,6 +199,7 @@ async fn connect_once(
         });
     }
     let revision = state.next_revision(dataset);
+    may_act(seams, who)?;
     governance.activate_as(&mapping, revision, who).await?;
     seams.apply().await?;
     Ok(Connected {
@@ -216,6 +230,7 @@ pub async fn disconnect(
             });
         }
         let revision = state.next_revision(dataset);
+        may_act(seams, who)?;
         let governance = seams.governance();
         match governance.deactivate_as(dataset, revision, who).await {
             Ok(_) => {
@@ -229,6 +244,11 @@ pub async fn disconnect(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+fn may_act(seams: &dyn Seams, who: &str) -> Result<(), ActivationError> {
+    let wait = |retry_after| ActivationError::TooOften { retry_after };
+    seams.may_act(who).map_err(wait)
 }
 
 async fn unknown(seams: &dyn Seams, state: &State, dataset: &str) -> ActivationError {

@@ -1,6 +1,7 @@
 //! A project being served: its active datasets, its stores, and the server agents connect to.
 
 mod door;
+mod pace;
 mod serving;
 mod tools;
 
@@ -139,6 +140,7 @@ impl Deployment {
             registry: Registry::new(),
             stores: stores.clone(),
             now: ArcSwap::default(),
+            pace: pace::Pace::default(),
             offer: tokio::sync::Mutex::new(Offer::new(&service)),
         });
         serving.registry.commit(static_tools(&serving)?);

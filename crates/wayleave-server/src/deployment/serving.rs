@@ -19,6 +19,7 @@ use wayleave_plan::world::WorldError;
 use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
+use super::pace::Pace;
 use crate::Project;
 use crate::activation::Seams;
 use crate::datasets::{Live, Trouble};
@@ -41,6 +42,7 @@ pub(crate) struct Serving {
     pub(super) registry: Registry,
     pub(super) stores: Arc<SourceStores>,
     pub(super) now: ArcSwap<Live>,
+    pub(super) pace: Pace,
     /// Held while what is served is changed.
     pub(super) offer: Mutex<Offer>,
 }
@@ -152,6 +154,10 @@ impl Seams for Serving {
         let text = String::from_utf8_lossy(mapping.bytes());
         let mut comparison = Comparison::new(&self.asking, state);
         comparison.of(mapping, &text, &|_| {}).await
+    }
+
+    fn may_act(&self, who: &str) -> Result<(), Duration> {
+        self.pace.take(who)
     }
 
     async fn apply(&self) -> Result<(), LedgerError> {

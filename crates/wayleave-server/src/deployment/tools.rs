@@ -233,6 +233,9 @@ fn refused(name: &str, error: &ActivationError) -> Refused {
         ActivationError::Unmatched {
             dataset, compared, ..
         } => unmatched(dataset, compared),
+        ActivationError::TooOften { retry_after } => {
+            Refused::new(Code::RateLimited, error.to_string()).after(*retry_after)
+        }
         ActivationError::Ledger(error) => broken(error),
     }
 }

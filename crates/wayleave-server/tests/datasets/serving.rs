@@ -1,12 +1,14 @@
 //! What other processes do, and what goes wrong, while a deployment serves.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wayleave_mcp::Caller;
 use wayleave_model::grant::Scope;
 use wayleave_plan::package::Package;
 use wayleave_surface::access::Access;
+use wayleave_surface::datasets::Code;
 
 use crate::client::Client;
 use crate::place::{Place, mapping};
@@ -194,5 +196,43 @@ async fn two_who_connect_one_dataset_at_once_record_it_once() {
     watcher.hears("tools").await;
     watcher.ask("ping", json!({})).await.unwrap();
     assert_eq!(watcher.heard_of("tools"), 1);
+    deployment.close().await;
+}
+
+#[tokio::test]
+async fn a_token_cannot_fill_the_ledger_by_connecting_and_disconnecting() {
+    let place = Place::new();
+    place.declare().await;
+    place.connect(&mapping("boats", "Boat", "name")).await;
+    let deployment = place.open().await;
+    let datasets = deployment.datasets();
+    let before = place.other.ledger().epoch().await.unwrap();
+    let began = Instant::now();
+    let mut acts = 0;
+    let refused = loop {
+        let acted = if acts % 2 == 0 {
+            datasets.disconnect("boats", "tok_1").await.map(drop)
+        } else {
+            datasets.connect("boats", "tok_1").await.map(drop)
+        };
+        match acted {
+            Ok(()) => acts += 1,
+            Err(refused) => break refused,
+        }
+        assert!(acts < 1_000, "never refused");
+    };
+    assert_eq!(refused.code, Code::RateLimited);
+    assert!(refused.retry_after.unwrap() <= Duration::from_secs(10));
+    // As many as were told, and not one entry for what was refused.
+    let regained = began.elapsed().as_secs() / 10 + 1;
+    assert!((60..=60 + regained).contains(&acts), "{acts}");
+    let after = place.other.ledger().epoch().await.unwrap();
+    assert_eq!(after - before, acts);
+    // What changes nothing is answered all the same, and others have their own.
+    if datasets.connect("boats", "tok_2").await.unwrap().was_active {
+        datasets.disconnect("boats", "tok_2").await.unwrap();
+    }
+    assert!(datasets.connect("boats", "tok_2").await.is_ok());
+    assert!(datasets.connect("boats", "tok_1").await.unwrap().was_active);
     deployment.close().await;
 }

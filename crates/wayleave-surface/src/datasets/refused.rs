@@ -1,5 +1,7 @@
 //! Why a dataset is not connected, disconnected or listed, as data.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::nearest::nearest;
 use wayleave_plan::refusal::quoted;
@@ -27,6 +29,8 @@ pub enum Code {
     Drifted,
     /// Another live dataset has a connection of the same id.
     ConflictingDataset,
+    /// The token changed what is served too often.
+    RateLimited,
     /// What people have decided cannot be read or recorded.
     LedgerUnavailable,
 }
@@ -40,6 +44,7 @@ impl Code {
         Self::SourceUnavailable,
         Self::Drifted,
         Self::ConflictingDataset,
+        Self::RateLimited,
         Self::LedgerUnavailable,
     ];
 
@@ -52,13 +57,17 @@ impl Code {
             Self::SourceUnavailable => "source_unavailable",
             Self::Drifted => "drifted",
             Self::ConflictingDataset => "conflicting_dataset",
+            Self::RateLimited => "rate_limited",
             Self::LedgerUnavailable => "ledger_unavailable",
         }
     }
 
     /// Whether the very same call may succeed later without anybody's doing.
     pub const fn retryable(self) -> bool {
-        matches!(self, Self::SourceUnavailable | Self::LedgerUnavailable)
+        matches!(
+            self,
+            Self::SourceUnavailable | Self::RateLimited | Self::LedgerUnavailable
+        )
     }
 }
 
@@ -75,6 +84,8 @@ pub struct Refused {
     pub available: Vec<String>,
     /// The one of them that is spelt most like what was given.
     pub did_you_mean: Option<String>,
+    /// How long to wait before trying again, where that is known.
+    pub retry_after: Option<Duration>,
 }
 
 impl Refused {
@@ -86,6 +97,7 @@ impl Refused {
             reason: None,
             available: Vec::new(),
             did_you_mean: None,
+            retry_after: None,
         }
     }
 
@@ -105,6 +117,13 @@ impl Refused {
     #[must_use]
     pub fn because(mut self, reason: &'static str) -> Self {
         self.reason = Some(reason);
+        self
+    }
+
+    /// Says how long to wait.
+    #[must_use]
+    pub fn after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
         self
     }
 
@@ -141,7 +160,14 @@ impl Refused {
         if let Some(reason) = self.reason {
             put("reason", reason.into());
         }
-        put("param", "name".into());
+        if let Some(wait) = self.retry_after {
+            // Rounded up: whoever waits so long is not refused again.
+            let wait = wait.as_nanos().div_ceil(1_000_000);
+            let wait = u64::try_from(wait).unwrap_or(u64::MAX);
+            put("retry_after_ms", wait.into());
+        } else {
+            put("param", "name".into());
+        }
         if !self.available.is_empty() {
             let shown: Vec<&String> = self.available.iter().take(names).collect();
             put("truncated", (shown.len() < self.available.len()).into());

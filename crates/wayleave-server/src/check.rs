@@ -35,7 +35,8 @@ pub struct Checked {
 }
 
 impl Checked {
-    fn new(file: DraftFile, ontology: Option<&Ontology>) -> Self {
+    /// Looks at a draft, by itself.
+    pub(crate) fn new(file: DraftFile, ontology: Option<&Ontology>) -> Self {
         let draft = file.bytes.as_deref().map(Draft::new);
         let (proposed, problems) = match draft.map(|it| it.propose(ontology)) {
             Ok(Ok(proposed)) => (Some(proposed), Vec::new()),
@@ -205,6 +206,11 @@ pub fn check(project: &Project, wanted: &[String]) -> Result<Report, CheckError>
 /// Looks at the drafts of one dataset.
 pub fn dataset(project: &Project, name: &str) -> Result<Report, CheckError> {
     all(project)?.only(&[name.to_owned()])
+}
+
+/// The project's vocabulary, if it has one.
+pub(crate) fn vocabulary(project: &Project) -> Option<Ontology> {
+    draft::ontology(project).map(read_ontology)?.ontology
 }
 
 fn all(project: &Project) -> Result<Report, CheckError> {

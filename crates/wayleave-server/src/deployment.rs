@@ -1,6 +1,7 @@
 //! A project being served: its active datasets, its stores, and the server agents connect to.
 
 mod door;
+mod drafts;
 mod pace;
 mod serving;
 mod tools;
@@ -12,7 +13,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use tokio::task::JoinHandle;
+use tokio::{sync::watch::Receiver, task::JoinHandle};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -140,6 +141,7 @@ impl Deployment {
             registry: Registry::new(),
             stores: stores.clone(),
             now: ArcSwap::default(),
+            drafts: drafts::Drafts::default(),
             pace: pace::Pace::default(),
             offer: tokio::sync::Mutex::new(Offer::new(&service)),
         });
@@ -178,6 +180,11 @@ impl Deployment {
         }
     }
 
+    /// Searches in the full-text indexes there are, without making any.
+    pub async fn open_indexes(&self) {
+        self.indexes.open_all(&self.service).await;
+    }
+
     /// What there is of each full-text index, found by reading all of them.
     pub async fn index_status(&self) -> Result<Vec<IndexStatus>, IndexError> {
         let searchable = self.service.searchable();
@@ -189,6 +196,12 @@ impl Deployment {
         looked.await.map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
         })?
+    }
+
+    /// Tells whenever a full-text index was taken into service, or those served no more were
+    /// removed.
+    pub fn index_changes(&self) -> Receiver<u64> {
+        self.indexes.changes()
     }
 
     /// Makes one full-text index again, from all records of its stream.

@@ -84,6 +84,12 @@ impl DraftFile {
 
 /// Every draft of a project, sorted by file name. No folder is no drafts.
 pub fn all(project: &Project) -> Result<Vec<DraftFile>, Unlisted> {
+    let read = |path: &PathBuf| DraftFile::read(project.folder(), path);
+    Ok(paths(project)?.iter().map(read).collect())
+}
+
+/// The files of all drafts, sorted.
+pub(crate) fn paths(project: &Project) -> Result<Vec<PathBuf>, Unlisted> {
     let folder = project.drafts();
     let unlisted = |cause| Unlisted {
         folder: folder.clone(),
@@ -102,8 +108,7 @@ pub fn all(project: &Project) -> Result<Vec<DraftFile>, Unlisted> {
         }
     }
     paths.sort();
-    let read = |path: &PathBuf| DraftFile::read(project.folder(), path);
-    Ok(paths.iter().map(read).collect())
+    Ok(paths)
 }
 
 /// The folder of drafts cannot be listed.

@@ -45,6 +45,8 @@ pub(crate) struct ServedIndexes {
     shelf: Shelf,
     every: Freshness,
     moments: Mutex<Moments>,
+    /// Counts what was taken into service and out of it.
+    changes: watch::Sender<u64>,
 }
 
 impl Indexes for ServedIndexes {
@@ -64,7 +66,17 @@ impl ServedIndexes {
             shelf,
             every,
             moments: Mutex::default(),
+            changes: watch::Sender::new(0),
         }
+    }
+
+    /// Tells whenever an index was taken into service, or those served no more were removed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     pub(crate) fn shelf(&self) -> &Shelf {
@@ -77,6 +89,17 @@ impl ServedIndexes {
 
     fn serve(&self, what: &Searchable, indexed: Indexed) {
         self.moments().put(what, indexed);
+        self.changed();
+    }
+
+    /// Takes into service what is there, and makes nothing.
+    pub(crate) async fn open_all(&self, service: &ReadService) {
+        for what in service.searchable() {
+            let mut one = Kept::new(what, self.every);
+            if let Some(place) = self.place(&one) {
+                self.open(&mut one, place).await;
+            }
+        }
     }
 
     /// Looks after the indexes of whatever a service serves, until told to stop.
@@ -194,6 +217,7 @@ impl ServedIndexes {
             }
             Err(error) => tracing::warn!(%error, "indexes cannot be removed"),
         }
+        self.changed();
     }
 
     fn place(&self, one: &Kept) -> Option<Place> {

@@ -19,6 +19,7 @@ use wayleave_plan::world::WorldError;
 use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
+use super::drafts::Drafts;
 use super::pace::Pace;
 use crate::Project;
 use crate::activation::Seams;
@@ -42,6 +43,7 @@ pub(crate) struct Serving {
     pub(super) registry: Registry,
     pub(super) stores: Arc<SourceStores>,
     pub(super) now: ArcSwap<Live>,
+    pub(super) drafts: Drafts,
     pub(super) pace: Pace,
     /// Held while what is served is changed.
     pub(super) offer: Mutex<Offer>,
@@ -141,9 +143,8 @@ impl Seams for Serving {
     }
 
     async fn is_drafted(&self, dataset: &str) -> bool {
-        super::tools::drafts(&self.project)
-            .await
-            .is_some_and(|drafts| drafts.iter().any(|draft| draft.name == dataset))
+        let drafts = self.drafts.of(&self.project).await.unwrap_or_default();
+        drafts.iter().any(|draft| draft.name == dataset)
     }
 
     async fn fits(&self, _: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {

@@ -13,69 +13,28 @@ use wayleave_surface::datasets::{
     Code, Connected, Dataset, Datasets, Disconnected, Listed, Refused,
 };
 
+use super::drafts::{Draft, connections};
 use super::serving::Serving;
-use crate::Project;
 use crate::activation::{self, ActivationError, Seams as _};
-use crate::check::{self, Checked};
 use crate::datasets::{Live, NotServed};
 use crate::live::{Compared, LiveError};
 use crate::overview::with_causes;
-
-/// A draft, as far as a list tells of it.
-pub(super) struct Draft {
-    /// The dataset it names, or its file.
-    pub(super) name: String,
-    streams: Option<usize>,
-    connections: Vec<String>,
-    problem: Option<String>,
-}
-
-/// The drafts of a project; `None` where they cannot be looked at.
-pub(super) async fn drafts(project: &Project) -> Option<Vec<Draft>> {
-    let project = project.clone();
-    let looked = tokio::task::spawn_blocking(move || {
-        let report = check::check(&project, &[]).ok()?;
-        Some(report.drafts.iter().map(draft).collect())
-    });
-    looked.await.ok().flatten()
-}
-
-fn draft(checked: &Checked) -> Draft {
-    let mapping = checked.mapping();
-    let problem = match (checked.unreadable(), checked.problems.len()) {
-        (Some(error), _) => Some(error.reason()),
-        (None, 0) => None,
-        (None, many) => Some(format!("{many} problem(s)")),
-    };
-    let name = checked.file.dataset.clone();
-    Draft {
-        name: name.unwrap_or_else(|| checked.file.shown.clone()),
-        streams: mapping.map(|it| it.streams.len()),
-        connections: mapping.map(connections).unwrap_or_default(),
-        problem,
-    }
-}
-
-fn connections(mapping: &Mapping) -> Vec<String> {
-    let ids = mapping.connections.iter().map(|it| it.id.value.clone());
-    ids.collect()
-}
 
 impl Datasets for Serving {
     fn list<'a>(&'a self, after: &'a str, most: usize) -> BoxFuture<'a, Result<Listed, Refused>> {
         Box::pin(async move {
             let state = self.state().await.map_err(|error| broken(&error.into()))?;
-            let drafts: BTreeMap<String, Draft> = drafts(&self.project)
-                .await
-                .unwrap_or_default()
-                .into_iter()
-                .map(|draft| (draft.name.clone(), draft))
-                .collect();
+            let drafts = self.drafts.of(&self.project).await.unwrap_or_default();
+            let named = drafts.into_iter().map(|draft| (draft.name.clone(), draft));
+            let drafts: BTreeMap<String, Arc<Draft>> = named.collect();
             let names: BTreeSet<&String> = state.datasets().keys().chain(drafts.keys()).collect();
             let mut names = names.into_iter().filter(|name| name.as_str() > after);
             let mut datasets = Vec::new();
             for name in names.by_ref().take(most) {
-                datasets.push(self.line(&state, name, drafts.get(name)).await);
+                datasets.push(
+                    self.line(&state, name, drafts.get(name).map(AsRef::as_ref))
+                        .await,
+                );
             }
             Ok(Listed {
                 datasets,

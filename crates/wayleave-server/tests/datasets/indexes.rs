@@ -1,6 +1,6 @@
 //! Full-text indexes of datasets that come and go while a deployment serves.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use wayleave_plan::package::Package;
@@ -28,13 +28,15 @@ async fn found(deployment: &Deployment, q: &str) -> Option<Vec<String>> {
     (!missing).then(|| ids.collect())
 }
 
-/// Waits until it is so.
-async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    let began = Instant::now();
-    while !so().await {
-        assert!(began.elapsed() < Duration::from_secs(30), "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+/// Waits until it is so, looking again whenever the indexes have changed.
+async fn until(deployment: &Deployment, what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let mut changes = deployment.index_changes();
+    let waited = tokio::time::timeout(Duration::from_secs(60), async {
+        while !so().await {
+            changes.changed().await.unwrap();
+        }
+    });
+    assert!(waited.await.is_ok(), "{what}");
 }
 
 #[tokio::test]
@@ -46,14 +48,14 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
     deployment.keep_indexes();
     let boats = "boats/things:1".to_owned();
     let cats = "cats/things:1".to_owned();
-    until("the first is indexed", async || {
+    until(&deployment, "the first is indexed", async || {
         found(&deployment, "one").await == Some(vec![boats.clone()])
     })
     .await;
 
     // By another process, while this one serves.
     place.connect(&searchable("cats")).await;
-    until("what is connected is indexed", async || {
+    until(&deployment, "what is connected is indexed", async || {
         found(&deployment, "one").await == Some(vec![boats.clone(), cats.clone()])
     })
     .await;
@@ -66,13 +68,16 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
     let folder = folder.join("index/boats");
     assert!(folder.is_dir());
     place.other.deactivate("boats", "ana").await.unwrap();
-    until("what is disconnected is removed", async || !folder.exists()).await;
+    until(&deployment, "what is disconnected is removed", async || {
+        !folder.exists()
+    })
+    .await;
     assert_eq!(found(&deployment, "one").await, Some(vec![cats.clone()]));
 
     // Ratified with other words, it is indexed anew.
     let other = searchable("cats").replace("column = \"name\"", "column = \"other\"");
     place.connect(&other).await;
-    until("another mapping is indexed anew", async || {
+    until(&deployment, "another mapping is indexed anew", async || {
         found(&deployment, "uno").await == Some(vec![cats.clone()])
     })
     .await;

@@ -86,6 +86,39 @@ async fn what_is_not_json_is_a_parse_error_and_a_batch_an_invalid_request() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_not_said_to_be_json_is_415_and_its_spelling_does_not_matter() {
+    let listening = started(Options::default()).await;
+    let client = listening.client();
+    for (kinds, status) in [
+        (&["application/json"][..], 200),
+        (&["application/json; charset=utf-8"], 200),
+        (&["Application/JSON;charset=utf-8"], 200),
+        (&["text/plain"], 415),
+        (&["application/jsonx"], 415),
+        (&["application/json-patch+json"], 415),
+        (&["application/json, text/plain"], 415),
+        (&["application/json", "text/plain"], 415),
+        (&["application/json", "application/json"], 415),
+        (&[""], 415),
+        (&[], 415),
+    ] {
+        for method in ["tools/list", "tools/call"] {
+            let mut request = client.stateless(method, json!({ "name": "ok" }));
+            request.headers_mut().remove("content-type");
+            for kind in kinds {
+                let kind = kind.parse().unwrap();
+                request.headers_mut().append("content-type", kind);
+            }
+            let reply = client.send(request).await;
+            assert_eq!(reply.status, status, "{kinds:?}: {:?}", reply.body);
+            if status == 415 {
+                assert_eq!(reply.error_code(), -32600);
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn parameters_that_do_not_parse_are_invalid_not_unknown() {
     let listening = started(Options::default()).await;
     let client = listening.client();

@@ -173,7 +173,7 @@ impl Gate {
 
     async fn post(
         &self,
-        parts: Parts,
+        mut parts: Parts,
         body: Incoming,
         caller: Arc<Caller>,
     ) -> Result<Response<Served>, Refused> {
@@ -186,8 +186,15 @@ impl Gate {
             Lasts::ShortWhile
         };
         let mut held = self.hold(session, lasts, &caller)?;
-        let json = text(&parts.headers, header::CONTENT_TYPE.as_str())
-            .is_some_and(|kind| kind.starts_with("application/json"));
+        if !is_json(&parts.headers) {
+            return Err(Refused::with(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the content type must be application/json",
+            ));
+        }
+        // One way of writing it, for all who look at it from here on.
+        let json = header::HeaderValue::from_static("application/json");
+        parts.headers.insert(header::CONTENT_TYPE, json);
         let message = self.receive(&parts.headers, body).await?;
         // Whoever sends slowly may have lost its authorization on the way.
         let caller = if caller.is_over() {
@@ -201,8 +208,7 @@ impl Gate {
                 return Ok(reply::spent(spent, &asked));
             }
         }
-        if json
-            && quick::looks_like_list(&message)
+        if quick::looks_like_list(&message)
             && self.plain(&parts.headers, era).await
             && let named = text(&parts.headers, METHOD)
             && let Some(answer) = quick::answer(&self.shared, &caller, &message, era, named)
@@ -228,7 +234,7 @@ impl Gate {
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let who = Who::new(caller);
         let response = WHO.scope(who.clone(), self.service.handle(request)).await;
-        if json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let (error, id) = wire_error::diagnose(&message);
             return Ok(reply::error(StatusCode::BAD_REQUEST, &error, &id));
         }
@@ -424,6 +430,17 @@ async fn finish(response: Response<Body>, held: Held) -> Response<Served> {
         return refused;
     }
     response.map(|body| Served::holding(body, held))
+}
+
+/// Whether the one thing said of the body is that it is JSON, whatever else is said of that.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
+    let kind = match (kinds.next(), kinds.next()) {
+        (Some(kind), None) => kind.to_str().unwrap_or_default(),
+        _ => return false,
+    };
+    let kind = kind.split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
 }
 
 /// Whether the client takes an answer in either form, as it must.

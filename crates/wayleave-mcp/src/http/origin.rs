@@ -90,15 +90,17 @@ impl Guests {
 
 /// The one authority the request names, lower-case.
 fn authority(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    // HTTP/2 carries it in the URI, and so may HTTP/1.1. Who names it twice must mean one.
+    let in_uri = uri.authority().map(http::uri::Authority::as_str);
     let mut hosts = headers.get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
         (Some(host), None) => host.to_str().ok()?,
-        // HTTP/2 carries it in the URI.
-        (None, _) => uri.authority()?.as_str(),
+        (None, _) => in_uri?,
         (Some(_), Some(_)) => return None,
     };
+    let one = in_uri.is_none_or(|other| other.eq_ignore_ascii_case(named));
     // `user@host` is for confusing readers.
-    (!named.contains('@')).then(|| named.to_ascii_lowercase())
+    (one && !named.contains('@')).then(|| named.to_ascii_lowercase())
 }
 
 fn split_port(authority: &str) -> (&str, Option<&str>) {
@@ -201,6 +203,22 @@ mod tests {
             false,
         );
         check(&guests, "localhost", None, false);
+    }
+
+    #[test]
+    fn a_host_in_the_address_is_the_one_in_the_header_or_none() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, "localhost:8080".parse().unwrap());
+        for (address, welcome) in [
+            ("http://localhost:8080/mcp", true),
+            ("http://LOCALHOST:8080/mcp", true),
+            ("http://localhost/mcp", false),
+            ("http://evil.example/mcp", false),
+            ("http://localhost:8080@evil.example/mcp", false),
+        ] {
+            let refused = Guests::loopback().refuse(&Uri::from_static(address), &headers);
+            assert_eq!(refused.is_none(), welcome, "{address}");
+        }
     }
 
     #[test]

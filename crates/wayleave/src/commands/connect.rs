@@ -116,6 +116,7 @@ fn failed(dataset: &str, error: ActivationError, output: Output) -> Failure {
         ActivationError::Contradiction(error) => Failure::from_error(&error)
             .status(Status::Findings)
             .hint("take the other out of service with `wayleave disconnect`"),
+        ActivationError::TooOften { .. } => Failure::from_error(&error),
         ActivationError::Ledger(error) => error.into(),
     }
 }

@@ -41,7 +41,9 @@ pub(crate) const SQLITE: Capabilities = Capabilities {
         },
         Difference {
             topic: Topic::Sorting,
-            note: "no index sorts datetimes: a page in their order reads every row that matches",
+            note: "an index finds datetimes: as texts with a few days around them, as numbers or \
+                   texts of one form alone; it does not sort booleans, decimals in text columns, \
+                   bytes, or text where it folds case",
         },
     ],
 };

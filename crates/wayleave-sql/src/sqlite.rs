@@ -5,15 +5,20 @@ mod create;
 mod decimal_key;
 mod error;
 mod functions;
+mod indexes;
 mod introspect;
+mod page;
+#[cfg(test)]
+mod page_tests;
 mod pool;
 mod read;
 mod types;
 mod values;
+mod work;
 
 pub use create::create_sqlite;
 pub(crate) use decimal_key::decode as decimal_of_key;
-#[cfg(feature = "raw")]
+#[cfg(any(test, feature = "raw"))]
 pub(crate) use functions::register;
 pub(crate) use read::Reader;
 

@@ -1,5 +1,10 @@
 //! Every store answers as the reference interpreter does, byte for byte.
-#![allow(clippy::print_stdout, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::print_stdout,
+    clippy::panic,
+    clippy::format_push_string,
+    reason = "tests"
+)]
 
 mod stores;
 
@@ -18,6 +23,11 @@ fn requests() -> usize {
 
 async fn conforms(kind: SourceKind, exclusions: &[Exclusion]) {
     let loaded = Loaded::with_fixture(kind).await;
+    conforms_as(loaded, exclusions).await;
+}
+
+async fn conforms_as(loaded: Loaded, exclusions: &[Exclusion]) {
+    let kind = loaded.kind;
     let store = loaded.store();
     let options = Options {
         requests: requests(),
@@ -36,6 +46,34 @@ async fn conforms(kind: SourceKind, exclusions: &[Exclusion]) {
 #[tokio::test]
 async fn sqlite_conforms() {
     conforms(SourceKind::Sqlite, &[]).await;
+}
+
+/// An index lets SQLite take other ways through a table.
+#[tokio::test]
+async fn sqlite_with_indexes_conforms() {
+    let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;
+    let table = "\"the \"\"samples` '\"";
+    let mut sql = String::new();
+    for (number, columns) in [
+        "at",
+        "stamp",
+        "status, at",
+        "\"na\"\"me\"",
+        "\"wo`rd ?\"",
+        "token",
+        "\"select\"",
+        "big",
+        "amount",
+        "ratio",
+        "day",
+    ]
+    .iter()
+    .enumerate()
+    {
+        sql.push_str(&format!("CREATE INDEX by_{number} ON {table} ({columns});"));
+    }
+    loaded.execute(&sql).await;
+    conforms_as(loaded, &[]).await;
 }
 
 #[tokio::test]

@@ -39,13 +39,22 @@ fn table(kind: SourceKind) -> String {
     } else {
         "text"
     };
+    let time = match kind {
+        SourceKind::Sqlite => "text",
+        SourceKind::Postgres => "timestamp",
+        _ => "datetime",
+    };
     let rows: Vec<String> = (0..STAY)
         .map(|n| {
             let word = match n % 7 {
                 0 => "NULL".to_owned(),
                 n => format!("'w{n}'"),
             };
-            format!("({}, {word}, {})", n * 2, n % 5)
+            let at = match n % 6 {
+                0 => "NULL".to_owned(),
+                n => at(n),
+            };
+            format!("({}, {word}, {}, {at})", n * 2, n % 5)
         })
         .collect();
     // A journal of its own lets SQLite's readers and writer work at once.
@@ -55,10 +64,16 @@ fn table(kind: SourceKind) -> String {
         ""
     };
     format!(
-        "{journal} CREATE TABLE things (id integer PRIMARY KEY, word {text}, small integer NOT NULL); \
-         INSERT INTO things VALUES {};",
+        "{journal} CREATE TABLE things (id integer PRIMARY KEY, word {text}, small integer NOT NULL, at {time}); \
+         INSERT INTO things VALUES {}; \
+         CREATE INDEX by_at ON things (at); CREATE INDEX by_word ON things (word);",
         rows.join(", ")
     )
+}
+
+/// A time of a few days, as every store reads it.
+fn at(n: usize) -> String {
+    format!("'2024-03-0{} 0{n}:00:00'", 1 + n)
 }
 
 /// Adds and removes rows with odd numbers until told to stop; how often.
@@ -71,8 +86,8 @@ async fn disturb(loaded: &Loaded, stop: &AtomicBool) -> usize {
             let id = dice.below(STAY) * 2 + 1;
             sql += &format!("DELETE FROM things WHERE id = {id};");
             if dice.percent(60) {
-                let (word, small) = (dice.below(9), dice.below(5));
-                sql += &format!("INSERT INTO things VALUES ({id}, 'w{word}', {small});");
+                let (word, small, at) = (dice.below(9), dice.below(5), at(dice.below(8)));
+                sql += &format!("INSERT INTO things VALUES ({id}, 'w{word}', {small}, {at});");
             }
         }
         loaded.execute(&sql).await;
@@ -117,10 +132,13 @@ async fn rows_that_stay_are_met_exactly_once_while_others_come_and_go() {
         json!(["-word"]),
         json!(["small", "-word"]),
         json!(["-small", "-id"]),
+        json!(["at"]),
+        json!(["-at"]),
     ];
     for kind in KINDS {
         let loaded = Arc::new(Loaded::new(kind, &table(kind)).await);
-        let fields: &[(&str, &str)] = &[("word", "string"), ("small", "integer")];
+        let fields: &[(&str, &str)] =
+            &[("word", "string"), ("small", "integer"), ("at", "datetime")];
         let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
         let store = loaded.store();
         let stop = Arc::new(AtomicBool::new(false));

@@ -183,6 +183,18 @@ pub(crate) trait Dialect {
         left
     }
 
+    /// A condition that holds wherever a column equals one of these values, and that an index
+    /// answers, where the comparison itself hides it.
+    fn list_hint(
+        &self,
+        _column: &Column,
+        _kind: &Self::Kind,
+        _name: &Sql,
+        _values: &[Value],
+    ) -> Option<Sql> {
+        None
+    }
+
     /// Whether a text column holds a text somewhere.
     fn contains(&self, column: &Column, kind: &Self::Kind, name: Sql, text: &str) -> Sql;
 

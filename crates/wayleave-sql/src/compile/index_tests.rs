@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, OrderBy, Predicate, Read, Rows};
+use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
 use super::mysql::{self, Mysql};
 use super::postgres::{self, Postgres};
-use super::sqlite::{Affinity, Sqlite};
+use super::sqlite::form::Form;
+use super::sqlite::held::Held;
+use super::sqlite::{Affinity, Sqlite, probe};
 use super::{Bind, Native, Shape, Statement, compile};
 
 fn column(name: &str, datatype: Datatype) -> Column {
@@ -97,21 +99,96 @@ fn sqlite_begins_in_the_middle_of_the_index() {
         ("word", Affinity::Text),
     ]);
     for read in pages(true) {
-        let Statement { text, binds, .. } = compile(&Sqlite, &shape, &read).unwrap();
-        let mut explain = connection
-            .prepare(&format!("EXPLAIN QUERY PLAN {text}"))
-            .unwrap();
-        for (index, bind) in binds.iter().enumerate() {
-            explain.raw_bind_parameter(index + 1, bind).unwrap();
-        }
-        let mut rows = explain.raw_query();
-        let mut plan = String::new();
-        while let Some(row) = rows.next().unwrap() {
-            plan += &row.get::<_, String>(3).unwrap();
-            plan.push('\n');
-        }
+        let statement = compile(&Sqlite::default(), &shape, &read).unwrap();
+        let plan = plan_of(&connection, &statement);
+        let text = &statement.text;
         assert!(plan.starts_with("SEARCH t USING"), "{text}\n{plan}");
         assert!(!plan.contains("TEMP B-TREE"), "{text}\n{plan}");
+    }
+}
+
+/// What SQLite says it will do.
+fn plan_of(connection: &rusqlite::Connection, statement: &Statement<'_>) -> String {
+    let text = format!("EXPLAIN QUERY PLAN {}", statement.text);
+    let mut explain = connection.prepare(&text).unwrap();
+    for (index, bind) in statement.binds.iter().enumerate() {
+        explain.raw_bind_parameter(index + 1, bind).unwrap();
+    }
+    let mut rows = explain.raw_query();
+    let mut plan = String::new();
+    while let Some(row) = rows.next().unwrap() {
+        plan += &row.get::<_, String>(3).unwrap();
+        plan.push('\n');
+    }
+    plan
+}
+
+#[test]
+fn sqlite_finds_times_by_the_index() {
+    const FORM: &str =
+        "'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-5][0-9]:[0-5][0-9]'";
+    let (_folder, path) = wayleave_test::sqlite_file(
+        "CREATE TABLE things (id INTEGER PRIMARY KEY, at DATETIME NOT NULL, word TEXT); \
+         CREATE INDEX by_at ON things (at);",
+    )
+    .unwrap();
+    let connection = rusqlite::Connection::open(path).unwrap();
+    crate::sqlite::register(&connection).unwrap();
+    let shape = shape([
+        ("id", Affinity::Integer),
+        ("at", Affinity::Numeric),
+        ("word", Affinity::Text),
+    ]);
+    let form = Form::of_pattern(FORM).unwrap();
+    for held in [Held::Texts, Held::Numbers, Held::Written(form)] {
+        let dialect = Sqlite::knowing(HashMap::from([("at".to_owned(), held)]));
+        for descending in [false, true] {
+            let at = column("at", Datatype::Datetime);
+            let within = Predicate::Compare {
+                column: at.clone(),
+                comparison: if descending {
+                    Comparison::Gte
+                } else {
+                    Comparison::Lte
+                },
+                value: Value::Datetime(1_714_979_289_000_000),
+            };
+            let by = |column: Column, descending| OrderBy {
+                column,
+                descending,
+                nullable: false,
+            };
+            let read = Read::Rows(Rows {
+                columns: vec![column("id", Datatype::Integer)],
+                predicate: within,
+                order: vec![
+                    by(at, descending),
+                    by(column("id", Datatype::Integer), false),
+                ],
+                after: Some(vec![
+                    Value::Datetime(1_714_979_000_000_000),
+                    Value::Integer(7),
+                ]),
+                each: None,
+                limit: 26,
+            });
+            let page = compile(&dialect, &shape, &read).unwrap();
+            let plan = plan_of(&connection, &page);
+            let search = "SEARCH t USING COVERING INDEX by_at (at>? AND at<?)";
+            assert!(plan.starts_with(search), "{}\n{plan}", page.text);
+            if let Held::Written(_) = held {
+                // Rows of the same time may have to be put in order.
+                let sorted = plan.contains("TEMP B-TREE FOR ORDER BY");
+                assert!(!sorted, "{}\n{plan}", page.text);
+            }
+            let Read::Rows(rows) = &read else {
+                unreachable!()
+            };
+            let edge = probe::edge(&dialect, &shape, rows).unwrap().unwrap();
+            let plan = plan_of(&connection, &edge);
+            assert!(plan.contains(search), "{}\n{plan}", edge.text);
+            assert!(!plan.contains("TEMP B-TREE"), "{}\n{plan}", edge.text);
+        }
     }
 }
 

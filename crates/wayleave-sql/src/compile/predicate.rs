@@ -135,16 +135,23 @@ fn list<D: Dialect>(
     values: &[Value],
 ) -> Result<Option<Sql>, StoreError> {
     let kind = &shape.column(column)?.kind;
+    let name = shape.name(dialect, column)?;
+    let hinted = dialect
+        .list_hint(column, kind, &name, values)
+        .filter(|_| wanted == Comparison::Eq);
     let (mut left, mut rights) = (None, Vec::new());
     for value in values {
-        let name = shape.name(dialect, column)?;
+        let name = name.clone();
         match dialect.compare(column, kind, name, wanted, value) {
             Compared::With {
                 left: this,
                 comparison,
                 right,
-                hint: None,
-            } if comparison == wanted && left.as_ref().is_none_or(|left| *left == this) => {
+                hint,
+            } if comparison == wanted
+                && (hint.is_none() || hinted.is_some())
+                && left.as_ref().is_none_or(|left| *left == this) =>
+            {
                 left = Some(this);
                 rights.push(right);
             }
@@ -157,7 +164,11 @@ fn list<D: Dialect>(
         " NOT IN ("
     };
     let rights = Sql::joined(rights, ", ").within(test, ")");
-    Ok(left.map(|left| Sql::joined([dialect.listed(column, left), rights], "")))
+    let list = left.map(|left| Sql::joined([dialect.listed(column, left), rights], ""));
+    Ok(match (hinted, list) {
+        (Some(hint), Some(list)) => Some(every(vec![hint, list])),
+        (_, list) => list,
+    })
 }
 
 fn each<D: Dialect>(

@@ -3,11 +3,20 @@
 //! A column may hold any value whatever its declared type, and there are no dates, decimals or
 //! booleans. Functions of ours, registered on every session, read what is there as the mapping
 //! says it is meant; where the raw column compares right, it is used, so that an index is too.
+//! What it takes to know that is in [`held`].
+
+pub(crate) mod form;
+pub(crate) mod held;
+pub(crate) mod probe;
+
+use std::collections::HashMap;
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
 
+use self::form::Form;
+use self::held::{Held, looks_numeric, near, near_text};
 use super::dialect::{Compared, Dialect};
 use super::numbers::{beside, beyond_all, nearest_float};
 use super::sql::{Bind, Placeholder, Sql};
@@ -48,6 +57,8 @@ pub(crate) mod functions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Affinity {
     Text,
+    /// Text, and the index that begins with it takes small letters for large ones.
+    TextFolded,
     Integer,
     Real,
     Numeric,
@@ -72,13 +83,53 @@ impl Affinity {
         }
     }
 
+    pub(crate) const fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::TextFolded)
+    }
+
     const fn holds_numbers(self) -> bool {
         matches!(self, Self::Integer | Self::Real | Self::Numeric)
     }
 }
 
-/// The dialect.
-pub(crate) struct Sqlite;
+/// The dialect, and what is known of the columns.
+#[derive(Debug, Default)]
+pub(crate) struct Sqlite {
+    held: HashMap<String, Held>,
+}
+
+impl Sqlite {
+    /// With what columns, by name, hold at the moment of the read.
+    pub(crate) fn knowing(held: HashMap<String, Held>) -> Self {
+        Self { held }
+    }
+
+    /// What a column holds.
+    pub(crate) fn held(&self, column: &Column) -> Held {
+        self.held.get(&column.name).copied().unwrap_or_default()
+    }
+
+    /// Whether a column is compared and sorted as it is stored, so that an index serves.
+    pub(crate) fn is_raw(&self, column: &Column, affinity: Affinity) -> bool {
+        match column.datatype {
+            Datatype::String | Datatype::Iri => {
+                affinity.is_text() || self.held(column) == Held::Texts
+            }
+            Datatype::Decimal => affinity.holds_numbers(),
+            Datatype::Datetime => matches!(self.held(column), Held::Written(_)),
+            Datatype::Integer | Datatype::Number | Datatype::Date => true,
+            Datatype::Boolean | Datatype::Json => false,
+        }
+    }
+
+    /// A time of one form, as its text.
+    fn compare_written(form: Form, name: Sql, comparison: Comparison, micros: i64) -> Compared {
+        match form.write(micros) {
+            Some((text, side)) => beside(name, comparison, binary(text), side),
+            None => beyond_all(comparison, micros > 0),
+        }
+    }
+}
 
 /// What is read as true, as false; other numbers are true.
 const TRUE_WORDS: &str = "('true', 't', 'TRUE', 'True', 'T')";
@@ -109,7 +160,9 @@ impl Dialect for Sqlite {
 
     fn key(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
         match (column.datatype, kind) {
-            (Datatype::String | Datatype::Iri, Affinity::Text) | (Datatype::Date, _) => {
+            (Datatype::String | Datatype::Iri | Datatype::Date | Datatype::Datetime, _)
+                if self.is_raw(column, *kind) =>
+            {
                 name.within("", " COLLATE BINARY")
             }
             (Datatype::String | Datatype::Iri, _) => call(functions::TEXT, name),
@@ -154,13 +207,22 @@ impl Dialect for Sqlite {
     ) -> Compared {
         // A collation on the value's side decides too, and leaves the column to its index.
         let left = match (column.datatype, kind) {
-            (Datatype::String | Datatype::Iri, Affinity::Text) | (Datatype::Date, _) => {
-                name.clone()
-            }
+            (Datatype::Date, _) => name.clone(),
+            (Datatype::String | Datatype::Iri, affinity) => match value {
+                // Else it would be compared as the number it looks like.
+                Value::Text(text) if affinity.holds_numbers() && looks_numeric(text) => {
+                    call(functions::TEXT, name.clone())
+                }
+                _ if self.is_raw(column, *affinity) => name.clone(),
+                _ => call(functions::TEXT, name.clone()),
+            },
             _ => self.key(column, kind, name.clone()),
         };
         let right = match value {
-            Value::Text(text) => return compare_text(*kind, &name, left, comparison, text),
+            Value::Text(text) => {
+                let raw = self.is_raw(column, *kind);
+                return compare_text(*kind, raw, &name, left, comparison, text);
+            }
             Value::Integer(integer) => match i64::try_from(*integer) {
                 Ok(integer) => Bind::Integer(integer),
                 Err(_) => return beyond_all(comparison, *integer > 0),
@@ -172,7 +234,18 @@ impl Dialect for Sqlite {
                 let text = value.to_text().unwrap_or_default();
                 return Compared::with(left, comparison, binary(text));
             }
-            Value::Datetime(micros) => Bind::Integer(*micros),
+            Value::Datetime(micros) => {
+                let held = self.held(column);
+                if let Held::Written(form) = held {
+                    return Self::compare_written(form, name, comparison, *micros);
+                }
+                return Compared::With {
+                    left,
+                    comparison,
+                    right: Sql::bind(Bind::Integer(*micros)),
+                    hint: near(held, &name, comparison, *micros),
+                };
+            }
             // No plan compares with these.
             Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
         };
@@ -182,6 +255,23 @@ impl Dialect for Sqlite {
     /// Before `IN`, only the column's own collation counts.
     fn listed(&self, column: &Column, left: Sql) -> Sql {
         self.grouped(column, left)
+    }
+
+    fn list_hint(
+        &self,
+        _column: &Column,
+        kind: &Affinity,
+        name: &Sql,
+        values: &[Value],
+    ) -> Option<Sql> {
+        let text = |value: &Value| match value {
+            Value::Text(text) => Some(Sql::bind(Bind::Text(text.clone()))),
+            _ => None,
+        };
+        let texts: Option<Vec<Sql>> = values.iter().map(text).collect();
+        let texts = texts.filter(|_| *kind == Affinity::TextFolded)?;
+        let list = Sql::joined(texts, ", ").within(" COLLATE NOCASE IN (", ")");
+        Some(Sql::joined([name.clone(), list], ""))
     }
 
     fn contains(&self, column: &Column, kind: &Affinity, name: Sql, text: &str) -> Sql {
@@ -205,7 +295,7 @@ impl Dialect for Sqlite {
     fn period(
         &self,
         column: &Column,
-        kind: &Affinity,
+        _kind: &Affinity,
         name: Sql,
         granularity: Granularity,
         zone: &str,
@@ -215,7 +305,7 @@ impl Dialect for Sqlite {
         if column.datatype == Datatype::Date {
             return call(functions::DATE_PERIOD, Sql::joined([name, unit], ", "));
         }
-        let micros = self.key(column, kind, name);
+        let micros = call(functions::DATETIME, name);
         let zone = Sql::bind(Bind::Text(zone.to_owned()));
         call(functions::PERIOD, Sql::joined([micros, unit, zone], ", "))
     }
@@ -260,6 +350,7 @@ fn binary(text: String) -> Sql {
 
 fn compare_text(
     kind: Affinity,
+    raw: bool,
     name: &Sql,
     left: Sql,
     comparison: Comparison,
@@ -271,11 +362,21 @@ fn compare_text(
     let indexed = comparison == Comparison::Eq
         && !text.starts_with('\\')
         && match kind {
-            Affinity::Text => false,
+            Affinity::Text | Affinity::TextFolded => false,
             Affinity::Blob => text.parse::<f64>().is_err(),
             Affinity::Integer | Affinity::Real | Affinity::Numeric => true,
         };
-    let hint = indexed.then(|| Sql::joined([name.clone(), right.clone()], " = "));
+    let hint = if kind == Affinity::TextFolded && comparison == Comparison::Eq {
+        // What is the same letter by letter is so when letters are folded.
+        let folded = Sql::bind(Bind::Text(text.to_owned())).within("", " COLLATE NOCASE");
+        Some(Sql::joined([name.clone(), folded], " = "))
+    } else if left == *name {
+        None
+    } else if indexed {
+        Some(Sql::joined([name.clone(), right.clone()], " = "))
+    } else {
+        raw.then(|| near_text(name, comparison, text)).flatten()
+    };
     Compared::With {
         left,
         comparison,

@@ -408,7 +408,7 @@ fn check<D: Dialect>(dialect: &D, shape: &Shape<D::Kind>, golden: &str) {
 
 #[test]
 fn sqlite_statements_are_as_agreed() {
-    check(&Sqlite, &sqlite_shape(), "sqlite");
+    check(&Sqlite::default(), &sqlite_shape(), "sqlite");
 }
 
 #[test]
@@ -428,7 +428,7 @@ fn a_column_the_table_does_not_have_is_drift() {
         vec![id()],
         None,
     );
-    let error = compile(&Sqlite, &sqlite_shape(), &read).unwrap_err();
+    let error = compile(&Sqlite::default(), &sqlite_shape(), &read).unwrap_err();
     assert_eq!(
         error.to_string(),
         "column `gone` of table `the \"table` '` is not in the source any more"
@@ -439,7 +439,7 @@ fn a_column_the_table_does_not_have_is_drift() {
 fn a_name_with_a_nul_is_refused() {
     let mut shape = sqlite_shape();
     shape.table = "t\0; DROP TABLE t".to_owned();
-    let error = compile(&Sqlite, &shape, &measures()).unwrap_err();
+    let error = compile(&Sqlite::default(), &shape, &measures()).unwrap_err();
     assert!(matches!(error, StoreError::SchemaDrift { .. }), "{error:?}");
 }
 

@@ -1,7 +1,9 @@
 //! Sessions for reading: hardened further than for introspection, and kept.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -13,6 +15,7 @@ use wayleave_store::{Limits, StoreError};
 use super::connect::Session;
 use super::error::store_error;
 use super::functions;
+use super::indexes::Indexes;
 use crate::compile::sqlite::functions::ALL;
 use crate::dsn::File;
 
@@ -25,7 +28,18 @@ const LOCK_WAIT: Duration = Duration::from_millis(500);
 const LARGE: i32 = 64 * 1024;
 
 /// The functions of SQLite's own that statements of ours call.
-const BUILT_IN: [&str; 7] = ["avg", "count", "instr", "max", "min", "row_number", "sum"];
+const BUILT_IN: [&str; 8] = [
+    "avg",
+    "count",
+    "glob",
+    "instr",
+    "max",
+    "min",
+    "row_number",
+    "sum",
+];
+/// What is asked about a table; none of it takes a value that would change something.
+const PRAGMAS: [&str; 3] = ["table_xinfo", "index_list", "index_xinfo"];
 /// What no view may call either.
 const NEVER: [&str; 3] = [
     "load_extension",
@@ -37,6 +51,8 @@ const NEVER: [&str; 3] = [
 pub(super) struct Kept {
     pub(super) connection: Connection,
     identity: Option<Identity>,
+    /// By table, with the version of the schema that had them.
+    indexes: RefCell<HashMap<String, (i64, Arc<Indexes>)>>,
 }
 
 /// Which file a path names.
@@ -60,6 +76,7 @@ impl Kept {
         Ok(Self {
             connection,
             identity,
+            indexes: RefCell::default(),
         })
     }
 
@@ -82,6 +99,21 @@ impl Kept {
         self.connection
             .set_limit(Limit::SQLITE_LIMIT_LENGTH, bytes)
             .map(drop)
+    }
+
+    /// The indexes of a table, read again when the schema has changed.
+    pub(super) fn indexes(&self, table: &str) -> rusqlite::Result<Arc<Indexes>> {
+        let mut version = self.connection.prepare_cached("PRAGMA schema_version")?;
+        let version = version.query_row([], |row| row.get::<_, i64>(0))?;
+        if let Some((known, indexes)) = self.indexes.borrow().get(table)
+            && *known == version
+        {
+            return Ok(Arc::clone(indexes));
+        }
+        let indexes = Arc::new(Indexes::of(&self.connection, table)?);
+        let known = (version, Arc::clone(&indexes));
+        self.indexes.borrow_mut().insert(table.to_owned(), known);
+        Ok(indexes)
     }
 
     /// Whether its file is still the one the path names.
@@ -107,7 +139,13 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
 fn allow(asked: AuthContext<'_>) -> Authorization {
     let allowed = match asked.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,
-        AuthAction::Pragma { pragma_name, .. } => pragma_name == "table_xinfo",
+        AuthAction::Pragma {
+            pragma_name,
+            pragma_value,
+        } => {
+            PRAGMAS.contains(&pragma_name)
+                || (pragma_name == "schema_version" && pragma_value.is_none())
+        }
         AuthAction::Function { function_name } => {
             let is = |name: &&str| name.eq_ignore_ascii_case(function_name);
             match asked.accessor {
@@ -150,6 +188,7 @@ mod tests {
             "ATTACH ':memory:' AS other",
             "PRAGMA query_only = 0",
             "PRAGMA journal_mode",
+            "PRAGMA schema_version = 7",
             "BEGIN IMMEDIATE",
             "VACUUM INTO '/tmp/wayleave-never'",
             "REINDEX",

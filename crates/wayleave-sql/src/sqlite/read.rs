@@ -6,24 +6,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use rusqlite::ErrorCode;
-use tokio::runtime::Handle;
-use wayleave_model::mapping::Datatype;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::plan::{Column, GroupKey, Predicate, Read, Target};
-use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError, Unwanted};
+use wayleave_plan::plan::{Read, Target};
+use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
 
 use super::error::{ended, store_error};
-use super::functions::UNFIT;
+use super::indexes::Indexes;
 use super::pool::{Identity, Kept};
-use super::values::cell;
+use super::work::Work;
 use crate::capabilities::SQLITE;
-use crate::compile::sqlite::{Affinity, Sqlite};
-use crate::compile::{Native, Shape, compile};
+use crate::compile::sqlite::Affinity;
+use crate::compile::{Native, Shape};
 use crate::dsn::File;
 use crate::pool::{Pool, Slot};
 use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_table};
-use crate::values;
 
 /// How many steps of SQLite's machine run between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
@@ -45,10 +41,11 @@ pub(crate) struct Reader {
     pool: Arc<Pool<Kept>>,
 }
 
-struct Inner {
+/// What every read of a file shares.
+pub(super) struct Inner {
     file: File,
-    options: StoreOptions,
-    shapes: Shapes<Affinity>,
+    pub(super) options: StoreOptions,
+    pub(super) shapes: Shapes<Affinity>,
     /// How many reads are still not tried at once.
     wary: AtomicU32,
 }
@@ -56,12 +53,7 @@ struct Inner {
 impl Reader {
     pub(crate) fn new(file: File, options: StoreOptions) -> Self {
         Self {
-            inner: Arc::new(Inner {
-                file,
-                options,
-                shapes: Shapes::default(),
-                wary: AtomicU32::new(0),
-            }),
+            inner: Arc::new(Inner::new(file, options)),
             readings: Readings::default(),
             pool: Pool::new(options.sessions, options.wait),
         }
@@ -78,7 +70,11 @@ impl Reader {
         let kept = Kept::open(&self.inner.file, self.inner.options.limits)?;
         let statement = |plan: &&AuthorizedPlan| {
             let shape = self.inner.shape(&kept, plan.target())?;
-            let statement = compile(&Sqlite, &shape, plan.read())?;
+            let statement = crate::compile::compile(
+                &crate::compile::sqlite::Sqlite::default(),
+                &shape,
+                plan.read(),
+            )?;
             Ok((statement.text, statement.binds))
         };
         plans.iter().map(statement).collect()
@@ -144,6 +140,15 @@ async fn perform(
 }
 
 impl Inner {
+    pub(super) fn new(file: File, options: StoreOptions) -> Self {
+        Self {
+            file,
+            options,
+            shapes: Shapes::default(),
+            wary: AtomicU32::new(0),
+        }
+    }
+
     /// Answers on a thread that may block, once more where the file's schema has changed.
     fn answer(
         &self,
@@ -163,7 +168,7 @@ impl Inner {
             let (stop, unwanted) = (stop.clone(), unwanted.clone());
             move || unwanted.now() || stop.now().is_some()
         };
-        let mut work = Work {
+        let work = Work {
             inner: self,
             stop,
             unwanted: &unwanted,
@@ -219,7 +224,7 @@ impl Inner {
             return false;
         };
         let unwanted = sender.unwanted();
-        let mut work = Work {
+        let work = Work {
             inner: self,
             stop,
             unwanted: &unwanted,
@@ -237,7 +242,12 @@ impl Inner {
         answered || !sender.restart()
     }
 
-    fn shape(&self, kept: &Kept, target: &Target) -> Result<Shape<Affinity>, StoreError> {
+    /// The columns of a table.
+    pub(super) fn shape(
+        &self,
+        kept: &Kept,
+        target: &Target,
+    ) -> Result<Shape<Affinity>, StoreError> {
         let limit = self.options.limits.statement;
         let failed = |error| store_error("reading the table's columns", limit, &error);
         let mut statement = kept.connection.prepare_cached(COLUMNS).map_err(failed)?;
@@ -251,11 +261,19 @@ impl Inner {
             };
             Ok((row.get::<_, String>(0)?, native))
         });
-        let columns = columns
+        let mut columns = columns
             .and_then(Iterator::collect::<Result<std::collections::HashMap<_, _>, _>>)
             .map_err(failed)?;
         if columns.is_empty() {
             return Err(no_table(target));
+        }
+        let folded = Indexes::folded(&kept.connection, &target.table).map_err(failed)?;
+        for column in folded {
+            if let Some(native) = columns.get_mut(&column)
+                && native.kind == Affinity::Text
+            {
+                native.kind = Affinity::TextFolded;
+            }
         }
         Ok(Shape {
             schema: None,
@@ -265,124 +283,6 @@ impl Inner {
     }
 }
 
-/// One read under way.
-struct Work<'a> {
-    inner: &'a Inner,
-    stop: &'a Stop,
-    unwanted: &'a Unwanted,
-    may_wait: bool,
-}
-
-impl Work<'_> {
-    fn attempt(
-        &mut self,
-        kept: &Kept,
-        known: Option<Arc<Shape<Affinity>>>,
-        target: &Target,
-        read: &Read,
-        sender: &mut RowSender,
-    ) -> Result<(), StoreError> {
-        let shape = match known {
-            Some(shape) => shape,
-            None => self
-                .inner
-                .shapes
-                .put(target, self.inner.shape(kept, target)?),
-        };
-        let statement = compile(&Sqlite, &shape, read)?;
-        let failed = |error| self.failed("reading", read, &error);
-        let mut prepared = kept
-            .connection
-            .prepare_cached(&statement.text)
-            .map_err(failed)?;
-        for (index, bind) in statement.binds.iter().enumerate() {
-            prepared
-                .raw_bind_parameter(index + 1, bind)
-                .map_err(failed)?;
-        }
-        let width = prepared.column_count();
-        let mut rows = prepared.raw_query();
-        while let Some(row) = rows.next().map_err(failed)? {
-            let cells = (0..width).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-            if sender.push(values::row(&statement.outputs, cells)?) {
-                self.flush(sender)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for room, as long as the read may.
-    fn flush(&self, sender: &mut RowSender) -> Result<(), StoreError> {
-        if !self.may_wait {
-            return Err(StoreError::Cancelled);
-        }
-        let sent = Handle::current().block_on(async {
-            tokio::select! {
-                sent = sender.flush() => Ok(sent),
-                reason = self.stop.wait(self.unwanted) => Err(reason),
-            }
-        })?;
-        if sent {
-            Ok(())
-        } else {
-            Err(StoreError::Cancelled)
-        }
-    }
-
-    fn failed(&self, doing: &'static str, read: &Read, error: &rusqlite::Error) -> StoreError {
-        if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
-            return self.stop.now().unwrap_or(StoreError::Cancelled);
-        }
-        if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
-            && let Some(word) = said.strip_prefix(UNFIT)
-            && let Some(datatype) = Datatype::from_word(word)
-            && let Some(column) = column_of(read, datatype)
-        {
-            return values::unfit(column, column.datatype);
-        }
-        store_error(doing, self.inner.options.limits.statement, error)
-    }
-}
-
 fn is_one_row(read: &Read) -> bool {
     matches!(read, Read::Rows(rows) if rows.limit == 1 && rows.each.is_none())
-}
-
-/// The first column of a datatype that a plan computes with.
-fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
-    let mut found = Vec::new();
-    match read {
-        Read::Rows(plan) => {
-            found.extend(plan.order.iter().map(|by| &by.column));
-            columns_of(&plan.predicate, &mut found);
-        }
-        Read::Groups(plan) => {
-            found.extend(plan.by.iter().map(|key| match key {
-                GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
-            }));
-            found.extend(plan.measures.iter().filter_map(|it| it.column.as_ref()));
-            columns_of(&plan.predicate, &mut found);
-        }
-        Read::Count { predicate, .. } => columns_of(predicate, &mut found),
-    }
-    let exact = found.iter().find(|it| it.datatype == datatype);
-    // The sum of integers is computed as decimals are.
-    exact
-        .or_else(|| found.iter().find(|it| it.datatype.is_numeric()))
-        .copied()
-}
-
-fn columns_of<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
-    match predicate {
-        Predicate::True | Predicate::False => {}
-        Predicate::And(parts) | Predicate::Or(parts) => {
-            for part in parts {
-                columns_of(part, found);
-            }
-        }
-        Predicate::Compare { column, .. }
-        | Predicate::In { column, .. }
-        | Predicate::Like { column, .. }
-        | Predicate::IsNull { column, .. } => found.push(column),
-    }
 }

@@ -250,9 +250,14 @@ fn time(kind: SourceKind, micros: i64) -> String {
     let plain = written.trim_end_matches('Z');
     match kind {
         SourceKind::Postgres => written,
-        SourceKind::Sqlite => match micros.rem_euclid(3) {
+        SourceKind::Sqlite => match micros.rem_euclid(5) {
             0 => written,
             1 => plain.replace('T', " "),
+            // Not where a year would get another digit.
+            2 if written.starts_with(['1', '2']) => {
+                let east = Value::Datetime(micros + 9_000_000_000).to_text().unwrap();
+                format!("{}+02:30", east.trim_end_matches('Z'))
+            }
             _ => format!("{}+00:00", plain.replace('T', " ")),
         },
         _ => plain.replace('T', " "),

@@ -1,0 +1,129 @@
+//! Questions that precede a read: what its columns hold, and how far into an index a page reaches.
+//!
+//! Each takes a few steps where an index answers it, and only then is it asked.
+
+use std::collections::HashMap;
+
+use wayleave_plan::plan::{Column, Predicate, Rows};
+use wayleave_store::StoreError;
+
+use super::form::Form;
+use super::held::{Held, possible};
+use super::{Affinity, Sqlite};
+use crate::compile::dialect::{Dialect, Shape};
+use crate::compile::predicate::{condition, where_all};
+use crate::compile::sql::Sql;
+use crate::compile::{Output, Statement, keyset};
+
+/// A column of which something would be worth knowing.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Asked {
+    /// The column.
+    pub(crate) column: Column,
+    /// What an index needs to be equal before it tells of the column; true of every row read.
+    pub(crate) equal: Vec<Predicate>,
+    /// An index of just those values that are not of a form.
+    pub(crate) odd: Option<(String, Form)>,
+}
+
+/// What columns hold, if every other possibility is ruled out.
+pub(crate) struct Facts {
+    /// A statement of one row of truths.
+    pub(crate) text: String,
+    /// What to bind in it.
+    pub(crate) binds: Vec<crate::compile::Bind>,
+    /// What a column holds when these truths, by place, are all false; the best first.
+    told: Vec<(String, Held, Vec<usize>)>,
+}
+
+impl Facts {
+    /// What columns hold, by what is false.
+    pub(crate) fn held(self, is_false: impl Fn(usize) -> bool) -> HashMap<String, Held> {
+        let mut held = HashMap::new();
+        for (column, what, outside) in self.told {
+            if outside.into_iter().all(&is_false) {
+                held.entry(column).or_insert(what);
+            }
+        }
+        held
+    }
+}
+
+/// Asks what columns hold. The statement reads the table even if there is nothing to ask, since
+/// it also holds the moment for what follows.
+pub(crate) fn facts(shape: &Shape<Affinity>, asked: &[Asked]) -> Result<Facts, StoreError> {
+    let dialect = Sqlite::default();
+    let from = shape.from(&dialect)?;
+    let mut truths = vec![from.clone().within("EXISTS (SELECT 1 FROM ", ")")];
+    let mut told = Vec::new();
+    for it in asked {
+        let name = shape.name(&dialect, &it.column)?;
+        if let Some((index, form)) = &it.odd {
+            let mut odd = from
+                .clone()
+                .within("EXISTS (SELECT 1 FROM ", " INDEXED BY ");
+            odd.push(&format!("\"{}\" WHERE ", index.replace('"', "\"\"")));
+            odd.add(
+                name.clone()
+                    .within("", &format!(" NOT GLOB '{}')", form.pattern())),
+            );
+            told.push((
+                it.column.name.clone(),
+                Held::Written(*form),
+                vec![truths.len()],
+            ));
+            truths.push(odd);
+        }
+        for (held, outside) in possible(&it.column, shape.column(&it.column)?.kind, &name) {
+            let first = truths.len();
+            for condition_outside in outside {
+                let mut conditions = vec![condition_outside];
+                for equal in &it.equal {
+                    conditions.push(condition(&dialect, shape, equal)?);
+                }
+                let mut truth = from.clone();
+                truth.add(where_all(conditions));
+                truths.push(truth.within("EXISTS (SELECT 1 FROM ", ")"));
+            }
+            told.push((it.column.name.clone(), held, vec![first, first + 1]));
+        }
+    }
+    let sql = Sql::joined(truths, ", ").within("SELECT ", "");
+    let (text, binds) = sql.render(dialect.placeholder());
+    Ok(Facts { text, binds, told })
+}
+
+/// How many of a page's rows there are, up to its limit, and the last time among those that come
+/// first by the raw values of the order's first column: what has a later one is not on the page.
+pub(crate) fn edge<'a>(
+    dialect: &Sqlite,
+    shape: &Shape<Affinity>,
+    plan: &'a Rows,
+) -> Result<Option<Statement<'a>>, StoreError> {
+    let Some(first) = plan.order.first() else {
+        return Ok(None);
+    };
+    let name = shape.name(dialect, &first.column)?;
+    let kind = &shape.column(&first.column)?.kind;
+    let key = dialect.key(&first.column, kind, name.clone());
+    let mut conditions = vec![condition(dialect, shape, &plan.predicate)?];
+    if let Some(values) = &plan.after {
+        conditions.push(keyset::after(dialect, shape, &plan.order, values)?);
+    }
+    let last = if first.descending { "MIN(k)" } else { "MAX(k)" };
+    let mut sql = key.within(
+        &format!("SELECT COUNT(*), {last} FROM (SELECT "),
+        " AS k FROM ",
+    );
+    sql.add(shape.from(dialect)?);
+    sql.add(where_all(conditions));
+    let raw = name.within("", " COLLATE BINARY");
+    let order = dialect.order(raw, first.descending, false);
+    sql.add(order.within(" ORDER BY ", &format!(" LIMIT {}) AS p", plan.limit)));
+    let (text, binds) = sql.render(dialect.placeholder());
+    Ok(Some(Statement {
+        text,
+        binds,
+        outputs: vec![Output::Count, Output::Key(&first.column)],
+    }))
+}

@@ -1,0 +1,117 @@
+//! Which columns the indexes of a table find by code point, and in which order.
+
+use rusqlite::{CachedStatement, Connection, Result};
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Comparison, Predicate};
+
+use crate::compile::sqlite::form::Form;
+
+const PATHS: &str = "SELECT i.name, c.name, c.coll FROM pragma_index_list(?1) AS i \
+    JOIN pragma_index_xinfo(i.name) AS c WHERE NOT i.partial AND c.\"key\" ORDER BY i.seq, c.seqno";
+const ODD: &str = "SELECT i.name, c.name, s.sql FROM pragma_index_list(?1) AS i \
+    JOIN pragma_index_xinfo(i.name) AS c JOIN sqlite_schema AS s ON s.name = i.name \
+    WHERE i.partial AND c.seqno = 0 AND s.type = 'index'";
+const FOLDED: &str = "SELECT c.name FROM pragma_index_list(?1) AS i \
+    JOIN pragma_index_xinfo(i.name) AS c WHERE NOT i.partial AND c.seqno = 0 AND c.name IS NOT NULL \
+    GROUP BY c.name HAVING min(c.coll = 'NOCASE')";
+const ROW_NUMBER: &str = "SELECT name, type FROM pragma_table_xinfo(?1) WHERE pk > 0";
+
+/// The indexes of a table.
+#[derive(Debug, Default)]
+pub(super) struct Indexes {
+    /// The columns of each, as far as they are columns compared by code point.
+    paths: Vec<Vec<String>>,
+    /// Those of nothing but the values that are not of a form: index, column, form.
+    odd: Vec<(String, String, Form)>,
+}
+
+impl Indexes {
+    /// Reads them.
+    pub(super) fn of(connection: &Connection, table: &str) -> Result<Self> {
+        let mut paths: Vec<(String, Vec<String>, bool)> = Vec::new();
+        let mut statement = connection.prepare_cached(PATHS)?;
+        let mut rows = statement.query([table])?;
+        while let Some(row) = rows.next()? {
+            let (index, column) = (row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?);
+            let by_code_point = row.get::<_, Option<String>>(2)?.as_deref() == Some("BINARY");
+            if paths.last().is_none_or(|(last, ..)| *last != index) {
+                paths.push((index, Vec::new(), true));
+            }
+            if let Some((_, path, open)) = paths.last_mut() {
+                match column.filter(|_| *open && by_code_point) {
+                    Some(column) => path.push(column),
+                    // An expression, or another collation.
+                    None => *open = false,
+                }
+            }
+        }
+        let mut paths: Vec<Vec<String>> = paths.into_iter().map(|(_, path, _)| path).collect();
+        let keys = pairs(connection.prepare_cached(ROW_NUMBER)?, table)?;
+        if let [(column, declared)] = keys.as_slice()
+            && declared.eq_ignore_ascii_case("INTEGER")
+        {
+            paths.push(vec![column.clone()]);
+        }
+        let mut odd = Vec::new();
+        let mut statement = connection.prepare_cached(ODD)?;
+        let mut rows = statement.query([table])?;
+        while let Some(row) = rows.next()? {
+            if let (Some(column), Some(form)) = (
+                row.get::<_, Option<String>>(1)?,
+                Form::of_pattern(&row.get::<_, String>(2)?),
+            ) {
+                odd.push((row.get(0)?, column, form));
+            }
+        }
+        Ok(Self { paths, odd })
+    }
+
+    /// The columns that only indexes begin with which take small letters for large ones.
+    pub(super) fn folded(connection: &Connection, table: &str) -> Result<Vec<String>> {
+        let mut statement = connection.prepare_cached(FOLDED)?;
+        let columns = statement.query_map([table], |row| row.get(0))?;
+        columns.collect()
+    }
+
+    /// What must be equal, of what the predicate says is, before an index tells of a column;
+    /// `None` where none does.
+    pub(super) fn reach(&self, column: &str, predicate: &Predicate) -> Option<Vec<Predicate>> {
+        let path = |path: &Vec<String>| -> Option<Vec<Predicate>> {
+            let place = path.iter().position(|it| it == column)?;
+            let before = path.iter().take(place);
+            before.map(|it| equal(predicate, it).cloned()).collect()
+        };
+        self.paths.iter().filter_map(path).min_by_key(Vec::len)
+    }
+
+    /// An index of the values of a column that are not of a form.
+    pub(super) fn odd(&self, column: &str) -> Option<(String, Form)> {
+        let found = self.odd.iter().find(|(_, of, _)| of == column)?;
+        Some((found.0.clone(), found.2))
+    }
+}
+
+fn pairs(mut statement: CachedStatement<'_>, table: &str) -> Result<Vec<(String, String)>> {
+    let rows = statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+/// The part of a predicate that says what a column is equal to, in a way an index answers.
+pub(super) fn equal<'a>(predicate: &'a Predicate, name: &str) -> Option<&'a Predicate> {
+    match predicate {
+        Predicate::And(parts) => parts.iter().find_map(|part| equal(part, name)),
+        Predicate::Compare {
+            column,
+            comparison: Comparison::Eq,
+            ..
+        } if column.name == name
+            && !matches!(
+                column.datatype,
+                Datatype::Boolean | Datatype::Datetime | Datatype::Json
+            ) =>
+        {
+            Some(predicate)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,223 @@
+//! A page by way of an index, where its order alone would need every row.
+//!
+//! Two orders hide from SQLite that an index has them: times, which are sorted by a function of
+//! ours, and columns that may be NULL, since NULLs come last whatever the direction. Both become
+//! reads that it sees through: of no more times than a page can hold, and of values first and
+//! NULLs after them. What a plan means stays what it was.
+
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
+use wayleave_plan::value::Value;
+
+use super::indexes::{Indexes, equal};
+use crate::compile::sqlite::held::Held;
+use crate::compile::sqlite::probe::Asked;
+use crate::compile::sqlite::{Affinity, Sqlite};
+use crate::compile::{Native, Shape};
+
+/// More rows than this are no page.
+const MOST: u32 = 10_000;
+
+/// The columns that a read compares or sorts by, and which say more when more is known of them.
+pub(super) fn curious<'a>(shape: &Shape<Affinity>, read: &'a Read) -> Vec<&'a Column> {
+    let (mut found, predicate) = match read {
+        Read::Rows(plan) => {
+            // What equals one value is in every order.
+            let order = plan.order.iter().map(|by| &by.column);
+            let open = order.filter(|it| equal(&plan.predicate, &it.name).is_none());
+            (open.collect(), &plan.predicate)
+        }
+        Read::Groups(plan) => (Vec::new(), &plan.predicate),
+        Read::Count { predicate, .. } => (Vec::new(), predicate),
+    };
+    compared(predicate, &mut found);
+    found.retain(|column| match column.datatype {
+        Datatype::Datetime => true,
+        Datatype::String | Datatype::Iri => !affinity(shape, column).is_some_and(Affinity::is_text),
+        _ => false,
+    });
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    found.dedup_by(|a, b| a.name == b.name);
+    found
+}
+
+fn affinity(shape: &Shape<Affinity>, column: &Column) -> Option<Affinity> {
+    shape.columns.get(&column.name).map(|native| native.kind)
+}
+
+/// The columns that are compared with something other than what they equal, which an index
+/// answers already; and times.
+fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
+    match predicate {
+        Predicate::And(parts) | Predicate::Or(parts) => {
+            for part in parts {
+                compared(part, found);
+            }
+        }
+        Predicate::Compare {
+            column, comparison, ..
+        } if *comparison != Comparison::Eq || column.datatype == Datatype::Datetime => {
+            found.push(column);
+        }
+        Predicate::In { column, .. }
+        | Predicate::Like {
+            column,
+            prefix: true,
+            ..
+        } => found.push(column),
+        _ => {}
+    }
+}
+
+/// What is worth asking of them: what an index answers.
+pub(super) fn asked(indexes: &Indexes, columns: &[&Column], read: &Read) -> Vec<Asked> {
+    let predicate = match read {
+        Read::Rows(plan) => &plan.predicate,
+        Read::Groups(plan) => &plan.predicate,
+        Read::Count { predicate, .. } => predicate,
+    };
+    let ask = |column: &&Column| {
+        let odd = indexes.odd(&column.name);
+        Some(Asked {
+            column: (*column).clone(),
+            equal: indexes.reach(&column.name, predicate)?,
+            odd: odd.filter(|_| column.datatype == Datatype::Datetime),
+        })
+    };
+    columns.iter().filter_map(ask).collect()
+}
+
+/// How a page is read.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Way {
+    /// As the plan says it.
+    Plainly,
+    /// Its order's first column is NULL from here on.
+    Nulls(Rows),
+    /// Its rows must be counted first, up to the limit.
+    Counted(Box<Counted>),
+}
+
+/// A page whose rows have a value in its order's first column, as long as there are such.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Counted {
+    /// Those that have one.
+    pub(super) values: Rows,
+    /// Those that have none, where there may be any.
+    nulls: Option<Rows>,
+    /// Whether the column is a time, told only nearly by its index.
+    near: bool,
+}
+
+/// Finds the way of a read, if an index tells of its order's first column.
+pub(super) fn way(
+    dialect: &Sqlite,
+    shape: &Shape<Affinity>,
+    read: &Read,
+    is_reached: impl FnOnce(&Rows) -> bool,
+) -> Way {
+    let Read::Rows(plan) = read else {
+        return Way::Plainly;
+    };
+    let Some((first, rest)) = plan.order.split_first() else {
+        return Way::Plainly;
+    };
+    let Some(native) = shape.columns.get(&first.column.name) else {
+        return Way::Plainly;
+    };
+    if plan.each.is_some() || plan.limit > MOST {
+        return Way::Plainly;
+    }
+    let nullable = is_nullable(first, native);
+    let after = plan.after.as_deref().and_then(<[Value]>::split_first);
+    if let Some((Value::Null, later)) = after
+        && nullable
+    {
+        return Way::Nulls(nulls(plan, first, rest, Some(later.to_vec())));
+    }
+    let near = matches!(dialect.held(&first.column), Held::Texts | Held::Numbers)
+        && first.column.datatype == Datatype::Datetime;
+    let hidden = nullable && after.is_some() && dialect.is_raw(&first.column, native.kind);
+    if !(near || hidden) || !is_reached(plan) {
+        return Way::Plainly;
+    }
+    let mut values = plan.clone();
+    if nullable {
+        let is_value = Predicate::IsNull {
+            column: first.column.clone(),
+            negated: true,
+        };
+        values.predicate = both(&plan.predicate, is_value);
+    }
+    if let Some(by) = values.order.first_mut() {
+        by.nullable = false;
+    }
+    Way::Counted(Box::new(Counted {
+        values,
+        nulls: nullable.then(|| nulls(plan, first, rest, None)),
+        near,
+    }))
+}
+
+impl Counted {
+    /// The reads whose rows, one after the other, are the page's, once it is known how many values
+    /// there are and which time is the last that the page can hold.
+    pub(super) fn parts(self, count: u32, last: Value) -> Vec<Rows> {
+        let Self {
+            mut values,
+            nulls,
+            near,
+        } = self;
+        if count < values.limit {
+            let left = values.limit - count;
+            let nulls = nulls.map(|nulls| Rows {
+                limit: left,
+                ..nulls
+            });
+            return std::iter::once(values).chain(nulls).collect();
+        }
+        if near
+            && last != Value::Null
+            && let Some(first) = values.order.first()
+        {
+            let within = Predicate::Compare {
+                column: first.column.clone(),
+                comparison: if first.descending {
+                    Comparison::Gte
+                } else {
+                    Comparison::Lte
+                },
+                value: last,
+            };
+            values.predicate = both(&values.predicate, within);
+        }
+        vec![values]
+    }
+}
+
+fn is_nullable(by: &OrderBy, native: &Native<Affinity>) -> bool {
+    by.nullable && !native.not_null
+}
+
+/// The rows of a page that have no value in its order's first column.
+fn nulls(plan: &Rows, first: &OrderBy, rest: &[OrderBy], after: Option<Vec<Value>>) -> Rows {
+    let is_null = Predicate::IsNull {
+        column: first.column.clone(),
+        negated: false,
+    };
+    Rows {
+        columns: plan.columns.clone(),
+        predicate: both(&plan.predicate, is_null),
+        order: rest.to_vec(),
+        after,
+        each: None,
+        limit: plan.limit,
+    }
+}
+
+fn both(predicate: &Predicate, other: Predicate) -> Predicate {
+    match predicate {
+        Predicate::True => other,
+        _ => Predicate::And(vec![predicate.clone(), other]),
+    }
+}

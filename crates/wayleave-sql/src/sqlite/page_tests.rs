@@ -1,0 +1,248 @@
+//! Pages cost what they show: counted in turns of SQLite's machine, of which a row takes about ten.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::value::Value;
+use wayleave_store::conformance::Served;
+use wayleave_store::{Answer, Limits, ReadContext, Row};
+
+use super::pool::Kept;
+use super::read::Inner;
+use super::work::Work;
+use crate::dsn::File;
+use crate::reading::{Readings, StoreOptions};
+
+const ROWS: usize = 50_000;
+/// What a page of 25 rows may take by way of an index that has its order.
+const FEW: usize = 5_000;
+/// By way of one that has it nearly: these rows are ten minutes apart, and it looks at some days.
+const SOME: usize = 20_000;
+
+const ODD: &str = "CREATE INDEX odd ON things (at) WHERE at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-5][0-9]:[0-5][0-9]Z';";
+
+struct Table {
+    file: File,
+    served: Served,
+    _folder: tempfile::TempDir,
+}
+
+/// Rows ten minutes apart: `at` as declared and written so.
+fn table(declared: &str, at: &str, more: &str) -> Table {
+    keyed("UUID", "printf('%05d-x', i)", declared, at, more)
+}
+
+/// The same, with a key of another type.
+fn keyed(type_name: &str, id: &str, declared: &str, at: &str, more: &str) -> Table {
+    let (folder, path) = wayleave_test::sqlite_file(&format!(
+        "CREATE TABLE things (id {type_name} PRIMARY KEY, at {declared}, who TEXT, small INTEGER, word TEXT COLLATE NOCASE, tag TEXT);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS})
+         INSERT INTO things SELECT {id}, {at}, 'who ' || (i % 10), i, 'word ' || i, 'tag ' || i FROM n;
+         CREATE INDEX by_at ON things (at); CREATE INDEX by_who ON things (who, at);
+         CREATE INDEX by_small ON things (small); CREATE INDEX by_word ON things (word);
+         CREATE INDEX by_tag ON things (tag); {more}"
+    ))
+    .unwrap();
+    let mut mapping = "[dataset]\nname = \"conformance\"\nkind = \"sqlite\"\n\
+        [[connections]]\nid = \"main\"\nsource = \"main\"\n\
+        [streams.things]\ntype = \"Thing\"\nkey = [\"id\"]\n"
+        .to_owned();
+    for (field, datatype) in [
+        (
+            "id",
+            if type_name == "INTEGER" {
+                "integer"
+            } else {
+                "string"
+            },
+        ),
+        ("at", "datetime"),
+        ("who", "string"),
+        ("small", "integer"),
+        ("word", "string"),
+        ("tag", "string"),
+    ] {
+        let required = if field == "id" {
+            "required = true\n"
+        } else {
+            ""
+        };
+        write!(
+            mapping,
+            "[streams.things.fields.{field}]\ndatatype = \"{datatype}\"\n{required}"
+        )
+        .unwrap();
+    }
+    Table {
+        file: File {
+            path,
+            immutable: false,
+        },
+        served: Served::new(&mapping).unwrap(),
+        _folder: folder,
+    }
+}
+
+const SECONDS: &str = "1704067200 + i * 600";
+const TEXT: &str = "strftime('%Y-%m-%dT%H:%M:%SZ', 1704067200 + i * 600, 'unixepoch')";
+
+impl Table {
+    /// The rows of a plan, and how many turns they took.
+    async fn read(&self, plan: &AuthorizedPlan) -> (Vec<Row>, usize) {
+        let turns = Arc::new(AtomicUsize::new(0));
+        let options = StoreOptions::default();
+        let inner = Inner::new(self.file.clone(), options);
+        let context = ReadContext::within(Duration::from_mins(1));
+        let readings = Readings::default();
+        let (file, counted) = (self.file.clone(), Arc::clone(&turns));
+        let (target, read) = (plan.target().clone(), plan.read().clone());
+        let task = move |mut sender: wayleave_store::RowSender, stop: crate::reading::Stop| async move {
+            let outcome = {
+                let mut kept = Kept::open(&file, Limits::default()).unwrap();
+                // What is read once and kept is not counted.
+                drop(kept.indexes(&target.table).unwrap());
+                let shape = inner.shape(&kept, &target).unwrap();
+                let shape = inner.shapes.put(&target, shape);
+                let count = move || {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    false
+                };
+                kept.connection.progress_handler(1, Some(count)).unwrap();
+                let unwanted = sender.unwanted();
+                let work = Work {
+                    inner: &inner,
+                    stop: &stop,
+                    unwanted: &unwanted,
+                    may_wait: false,
+                };
+                work.attempt(&kept, Some(shape), &target, &read, &mut sender)
+            };
+            stop.finish(sender, outcome).await;
+        };
+        let answer = readings.start(plan.read(), &context, Limits::default(), task);
+        let rows = match answer.await.unwrap() {
+            Answer::Rows(rows) | Answer::Groups(rows) => rows.collect().await.unwrap(),
+            Answer::Count { rows, .. } => vec![vec![Value::Integer(rows.into())]],
+        };
+        (rows, turns.load(Ordering::Relaxed))
+    }
+
+    /// Reads pages from the first, at most so many; the turns of the one that took most.
+    async fn pages(&self, request: &Json, pages: usize) -> usize {
+        let mut query = object(request);
+        let mut most = 0;
+        for page in 0..pages {
+            let plan = self.served.query(&query).unwrap();
+            let (rows, turns) = self.read(plan.rows()).await;
+            most = most.max(turns);
+            let shown = plan.page(&rows);
+            assert!(!shown.records().is_empty(), "{request} page {page}");
+            match shown.next_cursor(shown.records().len(), self.served.seal()) {
+                Some(cursor) => drop(query.insert("cursor".to_owned(), json!(cursor))),
+                None => break,
+            }
+        }
+        most
+    }
+}
+
+fn object(json: &Json) -> Map<String, Json> {
+    json.as_object().unwrap().clone()
+}
+
+/// Every page in the order of a time, from either end, from the middle, and of one who.
+async fn pages_take(table: &Table, most: usize) {
+    let middle = json!("2024-06-01T00:00:00Z");
+    for sort in ["at", "-at"] {
+        let beyond = if sort == "at" { "gte" } else { "lte" };
+        for filter in [
+            json!({"at": {beyond: middle}}),
+            json!({"who": "who 3"}),
+            json!({"who": "who 3", "at": {beyond: middle}}),
+        ] {
+            let request = json!({"stream": "things", "sort": [sort], "filter": filter});
+            let turns = table.pages(&request, 4).await;
+            assert!(turns < most, "{request}: {turns} turns");
+        }
+        let request = json!({"stream": "things", "sort": [sort]});
+        let turns = table.pages(&request, 4).await;
+        assert!(turns < most, "{request}: {turns} turns");
+    }
+}
+
+#[tokio::test]
+async fn a_page_by_times_as_text_looks_at_days_of_the_index() {
+    for declared in ["TEXT", "DATETIME", "DATETIME NOT NULL"] {
+        pages_take(&table(declared, TEXT, ""), SOME).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_by_times_as_seconds_looks_at_itself() {
+    for declared in ["INTEGER", "DATETIME", "REAL NOT NULL"] {
+        pages_take(&table(declared, SECONDS, ""), FEW).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_by_times_of_one_form_looks_at_itself() {
+    for declared in ["TEXT", "DATETIME NOT NULL"] {
+        pages_take(&table(declared, TEXT, ODD), FEW).await;
+    }
+}
+
+#[tokio::test]
+async fn what_comes_after_the_last_time_is_found_by_the_index_too() {
+    let mostly_null = format!("CASE WHEN i % 1000 = 0 THEN {TEXT} END");
+    let table = keyed("INTEGER", "i", "TEXT", &mostly_null, "");
+    for sort in ["at", "-at"] {
+        let request = json!({"stream": "things", "sort": [sort], "limit": 40});
+        let turns = table.pages(&request, 4).await;
+        assert!(turns < FEW, "{request}: {turns} turns");
+    }
+}
+
+#[tokio::test]
+async fn pages_by_other_columns_look_at_themselves() {
+    let table = table("TEXT", "NULL", "");
+    for sort in ["id", "-id", "small", "-small", "tag", "-tag"] {
+        let request = json!({"stream": "things", "sort": [sort]});
+        let turns = table.pages(&request, 3).await;
+        assert!(turns < FEW, "{request}: {turns} turns");
+    }
+}
+
+#[tokio::test]
+async fn filters_look_at_what_they_find() {
+    let table = table("DATETIME", TEXT, "");
+    for (filter, most) in [
+        (json!({"id": "00777-x"}), FEW),
+        (json!({"id": {"starts_with": "00777"}}), FEW),
+        (json!({"id": {"gte": "00777-", "lt": "00778-"}}), FEW),
+        (json!({"id": ["00777-x", "00778-x"]}), FEW),
+        (json!({"tag": "tag 777"}), FEW),
+        (json!({"tag": {"starts_with": "tag 777"}}), FEW),
+        (json!({"tag": ["tag 777", "tag 778"]}), FEW),
+        (json!({"word": "word 777"}), FEW),
+        (json!({"word": ["word 777", "word 778"]}), FEW),
+        (json!({"small": 777}), FEW),
+        (json!({"small": {"gt": 777, "lt": 780}}), FEW),
+        (json!({"at": "2024-06-01T00:00:00Z"}), SOME),
+        (
+            json!({"at": {"gte": "2024-06-01T00:00:00Z", "lt": "2024-06-01T02:00:00Z"}}),
+            SOME,
+        ),
+    ] {
+        let request = json!({"stream": "things", "filter": filter});
+        let turns = table.pages(&request, 1).await;
+        assert!(turns < most, "{request}: {turns} turns");
+        let request = json!({"stream": "things", "filter": filter, "metrics": [{"op": "count"}]});
+        let plan = table.served.aggregate(&object(&request)).unwrap();
+        let (_, turns) = table.read(plan.groups()).await;
+        assert!(turns < most, "{request}: {turns} turns");
+    }
+}

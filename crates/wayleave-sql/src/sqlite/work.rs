@@ -1,0 +1,260 @@
+//! One read of a SQLite file under way: what is asked first, what is read, and what a failure means.
+
+use std::sync::Arc;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, ErrorCode};
+use tokio::runtime::Handle;
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, GroupKey, Predicate, Read, Rows, Target};
+use wayleave_plan::value::Value;
+use wayleave_store::{RowSender, StoreError, Unwanted};
+
+use super::error::store_error;
+use super::functions::UNFIT;
+use super::page::{self, Way};
+use super::pool::Kept;
+use super::read::Inner;
+use super::values::cell;
+use crate::compile::sqlite::{Affinity, Sqlite, probe};
+use crate::compile::{Bind, Shape, compile};
+use crate::reading::Stop;
+use crate::values;
+
+/// One read under way.
+pub(super) struct Work<'a> {
+    pub(super) inner: &'a Inner,
+    pub(super) stop: &'a Stop,
+    pub(super) unwanted: &'a Unwanted,
+    /// Else it fails where it would have to wait.
+    pub(super) may_wait: bool,
+}
+
+impl Work<'_> {
+    /// Sends all that a plan reads.
+    pub(super) fn attempt(
+        &self,
+        kept: &Kept,
+        known: Option<Arc<Shape<Affinity>>>,
+        target: &Target,
+        read: &Read,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        let shape = match known {
+            Some(shape) => shape,
+            None => self
+                .inner
+                .shapes
+                .put(target, self.inner.shape(kept, target)?),
+        };
+        let columns = page::curious(&shape, read);
+        let blind = Sqlite::default();
+        let way = page::way(&blind, &shape, read, |_| true);
+        if columns.is_empty() && !matches!(way, Way::Counted(_)) {
+            return self.send_way(kept, &blind, &shape, read, way, sender);
+        }
+        let failed = |error| self.failed("reading the table's indexes", read, &error);
+        let indexes = kept.indexes(&target.table).map_err(failed)?;
+        let mut asked = page::asked(&indexes, &columns, read);
+        let mut facts = probe::facts(&shape, &asked)?;
+        if kept.connection.prepare_cached(&facts.text).is_err() {
+            // An index of odd values may be of others than its pattern says, which SQLite knows.
+            for it in &mut asked {
+                it.odd = None;
+            }
+            facts = probe::facts(&shape, &asked)?;
+        }
+        let mut prepared = self.prepare(kept, &facts.text, read)?;
+        self.bind(&mut prepared, &facts.binds, read)?;
+        // A statement that has not ended holds the moment: what it tells is true of all that is
+        // read until then.
+        let mut moment = prepared.raw_query();
+        let told = moment.next();
+        let told = told.map_err(|error| self.failed("reading", read, &error))?;
+        let is_false = |place: usize| {
+            told.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
+        };
+        let dialect = Sqlite::knowing(facts.held(is_false));
+        let is_reached = |plan: &Rows| {
+            let first = plan.order.first();
+            first.is_some_and(|it| indexes.reach(&it.column.name, &plan.predicate).is_some())
+        };
+        let way = page::way(&dialect, &shape, read, is_reached);
+        self.send_way(kept, &dialect, &shape, read, way, sender)
+    }
+
+    fn send_way(
+        &self,
+        kept: &Kept,
+        dialect: &Sqlite,
+        shape: &Shape<Affinity>,
+        read: &Read,
+        way: Way,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        let parts = match way {
+            Way::Plainly => return self.send(kept, dialect, shape, read, sender),
+            Way::Nulls(rows) => vec![rows],
+            Way::Counted(counted) => {
+                let (count, last) = self.count(kept, dialect, shape, read, &counted.values)?;
+                counted.parts(count, last)
+            }
+        };
+        for rows in parts {
+            self.send(kept, dialect, shape, &Read::Rows(rows), sender)?;
+        }
+        Ok(())
+    }
+
+    /// How many rows a page has, up to its limit, and the last time it can hold.
+    fn count(
+        &self,
+        kept: &Kept,
+        dialect: &Sqlite,
+        shape: &Shape<Affinity>,
+        read: &Read,
+        page: &Rows,
+    ) -> Result<(u32, Value), StoreError> {
+        let Some(statement) = probe::edge(dialect, shape, page)? else {
+            return Ok((0, Value::Null));
+        };
+        let failed = |error| self.failed("reading", read, &error);
+        let mut prepared = self.prepare(kept, &statement.text, read)?;
+        self.bind(&mut prepared, &statement.binds, read)?;
+        let mut rows = prepared.raw_query();
+        let Some(row) = rows.next().map_err(failed)? else {
+            return Ok((0, Value::Null));
+        };
+        let cells = (0..2).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
+        let mut told = values::row(&statement.outputs, cells)?.into_iter();
+        let count = match told.next() {
+            Some(Value::Integer(count)) => u32::try_from(count).unwrap_or(0),
+            _ => 0,
+        };
+        Ok((count, told.next().unwrap_or(Value::Null)))
+    }
+
+    fn prepare<'c>(
+        &self,
+        kept: &'c Kept,
+        text: &str,
+        read: &Read,
+    ) -> Result<CachedStatement<'c>, StoreError> {
+        let prepared = kept.connection.prepare_cached(text);
+        prepared.map_err(|error| self.failed("reading", read, &error))
+    }
+
+    fn bind(
+        &self,
+        prepared: &mut CachedStatement<'_>,
+        binds: &[Bind],
+        read: &Read,
+    ) -> Result<(), StoreError> {
+        for (index, bind) in binds.iter().enumerate() {
+            let bound = prepared.raw_bind_parameter(index + 1, bind);
+            bound.map_err(|error| self.failed("reading", read, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Sends the rows of one statement.
+    fn send(
+        &self,
+        kept: &Kept,
+        dialect: &Sqlite,
+        shape: &Shape<Affinity>,
+        read: &Read,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        let statement = compile(dialect, shape, read)?;
+        let failed = |error| self.failed("reading", read, &error);
+        let mut prepared = self.prepare(kept, &statement.text, read)?;
+        self.bind(&mut prepared, &statement.binds, read)?;
+        let width = prepared.column_count();
+        let mut rows = prepared.raw_query();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let cells = (0..width).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
+            if sender.push(values::row(&statement.outputs, cells)?) {
+                self.flush(sender)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for room, as long as the read may.
+    fn flush(&self, sender: &mut RowSender) -> Result<(), StoreError> {
+        if !self.may_wait {
+            return Err(StoreError::Cancelled);
+        }
+        let sent = Handle::current().block_on(async {
+            tokio::select! {
+                sent = sender.flush() => Ok(sent),
+                reason = self.stop.wait(self.unwanted) => Err(reason),
+            }
+        })?;
+        if sent {
+            Ok(())
+        } else {
+            Err(StoreError::Cancelled)
+        }
+    }
+
+    /// What a failure of SQLite's means.
+    pub(super) fn failed(
+        &self,
+        doing: &'static str,
+        read: &Read,
+        error: &rusqlite::Error,
+    ) -> StoreError {
+        if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
+            return self.stop.now().unwrap_or(StoreError::Cancelled);
+        }
+        if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
+            && let Some(word) = said.strip_prefix(UNFIT)
+            && let Some(datatype) = Datatype::from_word(word)
+            && let Some(column) = column_of(read, datatype)
+        {
+            return values::unfit(column, column.datatype);
+        }
+        store_error(doing, self.inner.options.limits.statement, error)
+    }
+}
+
+/// The first column of a datatype that a plan computes with.
+fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
+    let mut found = Vec::new();
+    match read {
+        Read::Rows(plan) => {
+            found.extend(plan.order.iter().map(|by| &by.column));
+            columns_of(&plan.predicate, &mut found);
+        }
+        Read::Groups(plan) => {
+            found.extend(plan.by.iter().map(|key| match key {
+                GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
+            }));
+            found.extend(plan.measures.iter().filter_map(|it| it.column.as_ref()));
+            columns_of(&plan.predicate, &mut found);
+        }
+        Read::Count { predicate, .. } => columns_of(predicate, &mut found),
+    }
+    let exact = found.iter().find(|it| it.datatype == datatype);
+    // The sum of integers is computed as decimals are.
+    exact
+        .or_else(|| found.iter().find(|it| it.datatype.is_numeric()))
+        .copied()
+}
+
+fn columns_of<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
+    match predicate {
+        Predicate::True | Predicate::False => {}
+        Predicate::And(parts) | Predicate::Or(parts) => {
+            for part in parts {
+                columns_of(part, found);
+            }
+        }
+        Predicate::Compare { column, .. }
+        | Predicate::In { column, .. }
+        | Predicate::Like { column, .. }
+        | Predicate::IsNull { column, .. } => found.push(column),
+    }
+}

@@ -6,7 +6,10 @@ use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use serde::Serialize;
 use wayleave_ledger::{FOLDER, GovernanceError, State};
-use wayleave_model::{digest::Digest, problem::shown};
+use wayleave_model::{
+    digest::Digest,
+    problem::{Problem, Severity, shown},
+};
 use wayleave_store::Progress;
 
 use crate::{
@@ -131,10 +134,7 @@ fn settings_of(folder: &Path) -> Finding {
         ),
         Ok(text) => match Settings::parse(&text) {
             Ok(settings) => Finding::ok(about, format!("project `{}`", settings.name)),
-            Err(error) => {
-                let hint = "docs/reference has every setting";
-                Finding::problem(about, error.to_string(), Some(hint))
-            }
+            Err(error) => Finding::problem(about, error.to_string(), error.hint()),
         },
     }
 }
@@ -282,17 +282,17 @@ async fn datasets(
             match &compared.drift {
                 Ok(problems) if problems.is_empty() => {}
                 Ok(problems) => {
-                    let broken = compared.is_broken();
-                    whole &= !broken;
-                    for problem in problems {
-                        let hint = "mend the draft (`wayleave propose` helps) and ratify it again";
-                        let mut finding =
-                            Finding::problem(about.as_str(), &problem.message, Some(hint));
-                        if !broken {
-                            finding.grade = Grade::Warning;
+                    whole &= !compared.is_broken();
+                    let hint = "mend the draft (`wayleave propose` helps) and ratify it again";
+                    let finding = |problem: &Problem| match problem.code.severity() {
+                        Severity::Error => {
+                            Finding::problem(about.as_str(), &problem.message, Some(hint))
                         }
-                        findings.push(finding);
-                    }
+                        Severity::Warning => {
+                            Finding::warning(about.as_str(), &problem.message, hint)
+                        }
+                    };
+                    findings.extend(problems.iter().map(finding));
                 }
                 Err(error) => {
                     whole = false;
@@ -358,7 +358,11 @@ async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
     }
     if !searchable.is_empty() {
         let all = searchable.len();
-        let message = format!("{ready} of {all} are made; serving makes the rest");
+        let message = if ready == all {
+            format!("all {all} are made")
+        } else {
+            format!("{ready} of {all} are made; serving makes the rest")
+        };
         findings.insert(0, Finding::ok("indexes", message));
     }
     findings

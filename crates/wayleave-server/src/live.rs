@@ -62,6 +62,12 @@ impl LiveError {
             } if !visible.is_empty() => {
                 format!("visible are: {}", visible.join(", "))
             }
+            Self::Store {
+                cause: StoreError::Missing { .. },
+                ..
+            } => "check the database name or the file's path, which begins in the folder this was \
+                  started from; a missing file is never created"
+                .to_owned(),
             Self::Store { cause, .. } => cause.hint().to_owned(),
         }
     }

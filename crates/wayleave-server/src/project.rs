@@ -66,15 +66,17 @@ pub enum ProjectError {
 
 impl ProjectError {
     /// What the operator can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::None { .. } => {
                 Some("make one with `wayleave init`, or name another with `--project`")
             }
             Self::Exists { .. } => Some("go on with `wayleave source add`"),
             Self::Ledger(error) => error.hint(),
-            Self::Disk { .. } | Self::Settings(_) => None,
-        }
+            Self::Settings(error) => return error.hint(),
+            Self::Disk { .. } => None,
+        };
+        hint.map(str::to_owned)
     }
 }
 

@@ -9,7 +9,10 @@ mod written;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use url::Url;
-use wayleave_model::grant::{Scope, Scopes};
+use wayleave_model::{
+    grant::{Scope, Scopes},
+    nearest::nearest,
+};
 
 pub(crate) use issuer::endpoint;
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm};
@@ -147,6 +150,28 @@ pub enum SettingsError {
         "`serve.anonymous` is for this machine alone, and `serve.url` or `serve.hosts` names another"
     )]
     AnonymousByName,
+}
+
+impl SettingsError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Syntax { message } => Some(match meant(message) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "docs/reference/settings.md has every setting".to_owned(),
+            }),
+            Self::Value { .. } => Some("docs/reference/settings.md has every setting".to_owned()),
+            Self::OpenToTheWorld | Self::AnonymousByName => None,
+        }
+    }
+}
+
+/// The key that was probably meant, from a complaint that names the one written and those there
+/// are.
+fn meant(message: &str) -> Option<&str> {
+    let (_, told) = message.split_once("unknown field ")?;
+    let mut names = told.split('`').skip(1).step_by(2);
+    nearest(names.next()?, names)
 }
 
 impl Settings {
@@ -344,6 +369,11 @@ mod tests {
             unknown.contains("line 2") && unknown.contains("htpp"),
             "{unknown}"
         );
+        let hint = |text| Settings::parse(text).unwrap_err().hint().unwrap();
+        assert_eq!(hint("[serve]\nhtpp = \"x\""), "did you mean `http`?");
+        assert_eq!(hint("[sevre]\nhttp = \"x\""), "did you mean `serve`?");
+        assert!(hint("[serve]\nxyzzy = 1").contains("settings.md"));
+        assert!(hint("[serve").contains("settings.md"));
         for (text, setting) in [
             ("[serve]\nhttp = \"everywhere\"", "serve.http"),
             ("[project]\nenv = \"staging\"", "project.env"),

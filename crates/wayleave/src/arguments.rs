@@ -48,6 +48,7 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Parsed, Failure> {
             .hint(hint));
         }
     }
+    let help = help_of(&words);
     match Cli::try_parse_from(words) {
         Ok(cli) => Ok(Parsed::Run(Box::new(cli))),
         Err(error) => match error.kind() {
@@ -55,9 +56,9 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Parsed, Failure> {
                 Ok(Parsed::Print(error.render().to_string()))
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                Err(Failure::usage("no command is given").hint("`wayleave --help` lists them"))
+                Err(Failure::usage("no command is given").hint(format!("`{help}` lists them")))
             }
-            _ => Err(failure(&error)),
+            _ => Err(failure(&error).hint(format!("`{help}` shows how it is used"))),
         },
     }
 }
@@ -92,12 +93,28 @@ fn failure(error: &clap::Error) -> Failure {
     let details = lines
         .map(str::trim)
         .take_while(|line| !line.starts_with("Usage:"))
-        .filter(|line| !line.is_empty());
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"));
     let message = details.fold(message, |message, line| {
         let line = line.strip_prefix("tip: ").unwrap_or(line);
-        format!("{message}; {line}")
+        let joint = if message.ends_with(':') { "" } else { ";" };
+        format!("{message}{joint} {line}")
     });
-    Failure::usage(message).hint("`--help` after a command shows how it is used")
+    Failure::usage(message)
+}
+
+/// How to ask for help with the command these words began to name. Only our own names are in it.
+fn help_of(words: &[OsString]) -> String {
+    let mut known = Cli::command();
+    let mut named = String::from("wayleave");
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        let Some(inner) = known.find_subcommand(word).cloned() else {
+            continue;
+        };
+        named.push(' ');
+        named.push_str(inner.get_name());
+        known = inner;
+    }
+    named + " --help"
 }
 
 /// Whether a word is one of ours, or spelt like one: an option, a command, a name.
@@ -177,6 +194,32 @@ mod tests {
         ] {
             let complaint = complaint(words);
             assert!(!complaint.contains("hunter2"), "{words:?} gave {complaint}");
+        }
+    }
+
+    #[test]
+    fn a_complaint_is_one_sentence_and_names_the_help_of_its_command() {
+        for (words, expected) in [
+            (
+                &["wayleave", "source"][..],
+                "error: no command is given\nhint: `wayleave source --help` lists them",
+            ),
+            (
+                &["wayleave"],
+                "error: no command is given\nhint: `wayleave --help` lists them",
+            ),
+            (
+                &["wayleave", "grant", "create"],
+                "error: the following required arguments were not provided: --dataset <DATASET>\n\
+                 hint: `wayleave grant create --help` shows how it is used",
+            ),
+            (
+                &["wayleave", "query", "people", "--limit", "many"],
+                "error: invalid value 'many' for '--limit <N>': invalid digit found in string\n\
+                 hint: `wayleave query --help` shows how it is used",
+            ),
+        ] {
+            assert_eq!(complaint(words), expected);
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// Goes on only if a person agrees to the question; else fails, saying what was not done.
     pub(crate) fn to(&self, question: &str, undone: &str, output: Output) -> Result<(), Failure> {
-        if self.yes || confirm(question, output)? {
+        if self.yes || confirm(question, undone, output)? {
             return Ok(());
         }
         Err(Failure::usage(undone).status(Status::Findings))
@@ -28,12 +28,12 @@ impl Answer {
 /// Asks a question that only a person may answer.
 ///
 /// A pipe is no person: without a terminal the answer must have been given with `--yes`.
-fn confirm(question: &str, output: Output) -> Result<bool, Failure> {
+fn confirm(question: &str, undone: &str, output: Output) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(
-            Failure::usage("nobody can be asked here: this is not a terminal")
-                .hint("read the changes with `wayleave diff`, then say `--yes`"),
-        );
+        return Err(Failure::usage(format!(
+            "nobody can be asked here: this is not a terminal, and {undone}"
+        ))
+        .hint("read what is said above, then say it again with `--yes`"));
     }
     output.ask(&format!("{question} [y/N] "));
     let mut answer = String::new();

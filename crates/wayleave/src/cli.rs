@@ -9,15 +9,24 @@ use clap::{Parser, Subcommand};
 
 use crate::commands;
 
+/// What a script can tell by how a command ended.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0   done
+  1   done, and something was found: problems, drift, a no
+  2   asked wrongly, or something it needs is not there
+  70  a bug
+  77  an owner's credential where an agent's belongs";
+
 /// Governed, live access to your data for AI agents, over MCP.
 #[derive(Debug, Parser)]
-#[command(name = "wayleave", version, about, max_term_width = 100)]
+#[command(name = "wayleave", version, about, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     /// The project folder [default: this one].
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", display_order = 100)]
     pub(crate) project: Option<PathBuf>,
     /// Print one JSON document instead of text.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 101)]
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -59,6 +68,8 @@ pub(crate) enum Command {
     Query(commands::query::Arguments),
     /// Count and measure records of a stream, as agents would.
     Aggregate(commands::aggregate::Arguments),
+    /// Find records by their text, as agents would.
+    Search(commands::search::Arguments),
     /// Read one record, as agents would.
     Fetch(commands::fetch::Arguments),
     /// Look at the full-text indexes, or make them again.
@@ -99,6 +110,7 @@ impl Command {
             | Self::Schema(_)
             | Self::Query(_)
             | Self::Aggregate(_)
+            | Self::Search(_)
             | Self::Fetch(_)
             | Self::Introspect(_)
             | Self::Propose(_)

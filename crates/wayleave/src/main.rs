@@ -97,8 +97,13 @@ fn start_logging() {
     tracing_subscriber::fmt()
         .with_env_filter(logged(asked.as_deref()))
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(io::stderr().is_terminal() && !is_plain_wanted())
         .init();
+}
+
+/// Whether colours are unwanted, as <https://no-color.org> has it.
+fn is_plain_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
 }
 
 /// What is logged: what is asked for, where it can be understood. The SDK and the drivers log

@@ -8,11 +8,7 @@ use wayleave_plan::package::Package;
 use wayleave_server::{Deployment, Project, source::Environment};
 use wayleave_surface::Reply;
 
-use crate::{
-    columns,
-    failure::{Failure, Status},
-    output::Output,
-};
+use crate::{columns, failure::Failure, output::Output};
 
 /// Characters of a cell; `--json` has all of them.
 const CELL: usize = 60;
@@ -37,6 +33,9 @@ pub(crate) async fn run(
     let project = Project::open(project.unwrap_or(Path::new(".")))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let (service, package) = (deployment.service(), Package::local());
+    if matches!(read, Read::Search) {
+        deployment.open_indexes().await;
+    }
     let reply = match read {
         Read::Schema => service.schema(&package, arguments).await,
         Read::Query => service.query_records(&package, arguments).await,
@@ -108,20 +107,14 @@ fn rows(structured: &Value) -> Vec<Vec<String>> {
 
 /// The hits of a search, what matches between asterisks.
 fn hits(structured: &Value) -> Vec<Vec<String>> {
-    let of = |hit: &Value, name: &str| {
-        let text = hit.get(name).and_then(Value::as_str).unwrap_or_default();
-        cell(&Value::from(text))
-    };
-    let hit = |hit: &Value| {
-        let snippet = of(hit, "snippet")
-            .replace("<mark>", "*")
-            .replace("</mark>", "*");
-        // Last: what it stands for may look like another of them.
-        let snippet = snippet
-            .replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&amp;", "&");
-        vec![of(hit, "id"), of(hit, "title"), snippet]
+    let hit = |hit: &Value| -> Vec<String> {
+        let of = |name: &str| hit.get(name).and_then(Value::as_str).unwrap_or_default();
+        let snippet = of("snippet").replace("<mark>", "*").replace("</mark>", "*");
+        let snippet = snippet.replace("&lt;", "<").replace("&gt;", ">");
+        // Last, or what it stands for would be read as one of the others.
+        let snippet = snippet.replace("&amp;", "&");
+        let cells = [of("id"), of("title"), &snippet];
+        cells.map(|text| cell(&text.into())).to_vec()
     };
     let results = structured.get("data").and_then(|data| data.get("results"));
     let results = results.and_then(Value::as_array).map(Vec::as_slice);
@@ -138,7 +131,12 @@ fn is_partial(structured: &Value) -> bool {
 
 /// The rows in columns, then whatever else the text says: count, cursor, bookmark.
 fn table(reply: &Reply, all: &[Vec<String>]) -> String {
-    let mut lines = reply.text.lines().filter(|line| !line.starts_with('|'));
+    // What only a program follows, or a table shows, is not said again.
+    let told = ["|", "first_fetch_id=", "source_mix="];
+    let mut lines = reply
+        .text
+        .lines()
+        .filter(|line| !told.iter().any(|told| line.starts_with(told)));
     let mut text = columns::align(all);
     if let Some(first) = lines.next() {
         text = format!("{first}\n\n{text}\n");
@@ -205,6 +203,7 @@ fn failure(structured: &Value) -> Failure {
             "`wayleave check --live` shows what changed; `wayleave propose` brings the draft up to \
              date",
         ),
+        (_, Some("indexing")) => usage.or_hint("`wayleave index rebuild` makes the indexes now"),
         ("source_unavailable" | "timeout", _) => {
             usage.or_hint("`wayleave doctor` looks at every source")
         }

@@ -71,7 +71,8 @@ fn answer(dataset: &str, connected: &Connected, output: Output) {
     output.answer(
         &document,
         format!(
-            "`{dataset}` is live{already} as {short}, revision {revision}\nnext: wayleave serve"
+            "`{dataset}` is live{already} as {short}, revision {revision}\n\
+             next: wayleave client install CLIENT, or wayleave serve"
         ),
     );
 }

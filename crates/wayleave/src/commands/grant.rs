@@ -13,6 +13,7 @@ use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal,
 use wayleave_model::{mapping::Mapping, nearest::nearest, ratify::Ratified};
 use wayleave_server::Project;
 
+use super::listing::{Listed, Listing};
 use crate::{
     columns,
     failure::{Failure, Status},
@@ -69,40 +70,32 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
     let now = expiry::now();
-    let mut rows = vec![
-        ["GRANT", "CONNECTION", "DATASET", "ALLOWS", "ENDS", "FOR"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    let (mut grants, mut ended) = (Vec::new(), 0);
-    let mut ordered: Vec<_> = state.grants().values().collect();
-    ordered.sort_by_key(|grant| grant.seq);
-    for grant in ordered {
+    let listed = |grant: &GrantEntry| {
         let standing = grant.standing(now);
-        if standing != Standing::Live && !all {
-            ended += 1;
-            continue;
+        Listed {
+            seq: grant.seq,
+            standing,
+            row: [
+                grant.id.clone(),
+                grant.terms.connection.clone(),
+                grant.terms.dataset.clone(),
+                tell::briefly(&grant.terms),
+                expiry::ends(standing, grant.expires),
+                grant.purpose.replace(['\n', '\t'], " "),
+            ],
+            document: document(grant, now),
         }
-        rows.push(vec![
-            grant.id.clone(),
-            grant.terms.connection.clone(),
-            grant.terms.dataset.clone(),
-            tell::briefly(&grant.terms),
-            expiry::ends(standing, grant.expires),
-            grant.purpose.replace(['\n', '\t'], " "),
-        ]);
-        grants.push(document(grant, now));
-    }
-    let mut text = if grants.is_empty() {
-        "nothing is granted\nnext: wayleave grant create --dataset DATASET".to_owned()
-    } else {
-        columns::align(&rows)
     };
-    if ended > 0 {
-        let ended = columns::count(ended, "grant");
-        text = format!("{text}\n{ended} ended (`--all` shows them)");
-    }
-    output.answer(&json!({ "grants": grants }), text);
+    let listing = Listing {
+        noun: "grant",
+        titles: ["GRANT", "CONNECTION", "DATASET", "ALLOWS", "ENDS", "FOR"],
+        none: "nothing is granted\nnext: wayleave grant create --dataset DATASET",
+    };
+    listing.print(
+        state.grants().values().map(|it| listed(it)).collect(),
+        all,
+        output,
+    );
     Ok(ExitCode::SUCCESS)
 }
 

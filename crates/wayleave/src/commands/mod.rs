@@ -16,11 +16,13 @@ pub(crate) mod grant;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod introspect;
+mod listing;
 pub(crate) mod propose;
 pub(crate) mod query;
 pub(crate) mod ratify;
 pub(crate) mod retire;
 pub(crate) mod schema;
+pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod source;
 pub(crate) mod token;
@@ -55,6 +57,7 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Schema(it) => schema::run(it, project, output).await,
         Command::Query(it) => query::run(it, project, output).await,
         Command::Aggregate(it) => aggregate::run(it, project, output).await,
+        Command::Search(it) => search::run(it, project, output).await,
         Command::Fetch(it) => fetch::run(it, project, output).await,
         Command::Index(it) => index::run(it, project, output).await,
         Command::Grant(it) => grant::run(it, project, output).await,

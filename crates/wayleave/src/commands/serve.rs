@@ -9,7 +9,7 @@ use wayleave_server::{
     source::Environment,
 };
 
-use crate::{client, failure::Failure, output::Output};
+use crate::{client, columns, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -71,8 +71,8 @@ pub(super) async fn over_http(
     output.remark(format_args!("listening on {url}"));
     let token = client::token_at(&url, settings.anonymous);
     let text = format!(
-        "{} stream(s) ready. Connect a client:\n\n{}\nCtrl-C stops.",
-        deployment.streams(),
+        "{} ready. Connect a client:\n\n{}\nCtrl-C stops.",
+        columns::count(deployment.streams(), "stream"),
         client::text(&settings.name, &url, token)
     );
     output.answer(

@@ -6,10 +6,13 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use wayleave_ledger::{Millis, Standing, TokenEntry};
+use wayleave_ledger::{Millis, TokenEntry};
 
-use super::grant::{expiry, refused};
-use crate::{columns, failure::Failure, output::Output, who::Acting};
+use super::{
+    grant::{expiry, refused},
+    listing::{Listed, Listing},
+};
+use crate::{failure::Failure, output::Output, who::Acting};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -53,40 +56,32 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
     let now = expiry::now();
-    let mut rows = vec![
-        ["TOKEN", "KIND", "SCOPES", "GRANTS", "ENDS", "LABEL"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    let (mut tokens, mut ended) = (Vec::new(), 0);
-    let mut ordered: Vec<_> = state.tokens().values().collect();
-    ordered.sort_by_key(|token| token.seq);
-    for token in ordered {
+    let listed = |token: &TokenEntry| {
         let standing = token.standing(now);
-        if standing != Standing::Live && !all {
-            ended += 1;
-            continue;
+        Listed {
+            seq: token.seq,
+            standing,
+            row: [
+                token.id.clone(),
+                token.kind.to_string(),
+                words(token.scopes.iter().map(|it| it.to_string())),
+                words(token.grants.iter().cloned()),
+                expiry::ends(standing, token.expires),
+                token.label.clone(),
+            ],
+            document: document(token, now),
         }
-        rows.push(vec![
-            token.id.clone(),
-            token.kind.to_string(),
-            words(token.scopes.iter().map(|it| it.to_string())),
-            words(token.grants.iter().cloned()),
-            expiry::ends(standing, token.expires),
-            token.label.clone(),
-        ]);
-        tokens.push(document(token, now));
-    }
-    let mut text = if tokens.is_empty() {
-        "no token is issued\nnext: wayleave token create --all-of DATASET".to_owned()
-    } else {
-        columns::align(&rows)
     };
-    if ended > 0 {
-        let ended = columns::count(ended, "token");
-        text = format!("{text}\n{ended} ended (`--all` shows them)");
-    }
-    output.answer(&json!({ "tokens": tokens }), text);
+    let listing = Listing {
+        noun: "token",
+        titles: ["TOKEN", "KIND", "SCOPES", "GRANTS", "ENDS", "LABEL"],
+        none: "no token is issued\nnext: wayleave token create --all-of DATASET",
+    };
+    listing.print(
+        state.tokens().values().map(|it| listed(it)).collect(),
+        all,
+        output,
+    );
     Ok(ExitCode::SUCCESS)
 }
 

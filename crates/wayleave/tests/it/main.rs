@@ -20,6 +20,7 @@ mod guide;
 mod hostile;
 mod index;
 mod json;
+mod newcomer;
 mod secrets;
 mod session;
 mod stores;

@@ -98,3 +98,17 @@ fn names_from_a_store_do_not_move_the_cursor_even_on_a_terminal() {
         assert!(!shown.contains('\u{7}'), "{words}: {shown:?}");
     }
 }
+
+#[test]
+fn logs_are_coloured_on_a_terminal_unless_nobody_wants_colours() {
+    let mut session = Session::with_dataset();
+    session.run(&["connect", "music"]).exits(0);
+    session.set("MUSIC_DSN", "nowhere.db");
+    let coloured = |session: &Session| {
+        let shown = type_keys(session, "query album", "").says("a read failed");
+        shown.all().contains('\u{1b}')
+    };
+    assert!(coloured(&session));
+    session.set("NO_COLOR", "1");
+    assert!(!coloured(&session));
+}

@@ -1,5 +1,5 @@
 CREATE TABLE berths (
-    id TEXT PRIMARY KEY,
+    id TEXT NOT NULL PRIMARY KEY,
     quay TEXT NOT NULL,
     length_m INTEGER NOT NULL,
     depth_m DECIMAL(4,1) NOT NULL,

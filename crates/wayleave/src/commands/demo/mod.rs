@@ -45,9 +45,10 @@ pub(crate) async fn run(
     let address = arguments
         .http
         .unwrap_or_else(|| free_address(project.settings().http));
+    let shown = folder.display();
+    output.remark(format_args!("the demo project is in `{shown}`"));
     output.remark(format_args!(
-        "the demo project is in `{}`",
-        folder.display()
+        "look around in another terminal: {VARIABLE}={shown}/{DATABASE} wayleave --project {shown} query vessels"
     ));
     let settings = project.settings();
     let stop = serve::stop_on_signal();

@@ -1,0 +1,52 @@
+//! Listing what people gave and can take back: what counts, and how much no longer does.
+
+use serde_json::{Value, json};
+use wayleave_ledger::Standing;
+
+use crate::{columns, output::Output};
+
+/// What is listed.
+pub(super) struct Listing {
+    /// One of them: `grant`.
+    pub(super) noun: &'static str,
+    /// The heads of the columns.
+    pub(super) titles: [&'static str; 6],
+    /// What to say where there is none.
+    pub(super) none: &'static str,
+}
+
+/// One entry.
+pub(super) struct Listed {
+    /// Its place in the ledger.
+    pub(super) seq: u64,
+    pub(super) standing: Standing,
+    pub(super) row: [String; 6],
+    pub(super) document: Value,
+}
+
+impl Listing {
+    /// Prints the entries in the order they were made; those that have ended only if `all` are
+    /// asked for.
+    pub(super) fn print(&self, mut entries: Vec<Listed>, all: bool, output: Output) {
+        let total = entries.len();
+        entries.retain(|it| all || it.standing == Standing::Live);
+        entries.sort_by_key(|it| it.seq);
+        let ended = total - entries.len();
+        let mut rows = vec![self.titles.map(str::to_owned).to_vec()];
+        let mut documents = Vec::new();
+        for entry in entries {
+            rows.push(entry.row.to_vec());
+            documents.push(entry.document);
+        }
+        let mut text = if documents.is_empty() {
+            self.none.to_owned()
+        } else {
+            columns::align(&rows)
+        };
+        if ended > 0 {
+            let ended = columns::count(ended, self.noun);
+            text = format!("{text}\n{ended} ended (`--all` shows them)");
+        }
+        output.answer(&json!({ format!("{}s", self.noun): documents }), text);
+    }
+}

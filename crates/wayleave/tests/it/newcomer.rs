@@ -1,0 +1,161 @@
+//! What somebody meets who has read the first page only: the demo, a store that is not as it
+//! says, and what to do about each refusal.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
+
+use crate::session::{Ran, Session, program};
+
+/// A project with a live dataset `odd` over this SQLite store.
+fn odd(sql: &str) -> Session {
+    let mut session = Session::in_project();
+    let path = session.keep_sqlite("odd.db", sql);
+    session.set("ODD_DSN", path.to_str().unwrap());
+    for words in [
+        "source add odd --kind sqlite --env ODD_DSN",
+        "propose odd",
+        "ratify odd --yes",
+        "connect odd",
+    ] {
+        let words: Vec<_> = words.split(' ').collect();
+        session.run(&words).exits(0);
+    }
+    session
+}
+
+#[test]
+fn the_demo_is_a_project_like_any_other() {
+    let mut session = Session::new();
+    let mut demo = session
+        .command(program())
+        .args(["demo", "--http", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "Ctrl-C stops."));
+    demo.kill().unwrap();
+    demo.wait().unwrap();
+    let mut remarks = String::new();
+    let mut stderr = demo.stderr.take().unwrap();
+    stderr.read_to_string(&mut remarks).unwrap();
+    // The line it offers is one that works.
+    let offered = "look around in another terminal: ";
+    let offered = remarks.lines().find_map(|it| it.strip_prefix(offered));
+    let ran = session
+        .command("sh")
+        .args(["-c", offered.unwrap()])
+        .output();
+    Ran::of(&ran.unwrap()).exits(0).says("of vessels");
+    session.set("WAYLEAVE_DEMO_DSN", "harbour.db");
+    session.enter("wayleave-demo");
+    session.run(&["check", "--live"]).exits(0);
+    session
+        .run(&["doctor"])
+        .exits(0)
+        .says("nothing stands in the way");
+    session.run(&["index", "rebuild"]).exits(0);
+    session.run(&["doctor"]).exits(0).says("all 4 are made");
+}
+
+#[test]
+fn a_value_that_is_not_what_its_column_declares_can_be_served_as_text() {
+    let session = odd("CREATE TABLE visits (id integer PRIMARY KEY, day DATE);
+                       INSERT INTO visits VALUES (1, '2024-01-31'), (2, '31/01/2024');");
+    session
+        .run(&["query", "visits"])
+        .exits(2)
+        .says("column `day` is not of datatype `date`")
+        .says("give its field another datatype or none");
+    let draft = session.read("mappings/odd.toml");
+    let draft = draft.replace(
+        "day = { datatype = \"date\" }",
+        "day = { datatype = \"string\" }",
+    );
+    let draft: String = draft
+        .lines()
+        .filter(|line| !line.starts_with("event_time"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    session.write("mappings/odd.toml", draft);
+    session.run(&["check", "--live"]).exits(0);
+    session.run(&["ratify", "odd", "--yes"]).exits(0);
+    session.run(&["connect", "odd"]).exits(0);
+    session
+        .run(&["query", "visits", "--sort", "day"])
+        .exits(0)
+        .says("1   2024-01-31\n2   31/01/2024");
+}
+
+#[test]
+fn a_read_of_what_changed_says_how_the_draft_is_brought_up_to_date() {
+    let session = odd("CREATE TABLE visits (id integer PRIMARY KEY, guest text);");
+    let path = session.variable("ODD_DSN");
+    wayleave_test::sqlite_execute(path, "ALTER TABLE visits RENAME guest TO visitor").unwrap();
+    session
+        .run(&["query", "visits"])
+        .exits(2)
+        .says("wayleave check --live")
+        .says("wayleave propose");
+}
+
+#[test]
+fn a_search_at_the_terminal_finds_what_is_indexed_and_says_what_is_not() {
+    let session = odd("CREATE TABLE notes (id integer PRIMARY KEY, body text);
+                       INSERT INTO notes VALUES (1, 'a <b> tidal & harbour'), (2, 'inland');");
+    session
+        .run(&["search", "harbour"])
+        .exits(2)
+        .says("wayleave index rebuild");
+    session.run(&["index", "rebuild"]).exits(0);
+    session
+        .run(&["search", "harbour"])
+        .exits(0)
+        .says("1 hit")
+        .says("odd/notes:1")
+        .says("a <b> tidal & *harbour*");
+    let found = session.run(&["search", "harbour", "--json"]).exits(0);
+    assert_eq!(found.document()["data"]["results"][0]["id"], "odd/notes:1");
+}
+
+#[test]
+fn nobody_to_ask_is_told_in_words_that_fit_the_command() {
+    let session = Session::with_dataset();
+    session
+        .run(&["retire", "music"])
+        .exits(2)
+        .says("nothing was retired")
+        .says("`--yes`");
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_no_failure() {
+    let session = Session::with_dataset();
+    for words in ["--help", "datasets", "diff music", "completions bash"] {
+        let mut child = session
+            .command(program())
+            .args(words.split(' '))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let ran = Ran::of(&child.wait_with_output().unwrap()).exits(0);
+        assert_eq!(ran.stderr, "", "{words}");
+    }
+}
+
+#[test]
+fn a_slip_in_the_settings_is_told_with_what_was_meant() {
+    let session = Session::in_project();
+    session.write("wayleave.toml", "[serve]\nanonymus = true\n");
+    for command in ["datasets", "serve"] {
+        session
+            .run(&[command])
+            .exits(2)
+            .says("line 2")
+            .says("did you mean `anonymous`?");
+    }
+    session.run(&["doctor"]).exits(1).says("did you mean");
+}

@@ -10,139 +10,29 @@ Run it with a Python that has `mcp` 2.x:  python tests/python/test_clients.py [-
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import json
-import os
-import re
 import signal
-import subprocess
-import threading
 import unittest
-from collections import Counter
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager
 
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
-
-ROOT = Path(__file__).resolve().parents[2]
-MODERN = "2026-07-28"
-LAST_WITH_HANDSHAKE = "2025-11-25"
-# Long enough for a loaded machine; only a broken server ever waits this long.
-PATIENCE = 20
-INVALID_PARAMS = -32602
-
-KINDS = {
-    types.ToolListChangedNotification: "tools",
-    types.ResourceListChangedNotification: "resources",
-    types.PromptListChangedNotification: "prompts",
-    ToolsListChanged: "tools",
-    ResourcesListChanged: "resources",
-    PromptsListChanged: "prompts",
-}
-
-
-@functools.cache
-def plugin_host() -> str:
-    """The example's binary: the one named by the environment, or built now."""
-    if given := os.environ.get("WAYLEAVE_PLUGIN_HOST"):
-        return given
-    build = ["cargo", "build", "--quiet", "--package", "wayleave-mcp", "--example", "plugin_host"]
-    output = subprocess.run(
-        [*build, "--message-format", "json"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
-    ).stdout
-    for message in map(json.loads, output.splitlines()):
-        if message.get("executable") and message["target"]["name"] == "plugin_host":
-            return message["executable"]
-    raise RuntimeError("cargo built no `plugin_host`")
-
-
-class HttpServer:
-    """A plugin host on a free port of this machine."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            [plugin_host(), "--http", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
-        )
-        for line in self.process.stderr:
-            if found := re.search(r"listening on (http://\S+)", line):
-                self.url = found.group(1)
-                # Whatever else it logs is read and dropped, so that a full pipe never stops it.
-                threading.Thread(target=self.process.stderr.read, daemon=True).start()
-                return
-        raise RuntimeError(f"the server ended with {self.process.wait()} before it listened")
-
-    def stop(self) -> int:
-        """Asks the server to end, as a service manager would, and returns its exit code."""
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            return self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-
-
-class Notices:
-    """The list_changed notices one client has heard, in either era's way."""
-
-    def __init__(self) -> None:
-        self.heard: Counter[str] = Counter()
-        self._news = asyncio.Condition()
-
-    async def add(self, kind: str) -> None:
-        async with self._news:
-            self.heard[kind] += 1
-            self._news.notify_all()
-
-    async def on_message(self, message: object) -> None:
-        """For the older era, where notices come unasked."""
-        if kind := KINDS.get(type(message)):
-            await self.add(kind)
-
-    async def listen_on(self, subscription) -> None:
-        """For the newer era, where they come on a stream the client opened."""
-        async for event in subscription:
-            await self.add(KINDS[type(event)])
-
-    async def until(self, **wanted: int) -> None:
-        """Returns once at least so many notices of each kind were heard."""
-        async with asyncio.timeout(PATIENCE), self._news:
-            await self._news.wait_for(lambda: all(self.heard[k] >= n for k, n in wanted.items()))
+from serving import (
+    INVALID_PARAMS,
+    LAST_WITH_HANDSHAKE,
+    MODERN,
+    HttpServer,
+    Notices,
+    listening,
+    plugin_host,
+    text_of,
+    unwrapped,
+)
 
 
 @asynccontextmanager
 async def connected(server: str | StdioServerParameters, mode: str):
-    """A client, and the notices it hears; it listens to everything from the start."""
-    notices = Notices()
-    failure = None
-    handler = notices.on_message if mode == "legacy" else None
-    async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(
-            Client(server, mode=mode, message_handler=handler, read_timeout_seconds=PATIENCE)
-        )
-        if mode != "legacy":
-            subscription = await stack.enter_async_context(
-                client.listen(
-                    tools_list_changed=True,
-                    resources_list_changed=True,
-                    prompts_list_changed=True,
-                )
-            )
-            listening = asyncio.create_task(notices.listen_on(subscription))
-            stack.callback(listening.cancel)
-        try:
-            yield client, notices
-        except Exception as error:
-            failure = error
-    # Raised out here, past the client's task groups, which would wrap it beyond recognition.
-    if failure:
-        raise failure
-
-
-def text_of(result: types.CallToolResult) -> str:
-    return "".join(part.text for part in result.content if part.type == "text")
+    async with unwrapped() as stack:
+        yield await listening(server, mode, stack)
 
 
 async def names(client: Client) -> dict[str, set[str]]:
@@ -293,10 +183,11 @@ class OverHttp:
     """Each test has a server, which must also end well."""
 
     def setUp(self) -> None:
-        self.http = HttpServer()
+        self.http = HttpServer(plugin_host(), "--http", "127.0.0.1:0")
 
     def tearDown(self) -> None:
-        self.assertEqual(self.http.stop(), 0, "the exit code after Ctrl-C")
+        code = self.http.stop(signal.SIGTERM)
+        self.assertEqual(code, 0, "the exit code after a service manager's signal")
 
     def server(self) -> str:
         return self.http.url

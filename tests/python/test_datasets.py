@@ -11,15 +11,8 @@ Run it with a Python that has `mcp` 2.x:  python tests/python/test_datasets.py [
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-import os
-import re
-import signal
 import sqlite3
-import subprocess
-import tempfile
-import threading
 import time
 import unittest
 from collections import Counter
@@ -27,42 +20,25 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import mcp_types as types
-from mcp import Client, MCPError, StdioServerParameters
+import serving
+from mcp import Client, MCPError
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
-from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
+from serving import (
+    INVALID_PARAMS,
+    MODERN,
+    PATIENCE,
+    READING,
+    Calls,
+    listening,
+    text_of,
+    unwrapped,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
-MODERN = "2026-07-28"
-# Long enough for a loaded machine; only a broken server ever waits this long.
-PATIENCE = 30
-INVALID_PARAMS = -32602
 NOT_FOUND = {INVALID_PARAMS, -32002}
 UNAUTHENTICATED, SCOPE_DENIED = -32001, -32004
-READING = {"schema", "query_records", "aggregate", "search", "fetch"}
 BUILDING = {
     "list_datasets", "connect_dataset", "disconnect_dataset", "workup", "check_citations",
 }
-KINDS = {
-    types.ToolListChangedNotification: "tools",
-    types.ResourceListChangedNotification: "resources",
-    types.PromptListChangedNotification: "prompts",
-    ToolsListChanged: "tools",
-    ResourcesListChanged: "resources",
-    PromptsListChanged: "prompts",
-}
-
-
-@functools.cache
-def program() -> str:
-    """The program: the one named by the environment, or built now."""
-    if given := os.environ.get("WAYLEAVE_BIN"):
-        return given
-    build = ["cargo", "build", "--quiet", "--package", "wayleave", "--message-format", "json"]
-    output = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-    for message in map(json.loads, output.splitlines()):
-        if message.get("executable") and message["target"]["name"] == "wayleave":
-            return message["executable"]
-    raise RuntimeError("cargo built no `wayleave`")
 
 
 def mapping(name: str, stream: str, type_name: str, note: str = "") -> str:
@@ -95,23 +71,17 @@ datatype = "date"
 """
 
 
-class Project:
+class Project(serving.Project):
     """A project: `fleet` is live; `crew-list` and `cargoes` are ratified; `wrecks` is a draft."""
 
     DATASETS = [("fleet", "ships", "Ship"), ("crew-list", "sailors", "Sailor"), ("cargoes", "loads", "Load")]
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="wayleave-datasets-")
-        self.path = Path(self._folder.name)
-        self.env = {key: value for key, value in os.environ.items() if key != "WAYLEAVE_TOKEN"}
-        self.run("init")
-        settings = self.path / "wayleave.toml"
-        settings.write_text('[serve]\nhttp = "127.0.0.1:0"\nscopes = ["runtime", "builder"]\n')
+        super().__init__('[serve]\nhttp = "127.0.0.1:0"\nscopes = ["runtime", "builder"]\n')
         for name, stream, type_name in self.DATASETS:
             source = name.replace("-", "_")
-            self.env[source.upper()] = str(self.path / f"{source}.db")
             self.fill(source, stream)
-            self.run("source", "add", source, "--kind", "sqlite", "--env", source.upper())
+            self.add_source(source, self.path / f"{source}.db")
             self.draft(name).write_text(mapping(name, stream, type_name))
             self.run("ratify", name, "--yes")
         self.run("connect", "fleet")
@@ -128,18 +98,8 @@ class Project:
             connection.executemany(f"INSERT INTO {stream} VALUES (?, ?, ?)", rows)
         connection.close()
 
-    def draft(self, name: str) -> Path:
-        return self.path / f"mappings/{name}.toml"
-
     def token(self, *words: str) -> str:
         return json.loads(self.run("token", "create", *words, "--json"))["secret"]
-
-    def run(self, *words: str, fails: bool = False) -> str:
-        command = [program(), *words, "--project", str(self.path)]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True)
-        if (done.returncode != 0) != fails:
-            raise RuntimeError(f"{words} ended with {done.returncode}: {done.stderr}")
-        return done.stdout
 
     def frozen(self, name: str) -> Path:
         """The frozen mapping that is ratified now."""
@@ -150,70 +110,6 @@ class Project:
     def entries(self) -> int:
         """How many acts are recorded."""
         return len(json.loads(self.run("audit", "--json"))["entries"])
-
-    def close(self) -> None:
-        self._folder.cleanup()
-
-
-class HttpServer:
-    """The project, served on a free port of this machine."""
-
-    def __init__(self, project: Project) -> None:
-        command = [program(), "serve", "--http", "127.0.0.1:0", "--project", str(project.path)]
-        self.process = subprocess.Popen(
-            command, env=project.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        self.log: list[str] = []
-        for line in self.process.stderr:
-            self.log.append(line)
-            if found := re.search(r"listening on (http://\S+)", line):
-                self.url = found.group(1)
-                self.reading = threading.Thread(target=self._read, daemon=True)
-                self.reading.start()
-                return
-        raise RuntimeError(f"the server ended with {self.process.wait()}: {self.log}")
-
-    def _read(self) -> None:
-        self.log.extend(self.process.stderr)
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-        try:
-            self.process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        self.reading.join()
-        self.process.stderr.close()
-
-
-class Notices:
-    """The list_changed notices one client has heard, in either era's way."""
-
-    def __init__(self) -> None:
-        self.heard: Counter[str] = Counter()
-        self._news = asyncio.Condition()
-
-    async def add(self, kind: str) -> None:
-        async with self._news:
-            self.heard[kind] += 1
-            self._news.notify_all()
-
-    async def on_message(self, message: object) -> None:
-        if kind := KINDS.get(type(message)):
-            await self.add(kind)
-
-    async def listen_on(self, subscription) -> None:
-        async for event in subscription:
-            await self.add(KINDS[type(event)])
-
-    async def until(self, **wanted: int) -> None:
-        async with asyncio.timeout(PATIENCE), self._news:
-            await self._news.wait_for(lambda: all(self.heard[k] >= n for k, n in wanted.items()))
-
-
-def text_of(result: types.CallToolResult) -> str:
-    return "".join(part.text for part in result.content if part.type == "text")
 
 
 async def tools(client: Client) -> set[str]:
@@ -233,7 +129,7 @@ async def prompts(client: Client) -> set[str]:
     return {prompt.name for prompt in (await client.list_prompts()).prompts}
 
 
-class Rules:
+class Rules(Calls):
     """What holds for every connection, whatever its mode and its transport."""
 
     mode: str
@@ -246,48 +142,12 @@ class Rules:
     @asynccontextmanager
     async def clients(self, *tokens: str):
         """Clients that listen to everything from the start, each with the notices it hears."""
-        failure = None
-        async with AsyncExitStack() as stack:
-            opened = [await stack.enter_async_context(self.client(token)) for token in tokens]
-            try:
-                yield opened if len(opened) > 1 else opened[0]
-            except Exception as error:
-                failure = error
-        if failure:
-            raise failure
-
-    @asynccontextmanager
-    async def client(self, token: str):
-        notices = Notices()
-        handler = notices.on_message if self.mode == "legacy" else None
-        async with AsyncExitStack() as stack:
-            server = await self.server(token, stack)
-            client = await stack.enter_async_context(
-                Client(server, mode=self.mode, message_handler=handler, read_timeout_seconds=PATIENCE)
-            )
-            if self.mode != "legacy":
-                subscription = await stack.enter_async_context(
-                    client.listen(
-                        tools_list_changed=True,
-                        resources_list_changed=True,
-                        prompts_list_changed=True,
-                    )
-                )
-                listening = asyncio.create_task(notices.listen_on(subscription))
-                stack.callback(listening.cancel)
-            yield client, notices
-
-    async def good(self, client: Client, tool: str, **arguments) -> types.CallToolResult:
-        result = await client.call_tool(tool, arguments)
-        self.assertFalse(result.is_error, text_of(result))
-        return result
-
-    async def refused(self, client: Client, tool: str, **arguments) -> dict:
-        result = await client.call_tool(tool, arguments)
-        self.assertTrue(result.is_error, text_of(result))
-        error = result.structured_content["error"]
-        self.assertEqual(json.loads(text_of(result)), error)
-        return error
+        async with unwrapped() as stack:
+            opened = [
+                await listening(await self.server(token, stack), self.mode, stack)
+                for token in tokens
+            ]
+            yield opened if len(opened) > 1 else opened[0]
 
     async def error_of(self, call) -> MCPError:
         with self.assertRaises(MCPError) as caught:
@@ -575,11 +435,7 @@ class Stdio(Rules):
         pass
 
     async def server(self, token: str, stack: AsyncExitStack):
-        return StdioServerParameters(
-            command=program(),
-            args=["serve", "--stdio", "--project", str(self.project.path)],
-            env={**self.project.env, **({"WAYLEAVE_TOKEN": token} if token else {})},
-        )
+        return self.project.over_stdio(token)
 
     async def test_without_a_token_a_local_client_reads_and_does_no_more(self) -> None:
         async with self.clients("") as (client, notices):
@@ -597,12 +453,12 @@ class Stdio(Rules):
 
 class Http(Rules):
     def begin(self) -> None:
-        self.http = HttpServer(self.project)
+        self.http = self.project.over_http()
         self.addCleanup(lambda: self.http.stop())
 
     def restart(self) -> None:
         self.http.stop()
-        self.http = HttpServer(self.project)
+        self.http = self.project.over_http()
 
     async def server(self, token: str, stack: AsyncExitStack):
         http = create_mcp_http_client(headers={"Authorization": f"Bearer {token}"})

@@ -20,14 +20,13 @@ import json
 import subprocess
 import unittest
 
-import test_reading as reading
 from mcp import StdioServerParameters
 from portable.describing import Connections, Schemas
 from portable.listing import Arguments, Listing
 from portable.projects import project
 from portable.searching import Searching
 from portable.showing import Documents, Texts
-from test_reading import PATIENCE, program
+from serving import LAST_WITH_HANDSHAKE, MODERN, PATIENCE, HttpServer, program
 
 
 class Rules(Listing, Arguments, Schemas, Connections, Searching, Documents, Texts):
@@ -35,9 +34,9 @@ class Rules(Listing, Arguments, Schemas, Connections, Searching, Documents, Text
 
 
 @functools.cache
-def served(name: str) -> reading.HttpServer:
+def served(name: str) -> HttpServer:
     """A server of the project, for all who ask over HTTP."""
-    server = reading.HttpServer(project(name))
+    server = project(name).over_http()
 
     def stop() -> None:
         if code := server.stop():
@@ -49,11 +48,7 @@ def served(name: str) -> reading.HttpServer:
 
 class OverStdio(Rules):
     def server(self, name: str) -> StdioServerParameters:
-        return StdioServerParameters(
-            command=program(),
-            args=["serve", "--stdio", "--project", str(project(name).path)],
-            env=project(name).env,
-        )
+        return project(name).over_stdio()
 
 
 class OverHttp(Rules):
@@ -63,22 +58,22 @@ class OverHttp(Rules):
 
 class LegacyOverStdio(OverStdio, unittest.IsolatedAsyncioTestCase):
     mode = "legacy"
-    revision = "2025-11-25"
+    revision = LAST_WITH_HANDSHAKE
 
 
 class ModernOverStdio(OverStdio, unittest.IsolatedAsyncioTestCase):
     mode = "auto"
-    revision = "2026-07-28"
+    revision = MODERN
 
 
 class LegacyOverHttp(OverHttp, unittest.IsolatedAsyncioTestCase):
     mode = "legacy"
-    revision = "2025-11-25"
+    revision = LAST_WITH_HANDSHAKE
 
 
 class ModernOverHttp(OverHttp, unittest.IsolatedAsyncioTestCase):
     mode = "auto"
-    revision = "2026-07-28"
+    revision = MODERN
 
 
 class StandardOutput(unittest.TestCase):

@@ -9,30 +9,18 @@ Run it with a Python that has `mcp` 2.x:  python tests/python/test_reading.py [-
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
-import os
 import re
-import signal
 import sqlite3
-import subprocess
-import tempfile
-import threading
 import unittest
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-import mcp_types as types
+import serving
 from mcp import Client, StdioServerParameters
+from serving import MODERN, PATIENCE, READING, ROOT, Calls, handle, rows_of, text_of, unwrapped
 
-ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "crates/wayleave-surface/tests/reading/fixtures"
-MODERN = "2026-07-28"
-# Long enough for a loaded machine; only a broken server ever waits this long.
-PATIENCE = 30
-# `search` comes with the full-text index; with it this becomes the five.
-TOOLS = {"schema", "query_records", "aggregate", "search", "fetch"}
 HOSTILE = [
     "' OR '1'='1",
     "'; DROP TABLE personnel; --",
@@ -45,48 +33,22 @@ HOSTILE = [
 ]
 
 
-@functools.cache
-def program() -> str:
-    """The program: the one named by the environment, or built now."""
-    if given := os.environ.get("WAYLEAVE_BIN"):
-        return given
-    build = ["cargo", "build", "--quiet", "--package", "wayleave", "--message-format", "json"]
-    output = subprocess.run(build, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-    for message in map(json.loads, output.splitlines()):
-        if message.get("executable") and message["target"]["name"] == "wayleave":
-            return message["executable"]
-    raise RuntimeError("cargo built no `wayleave`")
-
-
-class Project:
+class Project(serving.Project):
     """A project with one live dataset over two files."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="wayleave-reading-")
-        self.path = Path(self._folder.name)
+        super().__init__('[serve]\nanonymous = true\nhttp = "127.0.0.1:0"\n')
         self.files = [self.path / "eu.db", self.path / "us.db"]
         sql = (FIXTURES / "crm.sql").read_text()
         for file, name in zip(self.files, ["Worker", "Citizen"]):
             with sqlite3.connect(file) as connection:
                 connection.executescript(sql.replace("'Worker '", f"'{name} '"))
             connection.close()
-        self.env = {**os.environ, "CRM_EU": str(self.files[0]), "CRM_US": str(self.files[1])}
-        self.run("init")
-        for source in ["crm_eu", "crm_us"]:
-            self.run("source", "add", source, "--kind", "sqlite", "--env", source.upper())
-        mapping = (FIXTURES / "crm.toml").read_text()
-        (self.path / "mappings/crm.toml").write_text(mapping)
+        for source, file in zip(["crm_eu", "crm_us"], self.files):
+            self.add_source(source, file)
+        self.draft("crm").write_text((FIXTURES / "crm.toml").read_text())
         self.run("ratify", "crm", "--yes", "--note", "for the tests", "--who", "tester")
         self.run("connect", "crm")
-        settings = self.path / "wayleave.toml"
-        settings.write_text('[serve]\nanonymous = true\nhttp = "127.0.0.1:0"\n')
-
-    def run(self, *words: str) -> str:
-        command = [program(), *words, "--project", str(self.path)]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"{words} ended with {done.returncode}: {done.stderr}")
-        return done.stdout
 
     def digest(self) -> str:
         """Of everything in the stores."""
@@ -95,87 +57,22 @@ class Project:
             whole.update(file.read_bytes())
         return whole.hexdigest()
 
-    def close(self) -> None:
-        self._folder.cleanup()
 
-
-class HttpServer:
-    """The project, served on a free port of this machine."""
-
-    def __init__(self, project: Project) -> None:
-        command = [program(), "serve", "--http", "127.0.0.1:0", "--project", str(project.path)]
-        self.process = subprocess.Popen(
-            command, env=project.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        for line in self.process.stderr:
-            if found := re.search(r"listening on (http://\S+)", line):
-                self.url = found.group(1)
-                # Whatever else it logs is read and dropped, so that a full pipe never stops it.
-                threading.Thread(target=self.process.stderr.read, daemon=True).start()
-                return
-        raise RuntimeError(f"the server ended with {self.process.wait()} before it listened")
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGINT)
-        try:
-            return self.process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-
-
-def text_of(result: types.CallToolResult) -> str:
-    return "".join(part.text for part in result.content if part.type == "text")
-
-
-def handle(text: str, name: str) -> str | None:
-    """A handle that the text gives, such as `next_cursor`."""
-    found = re.search(rf"^{name}=(\S+)", text, re.MULTILINE)
-    return found and found.group(1)
-
-
-def rows_of(text: str) -> list[list[str]]:
-    """The rows of a text table without its header; no cell of theirs holds an escape."""
-    lines = [line[1:].split("|") for line in text.splitlines() if line.startswith("|")]
-    return lines[1:]
-
-
-class Rules:
+class Rules(Calls):
     """What holds for every connection, whatever its mode and its transport."""
 
     mode: str
 
     @asynccontextmanager
     async def client(self):
-        failure = None
-        async with Client(self.server(), mode=self.mode, read_timeout_seconds=PATIENCE) as client:
-            try:
-                yield client
-            except Exception as error:
-                failure = error
-        # Raised out here, past the client's task groups, which would wrap it beyond recognition.
-        if failure:
-            raise failure
-
-    async def good(self, client: Client, tool: str, **arguments) -> types.CallToolResult:
-        result = await client.call_tool(tool, arguments)
-        self.assertFalse(result.is_error, text_of(result))
-        return result
-
-    async def refused(self, client: Client, tool: str, **arguments) -> dict:
-        """The error, which is the same in text and in structure, and bounded."""
-        result = await client.call_tool(tool, arguments)
-        self.assertTrue(result.is_error, text_of(result))
-        error = result.structured_content["error"]
-        self.assertEqual(json.loads(text_of(result)), error)
-        whole = len(text_of(result).encode()) + len(json.dumps(error).encode())
-        self.assertLessEqual(whole, 2_048 + 256)
-        return error
+        async with unwrapped() as stack:
+            client = Client(self.server(), mode=self.mode, read_timeout_seconds=PATIENCE)
+            yield await stack.enter_async_context(client)
 
     async def test_exactly_the_read_tools_are_listed_within_their_budget(self) -> None:
         async with self.client() as client:
             tools = (await client.list_tools()).tools
-            self.assertEqual({tool.name for tool in tools}, TOOLS)
+            self.assertEqual({tool.name for tool in tools}, READING)
             dumped = [tool.model_dump(by_alias=True, exclude_none=True) for tool in tools]
             size = len(json.dumps(dumped, separators=(",", ":")).encode())
             self.assertLessEqual(size, 6_144)
@@ -372,18 +269,14 @@ class OneProject(unittest.IsolatedAsyncioTestCase):
 
 class OverStdio(OneProject):
     def server(self) -> StdioServerParameters:
-        return StdioServerParameters(
-            command=program(),
-            args=["serve", "--stdio", "--project", str(self.project.path)],
-            env=self.project.env,
-        )
+        return self.project.over_stdio()
 
 
 class OverHttp(OneProject):
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        cls.http = HttpServer(cls.project)
+        cls.http = cls.project.over_http()
 
     @classmethod
     def tearDownClass(cls) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 
 import mcp_types as types
-import test_reading as reading
 from mcp import Client
-from test_reading import PATIENCE, text_of
+from serving import PATIENCE, Calls, text_of, unwrapped
 
 
 def size(result: types.CallToolResult) -> int:
@@ -25,40 +23,32 @@ def keys_within(value) -> set[str]:
     return set()
 
 
-class Asking:
+class Asking(Calls):
     """How the rules ask, whatever the transport and the revision."""
 
     mode: str
     # What client and server are to agree on.
     revision: str
 
-    good = reading.Rules.good
-    refused = reading.Rules.refused
-
     @asynccontextmanager
     async def client(self, name: str = "pair"):
-        failure = None
-        async with Client(self.server(name), mode=self.mode, read_timeout_seconds=PATIENCE) as client:
+        async with unwrapped() as stack:
+            client = Client(self.server(name), mode=self.mode, read_timeout_seconds=PATIENCE)
+            await stack.enter_async_context(client)
             self.assertEqual(client.session.protocol_version, self.revision)
-            try:
-                yield client
-            except Exception as error:
-                failure = error
-        # Raised out here, past the client's task groups, which would wrap it beyond recognition.
-        if failure:
-            raise failure
+            yield client
 
     async def indexed(self, client: Client, *needed: str) -> None:
         """Waits until these connections can be searched; each has notes with this word."""
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            result = await client.call_tool("search", {"q": "pebble", "limit": 100})
-            if not result.is_error and set(needed) <= set(
-                result.structured_content["meta"]["source_mix"]
-            ):
-                return
-            await asyncio.sleep(0.05)
-        self.fail(f"no index of {needed} in time: {text_of(result)}")
+        found = None
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while found is None or found.is_error or not set(needed) <= set(
+                    found.structured_content["meta"]["source_mix"]
+                ):
+                    found = await client.call_tool("search", {"q": "pebble", "limit": 100})
+        except TimeoutError:
+            self.fail(f"no index of {needed} in time: {found and text_of(found)}")
 
     async def tools(self, client: Client) -> dict[str, dict]:
         listed = (await client.list_tools()).tools

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from portable.asking import Asking
-from test_reading import TOOLS
+from serving import READING
 
 
 class Listing(Asking):
@@ -14,7 +14,7 @@ class Listing(Asking):
     async def test_01_02_03_the_five_tools_are_listed_small_and_read_only(self) -> None:
         async with self.client() as client:
             tools = await self.tools(client)
-        self.assertEqual(set(tools), TOOLS)
+        self.assertEqual(set(tools), READING)
         listed = json.dumps(list(tools.values()), separators=(",", ":"))
         self.assertLessEqual(len(listed.encode()), 6_144)
         for tool in tools.values():

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
 import sqlite3
-import tempfile
 import unittest
 from pathlib import Path
 
-import test_reading as reading
+import serving
 
 SECRET = "kept-out-of-sight"
 FAT = "wide words " * 400
@@ -111,30 +109,21 @@ def mailbox(file: Path, name: str, weak: int) -> None:
     db.close()
 
 
-class Project:
+class Project(serving.Project):
     """A project with live datasets, made with the command line."""
 
     def __init__(self, mappings: dict[str, str], sources: list[str]) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="wayleave-portable-")
-        unittest.addModuleCleanup(self._folder.cleanup)
-        self.path = Path(self._folder.name)
-        self.env = dict(os.environ)
-        self.run("init")
+        super().__init__('[serve]\nanonymous = true\nhttp = "127.0.0.1:0"\n')
+        unittest.addModuleCleanup(self.close)
         for source in sources:
-            variable = f"PORTABLE_{source.upper()}"
-            self.env[variable] = str(self.store(source))
-            self.run("source", "add", source, "--kind", "sqlite", "--env", variable)
+            self.add_source(source, self.store(source))
         for name, mapping in mappings.items():
-            (self.path / f"mappings/{name}.toml").write_text(mapping)
+            self.draft(name).write_text(mapping)
             self.run("ratify", name, "--yes", "--offline", "--note", "for the tests", "--who", "tester")
             self.run("connect", name, "--offline")
-        settings = self.path / "wayleave.toml"
-        settings.write_text('[serve]\nanonymous = true\nhttp = "127.0.0.1:0"\n')
 
     def store(self, source: str) -> Path:
         return self.path / f"{source}.hidden-store"
-
-    run = reading.Project.run
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import json
 import re
 
 from portable.asking import Asking, size
-from test_reading import handle, rows_of, text_of
+from serving import handle, rows_of, text_of
 
 
 class Searching(Asking):

@@ -6,7 +6,7 @@ import json
 
 from portable.asking import Asking, size
 from portable.projects import FAT, SECRET
-from test_reading import handle, rows_of, text_of
+from serving import handle, rows_of, text_of
 
 
 class Documents(Asking):

@@ -5,16 +5,34 @@
 
 use std::collections::HashMap;
 
+use rmcp::model::RequestId;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{Caller, RpcError, ToolResult, convert, registry::Snapshot, resolve};
+
+/// The longest text that an answer repeats to say what it answers. A listener's is in every notice.
+pub(crate) const LONGEST_ID: usize = 1024;
+
+/// Whether an id is longer than that.
+pub(crate) fn is_too_long(id: &RequestId) -> bool {
+    matches!(id, RequestId::String(id) if id.len() > LONGEST_ID)
+}
+
+/// Why a request with such an id is refused.
+pub(crate) fn id_too_long() -> RpcError {
+    RpcError::new(
+        RpcError::INVALID_REQUEST,
+        format!("the id of a request has at most {LONGEST_ID} bytes"),
+    )
+}
 
 /// A message, as far as refusing it needs.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     /// What an answer refers to; null where none is possible.
     pub(crate) id: Value,
+    pub(crate) id_is_too_long: bool,
     kind: Kind,
     method: String,
     name: Option<String>,
@@ -54,7 +72,9 @@ impl Asked {
         };
         let params = members(&whole, "params");
         let meta = members(&params, "_meta");
+        let id_is_too_long = member(&whole, "id").is_some_and(|id| is_too_long(&id));
         let id = member(&whole, "id").filter(|id: &Value| id.is_string() || id.is_number());
+        let id = id.filter(|_| !id_is_too_long);
         let has_id = whole.get("id").is_some_and(|id| id.get() != "null");
         Self {
             kind: match (whole.contains_key("method"), has_id) {
@@ -63,6 +83,7 @@ impl Asked {
                 (false, false) => Kind::Nonsense,
             },
             id: id.unwrap_or_default(),
+            id_is_too_long,
             method: member(&whole, "method").unwrap_or_default(),
             name: member(&params, "name"),
             uri: member(&params, "uri"),

@@ -9,7 +9,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Caller, Era, RpcError, error::excerpt, server::Shared, wire_error};
+use crate::{Caller, Era, RpcError, asked, error::excerpt, server::Shared, wire_error};
 
 /// A list request is short; a long one is something else.
 const LONGEST: usize = 4096;
@@ -58,10 +58,9 @@ pub(crate) fn answer(
     named: Option<&str>,
 ) -> Option<Vec<u8>> {
     let request: Request<'_> = serde_json::from_slice(message).ok()?;
-    let plain_id = matches!(
-        request.id.get().as_bytes().first(),
-        Some(b'"' | b'-' | b'0'..=b'9')
-    );
+    let id = request.id.get().as_bytes();
+    let plain_id =
+        matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')) && id.len() <= asked::LONGEST_ID;
     let params = request.params.as_ref();
     let meta = params.and_then(|params| params.meta.as_ref());
     let plain = plain_id

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Admit, Caller, Era, RpcError, Server, TurnedAway,
     admit::Hello,
-    asked::Asked,
+    asked::{self, Asked},
     budget::Spent,
     door::Turns,
     quick,
@@ -287,6 +287,10 @@ where
         match &mut message {
             // The SDK ends the conversation over a notification that comes first.
             JsonRpcMessage::Notification(_) if self.era.is_none() => return None,
+            JsonRpcMessage::Request(request) if asked::is_too_long(&request.id) => {
+                self.refuse(&asked::id_too_long(), &Value::Null);
+                return None;
+            }
             JsonRpcMessage::Request(request) => {
                 if self.era.is_none() {
                     self.era = era_of_first(&request.request);

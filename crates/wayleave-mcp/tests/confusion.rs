@@ -197,6 +197,51 @@ async fn no_oddity_of_a_message_gets_it_past_a_spent_budget_on_a_pipe() {
 }
 
 #[tokio::test]
+async fn an_id_that_every_notice_would_repeat_is_short() {
+    let listening = started(Options::default()).await;
+    let client = listening.client();
+    let session = client.begin().await;
+    for (length, code) in [
+        (1024, None),
+        (1025, Some(-32600)),
+        (2_000_000, Some(-32600)),
+    ] {
+        let id = json!("x".repeat(length));
+        for method in ["tools/call", "tools/list", "prompts/list"] {
+            let params = json!({ "name": "ok", "_meta": support::meta() });
+            let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+            let stateless = client
+                .request(Method::POST)
+                .header("mcp-protocol-version", STATELESS)
+                .header("mcp-method", method)
+                .header("mcp-name", "ok")
+                .body(Full::new(body.to_string().into()))
+                .unwrap();
+            let params = json!({ "name": "ok" });
+            let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+            let within = client
+                .request(Method::POST)
+                .header("mcp-session-id", &session)
+                .body(Full::new(body.to_string().into()))
+                .unwrap();
+            for request in [stateless, within] {
+                let reply = client.send(request).await;
+                let found = reply.json()["error"]["code"].as_i64();
+                assert_eq!(found, code, "{length} {method}: {}", reply.status);
+                assert!(code.is_none() || reply.body.len() < 200);
+            }
+        }
+    }
+    let (_registry, server) = server();
+    let mut client = Pipe::listening(&server, Era::Session).await;
+    client
+        .say(json!({ "jsonrpc": "2.0", "id": "x".repeat(1025), "method": "ping" }))
+        .await;
+    assert_eq!(client.hear().await["error"]["code"], -32600);
+    client.ask("ping", json!({})).await.unwrap();
+}
+
+#[tokio::test]
 async fn saying_again_that_one_is_ready_does_not_make_one_hear_twice() {
     let (registry, server) = server();
     let mut client = Pipe::listening(&server, Era::Session).await;

@@ -22,7 +22,7 @@ use super::{
     gate::{Held, METHOD, PROTOCOL_VERSION, accepts_both, text},
 };
 use crate::{
-    Caller, Context, Era, RpcError, context::Direct, convert, quick, resolve, server::Shared,
+    Caller, Context, Era, RpcError, asked, context::Direct, convert, quick, resolve, server::Shared,
 };
 
 const NAME: &str = "mcp-name";
@@ -80,6 +80,7 @@ fn plain(
     let mut message: Message<'_> = serde_json::from_slice(message).ok()?;
     let meta = message.params.meta.take()?;
     let plain = message.jsonrpc == "2.0"
+        && !asked::is_too_long(&message.id)
         && message.method == "tools/call"
         && text(headers, NAME) == Some(&*message.params.name)
         && meta

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     Caller, Era, Server,
-    asked::Asked,
+    asked::{self, Asked},
     budget::Spent,
     door::{Door, Turns},
     quick,
@@ -219,17 +219,10 @@ impl Gate {
             Ok(call) => return Ok(call.answer(&self.shared, caller, held).await),
             Err(parts) => *parts,
         };
-        if let Some(denied) = self.denied(&parts, &caller, &message) {
-            return Ok(denied);
-        }
+        let asked = Asked::of(&message);
         let begins = text(&parts.headers, SESSION_ID).is_none();
-        // The SDK takes one whatever revision its headers name.
-        if begins
-            && self.sessions.count() >= self.options.limits.sessions
-            && Asked::of(&message).is_hello()
-        {
-            let status = StatusCode::SERVICE_UNAVAILABLE;
-            return Err(Refused::with(status, "too many sessions"));
+        if let Some(refused) = self.refuse(&parts, &caller, &asked, begins) {
+            return Ok(refused);
         }
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let who = Who::new(caller);
@@ -277,9 +270,29 @@ impl Gate {
         })
     }
 
+    /// The answer to what is not to be handed over; `begins`, if it would begin a session.
+    fn refuse(
+        &self,
+        parts: &Parts,
+        caller: &Caller,
+        asked: &Asked,
+        begins: bool,
+    ) -> Option<Response<Served>> {
+        if asked.id_is_too_long {
+            let error = asked::id_too_long();
+            return Some(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null));
+        }
+        // The SDK takes one whatever revision its headers name.
+        let full = || self.sessions.count() >= self.options.limits.sessions;
+        if begins && asked.is_hello() && full() {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Some(reply::refuse(status, "too many sessions"));
+        }
+        self.denied(parts, caller, asked)
+    }
+
     /// The answer to a request for what its caller is not allowed, where that has a status.
-    fn denied(&self, parts: &Parts, caller: &Caller, message: &[u8]) -> Option<Response<Served>> {
-        let asked = Asked::of(message);
+    fn denied(&self, parts: &Parts, caller: &Caller, asked: &Asked) -> Option<Response<Served>> {
         let error = asked.denial(&self.shared.registry.snapshot(), caller)?;
         let rejection = self.options.authenticate.denied(parts, &error)?;
         Some(reply::reject(&rejection, &asked.id))

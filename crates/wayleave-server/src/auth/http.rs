@@ -92,14 +92,21 @@ impl Authenticate for HttpDoor {
 
 /// Whether a proxy handed the request on. Then its client is on this machine only by appearance.
 fn is_forwarded(request: &Parts) -> bool {
-    let marks = [
-        "forwarded",
-        "via",
-        "x-forwarded-for",
-        "x-forwarded-host",
-        "x-real-ip",
-    ];
-    marks.iter().any(|mark| request.headers.contains_key(*mark))
+    let is_mark = |name: &str| {
+        name.starts_with("x-forwarded-")
+            || matches!(
+                name,
+                "forwarded"
+                    | "via"
+                    | "x-real-ip"
+                    | "x-client-ip"
+                    | "true-client-ip"
+                    | "cf-connecting-ip"
+                    | "x-original-host"
+                    | "x-envoy-external-address"
+            )
+    };
+    request.headers.keys().any(|name| is_mark(name.as_str()))
 }
 
 /// Every scope that is needed, all at once: what the caller has, and what it lacks.

@@ -12,6 +12,7 @@ mod house;
 mod issuer;
 mod wire;
 
+mod anonymous;
 mod deployed;
 mod guide;
 mod jwt;

@@ -75,16 +75,16 @@ impl AggregatePlan {
             connection_id: connection.connection_id.clone(),
             connector_key: connection.connector_key.clone(),
             stream: stream.name().to_owned(),
-            groups: AuthorizedPlan {
-                target: stream.target(),
-                read: Read::Groups(Groups {
+            groups: AuthorizedPlan::new(
+                stream.target(),
+                Read::Groups(Groups {
                     by,
                     measures,
                     predicate: Predicate::all([stream.base(), wanted]),
                     order,
                     limit: request.limit + 1,
                 }),
-            },
+            ),
             header,
             limit: request.limit,
         })

@@ -141,9 +141,9 @@ impl Around {
         if known.is_empty() {
             return None;
         }
-        Some(AuthorizedPlan {
-            target: self.stream.target(),
-            read: Read::Rows(Rows {
+        Some(AuthorizedPlan::new(
+            self.stream.target(),
+            Read::Rows(Rows {
                 columns: self.layout.columns.clone(),
                 limit: u32::try_from(known.len()).unwrap_or(u32::MAX),
                 predicate: Predicate::all([one_of(&keys, known), self.stream.base()]),
@@ -151,7 +151,7 @@ impl Around {
                 after: None,
                 each: None,
             }),
-        })
+        ))
     }
 
     /// A row as a record.

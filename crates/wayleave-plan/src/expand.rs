@@ -81,9 +81,9 @@ impl Expansion {
         }
         let parents = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
         let per_parent = if self.single { 1 } else { EXPANDED_ROWS + 1 };
-        Some(AuthorizedPlan {
-            target: self.target.target(),
-            read: Read::Rows(Rows {
+        Some(AuthorizedPlan::new(
+            self.target.target(),
+            Read::Rows(Rows {
                 columns: self.layout.columns.clone(),
                 predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
                 order: layout::order(&self.target, &[]).ok()?,
@@ -94,7 +94,7 @@ impl Expansion {
                 }),
                 limit: parents.saturating_mul(per_parent),
             }),
-        })
+        ))
     }
 
     /// The related records of each of the records, from the rows that [`plan`](Self::plan) read.

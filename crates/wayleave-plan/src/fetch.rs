@@ -78,9 +78,9 @@ impl FetchPlan {
         Ok(Self {
             connector_key: connection.connector_key.clone(),
             label: connection.label.clone(),
-            rows: AuthorizedPlan {
-                target: stream.target(),
-                read: Read::Rows(Rows {
+            rows: AuthorizedPlan::new(
+                stream.target(),
+                Read::Rows(Rows {
                     columns: layout.columns.clone(),
                     predicate: Predicate::all([Predicate::all(key), stream.base()]),
                     order,
@@ -88,7 +88,7 @@ impl FetchPlan {
                     each: None,
                     limit: 1,
                 }),
-            },
+            ),
             layout,
             expansions,
             id,

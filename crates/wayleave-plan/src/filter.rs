@@ -12,7 +12,7 @@ use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::{Datatype, Field, Stream};
 
 use crate::plan::Predicate;
-use crate::refusal::Refusal;
+use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::view::StreamView;
 
 /// How deep `any` may nest.
@@ -74,6 +74,35 @@ impl<'a> Whose<'a> {
             Self::Caller(_) => field.filter.value && field.is_scalar(),
             Self::Grant(_) => field.is_scalar(),
         }
+    }
+
+    /// The refusal of `relation.field`, where that relation may be followed: how to ask instead.
+    fn elsewhere(self, name: &str) -> Option<Refusal> {
+        let Self::Caller(view) = self else {
+            return None;
+        };
+        let relation = view.relation(name.split_once('.')?.0)?;
+        let ours = relation.on.iter().filter_map(|join| {
+            let field = view.mapped()?.field_of_column(&join.column)?;
+            view.field(&field.name)
+        });
+        let ours: Vec<String> = ours.map(|field| format!("`{}`", field.name)).collect();
+        let then = match ours.join(" and ") {
+            ours if ours.is_empty() => String::new(),
+            ours => format!(", then filter this stream on {ours}"),
+        };
+        let message = format!(
+            "{} is of another stream; filter `{}` first{then}",
+            quoted(name),
+            relation.to
+        );
+        Some(Refusal::new(Code::UnknownField, message).next(Call::new(
+            "query_records",
+            [
+                ("stream", relation.to.as_str().into()),
+                ("connection_id", view.connection_id().into()),
+            ],
+        )))
     }
 
     fn names(self) -> Vec<&'a str> {

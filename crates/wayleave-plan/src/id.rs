@@ -4,7 +4,7 @@
 //! backslashes, white space and control characters are percent-encoded, so an id is one word and
 //! has one reading.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use wayleave_model::names::NameKind;
 
@@ -44,11 +44,10 @@ impl RecordId {
             // Writing to a string cannot fail.
             let _ = match value {
                 Value::Text(value) => encode_all(value, &mut text),
-                // Machine integers are written faster.
-                Value::Integer(integer) => match i64::try_from(*integer) {
-                    Ok(small) => write!(text, "{small}"),
-                    Err(_) => write!(text, "{integer}"),
-                },
+                Value::Integer(integer) => {
+                    text.push_str(itoa::Buffer::new().format(*integer));
+                    Ok(())
+                }
                 other => encode_all(&other.to_text().unwrap_or_default(), &mut text),
             };
         }

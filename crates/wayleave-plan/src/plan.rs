@@ -3,6 +3,8 @@
 //! Fields are private: a plan is built by this crate's `authorize` functions alone, and a store
 //! reads it through accessors.
 
+use std::sync::Arc;
+
 use wayleave_model::{
     digest::Digest,
     mapping::{AggregateOp, Datatype, SourceKind},
@@ -10,30 +12,44 @@ use wayleave_model::{
 
 use crate::value::Value;
 
-/// A read that policy has allowed. Nothing outside this crate can build or change one:
+/// A read that policy has allowed; cheap to clone. Nothing outside this crate can build or change
+/// one:
 ///
 /// ```compile_fail,E0451
+/// use std::sync::Arc;
 /// use wayleave_plan::plan::{AuthorizedPlan, Read, Target};
 ///
-/// fn forge(target: Target, read: Read) -> AuthorizedPlan {
+/// fn forge(target: Arc<Target>, read: Arc<Read>) -> AuthorizedPlan {
 ///     AuthorizedPlan { target, read }
 /// }
 /// ```
 ///
 /// ```compile_fail,E0616
+/// use std::sync::Arc;
 /// use wayleave_plan::plan::{AuthorizedPlan, Read};
 ///
-/// fn widen(plan: &mut AuthorizedPlan, read: Read) {
+/// fn widen(plan: &mut AuthorizedPlan, read: Arc<Read>) {
 ///     plan.read = read;
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorizedPlan {
-    pub(crate) target: Target,
-    pub(crate) read: Read,
+    target: Arc<Target>,
+    read: Arc<Read>,
 }
 
 impl AuthorizedPlan {
+    pub(crate) fn new(target: Arc<Target>, read: Read) -> Self {
+        Self {
+            target,
+            read: Arc::new(read),
+        }
+    }
+
+    pub(crate) fn read_mut(&mut self) -> &mut Read {
+        Arc::make_mut(&mut self.read)
+    }
+
     /// Where to read.
     pub fn target(&self) -> &Target {
         &self.target

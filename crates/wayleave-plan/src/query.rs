@@ -79,9 +79,9 @@ impl QueryPlan {
             connector_key: connection.connector_key.clone(),
             stream: stream.name().to_owned(),
             count: count(stream, &predicate, request.count),
-            rows: AuthorizedPlan {
-                target: stream.target(),
-                read: Read::Rows(Rows {
+            rows: AuthorizedPlan::new(
+                stream.target(),
+                Read::Rows(Rows {
                     columns: layout.columns.clone(),
                     predicate,
                     order,
@@ -89,7 +89,7 @@ impl QueryPlan {
                     each: None,
                     limit: request.limit + 1,
                 }),
-            },
+            ),
             layout,
             expansions,
             limit: request.limit,
@@ -109,7 +109,7 @@ impl QueryPlan {
         if let Some(changes) = &mut self.changes {
             changes.bound(position.horizon, &mut self.rows);
         }
-        let Read::Rows(rows) = &mut self.rows.read else {
+        let Read::Rows(rows) = self.rows.read_mut() else {
             return Ok(());
         };
         // The order is part of what the cursor is bound to, so this holds for our own cursors.
@@ -195,13 +195,13 @@ fn count(stream: &StreamView, predicate: &Predicate, kind: CountKind) -> Option<
         CountKind::Exact => true,
         CountKind::Estimated => *predicate != Predicate::True,
     };
-    Some(AuthorizedPlan {
-        target: stream.target(),
-        read: Read::Count {
+    Some(AuthorizedPlan::new(
+        stream.target(),
+        Read::Count {
             predicate: predicate.clone(),
             exact,
         },
-    })
+    ))
 }
 
 /// What a page cursor is bound to: who asks, under which grants and mapping, and the query but

@@ -4,6 +4,7 @@
 //! the caller's own words and from what the caller may see, and from nothing else.
 
 mod fit;
+mod words;
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,6 +13,7 @@ use serde_json::{Map, Value as Json};
 use wayleave_model::nearest::nearest;
 
 pub use fit::MOST_BYTES;
+pub(crate) use words::Kind;
 
 use crate::view::StreamView;
 
@@ -237,6 +239,17 @@ impl Refusal {
         self.did_you_mean =
             nearest(given, self.allowed.iter().map(String::as_str)).map(str::to_owned);
         self
+    }
+
+    /// The same, where the given word may be one of another query language too.
+    #[must_use]
+    pub(crate) fn near_as(mut self, kind: Kind, given: &str) -> Self {
+        self.did_you_mean = words::meant(kind, given, &self.allowed);
+        if self.did_you_mean.is_some() {
+            self
+        } else {
+            self.near(given)
+        }
     }
 
     /// Names the argument to add or change.

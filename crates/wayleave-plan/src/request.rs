@@ -10,6 +10,7 @@ mod workup;
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::AggregateOp;
+use wayleave_model::names::NameKind;
 
 use crate::plan::Granularity;
 use crate::refusal::{Code, Refusal, quoted};
@@ -332,17 +333,37 @@ impl SortKey {
             Some(name) => (name, true),
             None => (text, false),
         };
+        let refuse = |message: String| Refusal::new(Code::InvalidSort, message).param("sort");
         if name.is_empty() {
-            return Err(Refusal::new(
-                Code::InvalidSort,
-                format!("{} names no field", quoted(text)),
-            )
-            .param("sort"));
+            return Err(refuse(format!("{} names no field", quoted(text))));
+        }
+        if let Some(meant) = elsewhere(name) {
+            let message = format!(
+                "{} is no sort: a field, or `-` and the field from the largest down",
+                quoted(text)
+            );
+            let mut refusal = refuse(message).retry_with("sort");
+            refusal.did_you_mean = Some(meant);
+            return Err(refusal);
         }
         Ok(Self {
             name: name.to_owned(),
             descending,
         })
+    }
+}
+
+/// What a key of a sort is here that is written as elsewhere: `name desc`, `name:asc`, `+name`.
+fn elsewhere(text: &str) -> Option<String> {
+    let plain = text.strip_prefix('+').unwrap_or(text);
+    let mut words = plain.split([' ', ':', ',']).filter(|word| !word.is_empty());
+    let name = words.next().filter(|name| NameKind::Field.matches(name))?;
+    let order = words.next().map(str::to_ascii_lowercase);
+    match (order.as_deref(), words.next()) {
+        (Some("desc" | "descending"), None) => Some(format!("-{name}")),
+        (Some("asc" | "ascending"), None) => Some(name.to_owned()),
+        (None, None) if plain != text => Some(name.to_owned()),
+        _ => None,
     }
 }
 

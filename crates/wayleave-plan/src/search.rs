@@ -192,9 +192,9 @@ impl SearchStream {
             return None;
         }
         let limit = u32::try_from(known.len()).unwrap_or(u32::MAX);
-        Some(AuthorizedPlan {
-            target: self.view.target(),
-            read: Read::Rows(Rows {
+        Some(AuthorizedPlan::new(
+            self.view.target(),
+            Read::Rows(Rows {
                 columns: self.layout.columns.clone(),
                 predicate: Predicate::all([one_of(&keys, known), self.predicate.clone()]),
                 order: layout::total(&self.view, Vec::new()),
@@ -202,7 +202,7 @@ impl SearchStream {
                 each: None,
                 limit,
             }),
-        })
+        ))
     }
 
     /// A row as a record.

@@ -110,9 +110,10 @@ impl<S: Server> Store for Reader<S> {
         context: &ReadContext,
     ) -> Result<Answer, StoreError> {
         let served = Arc::clone(&self.served);
-        let (target, read) = (plan.target().clone(), plan.read().clone());
+        let asked = plan.clone();
         let task = move |mut sender, stop: Stop| async move {
-            let outcome = served.answer(&target, &read, &mut sender, &stop).await;
+            let (target, read) = (asked.target(), asked.read());
+            let outcome = served.answer(target, read, &mut sender, &stop).await;
             stop.finish(sender, outcome).await;
         };
         self.readings

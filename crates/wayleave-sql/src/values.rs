@@ -46,9 +46,7 @@ pub(crate) fn row<'a>(
     for output in outputs {
         let cell = next();
         row.push(match output {
-            Output::Column(column) => {
-                column_value(column, cell).ok_or_else(|| unfit(column, column.datatype))?
-            }
+            Output::Column(column) => of_column(column, cell)?,
             Output::Key(column) => {
                 key_value(column, cell).ok_or_else(|| unfit(column, column.datatype))?
             }
@@ -68,6 +66,11 @@ pub(crate) fn row<'a>(
         });
     }
     Ok(row)
+}
+
+/// The value of one column.
+pub(crate) fn of_column(column: &Column, cell: Cell<'_>) -> Result<Value, StoreError> {
+    column_value(column, cell).ok_or_else(|| unfit(column, column.datatype))
 }
 
 /// A value of a column is not what the mapping says.

@@ -20,9 +20,15 @@ const ROWS_A_BATCH: usize = 128;
 const BYTES_A_BATCH: usize = 256 * 1024;
 
 enum Batch {
-    Some(Vec<Row>),
-    Last(Vec<Row>),
+    Some(Weighed),
+    Last(Weighed),
     Failed(StoreError),
+}
+
+/// Rows, and about how many bytes they take in memory.
+struct Weighed {
+    rows: Vec<Row>,
+    bytes: usize,
 }
 
 /// In a box, because a queue of any length has room for many.
@@ -32,6 +38,8 @@ type Sent = Box<Batch>;
 pub struct Rows {
     batches: mpsc::Receiver<Sent>,
     current: vec::IntoIter<Row>,
+    /// What `current` weighed when it came.
+    bytes: usize,
     ended: bool,
 }
 
@@ -48,6 +56,7 @@ impl Rows {
         let rows = Self {
             batches,
             current: Vec::new().into_iter(),
+            bytes: 0,
             ended: false,
         };
         (sender, rows)
@@ -68,9 +77,16 @@ impl Rows {
         }
     }
 
+    /// The rows that have come already, if there are any and they take at most so many bytes in
+    /// memory.
+    pub fn come_within(&mut self, bytes: usize) -> Option<Vec<Row>> {
+        let all = self.current.len() > 0 && self.bytes <= bytes;
+        all.then(|| std::mem::take(&mut self.current).collect())
+    }
+
     /// Every row that is left.
     pub async fn collect(mut self) -> Result<Vec<Row>, StoreError> {
-        let mut rows = Vec::new();
+        let mut rows = self.come_within(usize::MAX).unwrap_or_default();
         while let Some(row) = self.next().await {
             rows.push(row?);
         }
@@ -86,9 +102,9 @@ impl Rows {
 
     async fn receive(&mut self) -> Result<(), StoreError> {
         match self.batches.recv().await.map(|batch| *batch) {
-            Some(Batch::Some(rows)) => self.current = rows.into_iter(),
+            Some(Batch::Some(rows)) => self.take(rows),
             Some(Batch::Last(rows)) => {
-                self.current = rows.into_iter();
+                self.take(rows);
                 self.ended = true;
             }
             Some(Batch::Failed(error)) => {
@@ -105,6 +121,13 @@ impl Rows {
             }
         }
         Ok(())
+    }
+}
+
+impl Rows {
+    fn take(&mut self, rows: Weighed) {
+        self.current = rows.rows.into_iter();
+        self.bytes = rows.bytes;
     }
 }
 
@@ -152,10 +175,16 @@ impl RowSender {
     /// A future that is dropped while it waits loses the batch: whoever drops it must end the
     /// answer with a failure.
     pub async fn flush(&mut self) -> bool {
-        self.bytes = 0;
         self.sent = true;
-        let rows = std::mem::take(&mut self.pending);
+        let rows = self.weighed();
         self.batches.send(Box::new(Batch::Some(rows))).await.is_ok()
+    }
+
+    fn weighed(&mut self) -> Weighed {
+        Weighed {
+            rows: std::mem::take(&mut self.pending),
+            bytes: std::mem::take(&mut self.bytes),
+        }
     }
 
     /// Tells when nobody wants the rows any more.
@@ -173,9 +202,9 @@ impl RowSender {
     }
 
     /// Ends the answer, whole or broken.
-    pub async fn finish(self, outcome: Result<(), StoreError>) {
+    pub async fn finish(mut self, outcome: Result<(), StoreError>) {
         let last = match outcome {
-            Ok(()) => Batch::Last(self.pending),
+            Ok(()) => Batch::Last(self.weighed()),
             Err(error) => Batch::Failed(error),
         };
         // Nobody listening is nobody to tell.

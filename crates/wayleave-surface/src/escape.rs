@@ -21,7 +21,7 @@ pub(crate) fn cell(out: &mut String, value: &Json) {
         Json::Number(number) => {
             // Most are whole, and these are written faster.
             if let Some(whole) = number.as_i64() {
-                say!(out, "{whole}");
+                out.push_str(itoa::Buffer::new().format(whole));
             } else {
                 say!(out, "{number}");
             }

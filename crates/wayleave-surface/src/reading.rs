@@ -122,11 +122,14 @@ impl<'a> Reading<'a> {
 }
 
 async fn gather(mut from: Rows, most: usize) -> Result<Gathered, StoreError> {
-    let mut rows = Vec::new();
-    let mut bytes = 0;
+    // Rows weigh more in memory than as text, and most answers are one light batch.
+    let mut rows = from.come_within(most).unwrap_or_default();
+    let mut weighed = None;
     while let Some(row) = from.next().await {
         let row = row?;
-        bytes += row.iter().map(weight).sum::<usize>();
+        let before = weighed.unwrap_or_else(|| rows.iter().flatten().map(weight).sum::<usize>());
+        let bytes = before + row.iter().map(weight).sum::<usize>();
+        weighed = Some(bytes);
         rows.push(row);
         if bytes > most {
             return Ok(Gathered { rows, cut: true });

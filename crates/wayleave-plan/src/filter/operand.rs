@@ -94,14 +94,14 @@ fn decimal(number: &Number) -> Option<String> {
 /// How a value of the datatype is written.
 const fn spelling(datatype: Datatype) -> &'static str {
     match datatype {
-        Datatype::String | Datatype::Iri => "a text without U+0000",
+        Datatype::String | Datatype::Iri => "a text, without U+0000",
         Datatype::Integer => "a whole number, or one in quotes beyond 2^53",
         Datatype::Decimal => "a decimal in quotes, such as \"12.50\"",
         Datatype::Number => "a number",
         Datatype::Boolean => "true or false",
         Datatype::Date => "a date, such as \"2026-01-31\"",
         Datatype::Datetime => {
-            "an RFC 3339 time, such as \"2026-01-31T09:30:00Z\", or a date for its midnight UTC"
+            "an RFC 3339 time, such as \"2026-01-31T09:30:00Z\"; `gt`, `gte` and `lt` also a date, for its midnight UTC"
         }
         Datatype::Json => "no comparison",
     }

@@ -1,12 +1,12 @@
 //! Reads a filter object into a predicate.
 
 use serde_json::{Map, Value as Json};
-use wayleave_model::mapping::Field;
+use wayleave_model::mapping::{Datatype, Field};
 
 use super::operand::operand;
 use super::{MOST_DEPTH, MOST_LEAVES, MOST_VALUES, Whose, operators};
 use crate::plan::{Comparison, Predicate};
-use crate::refusal::{Code, Refusal, quoted};
+use crate::refusal::{Code, Kind, Refusal, quoted};
 use crate::value::Value;
 use crate::view::column;
 
@@ -80,11 +80,7 @@ impl<'a> Reader<'a> {
             return Err(invalid(message, path).allowed(self.whose.names()));
         }
         let Some(field) = self.whose.field(name) else {
-            let message = format!("there is no field {}", quoted(name));
-            return Err(Refusal::new(Code::UnknownField, message)
-                .param(path)
-                .allowed(self.whose.names())
-                .near(name));
+            return Err(self.unknown(name, path));
         };
         if !self.whose.may_name(field) {
             let message = format!("field `{name}` cannot be filtered on");
@@ -95,6 +91,30 @@ impl<'a> Reader<'a> {
             Json::Object(wanted) => self.operators(field, wanted, path),
             scalar => self.operator(field, "eq", scalar, path),
         }
+    }
+
+    /// The refusal of a name that is no field's: perhaps a word of another language, or a field of
+    /// another stream.
+    fn unknown(&self, name: &str, path: &str) -> Refusal {
+        let said = match name.trim_start_matches('$').to_ascii_lowercase().as_str() {
+            "or" => Some("OR is `any`: {\"any\": [{…}, {…}]}"),
+            "and" | "all" => Some("AND is what stands between fields: put them side by side"),
+            "not" => Some("NOT is said of a field: `ne`, `not_in`, or {\"is_null\": false}"),
+            _ => None,
+        };
+        if let Some(said) = said {
+            return invalid(said, path).allowed(self.whose.names());
+        }
+        if let Some(refusal) = self.whose.elsewhere(name) {
+            return refusal.param(path).allowed(self.whose.names());
+        }
+        Refusal::new(
+            Code::UnknownField,
+            format!("there is no field {}", quoted(name)),
+        )
+        .param(path)
+        .allowed(self.whose.names())
+        .near(name)
     }
 
     fn operators(
@@ -123,15 +143,20 @@ impl<'a> Reader<'a> {
     ) -> Result<Predicate, Refusal> {
         let allowed = operators(field.datatype.value);
         if !allowed.contains(&op) {
+            let between = if op.trim_start_matches('$') == "between" && allowed.contains(&"gte") {
+                "; write {\"gte\": …, \"lt\": …}"
+            } else {
+                ""
+            };
             let message = format!(
-                "`{}` ({}) has no operator {}",
+                "`{}` ({}) has no operator {}{between}",
                 field.name,
                 field.datatype,
                 quoted(op)
             );
             return Err(invalid(message, path)
                 .allowed(allowed.iter().copied())
-                .near(op));
+                .near_as(Kind::Operator, op));
         }
         match op {
             "in" | "not_in" => match value {
@@ -162,6 +187,9 @@ impl<'a> Reader<'a> {
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
         let listed = matches!(comparison, Comparison::Eq | Comparison::Ne);
+        if listed || comparison == Comparison::Lte {
+            self.moment(field, value, path)?;
+        }
         Ok(Predicate::Compare {
             column: column(field),
             comparison,
@@ -196,18 +224,49 @@ impl<'a> Reader<'a> {
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
         if values.is_empty() || values.len() > MOST_VALUES {
-            let message = format!("a list holds 1 to {MOST_VALUES} values");
+            let message = format!(
+                "a list holds 1 to {MOST_VALUES} values, and this one {}; ask for the others in another call",
+                values.len()
+            );
+            let message = if values.is_empty() {
+                format!("a list holds 1 to {MOST_VALUES} values, and this one none")
+            } else {
+                message
+            };
             return Err(invalid(message, path));
         }
         let values = values
             .iter()
-            .map(|value| operand(field, value, path, true))
+            .map(|value| {
+                self.moment(field, value, path)?;
+                operand(field, value, path, true)
+            })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Predicate::In {
             column: column(field),
             values,
             negated,
         })
+    }
+
+    /// Refuses a date where its midnight alone would be compared with, and a caller means the day:
+    /// nearly no record is of that very moment, and an empty page would not tell.
+    fn moment(&self, field: &Field, value: &Json, path: &str) -> Result<(), Refusal> {
+        let Whose::Caller(_) = self.whose else {
+            return Ok(());
+        };
+        let day = value.as_str().filter(|text| {
+            field.datatype.value == Datatype::Datetime
+                && Value::from_text(Datatype::Date, text).is_ok()
+        });
+        let Some(day) = day else {
+            return Ok(());
+        };
+        let message = format!(
+            "a date is its midnight UTC, and `{name}` is a time; for the day write {{\"{name}\": {{\"gte\": \"{day}\", \"lt\": the next day}}}}, for the moment \"{day}T00:00:00Z\"",
+            name = field.name
+        );
+        Err(invalid(message, path))
     }
 
     fn leaf(&mut self, path: &str) -> Result<(), Refusal> {

@@ -93,9 +93,9 @@ pub(super) fn begin(
         since_predicate(&column, from.as_ref()),
     ]);
     Ok(Some(Changes {
-        plan: AuthorizedPlan {
-            target: stream.target(),
-            read: Read::Groups(Groups {
+        plan: AuthorizedPlan::new(
+            stream.target(),
+            Read::Groups(Groups {
                 by: Vec::new(),
                 measures: vec![Measure {
                     op: AggregateOp::Max,
@@ -105,7 +105,7 @@ pub(super) fn begin(
                 order: Vec::new(),
                 limit: 1,
             }),
-        },
+        ),
         updated: column,
         from,
         horizon: None,
@@ -164,7 +164,7 @@ impl Changes {
 
     /// Ends the walk at a horizon: narrows the rows to it.
     pub(super) fn bound(&mut self, horizon: Option<Value>, rows: &mut AuthorizedPlan) {
-        let (Some(horizon), Read::Rows(rows)) = (horizon, &mut rows.read) else {
+        let (Some(horizon), Read::Rows(rows)) = (horizon, rows.read_mut()) else {
             return;
         };
         let without = Predicate::IsNull {

@@ -5,7 +5,7 @@ use wayleave_model::mapping::AggregateOp;
 
 use super::{DEFAULT_ROWS, MOST_METRICS, MOST_ROWS, MOST_SORT_KEYS, Metric, SortKey, TimeGroup};
 use crate::plan::Granularity;
-use crate::refusal::{Code, Refusal, quoted};
+use crate::refusal::{Call, Code, Kind, Refusal, quoted};
 
 /// The operations of a measure, as the wire has them.
 pub(super) const METRIC_OPS: &[(&str, AggregateOp)] = &[
@@ -65,7 +65,7 @@ impl<'a> Arguments<'a> {
                 format!("{path}{name}"),
             )
             .allowed(known.iter().copied())
-            .near(name)),
+            .near_as(Kind::Argument, name)),
             None => Ok(Self { path, given }),
         }
     }
@@ -88,14 +88,22 @@ impl<'a> Arguments<'a> {
         match self.get(name) {
             None => Ok(None),
             Some(Json::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
-            Some(_) => Err(self.wrong(name, "a text that is not empty")),
+            Some(Json::String(_)) => Err(self.wrong(
+                name,
+                "a text that is not empty; where there is none, leave it out",
+            )),
+            Some(_) => Err(self.wrong(name, "a text")),
         }
     }
 
     pub(super) fn required(&self, name: &'static str) -> Result<String, Refusal> {
         self.text(name)?.ok_or_else(|| {
             let param = self.param(name);
-            invalid(format!("`{param}` is missing"), param).retry_with(name)
+            let missing = invalid(format!("`{param}` is missing"), param).retry_with(name);
+            match name {
+                "stream" => missing.next(Call::new("schema", [])),
+                _ => missing,
+            }
         })
     }
 
@@ -118,13 +126,18 @@ impl<'a> Arguments<'a> {
         let Some(given) = self.get(name) else {
             return Ok(None);
         };
+        let spelt = match given {
+            Json::String(text) => text.clone(),
+            Json::Bool(flag) => flag.to_string(),
+            _ => String::new(),
+        };
         let given = given.as_str().unwrap_or_default();
         match words.iter().find(|(word, _)| *word == given) {
             Some((_, value)) => Ok(Some(*value)),
             None => Err(self
                 .wrong(name, "one of the allowed words")
                 .allowed(words.iter().map(|(word, _)| *word))
-                .near(given)),
+                .near_as(Kind::Operator, &spelt)),
         }
     }
 
@@ -177,7 +190,7 @@ impl<'a> Arguments<'a> {
                 names.collect::<Option<Vec<_>>>()
             })
             .filter(|names| !names.is_empty())
-            .ok_or_else(|| self.wrong(name, "a list of names that is not empty"))?;
+            .ok_or_else(|| self.wrong(name, &needs_names(given)))?;
         if names.len() > most {
             return Err(self.wrong(name, &format!("a list of at most {most} names")));
         }
@@ -240,10 +253,13 @@ impl<'a> Arguments<'a> {
     }
 
     pub(super) fn metrics(&self) -> Result<Vec<Metric>, Refusal> {
-        let needs = format!("a list of 1 to {MOST_METRICS} objects {{op, field}}");
+        let needs = format!(
+            "a list of 1 to {MOST_METRICS} objects {{op, field}}, such as [{{\"op\": \"count\"}}]"
+        );
         let items = match self.get("metrics") {
             None => {
-                return Err(invalid("`metrics` is missing", "metrics").retry_with("metrics"));
+                let message = format!("`metrics` is missing: {needs}");
+                return Err(invalid(message, "metrics").retry_with("metrics"));
             }
             Some(Json::Array(items)) if (1..=MOST_METRICS).contains(&items.len()) => items,
             Some(_) => return Err(self.wrong("metrics", &needs)),
@@ -264,7 +280,8 @@ impl<'a> Arguments<'a> {
                 .ok_or_else(|| given.wrong("op", "one of the allowed words"))?;
             let field = given.text("field")?;
             if field.is_none() && op != AggregateOp::Count {
-                return Err(invalid(format!("`{op}` needs a `field`"), "metrics.field"));
+                let message = format!("`{op}` needs a `field`; `count` alone does not");
+                return Err(invalid(message, "metrics.field"));
             }
             let metric = Metric { op, field };
             if metrics.contains(&metric) {
@@ -287,7 +304,10 @@ impl<'a> Arguments<'a> {
             )?,
             Some(_) => {
                 return Err(
-                    self.wrong("group_by_time", "an object {field, granularity, time_zone}")
+                    self.wrong(
+                        "group_by_time",
+                        "an object {field, granularity, time_zone}, such as {\"field\": \"created_at\", \"granularity\": \"month\"}",
+                    )
                 );
             }
         };
@@ -301,4 +321,19 @@ impl<'a> Arguments<'a> {
             time_zone: given.text("time_zone")?,
         }))
     }
+}
+
+/// What is said of a list of names that is none; one name alone is shown as the list of it.
+fn needs_names(given: &Json) -> String {
+    let one = given.as_str().filter(|name| is_name(name));
+    match one {
+        Some(name) => format!("a list of names: [\"{name}\"]"),
+        None => "a list of names that is not empty; leave it out for all".to_owned(),
+    }
+}
+
+/// Whether a text is short and plain enough to be shown in a call.
+fn is_name(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=64).contains(&text.len()) && text.chars().all(plain)
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::grant::{self, Claims};
-use wayleave_model::mapping::{Mapping, Relation, Stream};
+use wayleave_model::mapping::{Connection, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
 use super::{ConnectionView, StreamView, View, Withheld};
 use crate::filter;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
-use crate::plan::Predicate;
+use crate::plan::{Predicate, Target};
 use crate::world::World;
 
 /// The id of the grant of the local package.
@@ -102,6 +102,7 @@ fn connection(
                 fields: fields(stream, granted),
                 relations: relations(stream, granted),
                 rows,
+                target: Arc::new(target(mapping, connection, stream)),
             }),
             Err(reason) => withheld.push(Withheld {
                 connection_id: connection.id.value.clone(),
@@ -119,6 +120,18 @@ fn connection(
         streams,
     })
     .filter(|connection| !connection.streams.is_empty())
+}
+
+fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream) -> Target {
+    let schema = mapping.dataset.schema.as_ref();
+    Target {
+        connection_id: connection.id.value.clone(),
+        source: connection.source.value.clone(),
+        kind: mapping.dataset.kind.value,
+        schema: schema.map(|schema| schema.value.clone()),
+        table: stream.table.value.clone(),
+        mapping: mapping.digest(),
+    }
 }
 
 fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<usize> {

@@ -22,6 +22,8 @@ pub struct StreamView {
     pub(crate) relations: Vec<usize>,
     /// The grant's row filter.
     pub(crate) rows: Predicate,
+    /// Where it is read.
+    pub(crate) target: Arc<Target>,
 }
 
 /// How changes of a stream can be followed.
@@ -179,24 +181,8 @@ impl StreamView {
         }
     }
 
-    pub(crate) fn target(&self) -> Target {
-        Target {
-            connection_id: self.connection_id().to_owned(),
-            source: self
-                .bound()
-                .map_or_else(String::new, |connection| connection.source.value.clone()),
-            kind: self.mapping.dataset.kind.value,
-            schema: self
-                .mapping
-                .dataset
-                .schema
-                .as_ref()
-                .map(|schema| schema.value.clone()),
-            table: self
-                .mapped()
-                .map_or_else(String::new, |stream| stream.table.value.clone()),
-            mapping: self.mapping.digest(),
-        }
+    pub(crate) fn target(&self) -> Arc<Target> {
+        Arc::clone(&self.target)
     }
 }
 

@@ -13,14 +13,13 @@ use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
 
 use super::error::store_error;
 use super::pool::{Kept, cancel};
-use super::values::cells;
+use super::values;
 use crate::capabilities::POSTGRES;
 use crate::compile::postgres::{Kind, Postgres};
 use crate::compile::{Native, Shape, compile};
 use crate::dsn::Server as Address;
 use crate::reading::{StoreOptions, no_table};
 use crate::served::{Reader, Server, Work};
-use crate::values;
 
 /// The columns of a table with the base types of domains. A name without a schema is looked up as
 /// the session would.
@@ -119,8 +118,9 @@ impl Server for Database {
             .await
             .map_err(failed)?;
         pin_mut!(rows);
+        let reader = values::Reader::new(&statement.outputs, &prepared);
         while let Some(row) = rows.next().await {
-            let row = values::row(&statement.outputs, cells(&row.map_err(failed)?))?;
+            let row = reader.read(&row.map_err(failed)?)?;
             if sender.push(row) && !sender.flush().await {
                 return Err(StoreError::Cancelled);
             }

@@ -3,22 +3,144 @@
 use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
-use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Row, Statement};
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::Column;
+use wayleave_plan::value::{Value, decimal_from_text};
+use wayleave_store::StoreError;
 
-use crate::compile::Bind;
-use crate::values::Cell;
+use crate::compile::{Bind, Output};
+use crate::values::{self, Cell};
 
 /// PostgreSQL counts from 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
+/// How the rows of a statement are read. What a column holds is looked at once, not for every
+/// row.
+pub(super) struct Reader<'a> {
+    outputs: &'a [Output<'a>],
+    /// Each column with its short cut, where the answer is columns alone.
+    columns: Option<Vec<(&'a Column, ShortCut)>>,
+}
+
+/// How most values are read, without a cell between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ShortCut {
+    Text,
+    Decimal,
+    Int4,
+    Int8,
+    Instant,
+    /// There is none.
+    None,
+}
+
+impl ShortCut {
+    fn of(column: &Column, held: &Type) -> Self {
+        let is_text = matches!(*held, Type::TEXT | Type::VARCHAR);
+        match (column.datatype, held) {
+            _ if column.many => Self::None,
+            (Datatype::String | Datatype::Iri, _) if is_text => Self::Text,
+            (Datatype::Decimal, _) if is_text => Self::Decimal,
+            (Datatype::Integer, &Type::INT4) => Self::Int4,
+            (Datatype::Integer, &Type::INT8) => Self::Int8,
+            (Datatype::Datetime, &Type::TIMESTAMP | &Type::TIMESTAMPTZ) => Self::Instant,
+            _ => Self::None,
+        }
+    }
+
+    /// The value; `None` where it takes the long way to tell what it is.
+    fn take(self, raw: &[u8]) -> Option<Value> {
+        match self {
+            Self::Text => {
+                let text = std::str::from_utf8(raw).ok()?;
+                Some(Value::Text(text.to_owned()))
+            }
+            Self::Decimal => decimal_from_text(std::str::from_utf8(raw).ok()?).map(Value::Decimal),
+            Self::Int4 => {
+                let integer = i32::from_be_bytes(raw.try_into().ok()?);
+                Some(Value::Integer(integer.into()))
+            }
+            Self::Int8 => {
+                let integer = i64::from_be_bytes(raw.try_into().ok()?);
+                Some(Value::Integer(integer.into()))
+            }
+            Self::Instant => instant(i64::from_be_bytes(raw.try_into().ok()?)).map(Value::Datetime),
+            Self::None => None,
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(outputs: &'a [Output<'a>], statement: &Statement) -> Self {
+        let held = statement
+            .columns()
+            .iter()
+            .map(tokio_postgres::Column::type_);
+        let column = |(output, held): (&Output<'a>, &Type)| match output {
+            Output::Column(column) => Some((*column, ShortCut::of(column, held))),
+            _ => None,
+        };
+        Self {
+            outputs,
+            columns: outputs.iter().zip(held).map(column).collect(),
+        }
+    }
+
+    /// A row as values.
+    pub(super) fn read(&self, row: &Row) -> Result<Vec<Value>, StoreError> {
+        let Some(columns) = &self.columns else {
+            return values::row(self.outputs, cells(row));
+        };
+        let mut read = Vec::with_capacity(columns.len());
+        for (index, (column, short_cut)) in columns.iter().enumerate() {
+            let value = match row.try_get::<_, Option<Raw<'_>>>(index) {
+                Ok(None) => Some(Value::Null),
+                Ok(Some(Raw(raw))) => short_cut.take(raw),
+                Err(_) => None,
+            };
+            read.push(match value {
+                Some(value) => value,
+                None => values::of_column(column, cell(row, index))?,
+            });
+        }
+        Ok(read)
+    }
+}
+
+/// A value as it was sent.
+struct Raw<'a>(&'a [u8]);
+
+impl<'a> FromSql<'a> for Raw<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(raw))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// Microseconds since 1970 of PostgreSQL's; the least and the greatest stand for infinity, which
+/// is no instant.
+fn instant(since_2000: i64) -> Option<i64> {
+    since_2000
+        .checked_add(EPOCH_MICROS)
+        .filter(|_| since_2000 != i64::MIN)
+}
+
 /// The cells of a row.
-pub(super) fn cells(row: &Row) -> impl Iterator<Item = Cell<'_>> {
-    (0..row.len()).map(|index| match row.try_get::<_, Option<Cell<'_>>>(index) {
+fn cells(row: &Row) -> impl Iterator<Item = Cell<'_>> {
+    (0..row.len()).map(|index| cell(row, index))
+}
+
+fn cell(row: &Row, index: usize) -> Cell<'_> {
+    match row.try_get::<_, Option<Cell<'_>>>(index) {
         Ok(cell) => cell.unwrap_or(Cell::Null),
         Err(_) => Cell::Strange,
-    })
+    }
 }
 
 impl<'a> FromSql<'a> for Cell<'a> {
@@ -42,11 +164,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
                 }
             }
             Type::TIMESTAMP | Type::TIMESTAMPTZ => {
-                let micros = i64::from_be_bytes(raw.try_into()?);
-                match micros.checked_add(EPOCH_MICROS) {
-                    Some(instant) if micros != i64::MIN => Self::Datetime(instant),
-                    _ => Self::Strange,
-                }
+                instant(i64::from_be_bytes(raw.try_into()?)).map_or(Self::Strange, Self::Datetime)
             }
             Type::TEXT_ARRAY => Self::Texts(Vec::from_sql(of, raw)?),
             _ => Self::Bytes(raw.into()),

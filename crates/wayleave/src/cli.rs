@@ -10,17 +10,26 @@ use clap::{Parser, Subcommand};
 use crate::commands;
 
 /// What a script can tell by how a command ended.
-const EXIT_CODES: &str = "\
-Exit codes:
-  0   done
-  1   done, and something was found: problems, drift, a no
-  2   asked wrongly, or something it needs is not there
-  70  a bug
-  77  an owner's credential where an agent's belongs";
+const EXITS: [(u8, &str); 6] = [
+    (0, "done"),
+    (
+        1,
+        "done, and something was found: problems, drift, a record that is not whole, a no",
+    ),
+    (2, "asked wrongly, or something it needs is not there"),
+    (70, "a bug"),
+    (77, "an owner's credential where an agent's belongs"),
+    (130, "told to stop a second time, and stopped at once"),
+];
+
+fn exit_codes() -> String {
+    let lines = EXITS.map(|(code, meaning)| format!("\n  {code:<4}{meaning}"));
+    format!("Exit codes:{}", lines.concat())
+}
 
 /// Governed, live access to your data for AI agents, over MCP.
 #[derive(Debug, Parser)]
-#[command(name = "wayleave", version, about, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "wayleave", version, about, max_term_width = 100, after_help = exit_codes())]
 pub(crate) struct Cli {
     /// The project folder [default: this one].
     #[arg(long, global = true, value_name = "DIR", display_order = 100)]

@@ -110,7 +110,7 @@ pub(crate) static DATASET: Section = Section {
         must(
             "kind",
             Shape::Word(words!(SourceKind)),
-            "The kind of store it is read from.",
+            "The kind of store it is read from. No source of kind `files` or `rdf` can be declared yet.",
         ),
         may(
             "schema",
@@ -347,7 +347,7 @@ pub(crate) static RELATION: Section = Section {
 
 pub(crate) static CAPABILITY: Section = Section {
     header: "[capabilities.<name>]",
-    about: "A validated write. It is shown only under a grant that includes it.",
+    about: "A validated write, for whom a grant includes it. Nothing calls one yet.",
     keys: &[
         must(
             "stream",

@@ -4,20 +4,12 @@ use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
-use super::Cli;
+use super::{Cli, EXITS};
 
 const HEAD: &str = "# Command line
 
 Written from the program's own definition: `WAYLEAVE_BLESS=1 cargo test -p wayleave` rewrites this
 page, and a test compares it.
-
-| exit code | meaning |
-| --- | --- |
-| 0 | done |
-| 1 | done, and something was found: problems, drift, a record that is not whole, a no |
-| 2 | asked wrongly, or something it needs is not there |
-| 70 | a bug |
-| 77 | an owner's credential where an agent's belongs |
 
 With `--json` the answer is one JSON document on standard output; a failure is
 `{\"error\": {\"message\", \"because\", \"hint\"}}`. Remarks, questions and progress go to standard error.
@@ -27,6 +19,10 @@ fn reference() -> String {
     let mut root = Cli::command();
     root.build();
     let mut text = HEAD.to_owned();
+    text.push_str("\n| exit code | meaning |\n| --- | --- |\n");
+    for (code, meaning) in EXITS {
+        let _ = writeln!(text, "| {code} | {meaning} |");
+    }
     text.push_str("\nEvery command takes:\n");
     text.push_str(&table(root.get_arguments().filter(|it| it.is_global_set())));
     for command in root.get_subcommands().filter(|it| !it.is_hide_set()) {

@@ -23,6 +23,53 @@ fn odd(sql: &str) -> Session {
     session
 }
 
+/// The first page shows answers of the demo; these are they.
+fn is_as_the_readme_shows(demo: &Session) {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    for words in [
+        &[
+            "query",
+            "port_calls",
+            "--filter",
+            "{\"status\": \"alongside\"}",
+            "--fields",
+            "arrived_at,vessel_id",
+            "--limit",
+            "3",
+            "--json",
+        ][..],
+        &[
+            "aggregate",
+            "cargo",
+            "--metric",
+            "sum:tonnes",
+            "--metric",
+            "count",
+            "--by",
+            "commodity",
+            "--limit",
+            "3",
+            "--json",
+        ],
+    ] {
+        let data = &demo.run(words).exits(0).document()["data"];
+        let rows = data["rows"].as_array().unwrap();
+        for row in rows.iter().chain([&data["fields"]]) {
+            let cells = row.as_array().unwrap().iter();
+            let line: String = cells
+                .map(|cell| match cell.as_str() {
+                    Some(text) => format!("|{text}"),
+                    None => format!("|{cell}"),
+                })
+                .collect();
+            assert!(readme.contains(&format!("\n{line}\n")), "{line}");
+        }
+    }
+    let refused = demo.run(&["query", "pilots", "--fields", "password_hash"]);
+    refused.exits(2).says("one of: id, name, licence");
+}
+
 #[test]
 fn the_demo_is_a_project_like_any_other() {
     let mut session = Session::new();
@@ -51,6 +98,7 @@ fn the_demo_is_a_project_like_any_other() {
     session.set("WAYLEAVE_DEMO_DSN", "harbour.db");
     session.enter("wayleave-demo");
     session.run(&["check", "--live"]).exits(0);
+    is_as_the_readme_shows(&session);
     session
         .run(&["doctor"])
         .exits(0)

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Caller, RpcError};
+use crate::{Caller, RpcError, asked::Asked};
 
 /// Establishes who the client at the other end of a pipe is, before each of its messages.
 ///
@@ -71,18 +71,34 @@ impl Hello {
         #[derive(Deserialize)]
         struct Message {
             method: Option<String>,
-            #[serde(default)]
-            params: Value,
+            params: Option<Params>,
         }
-        if memchr::memmem::find(message, b"initialize").is_none() {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(rename = "clientInfo")]
+            client: Option<Client>,
+        }
+        #[derive(Deserialize)]
+        struct Client {
+            authorization: Option<Value>,
+        }
+        // Or written with escapes, all of it or in part.
+        let may_be_one = memchr::memmem::find(message, b"initialize").is_some()
+            || memchr::memmem::find(message, b"\\u").is_some();
+        if !may_be_one {
             return Self::None;
         }
         match serde_json::from_slice::<Message>(message) {
             Ok(Message { method, params }) if method.as_deref() == Some("initialize") => {
-                let bearer = params.pointer("/clientInfo/authorization/bearer");
+                let client = params.and_then(|params| params.client);
+                let authorization = client.and_then(|client| client.authorization);
+                let bearer = authorization.as_ref().and_then(|it| it.get("bearer"));
                 Self::Some(bearer.map(|bearer| bearer.as_str().unwrap_or_default().to_owned()))
             }
-            _ => Self::None,
+            Ok(_) => Self::None,
+            // Two of a kind, perhaps: others may read it in another way than we would.
+            Err(_) if Asked::of(message).is_hello() => Self::Some(Some(String::new())),
+            Err(_) => Self::None,
         }
     }
 }
@@ -109,5 +125,22 @@ mod tests {
         check(&with.replace("initialize", "tools/list"), &Hello::None);
         check(r#"{"method":"notifications/initialized"}"#, &Hello::None);
         check("initialize", &Hello::None);
+        check(
+            &with.replace("\"initialize", "\"\\u0069nitialize"),
+            &Hello::Some(Some("b".to_owned())),
+        );
+        // What can be read in two ways is wrong in both.
+        for (one, two) in [
+            (
+                r#""method":"initialize""#,
+                r#""method":"initialize","method":"initialize""#,
+            ),
+            (r#"{"bearer":"b"}"#, r#"{"bearer":"b"},"authorization":{}"#),
+            (r#"{"clientInfo""#, r#"{"clientInfo":{},"clientInfo""#),
+        ] {
+            let twice = with.replace(one, two);
+            assert_ne!(twice, with);
+            check(&twice, &Hello::Some(Some(String::new())));
+        }
     }
 }

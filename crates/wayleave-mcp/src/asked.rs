@@ -107,7 +107,7 @@ impl Asked {
 
     /// Whether it begins a session.
     pub(crate) fn is_hello(&self) -> bool {
-        self.is_request() && self.method == "initialize"
+        self.method == "initialize"
     }
 
     /// Why the caller may not use what it named, when that is no secret.

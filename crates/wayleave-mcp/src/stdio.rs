@@ -33,8 +33,8 @@ use crate::{
 
 /// The longest line taken.
 const LONGEST: usize = 16 * 1024 * 1024;
-/// Lines that may be waiting to be written beside the conversation. Beyond it, lists take the
-/// full path and nonsense goes unanswered.
+/// Lines that may be waiting to be written beside the conversation. Beyond it no more is read: who
+/// does not listen is not listened to.
 const MOST_ASIDES: usize = 64;
 /// How long calls still running may go on after the client closed our input.
 const LAST_CALLS: Duration = Duration::from_secs(1);
@@ -226,15 +226,15 @@ where
         });
     }
 
-    fn has_room(&mut self) -> bool {
+    /// Waits until there is room for one line more beside the conversation.
+    async fn room(&mut self) {
         while self.asides.try_join_next().is_some() {}
-        self.asides.len() < MOST_ASIDES
+        while self.asides.len() >= MOST_ASIDES {
+            self.asides.join_next().await;
+        }
     }
 
     fn refuse(&mut self, error: &RpcError, id: &Value) {
-        if !self.has_room() {
-            return;
-        }
         self.aside(wire_error::response(error, id).to_string().into_bytes());
     }
 
@@ -271,7 +271,6 @@ where
         }
         if let Some(era) = self.era
             && quick::looks_like_list(&line)
-            && self.has_room()
             && let Some(answer) = quick::answer(&self.shared, &caller, &line, era, None)
         {
             self.aside(answer);
@@ -310,7 +309,7 @@ where
         if asked.is_told() {
             return false;
         }
-        if asked.is_tool_call() && self.has_room() {
+        if asked.is_tool_call() {
             self.aside(asked.result(spent.result()).into_bytes());
         } else {
             self.refuse(&spent.error(), &asked.id);
@@ -364,6 +363,8 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            // Each line is answered with one at most.
+            self.room().await;
             if self.whole {
                 match self.take().await {
                     Ok(Some(message)) => return Some(message),

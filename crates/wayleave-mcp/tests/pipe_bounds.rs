@@ -92,6 +92,21 @@ async fn a_call_that_never_gets_its_turn_is_told_so_in_either_era() {
 }
 
 #[tokio::test]
+async fn every_request_is_answered_however_many_are_refused_before_one_is_read() {
+    let (_registry, server) = server();
+    let mut client = Pipe::listening_as(&server, Era::Session, Caller::anonymous()).await;
+    // Far more than may wait to be written; nothing is read until the last has been sent.
+    let many = 2_000;
+    let nonsense = (0..many).map(|id| format!(r#"{{"jsonrpc":"1.0","id":{id}}}"#));
+    let nonsense: Vec<_> = nonsense.collect();
+    client.say_raw(nonsense.join("\n").as_bytes()).await;
+    for id in 0..many {
+        let answer = client.hear().await;
+        assert_eq!(answer["error"]["code"], -32600, "{id}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn no_more_streams_are_open_on_a_pipe_than_allowed() {
     let (_registry, server) = server();
     let mut client = Pipe::listening_as(&server, Era::Stateless, alone()).await;

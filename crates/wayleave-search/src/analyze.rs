@@ -35,32 +35,46 @@ pub(crate) struct Word {
     pub(crate) to: usize,
 }
 
-/// The first letters of the words that matter.
+/// How the words begin that matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Initials(Vec<char>);
+pub(crate) struct Beginnings(Vec<String>);
 
-impl Initials {
-    pub(crate) fn of<'a>(words: impl Iterator<Item = &'a str>) -> Self {
-        let mut initials: Vec<char> = words.filter_map(|word| word.chars().next()).collect();
-        initials.sort_unstable();
-        initials.dedup();
-        Self(initials)
+impl Beginnings {
+    /// A stemmer changes the last two letters of what it leaves at most, and never the first.
+    const CHANGED: usize = 2;
+
+    /// Of the words with one of these stems.
+    pub(crate) fn of<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
+        let beginning = |stem: &'a str| {
+            let kept = stem.chars().count().saturating_sub(Self::CHANGED).max(1);
+            stem.chars().take(kept).collect()
+        };
+        let mut all: Vec<String> = stems.map(beginning).collect();
+        all.sort_unstable();
+        all.dedup();
+        Self(all)
     }
 
-    fn has(&self, first: char) -> bool {
-        self.0.contains(&first)
+    /// Whether a lower-case word begins so.
+    fn has(&self, word: &str) -> bool {
+        let mut all = self.0.iter();
+        all.any(|it| word.starts_with(it.as_str()))
+    }
+
+    /// The same of a word of ASCII, whatever its case.
+    fn has_any_case(&self, word: &[u8]) -> bool {
+        let begins = |it: &String| {
+            let beginning = word.get(..it.len());
+            beginning.is_some_and(|beginning| beginning.eq_ignore_ascii_case(it.as_bytes()))
+        };
+        self.0.iter().any(begins)
     }
 }
 
 /// The words of a text, in order. The position of a word is its place among them.
 pub(crate) fn words(text: &str) -> Vec<Word> {
-    taken_apart(text, |_| true)
-}
-
-/// The same, spelled out only where they can be among those that matter: a stem begins as its word
-/// does, and to find one takes longer than everything else.
-pub(crate) fn words_near(text: &str, initials: &Initials) -> Vec<Word> {
-    taken_apart(text, |first| initials.has(first))
+    // Every word begins with nothing.
+    words_near(text, &Beginnings(vec![String::new()]))
 }
 
 thread_local! {
@@ -71,18 +85,19 @@ thread_local! {
             .build()));
 }
 
-/// The words of a text; those whose first letter matters are spelled out.
-fn taken_apart(text: &str, matters: impl Fn(char) -> bool) -> Vec<Word> {
+/// The same, spelled out only where they can be among those that matter: finding a stem takes
+/// longer than everything else.
+pub(crate) fn words_near(text: &str, beginnings: &Beginnings) -> Vec<Word> {
     ANALYZERS.with_borrow_mut(|(plain, stemmer)| {
         if text.is_ascii() {
-            return ascii(text, matters, stemmer);
+            return ascii(text, beginnings, stemmer);
         }
         let mut words = Vec::new();
         let mut stream = plain.token_stream(text);
         while stream.advance() {
             let token = stream.token();
             let mut word = Word::between(token.offset_from, token.offset_to);
-            if token.text.chars().next().is_some_and(&matters) {
+            if beginnings.has(&token.text) {
                 word.spell(token.text.clone(), stemmer);
             }
             words.push(word);
@@ -92,16 +107,16 @@ fn taken_apart(text: &str, matters: impl Fn(char) -> bool) -> Vec<Word> {
 }
 
 /// The same of a text in which every character is a byte and nothing folds.
-fn ascii(text: &str, matters: impl Fn(char) -> bool, stemmer: &mut TextAnalyzer) -> Vec<Word> {
+fn ascii(text: &str, beginnings: &Beginnings, stemmer: &mut TextAnalyzer) -> Vec<Word> {
     const A_WORD: usize = 6;
     let mut words = Vec::with_capacity(text.len() / A_WORD);
     let mut rest = text.bytes().enumerate();
-    while let Some((from, first)) = rest.find(|(_, byte)| byte.is_ascii_alphanumeric()) {
+    while let Some((from, _)) = rest.find(|(_, byte)| byte.is_ascii_alphanumeric()) {
         let end = rest.find(|(_, byte)| !byte.is_ascii_alphanumeric());
         let to = end.map_or(text.len(), |(at, _)| at);
         let mut word = Word::between(from, to);
-        if matters(char::from(first.to_ascii_lowercase())) {
-            let plain = text.get(from..to.min(from + LONGEST)).unwrap_or_default();
+        let plain = text.get(from..to.min(from + LONGEST)).unwrap_or_default();
+        if beginnings.has_any_case(plain.as_bytes()) {
             word.spell(plain.to_ascii_lowercase(), stemmer);
         }
         words.push(word);
@@ -297,13 +312,42 @@ mod tests {
         for word in words(text) {
             assert!(index.advance());
             assert_eq!(word.stem, index.token().text);
-            assert_eq!(
-                word.stem.chars().next(),
-                word.plain.chars().next(),
-                "{word:?}"
-            );
+            assert_is_near_itself(&word);
         }
         assert!(!index.advance());
+    }
+
+    #[track_caller]
+    fn assert_is_near_itself(word: &Word) {
+        let beginnings = Beginnings::of([word.stem.as_str()].into_iter());
+        assert!(beginnings.has(&word.plain), "{word:?}");
+    }
+
+    #[test]
+    fn whatever_endings_a_word_has_it_begins_as_its_stem_does() {
+        const ROOTS: &[&str] = &[
+            "", "a", "y", "by", "sky", "die", "organ", "relat", "possib", "hop", "happ", "agre",
+            "cri", "confer", "trad", "conform", "general", "commun", "arsen", "yoyo", "say", "ow",
+            "abll", "grow", "x", "bizarr", "ox", "eve", "ski", "ly", "idl", "outing", "succeed",
+        ];
+        const ENDINGS: &[&str] = &[
+            "", "s", "es", "ies", "ied", "sses", "ss", "us", "eed", "eedly", "ed", "edly", "ing",
+            "ingly", "y", "tional", "ency", "ance", "able", "ably", "ently", "izer", "ization",
+            "ational", "ation", "ator", "alism", "ality", "ally", "fulness", "ously", "ousness",
+            "iveness", "ivity", "bility", "bly", "ogist", "ogi", "fully", "lessly", "li", "alize",
+            "icate", "icity", "ical", "ful", "ness", "ative", "al", "ence", "er", "ic", "ant",
+            "ement", "ment", "ent", "ism", "ate", "iti", "ous", "ive", "ize", "ion", "sion",
+            "tion", "e", "l", "ll", "at", "bl", "iz", "ying", "ies", "yed", "bb", "tt",
+        ];
+        for root in ROOTS {
+            for first in ENDINGS {
+                for second in ENDINGS {
+                    for word in words(&format!("{root}{first}{second}")) {
+                        assert_is_near_itself(&word);
+                    }
+                }
+            }
+        }
     }
 
     #[test]
@@ -317,17 +361,17 @@ mod tests {
             let mut expected = words(&other);
             expected.pop();
             assert_eq!(words(&text), expected);
-            let initials = Initials(vec!['s', 'x', '9']);
-            let mut expected = words_near(&other, &initials);
+            let beginnings = Beginnings::of(["st", "x1x1x", "9", "there"].into_iter());
+            let mut expected = words_near(&other, &beginnings);
             expected.pop();
-            assert_eq!(words_near(&text, &initials), expected);
+            assert_eq!(words_near(&text, &beginnings), expected);
         }
     }
 
     #[test]
     fn only_words_that_matter_are_spelled_out() {
         for text in ["Sailing boats", "Sailing boats é"] {
-            let found = words_near(text, &Initials::of(["sail"].into_iter()));
+            let found = words_near(text, &Beginnings::of(["sail"].into_iter()));
             assert_eq!(
                 (found[0].stem.as_str(), found[0].plain.as_str()),
                 ("sail", "sailing")

@@ -12,7 +12,7 @@ use tantivy::postings::Postings as _;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet as _, SegmentReader, TERMINATED};
 
-use crate::index::{IndexedField, KEY};
+use crate::index::KEY;
 
 /// Occurrences are counted up to here; this many may be any number more.
 pub(crate) const MANY: u8 = u8::MAX;
@@ -97,7 +97,7 @@ impl Impacts {
     /// Counts a segment; `None` where it is small.
     pub(crate) fn of(
         segment: &SegmentReader,
-        fields: &[IndexedField],
+        fields: &[Field],
         shape: Shape,
     ) -> tantivy::Result<Option<Self>> {
         let documents = segment.max_doc();
@@ -114,8 +114,8 @@ impl Impacts {
         };
         impacts.first_keys = impacts.first_keys_of(segment)?;
         for field in fields {
-            let common = impacts.common(segment, field.stems, (documents / shape.one_in).max(1))?;
-            impacts.words.insert(field.stems, common);
+            let common = impacts.common(segment, *field, (documents / shape.one_in).max(1))?;
+            impacts.words.insert(*field, common);
         }
         Ok(Some(impacts))
     }

@@ -4,6 +4,8 @@
 //! text is kept, only the key, as ids write it. Numbers that ranking needs are counted over live
 //! documents alone, so that how often a document was written again never shows in a score.
 
+use std::sync::Arc;
+
 use tantivy::schema::{
     FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions,
 };
@@ -11,7 +13,7 @@ use tantivy::{ReloadPolicy, Searcher};
 
 use crate::IndexError;
 use crate::analyze;
-use crate::impact::{Impacts, Shape};
+use crate::facts::{Facts, Known};
 use crate::keys::Keys;
 use crate::rank::Counted;
 use crate::stamp::Stamp;
@@ -27,7 +29,7 @@ pub struct Index {
     pub(crate) searcher: Searcher,
     pub(crate) fields: Vec<IndexedField>,
     /// Of each segment of the searcher, in its order.
-    impacts: Vec<Option<Impacts>>,
+    facts: Vec<Arc<Facts>>,
     /// The same; `None` of a segment without documents.
     keys: Vec<Option<Keys>>,
     documents: u64,
@@ -49,6 +51,7 @@ impl Index {
         inner: &tantivy::Index,
         prefix: String,
         stamp: Stamp,
+        known: &Known,
     ) -> Result<Self, IndexError> {
         let reader = inner
             .reader_builder()
@@ -64,48 +67,59 @@ impl Index {
                 let found = schema.get_field(name);
                 found.map_err(IndexError::engine("opening"))
             };
-            let stems = field(&stems)?;
             fields.push(IndexedField {
                 name: name.clone(),
-                stems,
+                stems: field(&stems)?,
                 plain: field(&plain)?,
-                words: words(&searcher, stems).map_err(IndexError::engine("counting words"))?,
+                words: 0,
             });
         }
         let segments = searcher.segment_readers().iter();
+        let stems: Vec<Field> = fields.iter().map(|field| field.stems).collect();
+        let facts = segments.clone().map(|segment| known.of(segment, &stems));
+        let facts: Vec<Arc<Facts>> = facts
+            .collect::<tantivy::Result<_>>()
+            .map_err(IndexError::engine("counting words"))?;
+        for (at, field) in fields.iter_mut().enumerate() {
+            field.words = facts.iter().filter_map(|it| it.words.get(at)).sum();
+        }
         let key = schema.get_field(KEY);
         let key = key.map_err(IndexError::engine("opening"))?;
         let keys = segments.clone().map(|segment| Keys::of(segment, key));
         let keys: Vec<Option<Keys>> = keys
             .collect::<tantivy::Result<_>>()
             .map_err(IndexError::engine("opening"))?;
-        let mut index = Self {
+        Ok(Self {
             documents: segments.map(|it| u64::from(it.num_docs())).sum(),
             generation: generation(&searcher),
             prefix,
             stamp,
             searcher,
             fields,
-            impacts: Vec::new(),
+            facts,
             keys,
-        };
-        index
-            .count_impacts(Shape::USUAL)
-            .map_err(IndexError::engine("counting words"))?;
-        Ok(index)
+        })
     }
 
-    pub(crate) fn count_impacts(&mut self, shape: Shape) -> tantivy::Result<()> {
+    /// Counts in another way.
+    #[cfg(test)]
+    pub(crate) fn count_impacts(&mut self, shape: crate::impact::Shape) -> tantivy::Result<()> {
+        let stems: Vec<Field> = self.fields.iter().map(|field| field.stems).collect();
         let segments = self.searcher.segment_readers().iter();
-        let impacts = segments.map(|segment| Impacts::of(segment, &self.fields, shape));
-        self.impacts = impacts.collect::<tantivy::Result<_>>()?;
+        let facts = segments.map(|segment| Ok(Arc::new(Facts::of(segment, &stems, shape)?)));
+        self.facts = facts.collect::<tantivy::Result<_>>()?;
         Ok(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn facts(&self) -> &[Arc<Facts>] {
+        &self.facts
     }
 
     /// Its segments, each with what is counted of it.
     pub(crate) fn segments(&self) -> impl Iterator<Item = Counted<'_>> {
         let segments = self.searcher.segment_readers().iter();
-        segments.zip(self.impacts.iter().map(Option::as_ref))
+        segments.zip(self.facts.iter().map(|facts| facts.impacts.as_ref()))
     }
 
     /// The keys of its segments, in the same order.
@@ -147,19 +161,6 @@ impl std::fmt::Debug for Index {
             .field("stamp", &self.stamp)
             .finish_non_exhaustive()
     }
-}
-
-/// The lengths of a field over live documents, each as ranking rounds it.
-fn words(searcher: &Searcher, field: Field) -> tantivy::Result<u64> {
-    let mut words = 0;
-    for segment in searcher.segment_readers() {
-        let lengths = segment.get_fieldnorms_reader(field)?;
-        words += segment
-            .doc_ids_alive()
-            .map(|document| u64::from(lengths.fieldnorm(document)))
-            .sum::<u64>();
-    }
-    Ok(words)
 }
 
 fn generation(searcher: &Searcher) -> u64 {

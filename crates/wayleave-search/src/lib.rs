@@ -11,6 +11,7 @@
 mod analyze;
 mod build;
 mod error;
+mod facts;
 mod impact;
 mod index;
 mod keys;

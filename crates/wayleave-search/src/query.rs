@@ -5,7 +5,7 @@
 //! `OR` say nothing new and are skipped, `NOT` negates what follows. What is odd (an open
 //! quotation mark, an unknown field, an operator alone) is read as the words in it.
 
-use crate::analyze::{self, Initials, Word};
+use crate::analyze::{self, Beginnings, Word};
 
 /// Parts beyond these are not looked for.
 pub const MOST_PARTS: usize = 32;
@@ -24,7 +24,7 @@ const SHORTEST_PREFIX: usize = 2;
 pub struct Query {
     pub(crate) parts: Vec<Part>,
     /// Of the words that are looked for.
-    pub(crate) initials: Initials,
+    pub(crate) beginnings: Beginnings,
 }
 
 /// One part of a query.
@@ -74,7 +74,7 @@ impl Query {
         }
         query.parts.truncate(MOST_PARTS);
         let words = query.parts.iter().flat_map(|part| part.what.words());
-        query.initials = Initials::of(words);
+        query.beginnings = Beginnings::of(words);
         query
     }
 
@@ -118,7 +118,7 @@ impl Query {
     pub fn matches<'a>(&self, texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
         let texts: Vec<(&str, Vec<Word>)> = texts
             .into_iter()
-            .map(|(field, text)| (field, analyze::words_near(text, &self.initials)))
+            .map(|(field, text)| (field, analyze::words_near(text, &self.beginnings)))
             .collect();
         let has = |part: &Part| {
             texts.iter().any(|(field, words)| {

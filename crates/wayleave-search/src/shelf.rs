@@ -14,6 +14,7 @@ use rustix::fs::FlockOperation;
 use tantivy::directory::MmapDirectory;
 
 use crate::analyze;
+use crate::facts::Known;
 use crate::index::Index;
 use crate::stamp::{Spec, Stamp};
 use crate::{IndexError, build};
@@ -27,6 +28,7 @@ const PASSING: &str = ".making-";
 #[derive(Debug, Clone)]
 pub struct Shelf {
     root: PathBuf,
+    known: Known,
 }
 
 /// The folder of one stream's index.
@@ -34,6 +36,7 @@ pub struct Shelf {
 pub struct Place {
     folder: PathBuf,
     prefix: String,
+    known: Known,
 }
 
 /// What is found at a place.
@@ -63,7 +66,10 @@ pub struct Usage {
 impl Shelf {
     /// The shelf in this folder, which need not exist.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self {
+            root: root.into(),
+            known: Known::default(),
+        }
     }
 
     /// The place of one stream of one connection.
@@ -79,6 +85,7 @@ impl Shelf {
         Ok(Place {
             folder: self.root.join(connection_id).join(stream),
             prefix: format!("{connection_id}/{stream}:"),
+            known: self.known.clone(),
         })
     }
 }
@@ -144,10 +151,15 @@ impl Place {
         if !inner.validate_checksum().is_ok_and(|it| it.is_empty()) {
             return Found::Torn;
         }
-        match Index::open(&inner, self.prefix.clone(), stamp) {
+        match Index::open(&inner, self.prefix.clone(), stamp, &self.known) {
             Ok(index) => Found::Fit(index),
             Err(_) => Found::Torn,
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
     }
 
     /// The bytes its files take.

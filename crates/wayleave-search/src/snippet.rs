@@ -74,7 +74,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn of(query: &Query, field: &'a str, text: &'a str, most: usize) -> Option<Self> {
-        let words = analyze::words_near(text, &query.initials);
+        let words = analyze::words_near(text, &query.beginnings);
         let mut matches = matches(query, field, &words);
         let window = window(&words, &matches, text, most)?;
         matches.retain(|it| it.from >= window.0 && it.to <= window.1);

@@ -42,6 +42,9 @@ const WRITING: &[&str] = &[
     "write",
 ];
 
+/// The calls that change a disk besides. Letting them fail would keep a program from even starting.
+const PREPARING: &[&str] = &["openat", "rmdir"];
+
 /// A program that changes a project, to be disturbed while it does.
 pub trait Disturbed {
     /// The exit code with which it refuses.
@@ -85,6 +88,7 @@ pub fn copy_tree(from: &Path, to: &Path) {
 
 /// The system calls of an undisturbed run.
 struct Calls {
+    /// How many calls of each name one thread makes at most: `strace` counts by thread.
     counts: BTreeMap<String, u32>,
     threads: usize,
 }
@@ -97,7 +101,8 @@ impl Calls {
         let under = ["strace", "-f", "-qq", "-o", log.to_str().unwrap()];
         let output = ran(case, project.path(), &under);
         assert!(output.status.success(), "{output:?}");
-        let (mut counts, mut threads) = (BTreeMap::new(), BTreeSet::new());
+        let mut by_thread: BTreeMap<(String, String), u32> = BTreeMap::new();
+        let mut threads = BTreeSet::new();
         for line in fs::read_to_string(&log).unwrap().lines() {
             let Some((thread, call)) = line.split_once(' ') else {
                 continue;
@@ -107,8 +112,14 @@ impl Calls {
                 continue;
             };
             if name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                *counts.entry(name.to_owned()).or_default() += 1;
+                let call = (thread.to_owned(), name.to_owned());
+                *by_thread.entry(call).or_default() += 1;
             }
+        }
+        let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+        for ((_, name), count) in by_thread {
+            let most = counts.entry(name).or_default();
+            *most = count.max(*most);
         }
         Self {
             counts,
@@ -126,6 +137,13 @@ impl Calls {
     fn that_write(mut self) -> Self {
         self.counts
             .retain(|name, _| WRITING.contains(&name.as_str()));
+        self
+    }
+
+    fn that_change(mut self) -> Self {
+        let changing = [WRITING, PREPARING].concat();
+        self.counts
+            .retain(|name, _| changing.contains(&name.as_str()));
         self
     }
 
@@ -173,22 +191,25 @@ pub async fn kill_everywhere(case: &impl Disturbed, share: usize) {
     assert!(spared <= 2, "{spared} points were not reached");
 }
 
-/// Kills a program of several threads at one in `share` of the calls that write. Calls are
-/// counted by thread, and which thread makes which is not ours to say.
+/// Kills a program of several threads at one in `share` of the calls that change a disk. Calls
+/// are counted by thread, and which thread makes which is not ours to say.
 pub async fn kill_while_it_writes(case: &impl Disturbed, share: usize) {
-    let calls = Calls::of(case).that_write();
+    let calls = Calls::of(case).that_change();
+    let points = calls.points(share);
     let mut killed = 0;
-    for (name, nth) in calls.points(share) {
+    for (name, nth) in &points {
         let project = case.project();
         let inject = format!("inject={name}:signal=KILL:when={nth}");
         let output = ran(case, project.path(), &strace(&inject));
         let point = format!("killed at {name} {nth} of a thread");
         let survived = output.status.success();
-        killed += u32::from(!survived);
+        killed += usize::from(!survived);
         case.assert_sound(project.path(), survived, &point).await;
     }
-    eprintln!("{killed} kills while writing");
-    assert!(killed > 0);
+    let all = calls.total();
+    eprintln!("{killed} kills at {} of {all} points", points.len());
+    // Threads share work as chance has it, and so a point may not be reached.
+    assert!(killed * 10 >= points.len() * 8, "too few were reached");
 }
 
 /// Lets one in `share` of the calls that write fail with an error, such as `ENOSPC`, in a

@@ -30,7 +30,7 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
     let score = hit.score.to_string().parse::<f64>().unwrap_or_default();
     let score = Json::from(score);
     let view = &stream.view;
-    let mut members = Map::new();
+    let mut members = Map::with_capacity(10);
     for (name, value) in [
         ("id", id.as_str()),
         ("title", &title),

@@ -1,7 +1,5 @@
 //! Hits as text and as structure, within their budget of bytes.
 
-use std::io;
-
 use serde_json::{Map, Value as Json};
 use wayleave_plan::search::{Place, SearchPlan};
 use wayleave_search::Query;
@@ -67,25 +65,35 @@ pub(super) fn written(
 fn bytes(reply: &Reply) -> usize {
     const AROUND: &str =
         r#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":false}"#;
-    let mut written = Bytes(AROUND.len());
-    // Neither a count nor what is in a reply can fail.
-    let _ = serde_json::to_writer(&mut written, &reply.text);
-    let _ = serde_json::to_writer(&mut written, &reply.structured);
-    written.0
+    AROUND.len() + bytes_of_text(&reply.text) + bytes_of(&reply.structured)
 }
 
-/// How many bytes were written.
-struct Bytes(usize);
-
-impl io::Write for Bytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
+/// How many bytes a value takes as JSON.
+fn bytes_of(value: &Json) -> usize {
+    // As many commas as there are members but one, and two brackets.
+    let between = |members: usize| members.max(1) + 1;
+    match value {
+        Json::Null | Json::Bool(true) => 4,
+        Json::Bool(false) => 5,
+        Json::Number(number) => number.to_string().len(),
+        Json::String(text) => bytes_of_text(text),
+        Json::Array(items) => items.iter().map(bytes_of).sum::<usize>() + between(items.len()),
+        Json::Object(members) => {
+            let member =
+                |(name, value): (&String, &Json)| bytes_of_text(name) + 1 + bytes_of(value);
+            members.iter().map(member).sum::<usize>() + between(members.len())
+        }
     }
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// How many bytes a text takes as JSON, between its quotation marks and with them.
+fn bytes_of_text(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    2 + text.bytes().map(escaped).sum::<usize>()
 }
 
 /// Where the next page begins, if anything follows the first `count` hits.
@@ -198,15 +206,18 @@ mod tests {
 
     #[test]
     fn a_reply_is_counted_as_it_will_be_written() {
-        for (text, structured) in [
-            (String::new(), Json::Null),
-            (
-                "|a\n\"é\u{1}\\".to_owned(),
-                json!({ "data": { "results": [{ "score": 1.5, "é": "\"\n" }] }, "meta": {} }),
-            ),
+        let all: String = (0..0x120).filter_map(char::from_u32).collect();
+        for structured in [
+            Json::Null,
+            json!([]),
+            json!({}),
+            json!([true, false, -1, 1.5e300, 12.3456, "é"]),
+            json!({ "data": { "results": [{ "score": 0.1, &all: all }, {}] }, "meta": [[], 7] }),
         ] {
-            let reply = Reply::done(text, structured);
-            assert_eq!(bytes(&reply), reply.bytes());
+            for text in ["", "|a\n", &all] {
+                let reply = Reply::done(text.to_owned(), structured.clone());
+                assert_eq!(bytes(&reply), reply.bytes());
+            }
         }
     }
 }

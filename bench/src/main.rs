@@ -11,6 +11,7 @@ mod overload;
 mod process;
 mod read;
 mod report;
+mod rounds;
 mod search;
 mod stdio;
 mod tools;

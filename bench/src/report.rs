@@ -3,9 +3,12 @@
 
 use std::fmt;
 
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, Table};
 
 use crate::measure::{Case, Effort, Round, Sample};
+use crate::rounds::{self, Head, verdict};
+// Where `read` finds them.
+pub(crate) use crate::rounds::{Spread, right};
 
 /// The least share of the bare server's throughput that ours may have.
 const LEAST_THROUGHPUT: f64 = 0.9;
@@ -41,23 +44,14 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Effort { rounds, load, .. } = self.effort;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         writeln!(f, "{}: `{}` against bare rmcp", self.title, self.ours)?;
-        writeln!(
-            f,
-            "{rounds} rounds of {:.1} s a server, {cores} cores, load average {} at the start \
-             and {} at the end",
-            load.as_secs_f64(),
-            self.load_before,
-            self.load_after,
-        )?;
-        if cfg!(debug_assertions) {
-            writeln!(
-                f,
-                "THIS IS A DEV BUILD: run with `--release` before believing a figure"
-            )?;
-        }
+        let head = Head {
+            effort: self.effort,
+            each: "server",
+            load: (&self.load_before, &self.load_after),
+        };
+        write!(f, "{head}")?;
         if self.busy_before(cores) {
             writeln!(
                 f,
@@ -88,9 +82,7 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header([
+        let mut table = rounds::table([
             "case",
             "server",
             "req/s",
@@ -108,7 +100,7 @@ impl Report {
             ours.splice(0..0, [Cell::new(case.title()), Cell::new(self.ours)]);
             ours.push(right(ratios.throughput.to_string()));
             ours.push(right(ratios.cpu.to_string()));
-            ours.push(Cell::new(if ratios.pass() { "PASS" } else { "FAIL" }));
+            ours.push(verdict(Some(ratios.pass())));
             table.add_row(ours);
             let mut bare = figures(rounds, |round| round.bare);
             bare.splice(0..0, [Cell::new(""), Cell::new("bare")]);
@@ -132,11 +124,6 @@ fn figures(rounds: &[Round], side: impl Fn(&Round) -> Sample) -> Vec<Cell> {
     ]
 }
 
-/// A cell that is read from its right end.
-pub(crate) fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
 /// Ours over bare, round by round.
 #[derive(Debug)]
 struct Ratios {
@@ -154,41 +141,6 @@ impl Ratios {
 
     fn pass(&self) -> bool {
         self.throughput.median >= LEAST_THROUGHPUT && self.cpu.median <= MOST_CPU
-    }
-}
-
-/// The middle and the ends of some values.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Spread {
-    least: f64,
-    /// The middle.
-    pub(crate) median: f64,
-    most: f64,
-}
-
-impl Spread {
-    /// Of no values, not a number: such a ratio meets no aim.
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut sorted: Vec<f64> = values.collect();
-        sorted.sort_by(f64::total_cmp);
-        let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);
-        let last = sorted.len().saturating_sub(1);
-        let median = f64::midpoint(at(last / 2), at(last.div_ceil(2)));
-        Self {
-            least: at(0),
-            median,
-            most: at(last),
-        }
-    }
-}
-
-impl fmt::Display for Spread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:.3} ({:.2}..{:.2})",
-            self.median, self.least, self.most
-        )
     }
 }
 
@@ -222,11 +174,5 @@ mod tests {
         assert!(!Ratios::of(&[round(0.89, 1.0)]).pass());
         assert!(!Ratios::of(&[round(1.0, 1.16)]).pass());
         assert!(!Ratios::of(&[]).pass());
-    }
-
-    #[test]
-    fn the_median_of_an_even_count_lies_between_the_middle_two() {
-        let spread = Spread::of([4.0, 1.0, 3.0, 2.0].into_iter());
-        assert_eq!(spread.to_string(), "2.500 (1.00..4.00)");
     }
 }

@@ -18,6 +18,7 @@ use clap::Args;
 use tokio::runtime::Runtime;
 
 use crate::measure::Effort;
+use crate::rounds::Rounds;
 pub(crate) use again::Again;
 use contest::Engines;
 use corpus::Case;
@@ -65,7 +66,7 @@ pub(crate) fn compare(searches: Searches, effort: Effort) -> Result<ExitCode> {
         cases.push(Measured {
             case,
             matches,
-            rounds: Vec::new(),
+            rounds: Rounds::default(),
         });
     }
     let load_before = crate::load_average();

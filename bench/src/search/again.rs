@@ -59,7 +59,9 @@ impl Again {
             for question in questions.iter().cycle().take(self.calls) {
                 let found = match self.way {
                     Way::Fts5 => fts5.ask(question)?.len(),
-                    Way::Index => contest::ranked(index.as_ref().context("no index")?, question, 10)?,
+                    Way::Index => {
+                        contest::ranked(index.as_ref().context("no index")?, question, 10)?
+                    }
                     Way::Service => contest::served(deployment.service(), question).await?,
                     Way::Tsvector | Way::Mcp => anyhow::bail!("another process does the work"),
                 };

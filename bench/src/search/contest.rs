@@ -19,6 +19,7 @@ use super::rivals::{Fts5, Tsvector, WANTED};
 use crate::load::HttpLoad;
 use crate::measure::{Effort, Nanoseconds, microseconds_at, nanoseconds};
 use crate::process::Server;
+use crate::rounds::Taken;
 use crate::wire::{self, Era, Requests};
 
 /// How often a round turns to each way.
@@ -61,6 +62,18 @@ pub(crate) struct Sample {
     pub(crate) p95: f64,
     /// Searches in the round.
     pub(crate) calls: usize,
+}
+
+impl Taken for Sample {
+    type Way = Way;
+
+    fn way(&self) -> Way {
+        self.way
+    }
+
+    fn p50(&self) -> f64 {
+        self.p50
+    }
 }
 
 /// Everything that can be asked.

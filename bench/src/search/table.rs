@@ -3,13 +3,13 @@
 
 use std::fmt;
 
-use comfy_table::{Cell, Table, presets};
+use comfy_table::{Cell, Table};
 
 use super::contest::{Sample, Way};
 use super::corpus::Case;
 use super::rivals::Made;
 use crate::measure::Effort;
-use crate::report::{Spread, right};
+use crate::rounds::{self, Head, Rounds, Spread, right, verdict, wide};
 
 /// How many times as fast as FTS5 and `tsvector` a search through the service is to be.
 const SERVICE_TO_FTS5: f64 = 25.0;
@@ -44,23 +44,13 @@ pub(crate) struct Measured {
     /// How many documents match, on average.
     pub(crate) matches: u64,
     /// What each way took in each round.
-    pub(crate) rounds: Vec<Vec<Sample>>,
+    pub(crate) rounds: Rounds<Sample>,
 }
 
 impl Measured {
-    fn of(&self, way: Way, figure: impl Fn(&Sample) -> f64) -> Vec<f64> {
-        let rounds = self.rounds.iter();
-        rounds
-            .filter_map(|round| round.iter().find(|it| it.way == way))
-            .map(figure)
-            .collect()
-    }
-
     /// How many times as fast as another a way is, by the medians of each round.
     fn faster(&self, way: Way, than: Way) -> Spread {
-        let theirs = self.of(than, |it| it.p50).into_iter();
-        let ours = self.of(way, |it| it.p50);
-        Spread::of(theirs.zip(ours).map(|(theirs, ours)| theirs / ours))
+        self.rounds.ratio(than, way)
     }
 
     /// The aims of a way: what it is compared with, by how much it is to be faster.
@@ -108,36 +98,27 @@ impl Report {
     }
 
     fn making(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header(["engine", "made in s", "MB on disk", "aim", ""]);
+        let mut table = rounds::table(["engine", "made in s", "MB on disk", "aim", ""]);
         let [fts5, tsvector, ours] = &self.made;
         for (title, made) in [
             ("FTS5, documents included", fts5),
             ("tsvector and GIN, documents included", tsvector),
             ("our index, read from the source", ours),
         ] {
-            let (aim, met) = if std::ptr::eq(made, ours) {
-                let met = if self.is_small() { "PASS" } else { "MISS" };
-                ("at most FTS5's", met)
-            } else {
-                ("", "")
-            };
+            let aim = std::ptr::eq(made, ours).then_some("at most FTS5's");
             table.add_row(vec![
                 Cell::new(title),
                 right(format!("{:.1}", made.time.as_secs_f64())),
                 right(format!("{:.1}", wide(made.bytes) / 1e6)),
-                Cell::new(aim),
-                Cell::new(met),
+                Cell::new(aim.unwrap_or_default()),
+                verdict(aim.map(|_| self.is_small())),
             ]);
         }
         table
     }
 
     fn searching(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header([
+        let mut table = rounds::table([
             "case",
             "matches",
             "way",
@@ -158,13 +139,8 @@ impl Report {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-fn wide(count: u64) -> f64 {
-    count as f64
-}
-
 fn line(case: &Measured, way: Way) -> Vec<Cell> {
-    let median = |figure: fn(&Sample) -> f64| Spread::of(case.of(way, figure).into_iter()).median;
+    let median = |figure: fn(&Sample) -> f64| case.rounds.median(way, figure);
     let first = way == Way::Fts5;
     let of_case = |text: String| right(if first { text } else { String::new() });
     let ratio = |than: Way| {
@@ -179,13 +155,8 @@ fn line(case: &Measured, way: Way) -> Vec<Cell> {
     let aim: Vec<String> = aims
         .map(|(than, aim)| format!("{aim:.0} x {}", title(*than)))
         .collect();
-    let met = match (aim.is_empty(), case.misses(way)) {
-        (true, _) => "",
-        (false, true) => "MISS",
-        (false, false) => "PASS",
-    };
-    #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-    let calls = median(|it| it.calls as f64);
+    let met = (!aim.is_empty()).then(|| !case.misses(way));
+    let calls = median(|it| wide(it.calls as u64));
     vec![
         Cell::new(if first { case.case.title() } else { "" }),
         of_case(case.matches.to_string()),
@@ -196,34 +167,24 @@ fn line(case: &Measured, way: Way) -> Vec<Cell> {
         ratio(Way::Fts5),
         ratio(Way::Tsvector),
         Cell::new(aim.join(", ")),
-        Cell::new(met),
+        verdict(met),
     ]
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Effort { rounds, load, .. } = self.effort;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         writeln!(
             f,
             "searches in {} documents of {:.0} bytes of text, the ten best with snippets",
             self.documents,
             wide(self.text_bytes) / wide(self.documents)
         )?;
-        writeln!(
-            f,
-            "{rounds} rounds of {:.1} s a way, {cores} cores, load average {} at the start and {} \
-             at the end",
-            load.as_secs_f64(),
-            self.load_before,
-            self.load_after,
-        )?;
-        if cfg!(debug_assertions) {
-            writeln!(
-                f,
-                "THIS IS A DEV BUILD: run with `--release` before believing a figure"
-            )?;
-        }
+        let head = Head {
+            effort: self.effort,
+            each: "way",
+            load: (&self.load_before, &self.load_after),
+        };
+        write!(f, "{head}")?;
         writeln!(f, "\n{}\n\n{}\n", self.making(), self.searching())?;
         writeln!(
             f,
@@ -245,11 +206,12 @@ mod tests {
             p95: p50,
             calls: 1,
         };
-        let round = Way::ALL.into_iter().zip(p50s).map(sample).collect();
+        let mut rounds = Rounds::default();
+        rounds.push(Way::ALL.into_iter().zip(p50s).map(sample).collect());
         Measured {
             case,
             matches: 1,
-            rounds: vec![round],
+            rounds,
         }
     }
 
@@ -262,7 +224,7 @@ mod tests {
         let rare = measured(Case::Rare, [1.0, 1.0, 1.0, 100.0, 250.0]);
         assert!(!rare.misses(Way::Service) && !rare.misses(Way::Mcp));
         let none = Measured {
-            rounds: Vec::new(),
+            rounds: Rounds::default(),
             ..met
         };
         assert!(none.misses(Way::Service));

@@ -4,6 +4,7 @@
 //! and fields they name exist is not known here. An argument that is `null` counts as absent,
 //! because some clients send every optional argument.
 
+pub mod address;
 mod arguments;
 mod schemas;
 mod workup;
@@ -180,7 +181,7 @@ pub struct SearchRequest {
 /// What `fetch` was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// `connection_id/stream:key`.
+    /// `connection_id/stream:key`; of an address that was given, the id in it.
     pub id: String,
     /// The connection again, if the caller wishes.
     pub connection_id: Option<String>,
@@ -319,7 +320,9 @@ impl FetchRequest {
             &["id", "connection_id", "fields", "expand"],
         )?;
         Ok(Self {
-            id: given.required("id")?,
+            id: given
+                .required("id")
+                .map(|id| address::id(&id).unwrap_or(id))?,
             connection_id: given.text("connection_id")?,
             fields: given.names("fields", usize::MAX)?,
             expand: given.names("expand", MOST_EXPANDED)?.unwrap_or_default(),

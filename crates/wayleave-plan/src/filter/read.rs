@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         self.leaf(path)?;
         let listed = matches!(comparison, Comparison::Eq | Comparison::Ne);
         if listed || comparison == Comparison::Lte {
-            self.moment(field, value, path)?;
+            self.moment(field, comparison, value, path)?;
         }
         Ok(Predicate::Compare {
             column: column(field),
@@ -225,20 +225,15 @@ impl<'a> Reader<'a> {
         self.leaf(path)?;
         if values.is_empty() || values.len() > MOST_VALUES {
             let message = format!(
-                "a list holds 1 to {MOST_VALUES} values, and this one {}; ask for the others in another call",
+                "a list holds 1 to {MOST_VALUES} values, and this one {}; more take more calls",
                 values.len()
             );
-            let message = if values.is_empty() {
-                format!("a list holds 1 to {MOST_VALUES} values, and this one none")
-            } else {
-                message
-            };
             return Err(invalid(message, path));
         }
         let values = values
             .iter()
             .map(|value| {
-                self.moment(field, value, path)?;
+                self.moment(field, Comparison::Eq, value, path)?;
                 operand(field, value, path, true)
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -250,21 +245,32 @@ impl<'a> Reader<'a> {
     }
 
     /// Refuses a date where its midnight alone would be compared with, and a caller means the day:
-    /// nearly no record is of that very moment, and an empty page would not tell.
-    fn moment(&self, field: &Field, value: &Json, path: &str) -> Result<(), Refusal> {
-        let Whose::Caller(_) = self.whose else {
+    /// nearly no record is of that very moment, and an empty or shorter page would not tell.
+    fn moment(
+        &self,
+        field: &Field,
+        comparison: Comparison,
+        value: &Json,
+        path: &str,
+    ) -> Result<(), Refusal> {
+        let is_a_callers = matches!(self.whose, Whose::Caller(_));
+        let is_a_time = field.datatype.value == Datatype::Datetime;
+        let (true, true, Some(day)) = (is_a_callers, is_a_time, value.as_str()) else {
             return Ok(());
         };
-        let day = value.as_str().filter(|text| {
-            field.datatype.value == Datatype::Datetime
-                && Value::from_text(Datatype::Date, text).is_ok()
-        });
-        let Some(day) = day else {
+        let Ok(Value::Date(days)) = Value::from_text(Datatype::Date, day) else {
             return Ok(());
+        };
+        let after = Value::Date(days.saturating_add(1));
+        let after = after.to_text().unwrap_or_default();
+        let whole = if comparison == Comparison::Lte {
+            format!("{{\"lt\": \"{after}\"}}")
+        } else {
+            format!("{{\"gte\": \"{day}\", \"lt\": \"{after}\"}}")
         };
         let message = format!(
-            "a date is its midnight UTC, and `{name}` is a time; for the day write {{\"{name}\": {{\"gte\": \"{day}\", \"lt\": the next day}}}}, for the moment \"{day}T00:00:00Z\"",
-            name = field.name
+            "`{}` is a time, and a date means its midnight UTC; for the whole day write {whole}, for the moment \"{day}T00:00:00Z\"",
+            field.name
         );
         Err(invalid(message, path))
     }

@@ -88,22 +88,23 @@ impl<'a> Arguments<'a> {
         match self.get(name) {
             None => Ok(None),
             Some(Json::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
-            Some(Json::String(_)) => Err(self.wrong(
-                name,
-                "a text that is not empty; where there is none, leave it out",
-            )),
-            Some(_) => Err(self.wrong(name, "a text")),
+            Some(_) => Err(self.wrong(name, "a text that is not empty; or leave it out")),
         }
     }
 
     pub(super) fn required(&self, name: &'static str) -> Result<String, Refusal> {
-        self.text(name)?.ok_or_else(|| {
-            let param = self.param(name);
-            let missing = invalid(format!("`{param}` is missing"), param).retry_with(name);
-            match name {
-                "stream" => missing.next(Call::new("schema", [])),
-                _ => missing,
+        let refusal = match self.get(name) {
+            Some(Json::String(text)) if !text.is_empty() => return Ok(text.clone()),
+            Some(_) => self.wrong(name, "a text that is not empty"),
+            None => {
+                let param = self.param(name);
+                invalid(format!("`{param}` is missing"), param)
             }
+        };
+        let refusal = refusal.retry_with(name);
+        Err(match name {
+            "stream" => refusal.next(Call::new("schema", [])),
+            _ => refusal,
         })
     }
 
@@ -328,7 +329,7 @@ fn needs_names(given: &Json) -> String {
     let one = given.as_str().filter(|name| is_name(name));
     match one {
         Some(name) => format!("a list of names: [\"{name}\"]"),
-        None => "a list of names that is not empty; leave it out for all".to_owned(),
+        None => "a list of names that is not empty; or leave it out".to_owned(),
     }
 }
 

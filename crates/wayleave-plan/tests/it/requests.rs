@@ -105,7 +105,7 @@ fn leaf() -> impl Strategy<Value = (String, Json)> {
         asked(
             "placed_at",
             prop::sample::select(vec![
-                json!("1970-02-01"),
+                json!("1970-02-01T00:00:00Z"),
                 json!("1970-03-01T12:00:00+01:00")
             ])
             .boxed()

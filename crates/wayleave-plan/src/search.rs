@@ -5,6 +5,8 @@
 //! under the caller's own grant, rows and filter, so a candidate the caller may not see is not
 //! there.
 
+use std::collections::BTreeSet;
+
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Field;
 
@@ -74,7 +76,7 @@ impl SearchPlan {
             return Err(refusal);
         }
         if streams.is_empty() {
-            return Err(nothing_to_search());
+            return Err(nothing_to_search(view, request));
         }
         let binding = binding(view, &streams, request);
         let after = match &request.cursor {
@@ -298,10 +300,30 @@ fn named<'a>(
     Ok(found)
 }
 
-fn nothing_to_search() -> Refusal {
-    let message = "no text of these streams can be searched; `schema` lists what can";
+/// The refusal of a search in which no field would be looked at: what could be named instead.
+fn nothing_to_search(view: &View, request: &SearchRequest) -> Refusal {
+    let named = named(view, request).unwrap_or_default();
+    let fields: BTreeSet<&str> = named
+        .iter()
+        .flat_map(|(_, stream)| stream.search())
+        .map(|field| field.name.as_str())
+        .collect();
+    if !fields.is_empty() {
+        let message = "none of `fields` can be searched in these streams";
+        return Refusal::new(Code::InvalidRequest, message)
+            .param("fields")
+            .allowed(fields)
+            .retry_with("fields");
+    }
+    let all = view.connections().iter().flat_map(|it| &it.streams);
+    let streams: BTreeSet<&str> = all
+        .filter(|stream| stream.search().next().is_some())
+        .map(StreamView::name)
+        .collect();
+    let message = "no text of these streams can be searched; `query_records` with `contains` can look into others";
     Refusal::new(Code::InvalidRequest, message)
         .param("streams")
+        .allowed(streams)
         .retry_with("streams")
         .next(Call::new("schema", []))
 }

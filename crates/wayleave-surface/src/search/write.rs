@@ -163,7 +163,10 @@ impl Page<'_> {
             text.push_str(match (query.is_empty(), after) {
                 (true, _) => "0 hits: q has no word to look for\n",
                 (false, true) => "0 more hits\n",
-                (false, false) => "0 hits\n",
+                (false, false) => {
+                    "0 hits: no text here has any of these words; try others, a prefix*, or \
+                     query_records with contains\n"
+                }
             });
             return;
         }

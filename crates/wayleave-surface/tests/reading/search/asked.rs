@@ -3,8 +3,8 @@
 use serde_json::json;
 use wayleave_plan::package::Package;
 
-use super::notes::{deployment, row, search};
-use crate::fixture::{good, refused};
+use super::notes::{TABLE, deployment, ids, notes, row, search};
+use crate::fixture::{Files, good, refused, service as service_of};
 
 #[tokio::test]
 async fn odd_queries_and_wrong_arguments_are_answered_in_kind() {
@@ -56,4 +56,34 @@ async fn odd_queries_and_wrong_arguments_are_answered_in_kind() {
     )
     .await;
     assert_eq!(error["code"], "invalid_cursor");
+}
+
+#[tokio::test]
+async fn what_cannot_be_searched_is_refused_with_what_can() {
+    let (service, ..) = deployment(&[row(1, "Tide", "tide", "", "x")]).await;
+    let local = Package::local();
+    let given = json!({ "q": "tide", "fields": ["owner"] });
+    let error = refused(&service, &local, "search", given).await;
+    assert_eq!(error["param"], "fields");
+    assert_eq!(error["allowed"], json!(["body", "heading", "secret"]));
+    let wordless = notes(1).replace("search = [\"heading\", \"body\", \"secret\"]\n", "");
+    let files = Files::new(&[("s00", TABLE)]);
+    let service = service_of(&[&wordless], &files);
+    let error = refused(&service, &local, "search", json!({ "q": "tide" })).await;
+    assert_eq!(error["param"], "streams");
+    assert!(error["allowed"].is_null());
+    assert!(error["message"].as_str().unwrap().contains("`contains`"));
+}
+
+#[tokio::test]
+async fn a_search_that_finds_nothing_says_how_to_look_on() {
+    let (service, ..) = deployment(&[row(1, "Tide", "tide", "", "x")]).await;
+    let local = Package::local();
+    let reply = good(&service, &local, "search", json!({ "q": "tied" })).await;
+    assert!(reply.text.starts_with("0 hits: "), "{}", reply.text);
+    for way in ["prefix*", "query_records"] {
+        assert!(reply.text.contains(way), "{}", reply.text);
+    }
+    let found = search(&service, &local, json!({ "q": "ti*" })).await;
+    assert_eq!(ids(&found), ["c00/notes:1"]);
 }

@@ -95,10 +95,9 @@ impl Hello {
                 let bearer = authorization.as_ref().and_then(|it| it.get("bearer"));
                 Self::Some(bearer.map(|bearer| bearer.as_str().unwrap_or_default().to_owned()))
             }
-            Ok(_) => Self::None,
             // Two of a kind, perhaps: others may read it in another way than we would.
             Err(_) if Asked::of(message).is_hello() => Self::Some(Some(String::new())),
-            Err(_) => Self::None,
+            Ok(_) | Err(_) => Self::None,
         }
     }
 }

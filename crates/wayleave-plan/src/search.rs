@@ -64,17 +64,21 @@ impl SearchPlan {
         for (connection, stream) in named(view, request)? {
             match SearchStream::of(connection, stream, request) {
                 Ok(stream) => streams.push(stream),
-                // Without `streams`, those are searched that the filter and the fields fit.
+                // Without `streams`, those are searched that the filter and the fields fit. Where none
+                // is, the one tells best that knows a near miss.
                 Err(refusal) if request.streams.is_none() => {
-                    refused.get_or_insert(refusal);
+                    let known: &mut Refusal = refused.get_or_insert_with(|| refusal.clone());
+                    if known.did_you_mean.is_none() && refusal.did_you_mean.is_some() {
+                        *known = refusal;
+                    }
                 }
                 Err(refusal) => return Err(refusal),
             }
         }
-        streams.retain(|stream| !stream.fields.is_empty());
         if let (true, Some(refusal)) = (streams.is_empty(), refused) {
             return Err(refusal);
         }
+        streams.retain(|stream| !stream.fields.is_empty());
         if streams.is_empty() {
             return Err(nothing_to_search(view, request));
         }

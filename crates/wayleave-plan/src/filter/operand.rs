@@ -70,11 +70,17 @@ fn typed(datatype: Datatype, json: &Json) -> Option<Value> {
     }
 }
 
+/// A whole number, also as the `10.0` of clients that have no others, where it is certain which.
 fn whole(number: &Number) -> Option<i128> {
+    let exact = || -> Option<i128> {
+        let exact = ExactNumber::from_f64(number.as_f64()?)?;
+        exact.to_string().parse().ok()
+    };
     number
         .as_i64()
         .map(i128::from)
         .or_else(|| number.as_u64().map(i128::from))
+        .or_else(|| exact().filter(|it| it.unsigned_abs() < 1 << 53))
 }
 
 /// A JSON number as the decimal that was written, where it is certain which one that was.

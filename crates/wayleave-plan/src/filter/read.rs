@@ -99,6 +99,9 @@ impl<'a> Reader<'a> {
         let said = match name.trim_start_matches('$').to_ascii_lowercase().as_str() {
             "or" => Some("OR is `any`: {\"any\": [{…}, {…}]}"),
             "and" | "all" => Some("AND is what stands between fields: put them side by side"),
+            "field" | "column" | "op" | "operator" | "value" => Some(
+                "the field itself is the key: {\"status\": \"open\"} or {\"amount\": {\"gte\": 1}}",
+            ),
             "not" => Some("NOT is said of a field: `ne`, `not_in`, or {\"is_null\": false}"),
             _ => None,
         };
@@ -187,6 +190,17 @@ impl<'a> Reader<'a> {
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
         let listed = matches!(comparison, Comparison::Eq | Comparison::Ne);
+        if listed && value.is_array() {
+            let several = if comparison == Comparison::Eq {
+                "in"
+            } else {
+                "not_in"
+            };
+            let message = format!("one value goes here; a list goes with `{several}`");
+            let mut refusal = invalid(message, path);
+            refusal.did_you_mean = Some(several.to_owned());
+            return Err(refusal);
+        }
         if listed || comparison == Comparison::Lte {
             self.moment(field, comparison, value, path)?;
         }

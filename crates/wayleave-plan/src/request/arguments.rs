@@ -1,7 +1,7 @@
 //! The arguments of one call: each taken by name, in its shape, or refused by name.
 
 use serde_json::{Map, Value as Json};
-use wayleave_model::mapping::AggregateOp;
+use wayleave_model::mapping::{AggregateOp, ExactNumber};
 
 use super::{DEFAULT_ROWS, MOST_METRICS, MOST_ROWS, MOST_SORT_KEYS, Metric, SortKey, TimeGroup};
 use crate::plan::Granularity;
@@ -149,8 +149,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn limit_or(&self, default: u32) -> Result<u32, Refusal> {
         match self.get("limit") {
             None => Ok(default),
-            Some(given) => given
-                .as_u64()
+            Some(given) => whole_number(given)
                 .and_then(|limit| u32::try_from(limit).ok())
                 .filter(|limit| (1..=MOST_ROWS).contains(limit))
                 .ok_or_else(|| {
@@ -170,7 +169,7 @@ impl<'a> Arguments<'a> {
         let Some(given) = self.get(name) else {
             return Ok(None);
         };
-        let number = given.as_u64().and_then(|it| usize::try_from(it).ok());
+        let number = whole_number(given).and_then(|it| usize::try_from(it).ok());
         match number.filter(|number| (least..=most).contains(number)) {
             Some(number) => Ok(Some(number)),
             None => Err(self
@@ -247,7 +246,7 @@ impl<'a> Arguments<'a> {
             Some(Json::Object(filter)) => Ok(Some(filter.clone())),
             Some(_) => Err(Refusal::new(
                 Code::InvalidFilter,
-                "`filter` must be an object of fields, such as {\"status\": \"open\"}",
+                "`filter` must be an object of fields, such as {\"status\": \"open\"} or {\"amount\": {\"gte\": 1}}",
             )
             .param("filter")),
         }
@@ -337,4 +336,15 @@ fn needs_names(given: &Json) -> String {
 fn is_name(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=64).contains(&text.len()) && text.chars().all(plain)
+}
+
+/// A whole number, also as the `10.0` of clients that have no others.
+fn whole_number(given: &Json) -> Option<u64> {
+    let exact = || {
+        ExactNumber::from_f64(given.as_f64()?)?
+            .to_string()
+            .parse()
+            .ok()
+    };
+    given.as_u64().or_else(exact)
 }

@@ -66,6 +66,9 @@ async fn what_cannot_be_searched_is_refused_with_what_can() {
     let error = refused(&service, &local, "search", given).await;
     assert_eq!(error["param"], "fields");
     assert_eq!(error["allowed"], json!(["body", "heading", "secret"]));
+    let given = json!({ "q": "tide", "filter": { "ownr": "x" } });
+    let error = refused(&service, &local, "search", given).await;
+    assert_eq!(error["did_you_mean"], "owner");
     let wordless = notes(1).replace("search = [\"heading\", \"body\", \"secret\"]\n", "");
     let files = Files::new(&[("s00", TABLE)]);
     let service = service_of(&[&wordless], &files);

@@ -28,7 +28,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
-    Admit, Allowance, Budget, Caller, Decision, RpcError, TurnedAway, Visibility,
+    Admit, Allowance, Budget, Call, Caller, Decision, RpcError, Tool, ToolResult, TurnedAway,
+    Visibility,
     http::{Authenticate, Options, Rejection},
 };
 
@@ -159,6 +160,46 @@ async fn a_request_sent_slowly_is_judged_when_it_is_whole() {
     let length = stream.read(&mut answer).await.unwrap();
     let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
     assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_request_sent_slowly_is_carried_out_for_whom_its_sender_is_by_then() {
+    let whom = |call: Call| async move {
+        let view = call.context.caller().view().unwrap_or_default().to_owned();
+        Ok(ToolResult::text(view))
+    };
+    for in_session in [true, false] {
+        let over = CancellationToken::new();
+        let wide = Caller::new("alice").with_view("wide").until(over.clone());
+        let doorman = Doorman::with(wide);
+        let (registry, listening) = behind(&doorman).await;
+        registry.add_tool(Tool::new("whom", json!({ "type": "object" }), whom).unwrap());
+        let client = listening.client();
+        let params = json!({ "name": "whom", "arguments": {} });
+        let request = if in_session {
+            let session = client.begin().await;
+            client.in_session(&session, "tools/call", &params)
+        } else {
+            client.stateless("tools/call", params)
+        };
+        let (head, body) = bytes_of(request).await;
+        // Whoever came before may have left a notice.
+        let _ = futures::poll!(std::pin::pin!(doorman.entered.notified()));
+        let mut stream = TcpStream::connect(listening.address).await.unwrap();
+        stream.write_all(&head).await.unwrap();
+        doorman.entered.notified().await;
+        over.cancel();
+        doorman.now(Caller::new("alice").with_view("narrow"));
+        stream.write_all(&body).await.unwrap();
+        let mut answer = String::new();
+        while !answer.contains("jsonrpc") {
+            let mut some = [0; 4096];
+            let length = stream.read(&mut some).await.unwrap();
+            assert_ne!(length, 0, "{answer}");
+            answer.push_str(&String::from_utf8_lossy(&some[..length]));
+        }
+        assert!(answer.contains("\"narrow\""), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -196,18 +196,17 @@ impl Gate {
         let json = header::HeaderValue::from_static("application/json");
         parts.headers.insert(header::CONTENT_TYPE, json);
         let message = self.receive(&parts.headers, body).await?;
-        // Whoever sends slowly may have lost its authorization on the way.
-        let caller = if caller.is_over() {
-            self.authenticate(&parts).await?
-        } else {
-            caller
-        };
         if let Err(spent) = charge(&caller, lasts, &mut held).await {
             let asked = Asked::of(&message);
             if !asked.is_told() {
                 return Ok(reply::spent(spent, &asked));
             }
         }
+        let caller = if caller.is_over() {
+            self.renewed(&mut parts, &mut held).await?
+        } else {
+            caller
+        };
         if quick::looks_like_list(&message)
             && self.plain(&parts.headers, era).await
             && let named = text(&parts.headers, METHOD)
@@ -235,6 +234,15 @@ impl Gate {
             held.session = Some(self.sessions.begin(id, &who));
         }
         Ok(finish(response, held).await)
+    }
+
+    /// Who sends the request now. Whoever sent it slowly, or waited for its turn, may have lost its
+    /// authorization meanwhile, or have another.
+    async fn renewed(&self, parts: &mut Parts, held: &mut Held) -> Result<Arc<Caller>, Refused> {
+        let caller = self.authenticate(parts).await?;
+        held.session = self.enter(&parts.headers, era(&parts.headers), &caller)?;
+        parts.extensions.insert(Arc::clone(&caller));
+        Ok(caller)
     }
 
     async fn delete(&self, parts: Parts, caller: Arc<Caller>) -> Result<Response<Served>, Refused> {

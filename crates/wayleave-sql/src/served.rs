@@ -157,6 +157,8 @@ impl<S: Server> Served<S> {
             let outcome = {
                 let mut work = pin!(self.attempt(&mut session, known, target, read, sender));
                 tokio::select! {
+                    // Work that is done need not ask who would stop it.
+                    biased;
                     outcome = &mut work => outcome,
                     reason = stop.wait(&unwanted) => {
                         self.server.stop(brake, work).await;

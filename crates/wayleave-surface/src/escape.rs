@@ -76,15 +76,40 @@ enum Breaks {
 
 /// Whether a text is of visible ASCII alone, as most are.
 fn is_plain(text: &str) -> bool {
-    // To the end in any case: without a way out the compiler looks at many bytes at once.
-    let visible = |byte| matches!(byte, b' '..=b'~');
-    text.bytes().fold(true, |plain, byte| plain & visible(byte))
+    all(text, VISIBLE)
 }
 
 /// Whether it holds, besides, nothing that means something in a cell.
 fn is_plain_cell(text: &str) -> bool {
-    let means_nothing = |byte| !matches!(byte, b'\\' | b'|');
-    is_plain(text) && (text.bytes()).fold(true, |plain, byte| plain & means_nothing(byte))
+    all(text, VISIBLE | NOT_IN_CELLS)
+}
+
+/// The byte is a visible character of ASCII.
+const VISIBLE: u8 = 1;
+/// The byte means nothing in a cell.
+const NOT_IN_CELLS: u8 = 2;
+
+/// What every byte is. Most texts are too short for anything but a look at each byte.
+static BYTES: [u8; 256] = {
+    let mut bytes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let visible = byte >= b' ' as usize && byte <= b'~' as usize;
+        let in_cells = byte == b'\\' as usize || byte == b'|' as usize;
+        #[expect(clippy::indexing_slicing, reason = "below 256, and not at run time")]
+        {
+            bytes[byte] = (visible as u8) * VISIBLE + (!in_cells as u8) * NOT_IN_CELLS;
+        }
+        byte += 1;
+    }
+    bytes
+};
+
+/// Whether every byte of a text is all of this.
+fn all(text: &str, wanted: u8) -> bool {
+    // To the end in any case: that is quicker than to look for a way out at every byte.
+    let kind = |byte: u8| BYTES.get(usize::from(byte)).copied().unwrap_or(0);
+    text.bytes().fold(wanted, |all, byte| all & kind(byte)) == wanted
 }
 
 fn escaped(out: &mut String, text: &str, breaks: Breaks) {

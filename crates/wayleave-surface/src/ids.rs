@@ -5,25 +5,26 @@ use wayleave_plan::view::StreamView;
 
 /// The ids of one stream's records.
 pub(crate) struct Ids {
-    /// What comes before the key.
-    prefix: String,
     /// The id with the names of the key's fields in it: `crm-eu/people:{id}`.
     pattern: String,
+    /// How much of it comes before the key.
+    prefix: usize,
 }
 
 impl Ids {
     pub(crate) fn of(connection_id: &str, stream_name: &str, stream: Option<&StreamView>) -> Self {
-        let key: Vec<&str> = stream
-            .into_iter()
-            .flat_map(StreamView::key_fields)
-            .map(|field| field.name.as_str())
-            .collect();
-        let named: Vec<String> = key.iter().map(|name| format!("{{{name}}}")).collect();
-        let prefix = format!("{connection_id}/{stream_name}:");
-        Self {
-            pattern: format!("{prefix}{}", named.join(",")),
-            prefix,
+        let mut pattern = String::with_capacity(64);
+        for part in [connection_id, "/", stream_name, ":"] {
+            pattern.push_str(part);
         }
+        let prefix = pattern.len();
+        let key = stream.into_iter().flat_map(StreamView::key_fields);
+        for (place, field) in key.enumerate() {
+            pattern.push_str(if place == 0 { "{" } else { ",{" });
+            pattern.push_str(&field.name);
+            pattern.push('}');
+        }
+        Self { pattern, prefix }
     }
 
     /// The id with the names of the key's fields in place of their values.
@@ -35,7 +36,8 @@ impl Ids {
     /// theirs are encoded in it.
     pub(crate) fn is_encoded(&self, record: &Record) -> bool {
         // The mark of an encoded character is itself one that is encoded.
-        let key = record.id.strip_prefix(&self.prefix);
+        let prefix = self.pattern.get(..self.prefix).unwrap_or_default();
+        let key = record.id.strip_prefix(prefix);
         key.is_none_or(|key| key.contains('%'))
     }
 }

@@ -173,7 +173,9 @@ impl Writer<'_> {
         related: &Relations,
     ) -> Reply {
         let shown = table.len();
-        let (text, mut data) = table.finish();
+        let (mut text, mut data) = table.finish();
+        text.insert_str(0, head);
+        text.push_str(tail);
         if !self.plan.expansions().is_empty()
             && let Json::Object(members) = &mut data
         {
@@ -190,7 +192,7 @@ impl Writer<'_> {
             meta.insert(name.to_owned(), value.into());
         }
         handles.put_into(&mut meta);
-        Reply::row_set(format!("{head}{text}{tail}"), data, Json::Object(meta))
+        Reply::row_set(text, data, Json::Object(meta))
     }
 }
 

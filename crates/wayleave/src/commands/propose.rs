@@ -40,6 +40,8 @@ pub(crate) async fn run(
     let state = project.governance().ledger().state().await?;
     let mut options = ProposeOptions::for_source(&arguments.source);
     if let Some(dataset) = arguments.dataset {
+        // A source may have several datasets; a connection belongs to one.
+        options.connection.clone_from(&dataset);
         options.dataset = dataset;
     }
     let desk = Desk::prepare(&project, options, arguments.schema.as_deref())?;

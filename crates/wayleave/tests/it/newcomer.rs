@@ -121,11 +121,8 @@ fn a_value_that_is_not_what_its_column_declares_can_be_served_as_text() {
         "day = { datatype = \"date\" }",
         "day = { datatype = \"string\" }",
     );
-    let draft: String = draft
-        .lines()
-        .filter(|line| !line.starts_with("event_time"))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let lines = draft.lines().filter(|line| !line.starts_with("event_time"));
+    let draft = lines.collect::<Vec<_>>().join("\n");
     session.write("mappings/odd.toml", draft);
     session.run(&["check", "--live"]).exits(0);
     session.run(&["ratify", "odd", "--yes"]).exits(0);
@@ -206,4 +203,20 @@ fn a_slip_in_the_settings_is_told_with_what_was_meant() {
             .says("did you mean `anonymous`?");
     }
     session.run(&["doctor"]).exits(1).says("did you mean");
+}
+
+#[test]
+fn two_datasets_of_one_source_are_served_beside_each_other() {
+    let session = odd("CREATE TABLE visits (id integer PRIMARY KEY);");
+    for words in [
+        "propose odd --dataset other",
+        "check --live",
+        "ratify other --yes",
+        "connect other",
+        "query visits --connection odd",
+        "query visits --connection other",
+    ] {
+        let words: Vec<_> = words.split(' ').collect();
+        session.run(&words).exits(0);
+    }
 }

@@ -91,6 +91,43 @@ async fn a_request_that_claims_to_have_no_session_never_reaches_anothers() {
 }
 
 #[tokio::test]
+async fn a_header_given_twice_says_nothing() {
+    let listening = started(Options::default()).await;
+    let client = listening.client();
+    let (one, other) = (client.begin().await, client.begin().await);
+    let with = |name: &'static str, values: [&str; 2], mut request: http::Request<_>| {
+        request.headers_mut().remove(name);
+        for value in values {
+            request.headers_mut().append(name, value.parse().unwrap());
+        }
+        request
+    };
+    let ping = || client.in_session(&one, "ping", &json!({}));
+    let call = || client.stateless("tools/call", json!({ "name": "ok", "arguments": {} }));
+    let list = || client.stateless("tools/list", json!({}));
+    for (request, code) in [
+        (with("mcp-session-id", [&one, &other], ping()), -32600),
+        (with("mcp-session-id", [&one, &one], ping()), -32600),
+        (
+            with("mcp-protocol-version", [STATELESS, "2025-11-25"], call()),
+            -32600,
+        ),
+        (
+            with("mcp-protocol-version", ["2025-11-25", STATELESS], ping()),
+            -32600,
+        ),
+        (with("mcp-method", ["tools/call", "ping"], call()), -32020),
+        (with("mcp-method", ["tools/list", "ping"], list()), -32020),
+        (with("mcp-name", ["ok", "other"], call()), -32020),
+    ] {
+        let headers = request.headers().clone();
+        let refused = client.send(request).await;
+        let found = (refused.status.as_u16(), refused.error_code());
+        assert_eq!(found, (400, code), "{headers:?}");
+    }
+}
+
+#[tokio::test]
 async fn no_header_makes_room_for_one_session_more() {
     let limits = Limits {
         sessions: 1,

@@ -19,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     body::Served,
-    gate::{Held, METHOD, PROTOCOL_VERSION, accepts_both, text},
+    gate::Held,
+    head::{METHOD, PROTOCOL_VERSION, accepts_both, only, text},
 };
 use crate::{
     Caller, Context, Era, RpcError, asked, context::Direct, convert, quick, resolve, server::Shared,
@@ -70,7 +71,7 @@ fn plain(
     message: &[u8],
 ) -> Option<(RequestId, CallToolRequestParams, RequestMetaObject)> {
     let headers = &parts.headers;
-    let stateless_call = text(headers, METHOD) == Some("tools/call")
+    let stateless_call = only(headers, METHOD) == Some("tools/call")
         && text(headers, PROTOCOL_VERSION) == Some(quick::STATELESS)
         && accepts_both(headers)
         && text(headers, header::CONTENT_TYPE.as_str()) == Some("application/json");
@@ -82,7 +83,7 @@ fn plain(
     let plain = message.jsonrpc == "2.0"
         && !asked::is_too_long(&message.id)
         && message.method == "tools/call"
-        && text(headers, NAME) == Some(&*message.params.name)
+        && only(headers, NAME) == Some(&*message.params.name)
         && meta
             .missing_required_keys(&ProtocolVersion::V_2026_07_28)
             .is_empty()

@@ -25,6 +25,7 @@ use super::{
     body::Served,
     direct,
     exchange::Exchange,
+    head::{self, METHOD, PROTOCOL_VERSION, SESSION_ID, accepts_both, era, is_json, text},
     reply::{self, Body, Refused},
     sessions::{Busy, Sessions},
 };
@@ -44,9 +45,6 @@ tokio::task_local! {
     static WHO: Who;
 }
 
-const SESSION_ID: &str = "mcp-session-id";
-pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-pub(super) const METHOD: &str = "mcp-method";
 /// The revisions a session may speak.
 const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// Our own reaper ends idle sessions; the SDK's timer also ends those that only listen.
@@ -147,6 +145,10 @@ impl Gate {
             Err(refused) => return refused.into(),
         };
         parts.extensions.insert(caller.clone());
+        if let Some(name) = head::given_twice(&parts.headers) {
+            let why = format!("`{name}` is given twice");
+            return reply::refuse(StatusCode::BAD_REQUEST, why);
+        }
         if era(&parts.headers) == Era::Stateless {
             // It says that it has none, and so whose it is was never asked.
             parts.headers.remove(SESSION_ID);
@@ -378,7 +380,7 @@ impl Gate {
         let version = text(headers, PROTOCOL_VERSION);
         accepts_both(headers)
             && match era {
-                Era::Stateless => text(headers, METHOD).is_some(),
+                Era::Stateless => head::only(headers, METHOD).is_some(),
                 Era::Session => {
                     version.is_none_or(|version| SESSION_VERSIONS.contains(&version))
                         && !headers.contains_key(METHOD)
@@ -451,33 +453,4 @@ async fn finish(response: Response<Body>, held: Held) -> Response<Served> {
         return refused;
     }
     response.map(|body| Served::holding(body, held))
-}
-
-/// Whether the one thing said of the body is that it is JSON, whatever else is said of that.
-fn is_json(headers: &HeaderMap) -> bool {
-    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
-    let kind = match (kinds.next(), kinds.next()) {
-        (Some(kind), None) => kind.to_str().unwrap_or_default(),
-        _ => return false,
-    };
-    let kind = kind.split(';').next().unwrap_or_default();
-    kind.trim().eq_ignore_ascii_case("application/json")
-}
-
-/// Whether the client takes an answer in either form, as it must.
-pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
-    text(headers, header::ACCEPT.as_str()).is_some_and(|accept| {
-        accept.contains("application/json") && accept.contains("text/event-stream")
-    })
-}
-
-pub(super) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    headers.get(name)?.to_str().ok()
-}
-
-fn era(headers: &HeaderMap) -> Era {
-    match text(headers, PROTOCOL_VERSION) {
-        Some(quick::STATELESS) => Era::Stateless,
-        _ => Era::Session,
-    }
 }

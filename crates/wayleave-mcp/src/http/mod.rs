@@ -20,6 +20,7 @@ mod body;
 mod direct;
 pub(crate) mod exchange;
 mod gate;
+mod head;
 mod origin;
 mod reply;
 mod sessions;

@@ -221,7 +221,9 @@ impl Refusal {
     /// Says which argument it is about.
     #[must_use]
     pub fn param(mut self, param: impl Into<String>) -> Self {
-        self.param = Some(param.into());
+        // A connection string may be given as a name, too.
+        let plain = |param: &String| !wayleave_model::sensitive::looks_like_dsn(param);
+        self.param = Some(param.into()).filter(plain);
         self
     }
 
@@ -338,7 +340,20 @@ pub fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{Code, Refusal, quoted};
+
+    #[test]
+    fn a_connection_string_given_as_a_name_is_not_repeated() {
+        for param in [
+            "postgres://u:hunter2@h/db",
+            "filter.postgres://u:hunter2@h/db.eq",
+        ] {
+            let refusal = Refusal::new(Code::InvalidRequest, "no").param(param);
+            assert_eq!(refusal.param, None, "{param}");
+        }
+        let refusal = Refusal::new(Code::InvalidRequest, "no").param("filter.name.eq");
+        assert_eq!(refusal.param.as_deref(), Some("filter.name.eq"));
+    }
 
     #[test]
     fn a_connection_string_is_not_repeated() {

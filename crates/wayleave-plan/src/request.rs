@@ -6,6 +6,7 @@
 
 pub mod address;
 mod arguments;
+mod datasets;
 mod schemas;
 mod workup;
 
@@ -16,6 +17,7 @@ use wayleave_model::names::NameKind;
 use crate::plan::Granularity;
 use crate::refusal::{Code, Refusal, quoted};
 use arguments::Arguments;
+pub use datasets::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MOST_DATASETS};
 pub use workup::{
     CitationsRequest, DEFAULT_BUDGET, LEAST_BUDGET, MOST_BUDGET, MOST_NOTE, Section, WorkupRequest,
 };

@@ -16,6 +16,7 @@ use wayleave_mcp::{Behaviour, Call, SchemaError, Tool, ToolResult};
 use wayleave_model::grant::Scope;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
+use wayleave_plan::request::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MOST_DATASETS};
 
 pub use offer::{Offer, OfferError};
 pub use refused::{Code, Refused};
@@ -25,11 +26,6 @@ use crate::reply::Reply;
 
 /// The names of these tools.
 pub const NAMES: [&str; 3] = ["list_datasets", "connect_dataset", "disconnect_dataset"];
-
-/// The most datasets of one list.
-const MOST: u64 = 1_000;
-/// How many a list has when the caller does not say.
-const USUAL: u64 = 100;
 
 /// What these tools need of a deployment.
 pub trait Datasets: Send + Sync + 'static {
@@ -117,16 +113,18 @@ fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
     let schema = object(
         &json!({
             "after": { "type": "string", "description": "Only names after this one: next_after of an earlier list." },
-            "limit": { "type": "integer", "minimum": 1, "maximum": MOST, "default": USUAL },
+            "limit": { "type": "integer", "minimum": 1, "maximum": MOST_DATASETS, "default": DEFAULT_DATASETS },
         }),
         &[],
     );
     let tool = Tool::new("list_datasets", schema, move |call: Call| {
         let datasets = Arc::clone(&datasets);
         async move {
-            let limit = call.arguments.get("limit").and_then(Json::as_u64);
-            let most = usize::try_from(limit.unwrap_or(USUAL).min(MOST)).unwrap_or(1);
-            let listed = datasets.list(call.text("after"), most).await;
+            let request = match DatasetsRequest::read(&call.arguments) {
+                Ok(request) => request,
+                Err(refusal) => return Ok(Reply::from(refusal).into()),
+            };
+            let listed = datasets.list(&request.after, request.limit).await;
             let package = &Access::of(call.context.caller()).package;
             Ok(answer(listed.map(|listed| write::list(&listed, package))))
         }
@@ -143,8 +141,12 @@ fn connect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
     let tool = Tool::new("connect_dataset", named(), move |call: Call| {
         let datasets = Arc::clone(&datasets);
         async move {
+            let request = match DatasetRequest::read("connect_dataset", &call.arguments) {
+                Ok(request) => request,
+                Err(refusal) => return Ok(Reply::from(refusal).into()),
+            };
             let who = call.context.caller().subject();
-            let connected = datasets.connect(call.text("name"), who).await;
+            let connected = datasets.connect(&request.name, who).await;
             let package = &Access::of(call.context.caller()).package;
             Ok(answer(connected.map(|it| write::connected(&it, package))))
         }
@@ -165,8 +167,12 @@ fn disconnect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
     let tool = Tool::new("disconnect_dataset", named(), move |call: Call| {
         let datasets = Arc::clone(&datasets);
         async move {
+            let request = match DatasetRequest::read("disconnect_dataset", &call.arguments) {
+                Ok(request) => request,
+                Err(refusal) => return Ok(Reply::from(refusal).into()),
+            };
             let who = call.context.caller().subject();
-            let disconnected = datasets.disconnect(call.text("name"), who).await;
+            let disconnected = datasets.disconnect(&request.name, who).await;
             Ok(answer(disconnected.map(|it| write::disconnected(&it))))
         }
     })?;
@@ -190,6 +196,8 @@ fn finish(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
             "io.wayleave/tool".to_owned(),
             json!({ "kind": "runtime" }),
         )]))
+        // Refusals of ours name what would be right.
+        .checking_arguments()
         .visible(visibility)
 }
 

@@ -30,6 +30,9 @@ const ARGUMENTS: &[(&str, &[&str])] = &[
     ("group_by_time", &["timegroup", "interval", "bucket"]),
     ("granularity", &["interval", "period", "bucket", "unit"]),
     ("time_zone", &["tz", "zone"]),
+    ("entity", &["name", "id", "title", "record", "subject", "q"]),
+    ("dataset", &["connectorkey", "connector", "source"]),
+    ("name", &["dataset", "datasetname", "id", "connectorkey"]),
     ("op", &["operation", "function", "func", "type", "agg"]),
     ("field", &["column", "on", "property", "name"]),
 ];

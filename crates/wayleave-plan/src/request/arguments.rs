@@ -92,6 +92,15 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// A text, which may be empty: so it is where it is absent.
+    pub(super) fn any_text(&self, name: &str) -> Result<String, Refusal> {
+        match self.get(name) {
+            None => Ok(String::new()),
+            Some(Json::String(text)) => Ok(text.clone()),
+            Some(_) => Err(self.wrong(name, "a text")),
+        }
+    }
+
     pub(super) fn required(&self, name: &'static str) -> Result<String, Refusal> {
         let refusal = match self.get(name) {
             Some(Json::String(text)) if !text.is_empty() => return Ok(text.clone()),
@@ -104,6 +113,7 @@ impl<'a> Arguments<'a> {
         let refusal = refusal.retry_with(name);
         Err(match name {
             "stream" => refusal.next(Call::new("schema", [])),
+            "dataset" | "name" => refusal.next(Call::new("list_datasets", [])),
             _ => refusal,
         })
     }

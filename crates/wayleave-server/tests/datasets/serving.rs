@@ -236,3 +236,47 @@ async fn a_token_cannot_fill_the_ledger_by_connecting_and_disconnecting() {
     assert!(datasets.connect("boats", "tok_1").await.unwrap().was_active);
     deployment.close().await;
 }
+
+#[tokio::test]
+async fn a_wrong_argument_is_refused_with_the_right_one() {
+    let place = Place::new();
+    place.declare().await;
+    let deployment = place.open().await;
+    let mut client = Client::of(&deployment).await;
+    for (tool, given, code, meant) in [
+        (
+            "connect_dataset",
+            json!({ "dataset": "boats" }),
+            "invalid_request",
+            json!("name"),
+        ),
+        (
+            "disconnect_dataset",
+            json!({}),
+            "invalid_request",
+            json!(null),
+        ),
+        (
+            "list_datasets",
+            json!({ "limt": 3 }),
+            "invalid_request",
+            json!("limit"),
+        ),
+        (
+            "workup",
+            json!({ "dataset": "boats", "name": "one" }),
+            "invalid_request",
+            json!("entity"),
+        ),
+    ] {
+        let error = client.call(tool, given).await["structuredContent"]["error"].clone();
+        assert_eq!(
+            (&error["code"], &error["did_you_mean"]),
+            (&json!(code), &meant)
+        );
+    }
+    // Some hosts know no integers.
+    let listed = client.call("list_datasets", json!({ "limit": 5.0 })).await;
+    assert!(listed["structuredContent"]["data"].is_object(), "{listed}");
+    deployment.close().await;
+}

@@ -1,0 +1,50 @@
+//! What the dataset tools are asked.
+
+use serde_json::{Map, Value as Json};
+
+use super::arguments::Arguments;
+use crate::refusal::Refusal;
+
+/// The most datasets of one list.
+pub const MOST_DATASETS: usize = 1_000;
+/// How many a list has when the caller does not say.
+pub const DEFAULT_DATASETS: usize = 100;
+
+/// What `list_datasets` was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetsRequest {
+    /// Only names after this one; all are after the empty one.
+    pub after: String,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// What `connect_dataset` and `disconnect_dataset` were asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatasetRequest {
+    /// The dataset, as the caller names it.
+    pub name: String,
+}
+
+impl DatasetsRequest {
+    /// Reads the arguments of a call.
+    pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+        let given = Arguments::of("list_datasets", arguments, &["after", "limit"])?;
+        Ok(Self {
+            after: given.any_text("after")?,
+            limit: given
+                .whole("limit", 1, MOST_DATASETS)?
+                .unwrap_or(DEFAULT_DATASETS),
+        })
+    }
+}
+
+impl DatasetRequest {
+    /// Reads the arguments of a call of `tool`.
+    pub fn read(tool: &str, arguments: &Map<String, Json>) -> Result<Self, Refusal> {
+        let given = Arguments::of(tool, arguments, &["name"])?;
+        Ok(Self {
+            name: given.required("name")?,
+        })
+    }
+}

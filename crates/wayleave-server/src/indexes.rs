@@ -215,6 +215,7 @@ impl ServedIndexes {
             Ok(Err(error)) => {
                 tracing::warn!(error = with_causes(&error), "indexes cannot be removed");
             }
+            Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::warn!(%error, "indexes cannot be removed"),
         }
         self.changed();
@@ -245,6 +246,8 @@ impl ServedIndexes {
             }
             Ok(Ok((Found::Absent | Found::Unfit, _))) => {}
             Ok(Err(error)) => tracing::warn!(index = one.name(), %error, "an index cannot be read"),
+            // The program is ending, and looks at no more of them.
+            Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::warn!(index = one.name(), %error, "an index cannot be read"),
         }
     }

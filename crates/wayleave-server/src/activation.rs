@@ -199,7 +199,7 @@ async fn connect_once(
         });
     }
     let revision = state.next_revision(dataset);
-    may_act(seams, who)?;
+    seams.may_act(who).map_err(too_often)?;
     governance.activate_as(&mapping, revision, who).await?;
     seams.apply().await?;
     Ok(Connected {
@@ -230,7 +230,7 @@ pub async fn disconnect(
             });
         }
         let revision = state.next_revision(dataset);
-        may_act(seams, who)?;
+        seams.may_act(who).map_err(too_often)?;
         let governance = seams.governance();
         match governance.deactivate_as(dataset, revision, who).await {
             Ok(_) => {
@@ -246,9 +246,8 @@ pub async fn disconnect(
     }
 }
 
-fn may_act(seams: &dyn Seams, who: &str) -> Result<(), ActivationError> {
-    let wait = |retry_after| ActivationError::TooOften { retry_after };
-    seams.may_act(who).map_err(wait)
+fn too_often(retry_after: Duration) -> ActivationError {
+    ActivationError::TooOften { retry_after }
 }
 
 async fn unknown(seams: &dyn Seams, state: &State, dataset: &str) -> ActivationError {

@@ -25,8 +25,10 @@ impl Datasets for Serving {
         Box::pin(async move {
             let state = self.state().await.map_err(|error| broken(&error.into()))?;
             let drafts = self.drafts.of(&self.project).await.unwrap_or_default();
-            let named = drafts.into_iter().map(|draft| (draft.name.clone(), draft));
-            let drafts: BTreeMap<String, Arc<Draft>> = named.collect();
+            let drafts: BTreeMap<String, Arc<Draft>> = drafts
+                .into_iter()
+                .map(|draft| (draft.name.clone(), draft))
+                .collect();
             let names: BTreeSet<&String> = state.datasets().keys().chain(drafts.keys()).collect();
             let mut names = names.into_iter().filter(|name| name.as_str() > after);
             let mut datasets = Vec::new();

@@ -31,7 +31,7 @@ async fn found(deployment: &Deployment, q: &str) -> Option<Vec<String>> {
 /// Waits until it is so, looking again whenever the indexes have changed.
 async fn until(deployment: &Deployment, what: &str, mut so: impl AsyncFnMut() -> bool) {
     let mut changes = deployment.index_changes();
-    let waited = tokio::time::timeout(Duration::from_secs(60), async {
+    let waited = tokio::time::timeout(Duration::from_mins(1), async {
         while !so().await {
             changes.changed().await.unwrap();
         }

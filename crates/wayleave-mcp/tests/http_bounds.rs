@@ -1,23 +1,32 @@
 //! What is too large, too slow, too many or too idle for the HTTP door, and room that comes back.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
 
 mod support;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use http::{Method, Request};
+use futures::future::BoxFuture;
+use http::{Method, Request, request::Parts};
 use http_body_util::Full;
 use serde_json::json;
 use support::{
     LOST,
-    http::{started, still_serves},
+    http::{Http, started, still_serves},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
-use wayleave_mcp::http::{Limits, Options};
+use wayleave_mcp::{
+    Allowance, Budget, Caller,
+    http::{Authenticate, Limits, Options, Rejection},
+};
 
 #[tokio::test]
 async fn a_body_one_byte_too_large_is_413() {
@@ -220,4 +229,62 @@ async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
         .send(client.in_session(&busy, "ping", &json!({})))
         .await;
     assert_eq!(reply.status, 200);
+}
+
+/// Every bearer is its own subject, with a budget of its own.
+struct Budgeted;
+
+impl Authenticate for Budgeted {
+    fn authenticate<'r>(
+        &'r self,
+        request: &'r Parts,
+    ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        let allowance = Allowance {
+            per_minute: 60_000,
+            burst: 1000,
+            concurrent: 10,
+            streams: 10,
+        };
+        let bearer = request.headers["authorization"].to_str().unwrap();
+        let caller = Caller::new(bearer).within(Budget::new(allowance).into());
+        Box::pin(std::future::ready(Ok(Arc::new(caller))))
+    }
+}
+
+#[tokio::test]
+async fn one_who_begins_many_sessions_loses_its_own_and_nobody_elses() {
+    let listening = started(Options {
+        limits: Limits {
+            sessions: 4,
+            sessions_each: 2,
+            ..Limits::default()
+        },
+        authenticate: Arc::new(Budgeted),
+        ..Options::default()
+    })
+    .await;
+    let (alice, bob) = (listening.client_as("alice"), listening.client_as("bob"));
+    let status = async |client: &Http, session: &str| {
+        let ping = client.in_session(session, "ping", &json!({}));
+        client.send(ping).await.status.as_u16()
+    };
+    let bobs = bob.begin().await;
+    let (first, second) = (alice.begin().await, alice.begin().await);
+    // Now the second is the one that was not used for longest.
+    assert_eq!(status(&alice, &first).await, 200);
+    for _ in 0..5 {
+        alice.begin().await;
+        // And now the one just begun is.
+        assert_eq!(status(&alice, &first).await, 200);
+    }
+    assert_eq!(status(&alice, &second).await, 404);
+    assert_eq!(status(&bob, &bobs).await, 200);
+    // What is in use is not taken away.
+    let third = alice.begin().await;
+    let _streams = (
+        alice.session_stream(&first).await,
+        alice.session_stream(&third).await,
+    );
+    assert_eq!(alice.send(alice.initialize()).await.status, 503);
+    bob.begin().await;
 }

@@ -222,8 +222,12 @@ impl Gate {
         };
         let asked = Asked::of(&message);
         let begins = text(&parts.headers, SESSION_ID).is_none();
-        if let Some(refused) = self.refuse(&parts, &caller, &asked, begins) {
+        if let Some(refused) = self.refuse(&parts, &caller, &asked) {
             return Ok(refused);
+        }
+        // The SDK takes one whatever revision its headers name.
+        if begins && asked.is_hello() {
+            self.make_room(&caller).await?;
         }
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let who = Who::new(caller);
@@ -280,23 +284,26 @@ impl Gate {
         })
     }
 
-    /// The answer to what is not to be handed over; `begins`, if it would begin a session.
-    fn refuse(
-        &self,
-        parts: &Parts,
-        caller: &Caller,
-        asked: &Asked,
-        begins: bool,
-    ) -> Option<Response<Served>> {
+    /// Makes room for one more session, at the expense of the caller's own.
+    async fn make_room(&self, caller: &Caller) -> Result<(), Refused> {
+        let limits = &self.options.limits;
+        let ended = match caller.budget() {
+            Some(_) => (self.sessions).make_room(caller.subject(), limits.sessions_each),
+            None => Some(Vec::new()),
+        };
+        let full = || Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions");
+        self.close(ended.ok_or_else(full)?).await;
+        if self.sessions.count() >= limits.sessions {
+            return Err(full());
+        }
+        Ok(())
+    }
+
+    /// The answer to what is not to be handed over.
+    fn refuse(&self, parts: &Parts, caller: &Caller, asked: &Asked) -> Option<Response<Served>> {
         if asked.id_is_too_long {
             let error = asked::id_too_long();
             return Some(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null));
-        }
-        // The SDK takes one whatever revision its headers name.
-        let full = || self.sessions.count() >= self.options.limits.sessions;
-        if begins && asked.is_hello() && full() {
-            let status = StatusCode::SERVICE_UNAVAILABLE;
-            return Some(reply::refuse(status, "too many sessions"));
         }
         self.denied(parts, caller, asked)
     }

@@ -72,6 +72,9 @@ pub struct Limits {
     pub connections: usize,
     /// Sessions of clients of the older revisions.
     pub sessions: usize,
+    /// Of these, sessions of one caller that has a [`Budget`](crate::Budget). When it begins one
+    /// more, the one it did not use for longest is forgotten.
+    pub sessions_each: usize,
     /// Streams held open by listening clients.
     pub streams: usize,
     /// How long a client may take to send a request's headers, and to begin its first request.
@@ -92,6 +95,7 @@ impl Default for Limits {
             body_bytes: 4 * 1024 * 1024,
             connections: 10_000,
             sessions: 4_096,
+            sessions_each: 256,
             streams: 4_096,
             header_time: Duration::from_secs(10),
             body_time: Duration::from_secs(30),

@@ -18,6 +18,12 @@ struct Session {
     busy: Arc<AtomicUsize>,
 }
 
+impl Session {
+    fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > 0
+    }
+}
+
 /// All sessions of one listener.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<Arc<str>, Session>>);
@@ -38,6 +44,28 @@ impl Sessions {
 
     pub(crate) fn count(&self) -> usize {
         self.locked().len()
+    }
+
+    /// Makes room for one more session of a subject that may have `most`: forgets and returns those
+    /// that it did not use for longest. None if all that could go are in use.
+    pub(crate) fn make_room(&self, subject: &str, most: usize) -> Option<Vec<Arc<str>>> {
+        let mut sessions = self.locked();
+        let own = sessions
+            .iter()
+            .filter(|(_, session)| session.who.caller().subject() == subject);
+        let own: Vec<_> = own
+            .map(|(id, session)| (session.last_used, session.is_busy(), id.clone()))
+            .collect();
+        let too_many = (own.len() + 1).saturating_sub(most);
+        let mut idle: Vec<_> = own.into_iter().filter(|(_, busy, _)| !busy).collect();
+        if idle.len() < too_many {
+            return None;
+        }
+        idle.sort_unstable();
+        idle.truncate(too_many);
+        let ended: Vec<_> = idle.into_iter().map(|(_, _, id)| id).collect();
+        sessions.retain(|id, _| !ended.contains(id));
+        Some(ended)
     }
 
     /// Binds a new session to the subject that began it.
@@ -79,7 +107,7 @@ impl Sessions {
         let mut sessions = self.locked();
         let mut reaped = Vec::new();
         sessions.retain(|id, session| {
-            let busy = session.busy.load(Ordering::Acquire) > 0;
+            let busy = session.is_busy();
             if busy {
                 session.last_used = Instant::now();
             }

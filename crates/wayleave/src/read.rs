@@ -138,8 +138,10 @@ fn table(reply: &Reply, all: &[Vec<String>]) -> String {
         .lines()
         .filter(|line| !told.iter().any(|told| line.starts_with(told)));
     let mut text = columns::align(all);
-    if let Some(first) = lines.next() {
-        text = format!("{first}\n\n{text}\n");
+    match lines.next() {
+        Some(first) if all.is_empty() => first.clone_into(&mut text),
+        Some(first) => text = format!("{first}\n\n{text}\n"),
+        None => {}
     }
     for line in lines {
         text.push('\n');

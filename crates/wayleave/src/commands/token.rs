@@ -6,7 +6,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use wayleave_ledger::{Millis, TokenEntry};
+use wayleave_ledger::{Millis, Standing, TokenEntry};
 
 use super::{
     grant::{expiry, refused},
@@ -56,6 +56,11 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
     let now = expiry::now();
+    // A token outlives its grants, and then reads nothing under them.
+    let grant = |id: &String| match state.grant(id).map(|it| it.standing(now)) {
+        Some(Standing::Live) => id.clone(),
+        Some(_) | None => format!("{id}(ended)"),
+    };
     let listed = |token: &TokenEntry| {
         let standing = token.standing(now);
         Listed {
@@ -65,7 +70,7 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
                 token.id.clone(),
                 token.kind.to_string(),
                 words(token.scopes.iter().map(|it| it.to_string())),
-                words(token.grants.iter().cloned()),
+                words(token.grants.iter().map(grant)),
                 expiry::ends(standing, token.expires),
                 token.label.clone(),
             ],

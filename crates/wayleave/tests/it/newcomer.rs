@@ -160,6 +160,8 @@ fn a_search_at_the_terminal_finds_what_is_indexed_and_says_what_is_not() {
         .says("1 hit")
         .says("odd/notes:1")
         .says("a <b> tidal & *harbour*");
+    let none = session.run(&["search", "zebra"]).exits(0).says("0 hits");
+    assert!(!none.stdout.contains("\n\n"), "{}", none.stdout);
     let found = session.run(&["search", "harbour", "--json"]).exits(0);
     assert_eq!(found.document()["data"]["results"][0]["id"], "odd/notes:1");
 }
@@ -219,4 +221,18 @@ fn two_datasets_of_one_source_are_served_beside_each_other() {
         let words: Vec<_> = words.split(' ').collect();
         session.run(&words).exits(0);
     }
+}
+
+#[test]
+fn a_token_is_listed_with_those_of_its_grants_that_have_ended() {
+    let session = Session::with_dataset();
+    let token = ["token", "create", "--all-of", "music", "--json"];
+    session.run(&token).exits(0);
+    let listed = session.run(&["grant", "list", "--json"]).document();
+    let grant = listed["grants"][0]["id"].as_str().unwrap();
+    let tokens = session.run(&["token", "list"]).exits(0).says(grant);
+    assert!(!tokens.stdout.contains("ended"), "{}", tokens.stdout);
+    session.run(&["grant", "revoke", grant]).exits(0);
+    let ended = format!("{grant}(ended)");
+    session.run(&["token", "list"]).exits(0).says(&ended);
 }

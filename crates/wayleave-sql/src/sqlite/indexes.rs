@@ -84,6 +84,12 @@ impl Indexes {
         self.paths.iter().filter_map(path).min_by_key(Vec::len)
     }
 
+    /// What a predicate says to be equal, where an index finds the rows of which it is true.
+    pub(super) fn narrowed<'a>(&self, predicate: &'a Predicate) -> Option<&'a Predicate> {
+        let mut first = self.paths.iter().filter_map(|path| path.first());
+        first.find_map(|column| equal(predicate, column))
+    }
+
     /// An index of the values of a column that are not of a form.
     pub(super) fn odd(&self, column: &str) -> Option<(String, Form)> {
         let found = self.odd.iter().find(|(_, of, _)| of == column)?;

@@ -69,13 +69,18 @@ fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
     }
 }
 
-/// What is worth asking of them: what an index answers.
-pub(super) fn asked(indexes: &Indexes, columns: &[&Column], read: &Read) -> Vec<Asked> {
-    let predicate = match read {
+/// Which rows a read is about.
+pub(super) fn predicate(read: &Read) -> &Predicate {
+    match read {
         Read::Rows(plan) => &plan.predicate,
         Read::Groups(plan) => &plan.predicate,
         Read::Count { predicate, .. } => predicate,
-    };
+    }
+}
+
+/// What is worth asking of them: what an index answers.
+pub(super) fn asked(indexes: &Indexes, columns: &[&Column], read: &Read) -> Vec<Asked> {
+    let predicate = predicate(read);
     let ask = |column: &&Column| {
         let odd = indexes.odd(&column.name);
         Some(Asked {

@@ -93,9 +93,8 @@ impl Store for Reader {
         context: &ReadContext,
     ) -> Result<Answer, StoreError> {
         let (inner, pool) = (Arc::clone(&self.inner), Arc::clone(&self.pool));
-        let (target, read) = (plan.target().clone(), plan.read().clone());
-        let limits = self.inner.options.limits;
-        let task = move |sender, stop| perform(inner, pool, target, read, sender, stop);
+        let (asked, limits) = (plan.clone(), self.inner.options.limits);
+        let task = move |sender, stop| perform(inner, pool, asked, sender, stop);
         self.readings
             .start(plan.read(), context, limits, task)
             .await
@@ -110,26 +109,31 @@ impl Store for Reader {
 async fn perform(
     inner: Arc<Inner>,
     pool: Arc<Pool<Kept>>,
-    target: Target,
-    read: Read,
+    asked: AuthorizedPlan,
     mut sender: RowSender,
     stop: Stop,
 ) {
     let unwanted = sender.unwanted();
-    let slot = tokio::select! {
-        slot = pool.slot() => slot,
-        reason = stop.wait(&unwanted) => Err(reason),
+    let slot = if let Some(slot) = pool.slot_now() {
+        Ok(slot)
+    } else {
+        tokio::select! {
+            slot = pool.slot() => slot,
+            reason = stop.wait(&unwanted) => Err(reason),
+        }
     };
     let slot = match slot {
         Ok(slot) => slot,
         Err(error) => return stop.finish(sender, Err(error)).await,
     };
-    if is_one_row(&read) && inner.answered_at_once(&slot, &target, &read, &mut sender, &stop) {
+    let (target, read) = (asked.target(), asked.read());
+    if is_one_row(read) && inner.answered_at_once(&slot, target, read, &mut sender, &stop) {
         return stop.finish(sender, Ok(())).await;
     }
     let stopping = stop.clone();
     let work = tokio::task::spawn_blocking(move || {
-        let outcome = inner.answer(&slot, &target, &read, &mut sender, &stopping);
+        let (target, read) = (asked.target(), asked.read());
+        let outcome = inner.answer(&slot, target, read, &mut sender, &stopping);
         (sender, outcome)
     });
     match work.await {

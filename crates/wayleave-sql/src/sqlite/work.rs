@@ -21,6 +21,9 @@ use crate::compile::{Bind, Shape, compile};
 use crate::reading::Stop;
 use crate::values;
 
+/// So many rows are read and sorted sooner than anything is asked about an index.
+const FEW: u32 = 128;
+
 /// One read under way.
 pub(super) struct Work<'a> {
     pub(super) inner: &'a Inner,
@@ -55,6 +58,12 @@ impl Work<'_> {
         }
         let failed = |error| self.failed("reading the table's indexes", read, &error);
         let indexes = kept.indexes(&target.table).map_err(failed)?;
+        if let Some(narrowed) = indexes.narrowed(page::predicate(read))
+            && self.is_of_few(kept, &shape, read, narrowed)?
+        {
+            let way = page::way(&blind, &shape, read, |_| false);
+            return self.send_way(kept, &blind, &shape, read, way, sender);
+        }
         let mut asked = page::asked(&indexes, &columns, read);
         let mut facts = probe::facts(&shape, &asked)?;
         if kept.connection.prepare_cached(&facts.text).is_err() {
@@ -104,6 +113,24 @@ impl Work<'_> {
             self.send(kept, dialect, shape, &Read::Rows(rows), sender)?;
         }
         Ok(())
+    }
+
+    /// Whether a predicate is true of so few rows that reading them all is the shortest way.
+    fn is_of_few(
+        &self,
+        kept: &Kept,
+        shape: &Shape<Affinity>,
+        read: &Read,
+        predicate: &Predicate,
+    ) -> Result<bool, StoreError> {
+        let statement = probe::count(shape, predicate, FEW + 1)?;
+        let mut prepared = self.prepare(kept, &statement.text, read)?;
+        self.bind(&mut prepared, &statement.binds, read)?;
+        let mut rows = prepared.raw_query();
+        let counted = rows.next();
+        let counted = counted.map_err(|error| self.failed("reading", read, &error))?;
+        let count = counted.and_then(|row| row.get::<_, u32>(0).ok());
+        Ok(count.is_some_and(|count| count <= FEW))
     }
 
     /// How many rows a page has, up to its limit, and the last time it can hold.

@@ -93,6 +93,25 @@ pub(crate) fn facts(shape: &Shape<Affinity>, asked: &[Asked]) -> Result<Facts, S
     Ok(Facts { text, binds, told })
 }
 
+/// Counts the rows of which this is true, up to so many.
+pub(crate) fn count(
+    shape: &Shape<Affinity>,
+    predicate: &Predicate,
+    most: u32,
+) -> Result<Statement<'static>, StoreError> {
+    let dialect = Sqlite::default();
+    let mut sql = Sql::text("SELECT COUNT(*) FROM (SELECT 1 FROM ");
+    sql.add(shape.from(&dialect)?);
+    sql.add(where_all(vec![condition(&dialect, shape, predicate)?]));
+    sql.push(&format!(" LIMIT {most}) AS p"));
+    let (text, binds) = sql.render(dialect.placeholder());
+    Ok(Statement {
+        text,
+        binds,
+        outputs: vec![Output::Count],
+    })
+}
+
 /// How many of a page's rows there are, up to its limit, and the last time among those that come
 /// first by the raw values of the order's first column: what has a later one is not on the page.
 pub(crate) fn edge<'a>(

@@ -33,6 +33,9 @@ pub(crate) enum Cell<'a> {
 }
 
 const MICROS_A_SECOND: i64 = 1_000_000;
+/// Of the years 1 to 9999. What is beyond counts something else than seconds.
+const FIRST_SECOND: i64 = -62_135_596_800;
+const LAST_SECOND: i64 = 253_402_300_799;
 /// Floats below this are exact when they are whole.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -239,11 +242,16 @@ fn boolean(cell: &Cell<'_>) -> Option<bool> {
 pub(crate) fn datetime(cell: &Cell<'_>) -> Option<i64> {
     match cell {
         Cell::Datetime(micros) => Some(*micros),
-        Cell::Integer(seconds) => i64::try_from(*seconds).ok()?.checked_mul(MICROS_A_SECOND),
+        Cell::Integer(seconds) => {
+            let seconds = i64::try_from(*seconds).ok()?;
+            let within = (FIRST_SECOND..=LAST_SECOND).contains(&seconds);
+            within.then_some(seconds * MICROS_A_SECOND)
+        }
         Cell::Real(seconds) => {
-            let micros = (seconds * 1e6).round();
+            #[expect(clippy::cast_precision_loss, reason = "both are exact as floats")]
+            let within = (FIRST_SECOND as f64..=LAST_SECOND as f64).contains(seconds);
             #[expect(clippy::cast_possible_truncation, reason = "it is within reach")]
-            (micros.abs() < 9e18).then_some(micros as i64)
+            within.then_some((seconds * 1e6).round() as i64)
         }
         // Most are written as they should be.
         Cell::Text(text) => {
@@ -343,6 +351,10 @@ mod tests {
         assert_eq!(datetime(&nanos), cut);
         assert_eq!(datetime(&Cell::Integer(1_714_979_289)), expected);
         assert_eq!(datetime(&Cell::Real(1_714_979_289.0)), expected);
+        let milliseconds = 1_714_979_289_000;
+        assert_eq!(datetime(&Cell::Integer(milliseconds)), None);
+        assert_eq!(datetime(&Cell::Real(1_714_979_289_000.0)), None);
+        assert_eq!(datetime(&Cell::Real(f64::NAN)), None);
         for text in ["", "yesterday", "06/05/2024", "2024-13-01 00:00:00"] {
             assert_eq!(datetime(&Cell::Text(text.into())), None, "{text}");
         }

@@ -140,7 +140,7 @@ impl StoreError {
             Self::Unsupported { .. } => "see the reference of this kind of source",
             Self::NoSchema { .. } => "name one of the visible schemas",
             Self::SchemaDrift { .. } => {
-                "run `wayleave check` to see what changed, then ratify the mapping again"
+                "run `wayleave check --live` to see what changed, then ratify the mapping again"
             }
             Self::Unfit { .. } => {
                 "map the column with the datatype of what it holds, or leave the field out"

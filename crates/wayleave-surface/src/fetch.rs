@@ -104,10 +104,11 @@ fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
         let Some(found) = found else { continue };
         say!(
             text,
-            "{} ({}): {} record(s){}\n",
+            "{} ({}): {} {}{}\n",
             expansion.relation(),
             expansion.stream(),
             found.records.len(),
+            if found.records.len() == 1 { "record" } else { "records" },
             if found.more { ", more exist" } else { "" }
         );
         if !found.records.is_empty() {

@@ -108,7 +108,11 @@ fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
             expansion.relation(),
             expansion.stream(),
             found.records.len(),
-            if found.records.len() == 1 { "record" } else { "records" },
+            if found.records.len() == 1 {
+                "record"
+            } else {
+                "records"
+            },
             if found.more { ", more exist" } else { "" }
         );
         if !found.records.is_empty() {

@@ -20,6 +20,8 @@ use rmcp::{
 };
 use tokio::sync::Notify;
 
+use super::{gate::WHO, sessions::Sessions};
+
 /// A stream within one session, numbered by the SDK.
 type StreamNumber = u64;
 
@@ -46,13 +48,16 @@ impl Away {
 /// All sessions of one listener.
 pub(crate) struct Exchange {
     sessions: LocalSessionManager,
+    owned: Arc<Sessions>,
     away: Arc<Away>,
 }
 
 impl Exchange {
-    pub(crate) fn new(sessions: LocalSessionManager) -> Self {
+    /// Tells `owned` of each session as soon as there is one.
+    pub(crate) fn new(sessions: LocalSessionManager, owned: Arc<Sessions>) -> Self {
         Self {
             sessions,
+            owned,
             away: Arc::default(),
         }
     }
@@ -113,7 +118,12 @@ impl SessionManager for Exchange {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        self.sessions.create_session().await
+        let created = self.sessions.create_session().await?;
+        // Whoever asked may be gone before it is answered.
+        if let Ok(who) = WHO.try_with(Clone::clone) {
+            self.owned.begin(&created.0, &who);
+        }
+        Ok(created)
     }
 
     async fn initialize_session(
@@ -192,5 +202,26 @@ impl SessionManager for Exchange {
 
     fn event_store(&self) -> Option<Arc<dyn EventStore>> {
         self.sessions.event_store()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Caller, who::Who};
+
+    #[tokio::test]
+    async fn a_session_whose_client_left_before_it_was_told_counts_and_is_forgotten() {
+        let owned = Arc::<Sessions>::default();
+        let exchange = Exchange::new(LocalSessionManager::default(), owned.clone());
+        let alice = Arc::new(Caller::new("alice"));
+        // The request is dropped here: nobody says any more that there is a session.
+        let creating = WHO.scope(Who::new(alice.clone()), exchange.create_session());
+        let (id, _transport) = creating.await.unwrap();
+        assert_eq!(owned.count(), 1);
+        assert_eq!(owned.reap(Duration::from_mins(1)), Vec::<Arc<str>>::new());
+        assert_eq!(owned.reap(Duration::ZERO), vec![id.clone()]);
+        exchange.close_session(&id).await.unwrap();
+        assert!(!exchange.has_session(&id).await.unwrap());
     }
 }

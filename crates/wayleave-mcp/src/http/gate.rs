@@ -42,7 +42,7 @@ use crate::{
 
 tokio::task_local! {
     /// Who the request being handed over is from; the SDK makes a door without saying for whom.
-    static WHO: Who;
+    pub(super) static WHO: Who;
 }
 
 /// The revisions a session may speak.
@@ -58,7 +58,7 @@ pub(crate) struct Gate {
     options: Options,
     service: StreamableHttpService<Door, Exchange>,
     manager: Arc<Exchange>,
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
     stream_room: Arc<Semaphore>,
     pub(crate) keeper: Keeper,
     /// What ends by itself once draining: calls, and listening streams with a last message.
@@ -94,7 +94,8 @@ impl Gate {
         let cut = CancellationToken::new();
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(SDK_PATIENCE);
-        let manager = Arc::new(Exchange::new(manager));
+        let sessions = Arc::<Sessions>::default();
+        let manager = Arc::new(Exchange::new(manager, sessions.clone()));
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             // Checked here, on every route.
@@ -115,7 +116,7 @@ impl Gate {
             shared: server.0.clone(),
             service: StreamableHttpService::new(factory, manager.clone(), config),
             manager,
-            sessions: Sessions::default(),
+            sessions,
             stream_room: Arc::new(Semaphore::new(options.limits.streams)),
             options,
             keeper,
@@ -237,7 +238,7 @@ impl Gate {
             return Ok(reply::error(StatusCode::BAD_REQUEST, &error, &id));
         }
         if begins && let Some(id) = text(response.headers(), SESSION_ID) {
-            held.session = Some(self.sessions.begin(id, &who));
+            held.session = self.sessions.enter(id, &who.caller());
         }
         Ok(finish(response, held).await)
     }

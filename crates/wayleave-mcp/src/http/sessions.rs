@@ -11,9 +11,15 @@ use std::{
 
 use crate::{Caller, who::Who};
 
+/// A session whose client does not come back for this long after asking for it has none: it left
+/// before it was told the id.
+const UNHEARD: Duration = Duration::from_secs(30);
+
 struct Session {
     who: Who,
     last_used: Instant,
+    /// Whether its client may know of it.
+    told: bool,
     /// Requests and streams under way; a session with any is in use however long it is silent.
     busy: Arc<AtomicUsize>,
 }
@@ -68,16 +74,16 @@ impl Sessions {
         Some(ended)
     }
 
-    /// Binds a new session to the subject that began it.
-    pub(crate) fn begin(&self, id: &str, who: &Who) -> Busy {
-        let busy = Arc::new(AtomicUsize::new(1));
+    /// Binds a new session to the subject that began it. From here on it counts, and is forgotten
+    /// in time, even if its client left before it was told of it.
+    pub(crate) fn begin(&self, id: &str, who: &Who) {
         let session = Session {
             who: who.clone(),
             last_used: Instant::now(),
-            busy: busy.clone(),
+            told: false,
+            busy: Arc::default(),
         };
         self.locked().insert(id.into(), session);
-        Busy(busy)
     }
 
     /// Uses a session, if it is this subject's.
@@ -87,6 +93,7 @@ impl Sessions {
             .get_mut(id)
             .filter(|session| session.who.caller().subject() == caller.subject())?;
         session.who.came(caller);
+        session.told = true;
         session.last_used = Instant::now();
         session.busy.fetch_add(1, Ordering::AcqRel);
         Some(Busy(session.busy.clone()))
@@ -111,6 +118,11 @@ impl Sessions {
             if busy {
                 session.last_used = Instant::now();
             }
+            let idle = if session.told {
+                idle
+            } else {
+                idle.min(UNHEARD)
+            };
             let used = busy || session.last_used.elapsed() < idle;
             let keep = used && !session.who.caller().is_over();
             if !keep {
@@ -135,7 +147,7 @@ mod tests {
     #[test]
     fn a_session_is_used_only_by_the_subject_that_began_it() {
         let sessions = Sessions::default();
-        drop(sessions.begin("s1", &Who::new(caller("alice"))));
+        sessions.begin("s1", &Who::new(caller("alice")));
         assert!(sessions.enter("s1", &caller("alice")).is_some());
         assert!(sessions.enter("s1", &caller("mallory")).is_none());
         assert!(sessions.enter("s2", &caller("alice")).is_none());
@@ -146,8 +158,9 @@ mod tests {
     #[test]
     fn only_idle_sessions_are_forgotten() {
         let sessions = Sessions::default();
-        let busy = sessions.begin("busy", &Who::new(caller("alice")));
-        drop(sessions.begin("idle", &Who::new(caller("alice"))));
+        sessions.begin("busy", &Who::new(caller("alice")));
+        let busy = sessions.enter("busy", &caller("alice"));
+        sessions.begin("idle", &Who::new(caller("alice")));
         assert_eq!(
             sessions.reap(Duration::from_mins(1)),
             Vec::<Arc<str>>::new()
@@ -162,7 +175,8 @@ mod tests {
         let sessions = Sessions::default();
         let revoked = CancellationToken::new();
         let alice = Arc::new(Caller::new("alice").until(revoked.clone()));
-        let _busy = sessions.begin("s1", &Who::new(alice.clone()));
+        sessions.begin("s1", &Who::new(alice.clone()));
+        let _busy = sessions.enter("s1", &alice);
         let long = Duration::from_mins(1);
         assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());
         revoked.cancel();

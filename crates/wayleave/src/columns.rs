@@ -32,7 +32,26 @@ pub(crate) fn align(rows: &[Vec<String>]) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-/// The same, each line two steps in.
+/// Rows under their heads, as a table; or one below the other where that is wider than `most`.
+pub(crate) fn fit(rows: &[Vec<String>], most: Option<usize>) -> String {
+    let table = align(rows);
+    let overflows = |most: usize| table.lines().any(|line| line.width() > most);
+    match rows.split_first() {
+        Some((heads, records)) if !records.is_empty() && most.is_some_and(overflows) => {
+            let record = |cells: &Vec<String>| {
+                let cells = heads.iter().zip(cells);
+                let shown = cells.filter(|(_, cell)| !cell.is_empty());
+                let lines = shown.map(|(head, cell)| vec![head.clone(), cell.clone()]);
+                align(&lines.collect::<Vec<_>>())
+            };
+            let records: Vec<_> = records.iter().map(record).collect();
+            records.join("\n\n")
+        }
+        _ => table,
+    }
+}
+
+/// Aligned rows, each line two steps in.
 pub(crate) fn indented(rows: &[Vec<String>]) -> String {
     let text = align(rows);
     let lines: Vec<_> = text.lines().map(|line| format!("  {line}")).collect();
@@ -65,5 +84,19 @@ mod tests {
         let rows = [["ab", "1"], [&long, "2"], ["名", "3"]];
         let rows = rows.map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(align(&rows), format!("ab  1\n{long}  2\n名  3"));
+    }
+    #[test]
+    fn a_table_too_wide_for_the_terminal_is_told_record_by_record() {
+        let rows = [
+            ["id", "name", "note"],
+            ["1", "Ann", ""],
+            ["2", "Bo", "late"],
+        ];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let table = align(&rows);
+        assert_eq!(fit(&rows, None), table);
+        assert_eq!(fit(&rows, Some(14)), table);
+        let told = "id    1\nname  Ann\n\nid    2\nname  Bo\nnote  late";
+        assert_eq!(fit(&rows, Some(13)), told);
     }
 }

@@ -44,6 +44,13 @@ impl Output {
         }
     }
 
+    /// How many characters fit on a line, where a person looks at a terminal.
+    pub(crate) fn width(self) -> Option<usize> {
+        let stdout = io::stdout();
+        let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
+        (!self.json && size.ws_col > 0).then_some(size.ws_col.into())
+    }
+
     /// Prints a secret that was just made, to whoever asked for it: alone on its line, or with
     /// `--json` as that member of the document. Nothing else comes out unredacted.
     pub(crate) fn reveal(self, document: &impl Serialize, member: &str, secret: &str) {

@@ -48,7 +48,7 @@ pub(crate) async fn run(
         let failure = failure(&reply.structured);
         return Ok(output.refuse(&reply.structured, &failure));
     }
-    output.answer(&reply.structured, text(read, &reply));
+    output.answer(&reply.structured, text(read, &reply, output.width()));
     if matches!(read, Read::Search) && is_partial(&reply.structured) {
         output.remark("hint: `wayleave index status` shows what is not indexed yet");
     }
@@ -78,7 +78,7 @@ pub(crate) fn filter(text: &str) -> Result<Value, String> {
     }
 }
 
-fn text(read: Read, reply: &Reply) -> String {
+fn text(read: Read, reply: &Reply, width: Option<usize>) -> String {
     let member = |name: &str| reply.structured.get(name).and_then(Value::as_str);
     match read {
         Read::Schema => reply.text.clone(),
@@ -88,8 +88,10 @@ fn text(read: Read, reply: &Reply) -> String {
             member("url").unwrap_or_default(),
             member("text").unwrap_or_default()
         ),
-        Read::Query | Read::Aggregate => table(reply, &rows(&reply.structured)),
-        Read::Search => table(reply, &hits(&reply.structured)),
+        Read::Query | Read::Aggregate => {
+            beneath(reply, &columns::fit(&rows(&reply.structured), width))
+        }
+        Read::Search => beneath(reply, &columns::align(&hits(&reply.structured))),
     }
 }
 
@@ -129,20 +131,19 @@ fn is_partial(structured: &Value) -> bool {
     sources.unwrap_or_default().iter().any(is_missing)
 }
 
-/// The rows in columns, then whatever else the text says: count, cursor, bookmark.
-fn table(reply: &Reply, all: &[Vec<String>]) -> String {
+/// The table beneath the first line, then whatever else the text says: count, cursor, bookmark.
+fn beneath(reply: &Reply, table: &str) -> String {
     // What only a program follows, or a table shows, is not said again.
     let told = ["|", "first_fetch_id=", "source_mix="];
     let mut lines = reply
         .text
         .lines()
         .filter(|line| !told.iter().any(|told| line.starts_with(told)));
-    let mut text = columns::align(all);
-    match lines.next() {
-        Some(first) if all.is_empty() => first.clone_into(&mut text),
-        Some(first) => text = format!("{first}\n\n{text}\n"),
-        None => {}
-    }
+    let mut text = match lines.next() {
+        Some(first) if table.is_empty() => first.to_owned(),
+        Some(first) => format!("{first}\n\n{table}\n"),
+        None => table.to_owned(),
+    };
     for line in lines {
         text.push('\n');
         text.push_str(line);

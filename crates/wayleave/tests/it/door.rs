@@ -272,7 +272,7 @@ fn a_grant_that_settings_name_and_nobody_made_is_told_by_check_doctor_and_serve(
     let said = "rule 2 names grant `nobodys`, and there is no such grant";
     let hint = "`wayleave grant list`";
     for (second, told) in [("nobodys", true), (good, false)] {
-        session.write("wayleave.toml", &settings(second));
+        session.write("wayleave.toml", settings(second));
         let checked = session.run(&["check"]).exits(0).all();
         let document = session.run(&["check", "--json"]).exits(0).document();
         let examined = session.run(&["doctor"]).exits(0).all();

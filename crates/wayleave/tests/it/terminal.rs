@@ -7,10 +7,14 @@ use crate::session::{Ran, Session, program};
 
 /// Runs `wayleave` on a terminal of its own, where these keys are typed.
 fn type_keys(session: &Session, words: &str, keys: &str) -> Ran {
-    let line = format!("{} {words}", program().display());
+    type_line(session, &format!("{} {words}", program().display()), keys)
+}
+
+/// Runs a line of a shell on a terminal of its own, where these keys are typed.
+fn type_line(session: &Session, line: &str, keys: &str) -> Ran {
     let mut child = session
         .command("script")
-        .args(["--quiet", "--return", "--command", &line, "/dev/null"])
+        .args(["--quiet", "--return", "--command", line, "/dev/null"])
         .env("TERM", "dumb")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -111,4 +115,20 @@ fn logs_are_coloured_on_a_terminal_unless_nobody_wants_colours() {
     assert!(coloured(&session));
     session.set("NO_COLOR", "1");
     assert!(!coloured(&session));
+}
+
+#[test]
+fn a_table_that_a_terminal_cannot_hold_is_told_record_by_record() {
+    let session = Session::with_dataset();
+    session.run(&["connect", "music"]).exits(0);
+    let sql = "INSERT INTO Genre (GenreId, Name) VALUES (901, 'Harbour rock')";
+    wayleave_test::sqlite_execute(session.variable("MUSIC_DSN"), sql).unwrap();
+    let query = r#"query genre --filter '{"GenreId": 901}'"#;
+    for (columns, shown) in [
+        (80, "GenreId  Name\r\n901      Harbour rock"),
+        (20, "GenreId  901\r\nName     Harbour rock"),
+    ] {
+        let line = format!("stty cols {columns}; {} {query}", program().display());
+        type_line(&session, &line, "").exits(0).says(shown);
+    }
 }

@@ -88,6 +88,11 @@ fn bytes_of(value: &Json) -> usize {
 
 /// How many bytes a text takes as JSON, between its quotation marks and with them.
 fn bytes_of_text(text: &str) -> usize {
+    let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    // To the end in any case: without a way out the compiler looks at many bytes at once.
+    if !text.bytes().fold(false, |any, byte| any | special(byte)) {
+        return 2 + text.len();
+    }
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
         0..0x20 => 6,

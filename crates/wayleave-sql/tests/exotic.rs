@@ -6,6 +6,8 @@
     reason = "tests"
 )]
 
+#[path = "exotic/as_text.rs"]
+mod as_text;
 mod stores;
 
 use serde_json::{Value as Json, json};

@@ -198,6 +198,11 @@ pub(crate) trait Dialect {
     /// Whether a text column holds a text somewhere.
     fn contains(&self, column: &Column, kind: &Self::Kind, name: Sql, text: &str) -> Sql;
 
+    /// Whether a column holds NULL.
+    fn is_null(&self, _native: &Native<Self::Kind>, name: Sql) -> Sql {
+        name.within("", " IS NULL")
+    }
+
     /// One part of `ORDER BY`; NULLs come last in either direction.
     fn order(&self, key: Sql, descending: bool, nullable: bool) -> Sql;
 

@@ -6,7 +6,7 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
 
-use super::dialect::{Compared, Dialect, is_within_a_day};
+use super::dialect::{Compared, Dialect, Native, is_within_a_day};
 use super::numbers::{beside, beyond_all, cut};
 use super::sql::{Bind, Placeholder, Sql};
 
@@ -56,7 +56,17 @@ const SCALE: usize = 30;
 impl Mysql {
     /// UTF-8 bytes, which sort as code points do and have no padding.
     fn bytes(name: Sql) -> Sql {
-        name.within("CAST(CONVERT(", " USING utf8mb4) AS BINARY)")
+        Self::text(name).within("CAST(", " AS BINARY)")
+    }
+
+    /// The server's own text form, which the day zero has too.
+    fn text(name: Sql) -> Sql {
+        name.within("CONVERT(", " USING utf8mb4)")
+    }
+
+    /// Bits as the number they are.
+    fn bits(name: Sql) -> Sql {
+        name.within("(", " + 0)")
     }
 
     fn local(&self, column: &Column, name: &Sql, zone: &str) -> Sql {
@@ -100,10 +110,13 @@ impl Dialect for Mysql {
     }
 
     fn select(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        let is_text = column.datatype.is_text();
         match kind {
+            Kind::Text { .. } => name,
             Kind::Binary => name.within("CONCAT(CHAR(92), 'x', LOWER(HEX(", ")))"),
-            Kind::Other if column.datatype.is_text() => name.within("CONVERT(", " USING utf8mb4)"),
-            Kind::Bit => name.within("(", " + 0)"),
+            Kind::Bit if is_text => Self::text(Self::bits(name)),
+            Kind::Bit => Self::bits(name),
+            _ if is_text => Self::text(name),
             _ => name,
         }
     }
@@ -116,12 +129,12 @@ impl Dialect for Mysql {
                     by_code_point: true,
                 },
             ) => name,
-            (Datatype::String | Datatype::Iri, Kind::Binary) => self
+            (Datatype::String | Datatype::Iri, Kind::Binary | Kind::Bit) => self
                 .select(column, kind, name)
                 .within("CAST(", " AS BINARY)"),
             (Datatype::String | Datatype::Iri, _) => Self::bytes(name),
             (Datatype::Boolean, _) => name.within("(", " <> 0)"),
-            (Datatype::Integer, Kind::Bit) => name.within("(", " + 0)"),
+            (Datatype::Integer, Kind::Bit) => Self::bits(name),
             (Datatype::Number, Kind::Integer | Kind::Bit | Kind::Decimal) => {
                 name.within("(", " + 0e0)")
             }
@@ -166,6 +179,15 @@ impl Dialect for Mysql {
             _ => self.key(column, kind, name),
         };
         Sql::joined([bytes_operand(text), key], ", ").within("LOCATE(", ") > 0")
+    }
+
+    /// The day zero passes for NULL in a column that keeps NULL out, but its text does not.
+    fn is_null(&self, native: &Native<Kind>, name: Sql) -> Sql {
+        let tested = match native.kind {
+            Kind::Date | Kind::Datetime if native.not_null => Self::text(name),
+            _ => name,
+        };
+        tested.within("", " IS NULL")
     }
 
     fn order(&self, key: Sql, descending: bool, nullable: bool) -> Sql {

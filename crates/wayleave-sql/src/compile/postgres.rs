@@ -101,6 +101,9 @@ impl Dialect for Postgres {
             return name.within("(", "::text[])");
         }
         match (kind, column.datatype) {
+            (Kind::Text { .. }, _) => name,
+            // Whatever the column is, so that infinity and NaN have a form too.
+            (_, Datatype::String | Datatype::Iri) => Self::text(name),
             (Kind::Numeric, Datatype::Number) => name.within("(", "::float8)"),
             (Kind::Uuid | Kind::Other | Kind::Numeric | Kind::Json | Kind::Array, _) => {
                 Self::text(name)

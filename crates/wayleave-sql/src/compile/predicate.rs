@@ -79,10 +79,14 @@ pub(super) fn condition<D: Dialect>(
             text,
             prefix,
         } => like(dialect, shape, column, text, *prefix)?,
-        Predicate::IsNull { column, negated } => {
-            let test = if *negated { " IS NOT NULL" } else { " IS NULL" };
-            shape.name(dialect, column)?.within("", test)
-        }
+        Predicate::IsNull {
+            column,
+            negated: false,
+        } => dialect.is_null(shape.column(column)?, shape.name(dialect, column)?),
+        Predicate::IsNull {
+            column,
+            negated: true,
+        } => shape.name(dialect, column)?.within("", " IS NOT NULL"),
     })
 }
 

@@ -235,7 +235,7 @@ pub(crate) static FIELD: Section = Section {
         must(
             "datatype",
             Shape::Word(words!(Datatype)),
-            "The datatype of its values.",
+            "The datatype of its values. Any column can be read as `string`.",
         ),
         default(
             "predicate",

@@ -1,6 +1,6 @@
 //! Whether a column that is gone goes by another name now.
 
-use super::fits;
+use super::fits::resembles;
 use crate::catalogue::{Column, Table};
 use crate::mapping::{Field, SourceKind, Stream};
 use crate::nearest::nearest;
@@ -20,7 +20,7 @@ pub(super) fn successor<'t>(
         .iter()
         .filter(|column| !reads(stream, &column.name))
         .filter(|column| column.many == field.many.value)
-        .filter(|column| fits(kind, column.datatype, field.datatype.value))
+        .filter(|column| resembles(kind, column.datatype, field.datatype.value))
         .filter(|column| would_map(kind, &column.name, &column.native_type))
         .collect();
     let alike = nearest(

@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    future::poll_fn,
     io,
     sync::{
         Arc,
@@ -24,7 +25,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Limits, Options, gate::Gate, stall::StallGuard};
+use super::{Limits, Options, at_once::AtOnce, gate::Gate, stall::StallGuard};
 use crate::Server;
 
 /// A peer whose machine vanished is given up after this long without an acknowledgment.
@@ -191,9 +192,10 @@ impl Driver {
         // Until the first request the protocol itself is unknown, and no other timer runs.
         let mut first = std::pin::pin!(sleep(self.patience));
         let (mut waiting, mut closed) = (true, false);
+        let mut at_once = AtOnce::default();
         loop {
             tokio::select! {
-                ended = connection.as_mut() => {
+                ended = poll_fn(|context| at_once.poll(connection.as_mut(), context)) => {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "connection ended");
                     }

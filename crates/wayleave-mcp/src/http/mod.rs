@@ -15,6 +15,7 @@
 //! ```
 
 mod accept;
+mod at_once;
 mod authenticate;
 mod body;
 mod direct;

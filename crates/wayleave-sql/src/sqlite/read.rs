@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::plan::{Read, Target};
+use wayleave_plan::plan::{Predicate, Read, Target};
 use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
 
 use super::error::{ended, store_error};
@@ -24,8 +24,9 @@ use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_
 /// How many steps of SQLite's machine run between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: i32 = 1_000;
 
-/// How many steps a read may take at once, on the caller's own thread: a row by its key takes a
-/// few dozen.
+/// How many rows are read at once, on the caller's own thread, by their keys,
+const ROWS_AT_ONCE: u32 = 16;
+/// and how many steps that may take: a row by its key takes a few dozen.
 const STEPS_AT_ONCE: i32 = 500;
 /// A read at once that took longer than this met a slow disk,
 const BRIEF: Duration = Duration::from_millis(1);
@@ -127,7 +128,7 @@ async fn perform(
         Err(error) => return stop.finish(sender, Err(error)).await,
     };
     let (target, read) = (asked.target(), asked.read());
-    if is_one_row(read) && inner.answered_at_once(&slot, target, read, &mut sender, &stop) {
+    if is_brief(read) && inner.answered_at_once(&slot, target, read, &mut sender, &stop) {
         return stop.finish(sender, Ok(())).await;
     }
     let stopping = stop.clone();
@@ -287,6 +288,21 @@ impl Inner {
     }
 }
 
-fn is_one_row(read: &Read) -> bool {
-    matches!(read, Read::Rows(rows) if rows.limit == 1 && rows.each.is_none())
+/// Whether a read is over before another thread would have begun: of one row, or of a few that
+/// are named.
+fn is_brief(read: &Read) -> bool {
+    matches!(read, Read::Rows(rows) if rows.each.is_none()
+        && (rows.limit == 1 || (rows.limit <= ROWS_AT_ONCE && names_few(&rows.predicate))))
+}
+
+fn names_few(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::In {
+            values,
+            negated: false,
+            ..
+        } => u32::try_from(values.len()).is_ok_and(|many| many <= ROWS_AT_ONCE),
+        Predicate::And(parts) => parts.iter().any(names_few),
+        _ => false,
+    }
 }

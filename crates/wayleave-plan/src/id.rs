@@ -54,6 +54,15 @@ impl RecordId {
         text
     }
 
+    /// Whether a value of a key is in an id as it is shown, no character of it encoded.
+    pub(crate) fn is_plain(value: &Value) -> bool {
+        match value {
+            Value::Integer(_) | Value::Boolean(_) | Value::Date(_) => true,
+            Value::Text(text) => !text.contains(is_special),
+            _ => false,
+        }
+    }
+
     /// Reads an id.
     pub fn parse(text: &str) -> Result<Self, NotAnId> {
         let (connection_id, rest) = text.split_once('/').ok_or(NotAnId)?;

@@ -13,7 +13,8 @@ use crate::view::{StreamView, column};
 /// One record of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// `connection_id/stream:key`.
+    /// `connection_id/stream:key`. Empty on a page that is only to be
+    /// [shown](crate::query::QueryPlan::shown) and tells it by the key.
     pub id: String,
     /// The values of the header's fields; of a deleted record only the key's, NULL the rest.
     pub values: Vec<Value>,
@@ -116,15 +117,26 @@ impl Layout {
         self.record_of(row.to_vec())
     }
 
+    /// Whether the values of a row's key are in its id as they are shown.
+    pub(crate) fn is_plainly_keyed(&self, row: &[Value]) -> bool {
+        let key = self.key.iter().filter_map(|place| row.get(*place));
+        key.into_iter().all(RecordId::is_plain)
+    }
+
     /// The same, of a row that nobody needs any more.
-    pub(crate) fn record_of(&self, mut row: Vec<Value>) -> Record {
+    pub(crate) fn record_of(&self, row: Vec<Value>) -> Record {
+        let key = self.key.iter().filter_map(|place| row.get(*place));
+        let id = RecordId::text_of(&self.connection_id, &self.stream, key);
+        self.named(id, row)
+    }
+
+    /// The same, under this id.
+    pub(crate) fn named(&self, id: String, mut row: Vec<Value>) -> Record {
         let at = |place: &usize| row.get(*place).cloned().unwrap_or(Value::Null);
         let deleted = match self.deleted.map(|place| at(&place)) {
             None | Some(Value::Null | Value::Boolean(false)) => false,
             Some(_) => true,
         };
-        let key = self.key.iter().filter_map(|place| row.get(*place));
-        let id = RecordId::text_of(&self.connection_id, &self.stream, key);
         let joins = self.joins.iter();
         let joins = joins.map(|join| join.iter().map(at).collect()).collect();
         if self.as_read && !deleted {

@@ -184,7 +184,13 @@ impl QueryPlan {
 
     /// The same, of rows that nobody needs any more.
     pub fn page_of(&self, rows: Vec<Vec<Value>>) -> Page<'_> {
-        Page::new(self, rows)
+        Page::new(self, rows, false)
+    }
+
+    /// The same, of which nothing but what is shown is wanted: its records have ids only if one of
+    /// their keys is encoded in its id, so that its values do not tell it.
+    pub fn shown(&self, rows: Vec<Vec<Value>>) -> Page<'_> {
+        Page::new(self, rows, true)
     }
 }
 

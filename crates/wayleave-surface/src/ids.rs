@@ -35,9 +35,10 @@ impl Ids {
     /// Whether putting the key's values in place does not give the id, because some characters of
     /// theirs are encoded in it.
     pub(crate) fn is_encoded(&self, record: &Record) -> bool {
-        // The mark of an encoded character is itself one that is encoded.
+        // The mark of an encoded character is itself one that is encoded. No id is one that the
+        // values tell.
         let prefix = self.pattern.get(..self.prefix).unwrap_or_default();
         let key = record.id.strip_prefix(prefix);
-        key.is_none_or(|key| key.contains('%'))
+        !record.id.is_empty() && key.is_none_or(|key| key.contains('%'))
     }
 }

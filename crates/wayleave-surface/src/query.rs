@@ -45,7 +45,7 @@ pub(crate) async fn answer(
             None => Ok(None),
         }
     })?;
-    let page = plan.page_of(read.rows);
+    let page = plan.shown(read.rows);
     // What a cut left behind follows the last row: that row shows that the page goes on.
     let offered = page.records().len() - usize::from(read.cut);
     let records = page.records().get(..offered).unwrap_or_default();

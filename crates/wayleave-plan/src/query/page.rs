@@ -16,15 +16,23 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(plan: &'a QueryPlan, rows: Vec<Vec<Value>>) -> Self {
+    /// The page of these rows. If it is only to be shown, its records have no ids where all of
+    /// them are told by the values of their keys.
+    pub(super) fn new(plan: &'a QueryPlan, rows: Vec<Vec<Value>>, only_shown: bool) -> Self {
         let limit = usize::try_from(plan.limit).unwrap_or(usize::MAX);
         let more = rows.len() > limit;
         let shown = rows.len().min(limit);
+        let is_plain = |row: &Vec<Value>| plan.layout.is_plainly_keyed(row);
+        let told = only_shown && rows.iter().take(limit).all(is_plain);
         let mut positions = Vec::with_capacity(shown * plan.layout.order_len());
         let mut records = Vec::with_capacity(shown);
         for row in rows.into_iter().take(limit) {
             positions.extend(plan.layout.position(&row));
-            records.push(plan.layout.record_of(row));
+            records.push(if told {
+                plan.layout.named(String::new(), row)
+            } else {
+                plan.layout.record_of(row)
+            });
         }
         Self {
             plan,

@@ -49,12 +49,21 @@ impl<K> Shape<K> {
         dialect: &D,
         column: &Column,
     ) -> Result<Sql, StoreError> {
-        self.column(column)?;
+        self.named(dialect, column).map(|(name, _)| name)
+    }
+
+    /// The column, quoted and qualified, and what the store says of it.
+    pub(crate) fn named<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<(Sql, &Native<K>), StoreError> {
+        let native = self.column(column)?;
         let mut name = String::with_capacity(ALIAS.len() + column.name.len() + 4);
         name.push_str(ALIAS);
         name.push('.');
         self.quote(dialect, &column.name, &mut name)?;
-        Ok(Sql::text(name))
+        Ok((Sql::text(name), native))
     }
 
     /// The table, quoted, qualified and named.

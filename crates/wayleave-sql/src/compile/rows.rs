@@ -15,10 +15,10 @@ pub(super) fn compile<'a, D: Dialect>(
     shape: &Shape<D::Kind>,
     plan: &'a Rows,
 ) -> Result<(Sql, Vec<Output<'a>>), StoreError> {
-    let mut selected = Vec::new();
+    let mut selected = Vec::with_capacity(plan.columns.len());
     for column in &plan.columns {
-        let name = shape.name(dialect, column)?;
-        selected.push(dialect.select(column, &shape.column(column)?.kind, name));
+        let (name, native) = shape.named(dialect, column)?;
+        selected.push(dialect.select(column, &native.kind, name));
     }
     let mut conditions = vec![condition(dialect, shape, &plan.predicate)?];
     let mut after = match &plan.after {
@@ -30,8 +30,8 @@ pub(super) fn compile<'a, D: Dialect>(
     }
     let mut order = Vec::new();
     for by in &plan.order {
-        let name = shape.name(dialect, &by.column)?;
-        let key = dialect.sort(&by.column, &shape.column(&by.column)?.kind, name);
+        let (name, native) = shape.named(dialect, &by.column)?;
+        let key = dialect.sort(&by.column, &native.kind, name);
         let nullable = keyset::is_nullable(shape, by)?;
         order.push(dialect.order(key, by.descending, nullable));
     }
@@ -81,8 +81,8 @@ fn first_of_each<D: Dialect>(
     } = numbered;
     let mut by = Vec::new();
     for column in &each.by {
-        let name = shape.name(dialect, column)?;
-        by.push(dialect.key(column, &shape.column(column)?.kind, name));
+        let (name, native) = shape.named(dialect, column)?;
+        by.push(dialect.key(column, &native.kind, name));
     }
     let names: Vec<String> = (0..selected.len()).map(|n| format!("c{n}")).collect();
     let computed = selected

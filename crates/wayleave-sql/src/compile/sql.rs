@@ -81,7 +81,11 @@ impl Sql {
     pub(crate) fn joined(parts: impl IntoIterator<Item = Self>, separator: &str) -> Self {
         let mut parts = parts.into_iter();
         let mut sql = parts.next().unwrap_or_default();
-        for part in parts {
+        for (place, part) in parts.enumerate() {
+            if place == 0 {
+                // There will be more of about this length.
+                sql.text.reserve(8 * (sql.text.len() + separator.len()));
+            }
             sql.push(separator);
             sql.add(part);
         }

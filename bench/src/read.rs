@@ -19,6 +19,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::world::World;
 
 use crate::measure::Effort;
+use crate::rounds::Rounds;
 use contest::{Contest, Way};
 use project::Shop;
 pub(crate) use project::serve;
@@ -145,7 +146,7 @@ fn measured(
             store: store.title(),
             case,
             statement: contest.statement.clone(),
-            rounds: Vec::new(),
+            rounds: Rounds::default(),
         };
         contests.push((contest, measured));
     }

@@ -8,7 +8,7 @@ use comfy_table::{Cell, Table};
 use crate::measure::{Case, Effort, Round, Sample};
 use crate::rounds::{self, Head, verdict};
 // Where `read` finds them.
-pub(crate) use crate::rounds::{Spread, right};
+use crate::rounds::{Spread, right};
 
 /// The least share of the bare server's throughput that ours may have.
 const LEAST_THROUGHPUT: f64 = 0.9;

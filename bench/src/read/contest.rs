@@ -18,6 +18,7 @@ use super::questions::{Calls, Case, Planner, Question};
 use crate::load::HttpLoad;
 use crate::measure::{Effort, Nanoseconds, microseconds_at, nanoseconds};
 use crate::process::{Server, Side};
+use crate::rounds::Taken;
 use crate::wire::{Ask, Checker, Era};
 
 /// How often a round turns to each way.
@@ -49,6 +50,18 @@ pub(crate) struct Sample {
     pub(crate) calls: usize,
     /// Resident memory of the server after the round, in MiB.
     pub(crate) resident: Option<f64>,
+}
+
+impl Taken for Sample {
+    type Way = Way;
+
+    fn way(&self) -> Way {
+        self.way
+    }
+
+    fn p50(&self) -> f64 {
+        self.p50
+    }
 }
 
 /// One case on one store.

@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-use comfy_table::{Cell, Table, presets};
+use comfy_table::{Cell, Table};
 
 use super::contest::{Sample, Way};
 use super::questions::Case;
 use crate::measure::Effort;
-use crate::report::{Spread, right};
+use crate::rounds::{self, Head, Rounds, Spread, right, verdict, wide};
 
 /// What a read through the service may take, as a multiple of the driver's time.
 const MOST_SERVICE: f64 = 1.15;
@@ -42,37 +42,22 @@ pub(crate) struct Measured {
     /// The statement both sides run.
     pub(crate) statement: String,
     /// What each way took in each round.
-    pub(crate) rounds: Vec<Vec<Sample>>,
+    pub(crate) rounds: Rounds<Sample>,
 }
 
 impl Measured {
-    fn of(&self, way: Way, figure: impl Fn(&Sample) -> f64) -> impl Iterator<Item = f64> {
-        self.rounds
-            .iter()
-            .filter_map(move |round| round.iter().find(|it| it.way == way))
-            .map(figure)
-            .collect::<Vec<_>>()
-            .into_iter()
-    }
-
     /// A way's median latency over the driver's, round by round.
     fn to_driver(&self, way: Way) -> Spread {
-        let driver = self.of(Way::Driver, |it| it.p50);
-        Spread::of(self.of(way, |it| it.p50).zip(driver).map(|(a, b)| a / b))
+        self.rounds.ratio(way, Way::Driver)
     }
 
     /// The share of what a fetch over HTTP may take that it took, round by round.
     fn to_allowance(&self) -> Spread {
-        let driver = self.of(Way::Driver, |it| it.p50);
-        let echo = self.of(Way::Echo, |it| it.p50);
-        let allowed = echo
-            .zip(driver)
+        let p50s = |way| self.rounds.of(way, |it| it.p50).into_iter();
+        let allowed = p50s(Way::Echo)
+            .zip(p50s(Way::Driver))
             .map(|(echo, driver)| echo + MOST_FETCH * driver);
-        Spread::of(
-            self.of(Way::Mcp, |it| it.p50)
-                .zip(allowed)
-                .map(|(a, b)| a / b),
-        )
+        Spread::of(p50s(Way::Mcp).zip(allowed).map(|(took, most)| took / most))
     }
 
     /// The aim of a way, in words with its ratio, and whether it is met; most ways have none.
@@ -111,9 +96,7 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header([
+        let mut table = rounds::table([
             "store",
             "case",
             "way",
@@ -126,75 +109,44 @@ impl Report {
             "",
         ]);
         for case in &self.cases {
-            for (way, title) in WAYS {
-                if case.of(way, |it| it.p50).next().is_some() {
-                    table.add_row(self.line(case, way, title));
-                }
+            let taken = |(way, _): &(Way, _)| !case.rounds.of(*way, |it| it.p50).is_empty();
+            for (place, (way, title)) in WAYS.into_iter().filter(taken).enumerate() {
+                table.add_row(self.line(case, (way, title), place == 0));
             }
         }
         table
     }
 
-    fn line(&self, case: &Measured, way: Way, title: &str) -> Vec<Cell> {
-        let median = |figure: fn(&Sample) -> f64| Spread::of(case.of(way, figure)).median;
-        let first = case.rounds.iter().flatten().next();
-        let name = |text| {
-            Cell::new(if first.is_some_and(|it| it.way == way) {
-                text
-            } else {
-                ""
-            })
-        };
-        #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
-        let calls = median(|it| it.calls as f64);
+    fn line(&self, case: &Measured, (way, title): (Way, &str), first: bool) -> Vec<Cell> {
+        let median = |figure: fn(&Sample) -> f64| case.rounds.median(way, figure);
+        let name = |text| Cell::new(if first { text } else { "" });
+        let known = |known: bool, text: String| right(if known { text } else { String::new() });
         let resident = median(|it| it.resident.unwrap_or(f64::NAN));
-        let aim = case.aim(way).filter(|_| self.judged);
-        let (aim, met) = match aim {
-            Some((aim, met)) => (aim, if met { "PASS" } else { "FAIL" }),
-            None => (String::new(), ""),
-        };
+        let (aim, met) = case.aim(way).filter(|_| self.judged).unzip();
+        let is_compared = way != Way::Driver && self.judged;
         vec![
             name(case.store),
             name(case.case.title()),
             Cell::new(title),
-            right(format!("{calls:.0}")),
+            right(format!("{:.0}", median(|it| wide(it.calls as u64)))),
             right(format!("{:.0}", median(|it| it.p50))),
             right(format!("{:.0}", median(|it| it.p99))),
-            right(if way == Way::Driver || !self.judged {
-                String::new()
-            } else {
-                case.to_driver(way).to_string()
-            }),
-            right(if resident.is_nan() {
-                String::new()
-            } else {
-                format!("{resident:.1}")
-            }),
-            Cell::new(aim),
-            Cell::new(met),
+            known(is_compared, case.to_driver(way).to_string()),
+            known(!resident.is_nan(), format!("{resident:.1}")),
+            Cell::new(aim.unwrap_or_default()),
+            verdict(met),
         ]
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Effort { rounds, load, .. } = self.effort;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        writeln!(f, "reads of a table of {} rows", self.rows)?;
-        writeln!(
-            f,
-            "{rounds} rounds of {:.1} s a way, {cores} cores, load average {} at the start and {} \
-             at the end",
-            load.as_secs_f64(),
-            self.load_before,
-            self.load_after,
-        )?;
-        if cfg!(debug_assertions) {
-            writeln!(
-                f,
-                "THIS IS A DEV BUILD: run with `--release` before believing a figure"
-            )?;
-        }
+        let head = Head {
+            effort: self.effort,
+            each: "way",
+            load: (&self.load_before, &self.load_after),
+        };
+        write!(f, "reads of a table of {} rows\n{head}", self.rows)?;
         writeln!(f, "\n{}\n", self.table())?;
         writeln!(
             f,
@@ -229,15 +181,16 @@ mod tests {
     }
 
     fn measured(case: Case, rounds: &[[f64; 4]]) -> Measured {
-        let round = |times: &[f64; 4]| {
+        let mut taken = Rounds::default();
+        for times in rounds {
             let ways = WAYS.iter().zip(times);
-            ways.map(|((way, _), p50)| sample(*way, *p50)).collect()
-        };
+            taken.push(ways.map(|((way, _), p50)| sample(*way, *p50)).collect());
+        }
         Measured {
             store: "SQLite",
             case,
             statement: String::new(),
-            rounds: rounds.iter().map(round).collect(),
+            rounds: taken,
         }
     }
 

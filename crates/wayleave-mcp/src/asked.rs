@@ -3,10 +3,13 @@
 //! Whatever else is odd about a message, it is read: one that could not be would escape being
 //! refused, and the SDK might yet understand it.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use rmcp::model::RequestId;
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{Caller, RpcError, ToolResult, convert, registry::Snapshot, resolve};
@@ -50,6 +53,33 @@ enum Kind {
     Told,
 }
 
+/// A message as most are: no member of it given twice, none of a type it should not have.
+#[derive(Deserialize)]
+struct Usual<'m> {
+    #[serde(default)]
+    id: Value,
+    #[serde(borrow)]
+    method: Cow<'m, str>,
+    #[serde(borrow, default)]
+    params: UsualParams<'m>,
+}
+
+#[derive(Default, Deserialize)]
+struct UsualParams<'m> {
+    #[serde(borrow, default)]
+    name: Option<Cow<'m, str>>,
+    #[serde(borrow, default)]
+    uri: Option<Cow<'m, str>>,
+    #[serde(default, rename = "_meta")]
+    meta: UsualMeta,
+}
+
+#[derive(Default, Deserialize)]
+struct UsualMeta {
+    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<IgnoredAny>,
+}
+
 /// The members of a JSON object. Of two of one name the last counts.
 type Members<'m> = HashMap<String, &'m RawValue>;
 
@@ -67,6 +97,32 @@ fn members<'m>(members: &Members<'m>, name: &str) -> Members<'m> {
 impl Asked {
     /// What `message` asks for.
     pub(crate) fn of(message: &[u8]) -> Self {
+        match serde_json::from_slice(message) {
+            Ok(usual) => Self::of_usual(usual),
+            Err(_) => Self::of_any(message),
+        }
+    }
+
+    fn of_usual(message: Usual<'_>) -> Self {
+        let Usual { id, method, params } = message;
+        let id_is_too_long = id.as_str().is_some_and(|id| id.len() > LONGEST_ID);
+        let is_answerable = (id.is_string() || id.is_number()) && !id_is_too_long;
+        Self {
+            kind: if id.is_null() {
+                Kind::Told
+            } else {
+                Kind::Request
+            },
+            id: if is_answerable { id } else { Value::Null },
+            id_is_too_long,
+            method: method.into_owned(),
+            name: params.name.map(Cow::into_owned),
+            uri: params.uri.map(Cow::into_owned),
+            is_stateless: params.meta.version.is_some(),
+        }
+    }
+
+    fn of_any(message: &[u8]) -> Self {
         let Ok(whole) = serde_json::from_slice::<Members<'_>>(message) else {
             return Self::default();
         };
@@ -154,6 +210,28 @@ mod tests {
             r#"{"id":1,"id":1,"method":"ping","method":"tools/call","params":[]}"#,
         ] {
             assert!(Asked::of(odd.as_bytes()).is_tool_call(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_usual_way_reads_what_the_other_does() {
+        let long = format!(
+            r#"{{"id":"{}","method":"ping"}}"#,
+            "x".repeat(LONGEST_ID + 1)
+        );
+        for message in [
+            r#"{"id":1,"method":"tools/call","params":{"name":"a\u0062","uri":null}}"#,
+            r#"{"id":"a","method":"resources/read","params":{"uri":"x:/y","_meta":{}}}"#,
+            r#"{"id":2,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"z"}}}"#,
+            r#"{"id":{},"method":"ping"}"#,
+            r#"{"id":true,"method":"initialize","more":[1]}"#,
+            r#"{"id":null,"method":"notifications/initialized"}"#,
+            r#"{"method":"notifications/initialized"}"#,
+            &long,
+        ] {
+            let usual = Asked::of_usual(serde_json::from_str(message).unwrap());
+            let any = Asked::of_any(message.as_bytes());
+            assert_eq!(format!("{usual:?}"), format!("{any:?}"), "{message}");
         }
     }
 

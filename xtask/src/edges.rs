@@ -141,10 +141,6 @@ const CONFINED: &[(&str, &[&str])] = &[
             "wayleave-bench",
         ],
     ),
-    (
-        "deadpool-postgres",
-        &["wayleave-sql", "wayleave-ledger", TEST_CRATE],
-    ),
     ("mysql_async", &["wayleave-sql", TEST_CRATE]),
     ("tantivy", &["wayleave-search"]),
 ];

@@ -14,7 +14,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use support::{
     STATELESS,
-    http::{Http, Listening, started},
+    http::{Http, Listening, limited, started},
     pipe::{Era, Pipe},
     server, tool,
 };
@@ -129,13 +129,9 @@ async fn a_header_given_twice_says_nothing() {
 
 #[tokio::test]
 async fn no_header_makes_room_for_one_session_more() {
-    let limits = Limits {
+    let listening = limited(Limits {
         sessions: 1,
         ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
     })
     .await;
     let client = listening.client();

@@ -16,7 +16,7 @@ use http_body_util::Full;
 use serde_json::json;
 use support::{
     LOST,
-    http::{Http, started, still_serves},
+    http::{Http, limited, started, still_serves},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -59,13 +59,9 @@ async fn a_body_one_byte_too_large_is_413() {
 
 #[tokio::test]
 async fn half_a_header_is_given_up_and_so_is_silence() {
-    let limits = Limits {
+    let listening = limited(Limits {
         header_time: Duration::from_millis(300),
         ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
     })
     .await;
     for said in [
@@ -85,13 +81,9 @@ async fn half_a_header_is_given_up_and_so_is_silence() {
 
 #[tokio::test]
 async fn a_body_that_stops_half_way_is_408() {
-    let limits = Limits {
+    let listening = limited(Limits {
         body_time: Duration::from_millis(200),
         ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
     })
     .await;
     let mut stream = TcpStream::connect(listening.address).await.unwrap();
@@ -109,14 +101,10 @@ async fn a_body_that_stops_half_way_is_408() {
 
 #[tokio::test]
 async fn sessions_streams_and_connections_are_bounded_and_room_comes_back() {
-    let limits = Limits {
+    let listening = limited(Limits {
         sessions: 2,
         streams: 1,
         ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
     })
     .await;
     let client = listening.client();
@@ -160,13 +148,9 @@ async fn sessions_streams_and_connections_are_bounded_and_room_comes_back() {
 
 #[tokio::test]
 async fn too_many_connections_are_turned_away() {
-    let limits = Limits {
+    let listening = limited(Limits {
         connections: 2,
         ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
     })
     .await;
     let first = TcpStream::connect(listening.address).await.unwrap();
@@ -200,14 +184,10 @@ async fn too_many_connections_are_turned_away() {
 
 #[tokio::test]
 async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
-    let limits = Limits {
+    let listening = limited(Limits {
         session_idle: Duration::from_millis(300),
         sessions: 2,
         ..Limits::default()
-    };
-    let listening = started(Options {
-        limits,
-        ..Options::default()
     })
     .await;
     let client = listening.client();

@@ -12,7 +12,7 @@ use tokio::{net::TcpStream, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
     Server,
-    http::{HttpServer, Options},
+    http::{HttpServer, Limits, Options},
 };
 
 use super::{LOST, SESSION, SILENCE, STATELESS, meta};
@@ -59,6 +59,15 @@ pub async fn started(options: Options) -> Listening {
     let (registry, server) = super::server();
     registry.add_tool(super::tool("ok", "ok"));
     Listening::start(&server, options).await
+}
+
+/// The same, within these limits.
+pub async fn limited(limits: Limits) -> Listening {
+    started(Options {
+        limits,
+        ..Options::default()
+    })
+    .await
 }
 
 /// Sees that it serves that tool on.

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 use wayleave_plan::package::Package;
 use wayleave_plan::world::World;
 use wayleave_server::Deployment;
-use wayleave_surface::ReadService;
+use wayleave_surface::{ReadService, Reply};
 
 use super::driver::Driver;
 use super::project::Shop;
@@ -238,8 +238,8 @@ impl Inside {
                 Self::Service(service) => {
                     let arguments = service.arguments(place)?;
                     let started = Instant::now();
-                    let answer = service.answer(arguments).await?;
-                    (!answer.is_null(), started.elapsed())
+                    let reply = service.answer(arguments).await?;
+                    (!reply.structured.is_null(), started.elapsed())
                 }
             };
             ensure!(filled, "question {place} has no answer");
@@ -258,7 +258,7 @@ struct Service {
 
 impl Service {
     async fn ask(&self, place: usize) -> Result<Json> {
-        self.answer(self.arguments(place)?).await
+        Ok(self.answer(self.arguments(place)?).await?.structured)
     }
 
     fn arguments(&self, place: usize) -> Result<Map<String, Json>> {
@@ -266,14 +266,14 @@ impl Service {
         Ok(question.context("no question")?.arguments.clone())
     }
 
-    async fn answer(&self, arguments: Map<String, Json>) -> Result<Json> {
+    async fn answer(&self, arguments: Map<String, Json>) -> Result<Reply> {
         let reply = match self.case {
             Case::Point => self.reads.fetch(&self.package, arguments).await,
             Case::Page => self.reads.query_records(&self.package, arguments).await,
             Case::Groups => self.reads.aggregate(&self.package, arguments).await,
         };
         ensure!(!reply.is_error, "refused: {}", reply.text);
-        Ok(reply.structured)
+        Ok(reply)
     }
 }
 

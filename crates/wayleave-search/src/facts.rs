@@ -88,7 +88,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use super::*;
-    use crate::{Change, Document, Index, Reach, Shelf, Spec};
+    use crate::fixture::{reach, spec};
+    use crate::{Change, Document, Index, Shelf};
 
     fn put(keys: std::ops::Range<u32>) -> std::vec::IntoIter<Change> {
         let document = |key: u32| {
@@ -109,14 +110,7 @@ mod tests {
     fn a_refresh_counts_only_segments_that_are_new_or_have_lost_records() {
         let folder = tempfile::tempdir().unwrap();
         let place = Shelf::new(folder.path()).place("c", "notes").unwrap();
-        let spec = Spec {
-            digest: "ab".repeat(32),
-            fields: vec!["body".to_owned()],
-        };
-        let reach = || Reach {
-            as_of: 0,
-            bookmark: None,
-        };
+        let spec = spec(&["body"]);
         let first = place.build(&spec, reach(), put(0..20_000)).unwrap();
         assert!(first.facts()[0].impacts.is_some());
         let more = place.refresh(&spec, reach(), put(20_000..20_010)).unwrap();

@@ -81,7 +81,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
     use super::*;
-    use crate::{Change, Document, Reach, Shelf, Spec};
+    use crate::fixture::{reach, spec};
+    use crate::{Change, Document, Shelf};
 
     fn put(key: String) -> Change {
         let texts = vec!["words".to_owned()];
@@ -92,14 +93,7 @@ mod tests {
     fn check(changes: Vec<Vec<Change>>, are_terms: bool) {
         let folder = tempfile::tempdir().unwrap();
         let place = Shelf::new(folder.path()).place("c", "notes").unwrap();
-        let spec = Spec {
-            digest: "ab".repeat(32),
-            fields: vec!["body".to_owned()],
-        };
-        let reach = || Reach {
-            as_of: 0,
-            bookmark: None,
-        };
+        let spec = spec(&["body"]);
         let mut changes = changes.into_iter();
         let first = changes.next().unwrap();
         let mut index = place.build(&spec, reach(), first.into_iter()).unwrap();

@@ -12,6 +12,8 @@ mod analyze;
 mod build;
 mod error;
 mod facts;
+#[cfg(test)]
+mod fixture;
 mod impact;
 mod index;
 mod keys;

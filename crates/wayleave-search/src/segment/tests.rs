@@ -11,10 +11,9 @@
 
 use tempfile::TempDir;
 
+use crate::fixture::{reach, spec};
 use crate::impact::Shape;
-use crate::{
-    Candidate, Change, Document, Index, Position, Query, Reach, Score, Shelf, Source, Spec, search,
-};
+use crate::{Candidate, Change, Document, Index, Position, Query, Score, Shelf, Source, search};
 
 const QUERIES_A_CORPUS: usize = 200;
 
@@ -95,14 +94,7 @@ impl Corpus {
     /// One to three indexes of one or more segments, with records that were changed and deleted.
     fn draw(dice: &mut Dice) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let spec = Spec {
-            digest: "ab".repeat(32),
-            fields: vec!["title".to_owned(), "body".to_owned()],
-        };
-        let reach = || Reach {
-            as_of: 0,
-            bookmark: None,
-        };
+        let spec = spec(&["title", "body"]);
         let indexes = (0..=dice.below(3)).map(|number| {
             let place = Shelf::new(folder.path())
                 .place(&format!("c{number}"), "notes")

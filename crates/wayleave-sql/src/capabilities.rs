@@ -24,7 +24,7 @@ pub(crate) const SQLITE: Capabilities = Capabilities {
         Difference {
             topic: Topic::Datetimes,
             note: "datetimes are ISO 8601 texts, in UTC where they name no offset, or numbers of \
-                   seconds since 1970; digits below a microsecond are cut",
+                   seconds since 1970, of the years 1 to 9999; digits below a microsecond are cut",
         },
         Difference {
             topic: Topic::Decimals,

@@ -39,6 +39,13 @@ const LAST_SECOND: i64 = 253_402_300_799;
 /// Floats below this are exact when they are whole.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
+/// The number that one of single precision stands for: of those that are nearest to it, the one
+/// with the fewest digits, so that `0.1` is 0.1 and not 0.10000000149011612. No two stand for the
+/// same, and they are in the same order.
+pub(crate) fn of_single(single: f32) -> f64 {
+    format!("{single:e}").parse().unwrap_or(f64::NAN)
+}
+
 /// One row of an answer; a cell that fits its output in no way is named.
 pub(crate) fn row<'a>(
     outputs: &[Output<'_>],

@@ -7,7 +7,7 @@ use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
 
 use super::dialect::{Compared, Dialect, Native, is_within_a_day};
-use super::numbers::{beside, beyond_all, cut};
+use super::numbers::{beside, beyond_all, cut, nearest_single};
 use super::sql::{Bind, Placeholder, Sql};
 
 /// What the server says a column holds, as far as it matters to a statement.
@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Bit,
     Decimal,
     Float,
+    /// `FLOAT`.
+    Single,
     Date,
     Datetime,
     Json,
@@ -163,6 +165,10 @@ impl Dialect for Mysql {
                 _ => return beyond_all(comparison, *integer > 0),
             },
             Value::Decimal(text) => return compare_decimal(left, comparison, text),
+            Value::Number(number) if *kind == Kind::Single => {
+                let (nearest, side) = nearest_single(*number);
+                return beside(left, comparison, Sql::bind(Bind::Real(nearest)), side);
+            }
             Value::Number(number) => Bind::Real(*number),
             Value::Boolean(boolean) => Bind::Integer(i64::from(*boolean)),
             Value::Date(days) => Bind::Date(*days),
@@ -242,7 +248,10 @@ impl Dialect for Mysql {
     }
 
     fn addend(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
-        self.key(column, kind, name)
+        match kind {
+            Kind::Single => shortest(&name),
+            _ => self.key(column, kind, name),
+        }
     }
 
     fn sum(&self, _column: &Column, addend: Sql) -> Sql {
@@ -306,6 +315,28 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     pairs
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
         .collect()
+}
+
+/// What a number of single precision stands for: it rounded to the fewest digits that are still
+/// nearest to it. Six always are few enough, nine always enough. The server has no text of it
+/// with more than six.
+fn shortest(name: &Sql) -> Sql {
+    let rounded = |digits: u8| {
+        let mut sql = name.clone().within("ROUND(", "");
+        sql.push(&format!(", {} - FLOOR(LOG10(ABS(", digits - 1));
+        sql.add(name.clone().within("", "))))"));
+        sql
+    };
+    let mut sql = Sql::text("CASE");
+    for digits in 6..9 {
+        sql.add(name.clone().within(" WHEN ", " = CAST("));
+        sql.add(rounded(digits));
+        sql.add(rounded(digits).within(" AS FLOAT) THEN ", ""));
+    }
+    // Zero has no digits.
+    sql.add(rounded(9).within(" ELSE COALESCE(", ", "));
+    sql.add(name.clone().within("", ") END"));
+    sql
 }
 
 /// A decimal must be cast: with a text, the server would compare floats.

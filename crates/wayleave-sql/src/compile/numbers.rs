@@ -7,6 +7,7 @@ use wayleave_plan::plan::Comparison;
 
 use super::dialect::Compared;
 use super::sql::Sql;
+use crate::values::of_single;
 
 /// A comparison of every value of a column with one that is greater (or less) than all of them.
 pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> Compared {
@@ -70,6 +71,16 @@ pub(crate) fn nearest_float(decimal: &str) -> Option<(f64, Ordering)> {
     Some((float, written.cmp(&exact)))
 }
 
+/// The number of single precision nearest to another, and how the one that it stands for compares
+/// with that. No other of single precision stands for one between them.
+pub(crate) fn nearest_single(number: f64) -> (f64, Ordering) {
+    // By its digits: 7.038531e-26 is such a number, and the float beside it is nearer to another.
+    let nearest: f32 = format!("{number:e}").parse().unwrap_or(f32::NAN);
+    let nearest = nearest.clamp(f32::MIN, f32::MAX);
+    let side = of_single(nearest).partial_cmp(&number);
+    (nearest.into(), side.unwrap_or(Ordering::Equal))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +104,19 @@ mod tests {
         assert_eq!(nearest_float("0.1"), Some((0.1, Ordering::Equal)));
         let (float, side) = nearest_float("0.1000000000000000000001").unwrap();
         assert_eq!((float, side), (0.1, Ordering::Less));
+    }
+
+    #[test]
+    fn a_number_of_single_precision_is_found_by_what_it_stands_for() {
+        for single in [0.1, 0.333_333_34, 7.038_531e-26, f32::MAX, 1e-45, -0.7, 0.0] {
+            let stands_for = of_single(single);
+            let expected = (f64::from(single), Ordering::Equal);
+            assert_eq!(nearest_single(stands_for), expected, "{stands_for}");
+        }
+        let widened = f64::from(0.1_f32);
+        assert_eq!(nearest_single(widened), (widened, Ordering::Less));
+        let greatest = f64::from(f32::MAX);
+        assert_eq!(nearest_single(1e39), (greatest, Ordering::Less));
+        assert_eq!(nearest_single(-1e39), (-greatest, Ordering::Greater));
     }
 }

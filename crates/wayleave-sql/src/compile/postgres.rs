@@ -5,7 +5,7 @@ use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
 
 use super::dialect::{Compared, Dialect, is_within_a_day};
-use super::numbers::{beside, beyond_all};
+use super::numbers::{beside, beyond_all, nearest_single};
 use super::sql::{Bind, Placeholder, Sql};
 
 /// What PostgreSQL says a column holds, as far as it matters to a statement.
@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Oid,
     Numeric,
     Float,
+    /// `float4`.
+    Single,
     Boolean,
     Date,
     Timestamp,
@@ -168,6 +170,11 @@ impl Dialect for Postgres {
                 Err(_) => return beyond_all(comparison, *integer > 0),
             },
             Value::Decimal(text) => typed(Bind::Text(text.clone()), "::text::numeric"),
+            Value::Number(number) if *kind == Kind::Single => {
+                let (nearest, side) = nearest_single(*number);
+                let right = typed(Bind::Real(nearest), "::float8::float4");
+                return beside(left, comparison, right, side);
+            }
             Value::Number(number) => typed(Bind::Real(*number), "::float8"),
             Value::Boolean(boolean) => typed(Bind::Boolean(*boolean), "::bool"),
             Value::Date(days) => typed(Bind::Date(*days), "::date"),
@@ -243,7 +250,11 @@ impl Dialect for Postgres {
     }
 
     fn addend(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
-        self.key(column, kind, name)
+        match kind {
+            // The shortest text is what the number stands for; its own sum would be as short.
+            Kind::Single => Self::text(name).within("", "::float8"),
+            _ => self.key(column, kind, name),
+        }
     }
 
     fn sum(&self, column: &Column, addend: Sql) -> Sql {

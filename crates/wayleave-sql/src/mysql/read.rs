@@ -241,7 +241,8 @@ fn kind(data_type: &str, charset: &str, collation: &str) -> Kind {
         }
         "bit" => Kind::Bit,
         "decimal" | "numeric" => Kind::Decimal,
-        "float" | "double" | "real" => Kind::Float,
+        "float" => Kind::Single,
+        "double" | "real" => Kind::Float,
         "date" => Kind::Date,
         "datetime" | "timestamp" => Kind::Datetime,
         "json" => Kind::Json,

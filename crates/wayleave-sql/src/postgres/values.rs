@@ -150,7 +150,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
             Type::INT2 => Self::Integer(i16::from_sql(of, raw)?.into()),
             Type::INT4 => Self::Integer(i32::from_sql(of, raw)?.into()),
             Type::INT8 => Self::Integer(i64::from_sql(of, raw)?.into()),
-            Type::FLOAT4 => Self::Real(f32::from_sql(of, raw)?.into()),
+            Type::FLOAT4 => Self::Real(values::of_single(f32::from_sql(of, raw)?)),
             Type::FLOAT8 => Self::Real(f64::from_sql(of, raw)?),
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
                 Self::Text(<&str>::from_sql(of, raw)?.into())

@@ -1,0 +1,14 @@
+//! Values at the edges of what stores hold, asked for in drawn requests and held to what the
+//! reference interpreter answers over the same values.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+#[path = "edges/drawn.rs"]
+mod drawn;
+#[path = "edges/singles.rs"]
+mod singles;
+mod stores;

@@ -81,8 +81,18 @@ impl RpcError {
         Self::new(Self::INVALID_REQUEST, "request cancelled")
     }
 
-    pub(crate) fn unknown(kind: &str, name: &str) -> Self {
-        Self::invalid_params(format!("unknown {kind} `{}`", excerpt(name)))
+    /// `-32602` of a name that means nothing here; `near` is the one that was probably meant.
+    pub(crate) fn unknown(kind: &str, name: &str, near: Option<&str>) -> Self {
+        let name = excerpt(name);
+        match near {
+            Some(near) => {
+                Self::invalid_params(format!("unknown {kind} `{name}`; did you mean `{near}`?"))
+                    .with_data(json!({ "did_you_mean": near }))
+            }
+            None => {
+                Self::invalid_params(format!("unknown {kind} `{name}`; `{kind}s/list` has all"))
+            }
+        }
     }
 
     /// `-32603` with a fresh trace id, which is also logged with `cause`.
@@ -93,11 +103,41 @@ impl RpcError {
     }
 }
 
-/// A caller's own text, short enough to repeat to it.
+/// A caller's own text, short and harmless enough to repeat to it: whatever would move a cursor,
+/// turn a line or end a quotation is replaced.
 pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
     const LIMIT: usize = 120;
-    match text.char_indices().nth(LIMIT) {
-        None => Cow::Borrowed(text),
-        Some((end, _)) => Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default())),
+    let harmless = |c: char| (' '..='~').contains(&c) && c != '`';
+    if text.len() <= LIMIT && text.chars().all(harmless) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown: String = text
+        .chars()
+        .take(LIMIT)
+        .map(|c| match c {
+            '`' => '\'',
+            c if harmless(c) || c.is_alphanumeric() => c,
+            _ => char::REPLACEMENT_CHARACTER,
+        })
+        .collect();
+    if text.chars().nth(LIMIT).is_some() {
+        shown.push('…');
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::excerpt;
+
+    #[test]
+    fn what_is_repeated_is_short_and_moves_no_cursor() {
+        assert_eq!(excerpt("query_records"), "query_records");
+        assert_eq!(excerpt("größe"), "größe");
+        assert_eq!(
+            excerpt("a\u{202e}b\u{1b}[31m`\n"),
+            "a\u{fffd}b\u{fffd}[31m'\u{fffd}"
+        );
+        assert_eq!(excerpt(&"ü".repeat(200)), format!("{}…", "ü".repeat(120)));
     }
 }

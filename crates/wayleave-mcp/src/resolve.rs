@@ -16,15 +16,38 @@ fn named<'s, T: Primitive>(
     name: &str,
     caller: &Caller,
 ) -> Result<&'s Arc<T>, RpcError> {
-    let item = shelf
-        .get(name)
-        .ok_or_else(|| RpcError::unknown(kind, name))?;
+    let unknown = || RpcError::unknown(kind, name, near(shelf, name, caller));
+    let item = shelf.get(name).ok_or_else(unknown)?;
     match item.visibility().decide(caller) {
         Decision::Allow => Ok(item),
         // Missing and hidden are one answer.
-        Decision::Hide => Err(RpcError::unknown(kind, name)),
+        Decision::Hide => Err(unknown()),
         Decision::Deny(error) => Err(error),
     }
+}
+
+/// The name that was probably meant, among those that the caller may use.
+fn near<'s, T: Primitive>(shelf: &'s Shelf<T>, name: &str, caller: &Caller) -> Option<&'s str> {
+    /// Longer names are nobody's slip of the hand, and comparing them takes its time.
+    const LONGEST: usize = 128;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let wanted = name.to_lowercase();
+    // A third of the name may differ, at least one character.
+    let allowed = (wanted.chars().count() / 3).clamp(1, 4);
+    shelf
+        .iter()
+        .map(|item| {
+            (
+                strsim::osa_distance(&wanted, &item.key().to_lowercase()),
+                item,
+            )
+        })
+        .filter(|(distance, _)| *distance <= allowed)
+        .filter(|(_, item)| matches!(item.visibility().decide(caller), Decision::Allow))
+        .min_by_key(|(distance, item)| (*distance, item.key()))
+        .map(|(_, item)| item.key())
 }
 
 /// Why the caller may not use the primitive of that name, when that is no secret.

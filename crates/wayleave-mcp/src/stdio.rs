@@ -160,7 +160,7 @@ struct HungUp;
 
 enum Line {
     Whole,
-    TooLong,
+    TooLong { id: Value },
     End,
 }
 
@@ -197,6 +197,8 @@ where
             };
             let consumed = chunk.len() + usize::from(ended);
             let too_long = !self.discarding && self.line.len() + chunk.len() > LONGEST;
+            // What has been read of it may tell whom to answer.
+            let refused = too_long.then(|| wire_error::outermost_id(&self.line));
             if too_long {
                 self.line = Vec::new();
             } else if !self.discarding {
@@ -205,8 +207,8 @@ where
             self.read.consume(consumed);
             let was_discarding = self.discarding;
             self.discarding = (was_discarding || too_long) && !ended;
-            if too_long {
-                return Ok(Line::TooLong);
+            if let Some(id) = refused {
+                return Ok(Line::TooLong { id });
             }
             if ended && !was_discarding {
                 return Ok(Line::Whole);
@@ -374,12 +376,12 @@ where
             }
             match self.next_line().await {
                 Ok(Line::Whole) => self.whole = true,
-                Ok(Line::TooLong) => {
+                Ok(Line::TooLong { id }) => {
                     let error = RpcError::new(
                         RpcError::INVALID_REQUEST,
                         format!("message longer than {LONGEST} bytes"),
                     );
-                    self.refuse(&error, &Value::Null);
+                    self.refuse(&error, &id);
                 }
                 Ok(Line::End) => break,
                 Err(error) => {

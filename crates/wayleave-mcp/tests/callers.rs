@@ -41,6 +41,35 @@ async fn a_caller_neither_sees_calls_nor_hears_of_what_is_hidden_from_it() {
 }
 
 #[tokio::test]
+async fn a_misspelt_name_is_answered_with_the_one_that_was_meant_and_never_with_a_hidden_one() {
+    let (registry, server) = server();
+    registry.add_tool(tool("query_records", "told"));
+    let alices = Visibility::when(|caller| caller.subject() == "alice");
+    registry.add_tool(tool("querry_record", "told").visible(alices));
+    for (who, meant) in [("alice", "querry_record"), ("bob", "query_records")] {
+        let mut client = Pipe::listening_as(&server, Era::Session, Caller::new(who)).await;
+        for name in ["querry_recordz", "Querry_Recordx"] {
+            let error = client.call(name, json!({})).await.unwrap_err();
+            assert_eq!(error["code"], -32602);
+            assert_eq!(error["data"]["did_you_mean"], meant, "{who}: {error}");
+            assert!(
+                error["message"].as_str().unwrap().contains(meant),
+                "{error}"
+            );
+        }
+        for name in ["select", "\u{202e}", &"query_records".repeat(1000)] {
+            let error = client.call(name, json!({})).await.unwrap_err();
+            assert_eq!(error["data"], Value::Null, "{error}");
+            let message = error["message"].as_str().unwrap();
+            assert!(
+                message.contains("tools/list") && message.len() < 200,
+                "{message}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_entry_shown_to_others_too_is_no_change_to_whoever_sees_it_already() {
     let (registry, server) = server();
     let shown_to = |names: &'static [&'static str]| {

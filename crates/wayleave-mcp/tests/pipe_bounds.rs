@@ -117,3 +117,23 @@ async fn no_more_streams_are_open_on_a_pipe_than_allowed() {
     let refused = client.hear().await;
     assert_eq!(refused["error"]["code"], -32003, "{refused}");
 }
+
+#[tokio::test]
+async fn whoever_sends_too_much_or_too_deep_is_told_under_the_id_it_waits_for() {
+    let (_registry, server) = server();
+    let mut client = Pipe::listening_as(&server, Era::Session, Caller::anonymous()).await;
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let long = format!("\"{}\"", "x".repeat(17 * 1024 * 1024));
+    for (id, arguments, code) in [(71, deep, -32700), (72, long, -32600)] {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t","arguments":{{"a":{arguments}}}}}}}"#
+        );
+        client.say_raw(line.as_bytes()).await;
+        let answer = client.hear().await;
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&json!(id), &json!(code))
+        );
+    }
+    client.ask("ping", json!({})).await.unwrap();
+}

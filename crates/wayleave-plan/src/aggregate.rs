@@ -1,5 +1,6 @@
 //! `aggregate`: measures of records, by group and by calendar period.
 
+use serde_json::{Value as Json, json};
 use wayleave_model::mapping::{AggregateOp, Datatype, Field};
 
 use crate::calendar::Calendar;
@@ -8,7 +9,7 @@ use crate::layout::unknown_field;
 use crate::plan::{
     AuthorizedPlan, Granularity, GroupKey, GroupOrder, Groups, Measure, Predicate, Read,
 };
-use crate::refusal::{Code, Refusal, quoted};
+use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::{AggregateRequest, Metric, TimeGroup};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView, Tool, View, column};
@@ -44,12 +45,10 @@ impl AggregatePlan {
         let mut header: Vec<String> = Vec::new();
         let mut by = Vec::new();
         for name in &request.group_by {
-            by.push(GroupKey::Column(column(grouping(
-                stream,
-                name,
-                AggregateOp::GroupBy,
-                "group_by",
-            )?)));
+            by.push(GroupKey::Column(column(
+                grouping(stream, name, AggregateOp::GroupBy, "group_by")
+                    .map_err(|refusal| elsewhere(stream, name, request).unwrap_or(refusal))?,
+            )));
             header.push(name.clone());
         }
         if let Some(time) = &request.group_by_time {
@@ -127,6 +126,52 @@ impl AggregatePlan {
 
 fn invalid(message: impl Into<String>, param: &str) -> Refusal {
     Refusal::new(Code::InvalidRequest, message).param(param)
+}
+
+/// The refusal of grouping by `relation.field`: the fields that lead there can be grouped by.
+fn elsewhere(stream: &StreamView, name: &str, request: &AggregateRequest) -> Option<Refusal> {
+    let relation = stream.relation_of(name)?;
+    let ours = stream.joined_on(relation);
+    let ours = ours.filter(|field| field.aggregate.contains(&AggregateOp::GroupBy));
+    let ours: Vec<&str> = ours.map(|field| field.name.as_str()).collect();
+    // Fewer would join groups that differ there.
+    if ours.len() < relation.on.len() {
+        return None;
+    }
+    let theirs = relation.on.iter().map(|join| format!("`{}`", join.field));
+    let message = format!(
+        "{} is of stream `{}`; group by {}, then look those up there by {}",
+        quoted(name),
+        relation.to,
+        ours.iter()
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(" and "),
+        theirs.collect::<Vec<_>>().join(" and "),
+    );
+    let sound = |metric: &&Metric| measure(stream, metric).is_ok();
+    let metrics: Vec<Json> = request
+        .metrics
+        .iter()
+        .filter(sound)
+        .map(|metric| match &metric.field {
+            None => json!({ "op": metric.op.to_string() }),
+            Some(field) => json!({ "op": metric.op.to_string(), "field": field }),
+        })
+        .collect();
+    let refusal = Refusal::new(Code::UnknownField, message).param("group_by");
+    if metrics.is_empty() {
+        return Some(refusal);
+    }
+    Some(refusal.next(Call::new(
+        "aggregate",
+        [
+            ("stream", stream.name().into()),
+            ("connection_id", stream.connection_id().into()),
+            ("metrics", metrics.into()),
+            ("group_by", ours.into()),
+        ],
+    )))
 }
 
 /// A field that may be grouped by.

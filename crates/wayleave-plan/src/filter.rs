@@ -81,11 +81,8 @@ impl<'a> Whose<'a> {
         let Self::Caller(view) = self else {
             return None;
         };
-        let relation = view.relation(name.split_once('.')?.0)?;
-        let ours = relation.on.iter().filter_map(|join| {
-            let field = view.mapped()?.field_of_column(&join.column)?;
-            view.field(&field.name)
-        });
+        let relation = view.relation_of(name)?;
+        let ours = view.joined_on(relation);
         let ours: Vec<String> = ours.map(|field| format!("`{}`", field.name)).collect();
         let then = match ours.join(" and ") {
             ours if ours.is_empty() => String::new(),

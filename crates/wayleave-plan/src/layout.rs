@@ -191,9 +191,17 @@ pub(crate) fn projected<'a>(
     Ok(shown)
 }
 
-/// The refusal of a field that is not there.
+/// The refusal of a field that is not there. One of a related stream can be had, but not here.
 pub(crate) fn unknown_field(view: &StreamView, name: &str, param: &str) -> Refusal {
-    let message = format!("stream `{}` has no field {}", view.name(), quoted(name));
+    let message = match view.relation_of(name) {
+        None => format!("stream `{}` has no field {}", view.name(), quoted(name)),
+        Some(relation) => format!(
+            "{} is of stream `{}`, and here are only fields of `{}`",
+            quoted(name),
+            relation.to,
+            view.name()
+        ),
+    };
     Refusal::new(Code::UnknownField, message)
         .param(param)
         .allowed(view.fields().map(|field| field.name.as_str()))

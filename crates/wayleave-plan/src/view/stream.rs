@@ -113,6 +113,19 @@ impl StreamView {
         self.relations().find(|relation| relation.name == name)
     }
 
+    /// The relation that `relation.field` names, if it may be followed.
+    pub(crate) fn relation_of(&self, name: &str) -> Option<&Relation> {
+        self.relation(name.split_once('.')?.0)
+    }
+
+    /// The visible fields of this stream that a relation is joined on.
+    pub(crate) fn joined_on(&self, relation: &Relation) -> impl Iterator<Item = &Field> {
+        relation.on.iter().filter_map(|join| {
+            let field = self.mapped()?.field_of_column(&join.column)?;
+            self.field(&field.name)
+        })
+    }
+
     /// The visible field that names a record for people.
     pub fn title(&self) -> Option<&Field> {
         self.field(self.mapped()?.title.as_ref()?)

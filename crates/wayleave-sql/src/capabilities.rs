@@ -11,7 +11,8 @@ pub(crate) const SQLITE: Capabilities = Capabilities {
     differences: &[
         Difference {
             topic: Topic::Binary,
-            note: "bytes are shown as `\\x` and hexadecimal digits",
+            note: "bytes, and texts that are no UTF-8, are shown as `\\x` and hexadecimal digits; \
+                   columns of text sort them by their bytes",
         },
         Difference {
             topic: Topic::Booleans,

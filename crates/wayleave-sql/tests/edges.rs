@@ -9,6 +9,8 @@
 
 #[path = "edges/drawn.rs"]
 mod drawn;
+#[path = "edges/no_text.rs"]
+mod no_text;
 #[path = "edges/singles.rs"]
 mod singles;
 mod stores;

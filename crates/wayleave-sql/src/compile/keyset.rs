@@ -98,7 +98,7 @@ fn row_value<D: Dialect>(
 }
 
 /// The same value of one column.
-fn tie<D: Dialect>(
+pub(super) fn tie<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     by: &OrderBy,

@@ -5,6 +5,7 @@
 //! says it is meant; where the raw column compares right, it is used, so that an index is too.
 //! What it takes to know that is in [`held`].
 
+pub(crate) mod bytes;
 pub(crate) mod form;
 pub(crate) mod held;
 pub(crate) mod probe;
@@ -15,6 +16,7 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
 
+use self::bytes::{Odd, spelled};
 use self::form::Form;
 use self::held::{Held, looks_numeric, near, near_text};
 use super::dialect::{Compared, Dialect};
@@ -96,12 +98,23 @@ impl Affinity {
 #[derive(Debug, Default)]
 pub(crate) struct Sqlite {
     held: HashMap<String, Held>,
+    /// What a text stands for in the row that a page begins after, by column.
+    odd: HashMap<String, (String, Odd)>,
 }
 
 impl Sqlite {
     /// With what columns, by name, hold at the moment of the read.
     pub(crate) fn knowing(held: HashMap<String, Held>) -> Self {
-        Self { held }
+        Self {
+            held,
+            ..Self::default()
+        }
+    }
+
+    /// Knowing that where a page begins, a column holds what the text shows, and not the text.
+    pub(crate) fn standing_at(&mut self, column: &Column, text: &str, odd: Odd) {
+        let shown = (text.to_owned(), odd);
+        self.odd.insert(column.name.clone(), shown);
     }
 
     /// What a column holds.
@@ -221,6 +234,17 @@ impl Dialect for Sqlite {
         let right = match value {
             Value::Text(text) => {
                 let raw = self.is_raw(column, *kind);
+                let equality = matches!(comparison, Comparison::Eq | Comparison::Ne);
+                if let Some(bytes) = spelled(text).filter(|_| equality) {
+                    return bytes::compare(&name, comparison, text, bytes);
+                }
+                if let Some((shown, odd)) = self.odd.get(&column.name)
+                    && raw
+                    && shown == text
+                {
+                    let right = odd.bound().within("", " COLLATE BINARY");
+                    return Compared::with(name, comparison, right);
+                }
                 return compare_text(*kind, raw, &name, left, comparison, text);
             }
             Value::Integer(integer) => match i64::try_from(*integer) {

@@ -16,6 +16,7 @@ use super::page::{self, Way};
 use super::pool::Kept;
 use super::read::Inner;
 use super::values::cell;
+use crate::compile::sqlite::bytes::Odd;
 use crate::compile::sqlite::{Affinity, Sqlite, probe};
 use crate::compile::{Bind, Shape, compile};
 use crate::reading::Stop;
@@ -54,7 +55,7 @@ impl Work<'_> {
         let blind = Sqlite::default();
         let way = page::way(&blind, &shape, read, |_| true);
         if columns.is_empty() && !matches!(way, Way::Counted(_)) {
-            return self.send_way(kept, &blind, &shape, read, way, sender);
+            return self.send_way(kept, blind, &shape, read, way, sender);
         }
         let failed = |error| self.failed("reading the table's indexes", read, &error);
         let indexes = kept.indexes(&target.table).map_err(failed)?;
@@ -62,7 +63,7 @@ impl Work<'_> {
             && self.is_of_few(kept, &shape, read, narrowed)?
         {
             let way = page::way(&blind, &shape, read, |_| false);
-            return self.send_way(kept, &blind, &shape, read, way, sender);
+            return self.send_way(kept, blind, &shape, read, way, sender);
         }
         let mut asked = page::asked(&indexes, &columns, read);
         let mut facts = probe::facts(&shape, &asked)?;
@@ -89,18 +90,20 @@ impl Work<'_> {
             first.is_some_and(|it| indexes.reach(&it.column.name, &plan.predicate).is_some())
         };
         let way = page::way(&dialect, &shape, read, is_reached);
-        self.send_way(kept, &dialect, &shape, read, way, sender)
+        self.send_way(kept, dialect, &shape, read, way, sender)
     }
 
     fn send_way(
         &self,
         kept: &Kept,
-        dialect: &Sqlite,
+        mut dialect: Sqlite,
         shape: &Shape<Affinity>,
         read: &Read,
         way: Way,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        self.stand(kept, &mut dialect, shape, read)?;
+        let dialect = &dialect;
         let parts = match way {
             Way::Plainly => return self.send(kept, dialect, shape, read, sender),
             Way::Nulls(rows) => vec![rows],
@@ -111,6 +114,43 @@ impl Work<'_> {
         };
         for rows in parts {
             self.send(kept, dialect, shape, &Read::Rows(rows), sender)?;
+        }
+        Ok(())
+    }
+
+    /// Looks where a page begins, if bytes may be there that are only shown as text: an index has
+    /// them elsewhere.
+    fn stand(
+        &self,
+        kept: &Kept,
+        dialect: &mut Sqlite,
+        shape: &Shape<Affinity>,
+        read: &Read,
+    ) -> Result<(), StoreError> {
+        let doubtful = probe::doubtful(dialect, shape, read);
+        let Read::Rows(plan) = read else {
+            return Ok(());
+        };
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        let statement = probe::standing(dialect, shape, plan, &doubtful)?;
+        let mut prepared = self.prepare(kept, &statement.text, read)?;
+        self.bind(&mut prepared, &statement.binds, read)?;
+        let mut rows = prepared.raw_query();
+        let row = rows.next();
+        let Some(row) = row.map_err(|error| self.failed("reading", read, &error))? else {
+            return Ok(());
+        };
+        for (place, (column, text)) in doubtful.into_iter().enumerate() {
+            let odd = match row.get_ref(place) {
+                Ok(ValueRef::Blob(bytes)) => Odd::Bytes(bytes.to_vec()),
+                Ok(ValueRef::Text(bytes)) if std::str::from_utf8(bytes).is_err() => {
+                    Odd::Text(bytes.to_vec())
+                }
+                _ => continue,
+            };
+            dialect.standing_at(column, text, odd);
         }
         Ok(())
     }

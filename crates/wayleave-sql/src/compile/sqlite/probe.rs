@@ -4,9 +4,11 @@
 
 use std::collections::HashMap;
 
-use wayleave_plan::plan::{Column, Predicate, Rows};
+use wayleave_plan::plan::{Column, OrderBy, Predicate, Read, Rows};
+use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
+use super::bytes::spelled;
 use super::form::Form;
 use super::held::{Held, possible};
 use super::{Affinity, Sqlite};
@@ -91,6 +93,52 @@ pub(crate) fn facts(shape: &Shape<Affinity>, asked: &[Asked]) -> Result<Facts, S
     let sql = Sql::joined(truths, ", ").within("SELECT ", "");
     let (text, binds) = sql.render(dialect.placeholder());
     Ok(Facts { text, binds, told })
+}
+
+/// The columns of a page's order in which the row that it begins after is told by a text that may
+/// stand for something else, each with the text.
+pub(crate) fn doubtful<'a>(
+    dialect: &Sqlite,
+    shape: &Shape<Affinity>,
+    read: &'a Read,
+) -> Vec<(&'a Column, &'a str)> {
+    let Read::Rows(plan) = read else {
+        return Vec::new();
+    };
+    let values = plan.after.iter().flatten();
+    let doubtful = |(by, value): (&'a OrderBy, &'a Value)| match value {
+        Value::Text(text) if spelled(text).is_some() => {
+            let kind = shape.columns.get(&by.column.name)?.kind;
+            let raw = dialect.is_raw(&by.column, kind);
+            raw.then_some((&by.column, text.as_str()))
+        }
+        _ => None,
+    };
+    plan.order.iter().zip(values).filter_map(doubtful).collect()
+}
+
+/// What these columns hold in the row that a page begins after.
+pub(crate) fn standing(
+    dialect: &Sqlite,
+    shape: &Shape<Affinity>,
+    plan: &Rows,
+    columns: &[(&Column, &str)],
+) -> Result<Statement<'static>, StoreError> {
+    let names = columns.iter().map(|(it, _)| shape.name(dialect, it));
+    let names: Vec<Sql> = names.collect::<Result<_, _>>()?;
+    let values = plan.after.iter().flatten();
+    let ties = plan.order.iter().zip(values);
+    let ties = ties.map(|(by, value)| keyset::tie(dialect, shape, by, value));
+    let mut sql = Sql::joined(names, ", ").within("SELECT ", " FROM ");
+    sql.add(shape.from(dialect)?);
+    sql.add(where_all(ties.collect::<Result<_, _>>()?));
+    sql.push(" LIMIT 1");
+    let (text, binds) = sql.render(dialect.placeholder());
+    Ok(Statement {
+        text,
+        binds,
+        outputs: Vec::new(),
+    })
 }
 
 /// Counts the rows of which this is true, up to so many.

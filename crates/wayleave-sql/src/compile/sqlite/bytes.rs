@@ -1,0 +1,83 @@
+//! Bytes, and texts that are no UTF-8: both are shown as `\x` and hexadecimal digits, and are found
+//! and passed by what is shown.
+
+use wayleave_plan::plan::Comparison;
+
+use super::{binary, call, functions};
+use crate::compile::dialect::Compared;
+use crate::compile::sql::{Bind, Sql};
+
+/// The bytes that a text spells, if one of them could be shown so.
+pub(crate) fn spelled(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("\\x")?.as_bytes();
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    let pairs = digits.chunks_exact(2).map(|pair| match pair {
+        [high, low] => Some(value(*high)? << 4 | value(*low)?),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// A value that is shown by what it spells, as it is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Odd {
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A text that is no UTF-8.
+    Text(Vec<u8>),
+}
+
+impl Odd {
+    pub(super) fn bound(&self) -> Sql {
+        match self {
+            Self::Bytes(bytes) => Sql::bind(Bind::Bytes(bytes.clone())),
+            Self::Text(bytes) => Sql::bind(Bind::Bytes(bytes.clone())).within("CAST(", " AS TEXT)"),
+        }
+    }
+}
+
+/// Whether a column holds just what is shown as this text, or not: a text of these letters, or
+/// what they spell. An index finds all of them.
+pub(super) fn compare(
+    name: &Sql,
+    comparison: Comparison,
+    text: &str,
+    spelled: Vec<u8>,
+) -> Compared {
+    let hint = (comparison == Comparison::Eq).then(|| {
+        let letters = Sql::bind(Bind::Text(text.to_owned()));
+        let odd = [Odd::Bytes(spelled.clone()), Odd::Text(spelled)];
+        let any = std::iter::once(letters).chain(odd.iter().map(Odd::bound));
+        let list = Sql::joined(any, ", ").within(" IN (", ")");
+        Sql::joined([name.clone(), list], "")
+    });
+    Compared::With {
+        left: call(functions::TEXT, name.clone()),
+        comparison,
+        right: binary(text.to_owned()),
+        hint,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_could_be_shown_spells_bytes() {
+        assert_eq!(spelled("\\x00ff"), Some(vec![0, 255]));
+        assert_eq!(spelled("\\x"), Some(Vec::new()));
+        for text in [
+            "", "x00", "\\x0", "\\x00FF", "\\xé", "\\x0g", "\\X00", "\\x+1",
+        ] {
+            assert_eq!(spelled(text), None, "{text}");
+        }
+    }
+}

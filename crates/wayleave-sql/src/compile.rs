@@ -19,7 +19,7 @@ pub(crate) mod sqlite;
 #[cfg(test)]
 mod tests;
 
-use wayleave_plan::plan::{Column, Read};
+use wayleave_plan::plan::{Column, Predicate, Read, Rows};
 use wayleave_store::StoreError;
 
 pub(crate) use dialect::{Dialect, Native, Shape};
@@ -62,7 +62,7 @@ pub(crate) fn compile<'a, D: Dialect>(
     read: &'a Read,
 ) -> Result<Statement<'a>, StoreError> {
     let (sql, outputs) = match read {
-        Read::Rows(plan) => rows::compile(dialect, shape, plan)?,
+        Read::Rows(plan) => return compile_rows(dialect, shape, plan, &Predicate::True),
         Read::Groups(plan) => groups::compile(dialect, shape, plan)?,
         Read::Count { predicate, .. } => {
             let mut sql = Sql::text("SELECT COUNT(*) FROM ");
@@ -71,6 +71,22 @@ pub(crate) fn compile<'a, D: Dialect>(
             (sql, vec![Output::Count])
         }
     };
+    let (text, binds) = sql.render(dialect.placeholder());
+    Ok(Statement {
+        text,
+        binds,
+        outputs,
+    })
+}
+
+/// Compiles a plan's rows over a table of that shape, given what is true of all of them anyway.
+pub(crate) fn compile_rows<'a, D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    rows: &'a Rows,
+    bound: &Predicate,
+) -> Result<Statement<'a>, StoreError> {
+    let (sql, outputs) = rows::compile(dialect, shape, rows, bound)?;
     let (text, binds) = sql.render(dialect.placeholder());
     Ok(Statement {
         text,

@@ -1,6 +1,6 @@
 //! Rows in order.
 
-use wayleave_plan::plan::{Each, Rows};
+use wayleave_plan::plan::{Each, Predicate, Rows};
 use wayleave_store::StoreError;
 
 use super::Output;
@@ -9,25 +9,29 @@ use super::keyset;
 use super::predicate::{condition, where_all};
 use super::sql::Sql;
 
-/// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`.
+/// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`. Of the rows, `bound` is true.
 pub(super) fn compile<'a, D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     plan: &'a Rows,
+    bound: &Predicate,
 ) -> Result<(Sql, Vec<Output<'a>>), StoreError> {
     let mut selected = Vec::with_capacity(plan.columns.len());
     for column in &plan.columns {
         let (name, native) = shape.named(dialect, column)?;
         selected.push(dialect.select(column, &native.kind, name));
     }
-    let mut conditions = vec![condition(dialect, shape, &plan.predicate)?];
     let mut after = match &plan.after {
         Some(values) => Some(keyset::after(dialect, shape, &plan.order, values)?),
         None => None,
     };
+    // Of two ends of a range, SQLite takes the first that it is told. So what is known of the
+    // page's own comes before what the plan says of all pages.
+    let mut conditions = vec![condition(dialect, shape, bound)?];
     if plan.each.is_none() {
         conditions.extend(after.take());
     }
+    conditions.push(condition(dialect, shape, &plan.predicate)?);
     let mut order = Vec::new();
     for by in &plan.order {
         let (name, native) = shape.named(dialect, &by.column)?;

@@ -114,6 +114,24 @@ pub(super) struct Counted {
     near: bool,
 }
 
+/// A read of some of a page's rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    pub(super) rows: Rows,
+    /// What is true of them, and tells where to stop looking.
+    pub(super) bound: Predicate,
+}
+
+impl Part {
+    /// Nothing is known of them.
+    pub(super) const fn all(rows: Rows) -> Self {
+        Self {
+            rows,
+            bound: Predicate::True,
+        }
+    }
+}
+
 /// Finds the way of a read, if an index tells of its order's first column.
 pub(super) fn way(
     dialect: &Sqlite,
@@ -167,9 +185,9 @@ pub(super) fn way(
 impl Counted {
     /// The reads whose rows, one after the other, are the page's, once it is known how many values
     /// there are and which time is the last that the page can hold.
-    pub(super) fn parts(self, count: u32, last: Value) -> Vec<Rows> {
+    pub(super) fn parts(self, count: u32, last: Value) -> Vec<Part> {
         let Self {
-            mut values,
+            values,
             nulls,
             near,
         } = self;
@@ -179,13 +197,17 @@ impl Counted {
                 limit: left,
                 ..nulls
             });
-            return std::iter::once(values).chain(nulls).collect();
+            return std::iter::once(values)
+                .chain(nulls)
+                .map(Part::all)
+                .collect();
         }
+        let mut bound = Predicate::True;
         if near
             && last != Value::Null
             && let Some(first) = values.order.first()
         {
-            let within = Predicate::Compare {
+            bound = Predicate::Compare {
                 column: first.column.clone(),
                 comparison: if first.descending {
                     Comparison::Gte
@@ -194,9 +216,11 @@ impl Counted {
                 },
                 value: last,
             };
-            values.predicate = both(&values.predicate, within);
         }
-        vec![values]
+        vec![Part {
+            rows: values,
+            bound,
+        }]
     }
 }
 

@@ -12,13 +12,13 @@ use wayleave_store::{RowSender, StoreError, Unwanted};
 
 use super::error::store_error;
 use super::functions::UNFIT;
-use super::page::{self, Way};
+use super::page::{self, Part, Way};
 use super::pool::Kept;
 use super::read::Inner;
 use super::values::cell;
 use crate::compile::sqlite::bytes::Odd;
 use crate::compile::sqlite::{Affinity, Sqlite, probe};
-use crate::compile::{Bind, Shape, compile};
+use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
 use crate::reading::Stop;
 use crate::values;
 
@@ -105,15 +105,19 @@ impl Work<'_> {
         self.stand(kept, &mut dialect, shape, read)?;
         let dialect = &dialect;
         let parts = match way {
-            Way::Plainly => return self.send(kept, dialect, shape, read, sender),
-            Way::Nulls(rows) => vec![rows],
+            Way::Plainly => {
+                let statement = compile(dialect, shape, read)?;
+                return self.send(kept, &statement, read, sender);
+            }
+            Way::Nulls(rows) => vec![Part::all(rows)],
             Way::Counted(counted) => {
                 let (count, last) = self.count(kept, dialect, shape, read, &counted.values)?;
                 counted.parts(count, last)
             }
         };
-        for rows in parts {
-            self.send(kept, dialect, shape, &Read::Rows(rows), sender)?;
+        for Part { rows, bound } in parts {
+            let statement = compile_rows(dialect, shape, &rows, &bound)?;
+            self.send(kept, &statement, read, sender)?;
         }
         Ok(())
     }
@@ -228,12 +232,10 @@ impl Work<'_> {
     fn send(
         &self,
         kept: &Kept,
-        dialect: &Sqlite,
-        shape: &Shape<Affinity>,
+        statement: &Statement<'_>,
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let statement = compile(dialect, shape, read)?;
         let failed = |error| self.failed("reading", read, &error);
         let mut prepared = self.prepare(kept, &statement.text, read)?;
         self.bind(&mut prepared, &statement.binds, read)?;

@@ -173,10 +173,11 @@ pub(crate) fn edge<'a>(
     let name = shape.name(dialect, &first.column)?;
     let kind = &shape.column(&first.column)?.kind;
     let key = dialect.key(&first.column, kind, name.clone());
-    let mut conditions = vec![condition(dialect, shape, &plan.predicate)?];
+    let mut conditions = Vec::new();
     if let Some(values) = &plan.after {
         conditions.push(keyset::after(dialect, shape, &plan.order, values)?);
     }
+    conditions.push(condition(dialect, shape, &plan.predicate)?);
     let last = if first.descending { "MIN(k)" } else { "MAX(k)" };
     let mut sql = key.within(
         &format!("SELECT COUNT(*), {last} FROM (SELECT "),

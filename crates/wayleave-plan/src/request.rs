@@ -38,6 +38,8 @@ pub const MOST_GROUP_FIELDS: usize = 3;
 pub const MOST_SORT_KEYS: usize = 4;
 /// The most relations to expand.
 pub const MOST_EXPANDED: usize = 4;
+/// The largest offset: whole numbers beyond it are not exact in JSON.
+pub const MOST_OFFSET: usize = (1 << 53) - 1;
 /// How many related records of each record an expansion shows.
 pub const EXPANDED_ROWS: u32 = 10;
 
@@ -191,6 +193,8 @@ pub struct FetchRequest {
     pub fields: Option<Vec<String>>,
     /// Which relations to follow.
     pub expand: Vec<String>,
+    /// How many characters of the document's text come before the piece that is asked for.
+    pub offset: usize,
 }
 
 impl SchemaRequest {
@@ -319,7 +323,7 @@ impl FetchRequest {
         let given = Arguments::of(
             "fetch",
             arguments,
-            &["id", "connection_id", "fields", "expand"],
+            &["id", "connection_id", "fields", "expand", "offset"],
         )?;
         Ok(Self {
             id: given
@@ -328,6 +332,7 @@ impl FetchRequest {
             connection_id: given.text("connection_id")?,
             fields: given.names("fields", usize::MAX)?,
             expand: given.names("expand", MOST_EXPANDED)?.unwrap_or_default(),
+            offset: given.whole("offset", 0, MOST_OFFSET)?.unwrap_or(0),
         })
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use wayleave_ledger::Source;
 use wayleave_sql::StoreOptions;
-use wayleave_store::{Detail, Store, StoreError};
+use wayleave_store::{Store, StoreError};
 use wayleave_surface::Stores;
 
 use crate::{
@@ -75,17 +75,15 @@ impl Stores for SourceStores {
         if let Some(store) = desk.open.get(name) {
             return Ok(store.clone());
         }
-        let unreachable = |detail| StoreError::Unreachable {
-            detail: Detail::fixed(detail),
-        };
-        let source = desk
-            .sources
-            .get(name)
-            .ok_or_else(|| unreachable("no such source is declared"))?;
+        let source = desk.sources.get(name).ok_or(StoreError::BadDsn {
+            reason: "no such source is declared",
+        })?;
         let dsn = source::dsn(name, source, &self.environment).map_err(|error| {
-            // For the operator; whoever asked is told only that the source cannot be reached.
+            // For the operator; whoever asked is told only that there is none.
             tracing::warn!(source = name, %error, hint = error.hint(), "a source has no DSN");
-            unreachable("the source has no usable DSN")
+            StoreError::BadDsn {
+                reason: "the source has no usable one",
+            }
         })?;
         let store = wayleave_sql::store(dsn, self.options);
         desk.open.insert(name.to_owned(), store.clone());

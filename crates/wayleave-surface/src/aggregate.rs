@@ -28,7 +28,7 @@ pub(crate) async fn answer(
         asked.most.saturating_sub(512),
     );
     for group in groups {
-        if !table.push(group.iter().map(Value::to_json).collect()) {
+        if (table.push(group.iter().map(Value::to_json).collect())).is_err() {
             more = true;
             break;
         }

@@ -20,7 +20,17 @@ pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
         StoreError::Cancelled => {
             return Refusal::new(Code::Timeout, "the read was cancelled");
         }
-        StoreError::Busy { .. } => (Code::RateLimited, "busy", "is busy; try again in a moment"),
+        StoreError::Busy { .. } => (
+            Code::RateLimited,
+            "busy",
+            "is busy or locked; try again in a moment",
+        ),
+        StoreError::BadDsn { .. } => (
+            Code::SourceUnavailable,
+            "no_dsn",
+            "has no usable DSN where this server was started; its operator can see what to set \
+             with `wayleave doctor`",
+        ),
         StoreError::SchemaDrift { .. } => (
             Code::SourceUnavailable,
             "drift",

@@ -11,11 +11,11 @@ use wayleave_plan::request::FetchRequest;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
-use crate::escape;
+use crate::long::{self, Piece};
 use crate::query::{Asked, small_fields};
 use crate::related::{self, Relations};
 use crate::reply::Reply;
-use crate::url;
+use crate::{escape, ids, url};
 
 /// Characters of a title.
 const TITLE: usize = 200;
@@ -31,25 +31,24 @@ pub(crate) async fn answer(
         .view
         .connection(plan.connection_id())
         .and_then(|connection| connection.stream(plan.stream()));
+    // One row, whatever it weighs: what is too long is read in pieces.
     let read = asked.reading.rows(plan.rows(), asked.most).await?;
     let record = plan.record(&read.rows)?;
-    let too_large = || too_large(&record.id, stream);
-    if read.cut {
-        return Err(too_large());
-    }
     let records = std::slice::from_ref(&record);
     let related = related::follow(asked.reading, plan.expansions(), records, asked.most).await?;
-    let text = text(&plan, &record, &related);
-    if related.parents == 0 || text.len() > asked.most {
-        return Err(too_large());
+    if related.parents == 0 {
+        return Err(too_large(&record.id, stream));
     }
+    let text = text(&plan, &record, &related);
+    let piece = long::piece(&text, request.offset, asked.most)
+        .ok_or_else(|| beyond(&record.id, text.chars().count()))?;
     let type_name = stream.map_or("", StreamView::type_name);
     let document = json!({
         "id": record.id,
         "title": title(&plan, &record, stream),
-        "text": text,
+        "text": piece.text,
         "url": url::record(type_name, &record.id),
-        "metadata": metadata(&plan, &record, type_name),
+        "metadata": metadata(&plan, &record, type_name, &piece),
     });
     Ok(Reply::done(escape::json(&document), document))
 }
@@ -58,10 +57,6 @@ pub(crate) async fn answer(
 fn shown<'a>(plan: &FetchPlan, record: &'a Record, field: &str) -> Option<&'a Value> {
     let place = plan.header().iter().position(|name| name == field)?;
     record.values.get(place)
-}
-
-fn key_text(record: &Record) -> &str {
-    record.id.split_once(':').map_or("", |(_, key)| key)
 }
 
 /// The record's title where it is shown, else its class and key.
@@ -74,19 +69,39 @@ fn title(plan: &FetchPlan, record: &Record, stream: Option<&StreamView>) -> Stri
         .filter(|title| !title.trim().is_empty());
     named.unwrap_or_else(|| {
         let class = stream.map_or("record", StreamView::type_name);
-        format!("{class} {}", escape::inline(key_text(record), TITLE))
+        format!(
+            "{class} {}",
+            escape::inline(&ids::readable_key(&record.id), TITLE)
+        )
     })
 }
 
-fn metadata(plan: &FetchPlan, record: &Record, type_name: &str) -> Json {
-    json!({
+fn metadata(plan: &FetchPlan, record: &Record, type_name: &str, piece: &Piece<'_>) -> Json {
+    let mut metadata = json!({
         "connection_id": plan.connection_id(),
         "connector_key": plan.connector_key(),
         "label": plan.label(),
         "stream": plan.stream(),
         "type": type_name,
-        "record_id": key_text(record),
-    })
+        "record_id": ids::key(&record.id),
+    });
+    // A document that is shown whole needs no more words.
+    if let (true, Json::Object(members)) = (!piece.is_whole(), &mut metadata) {
+        members.insert("characters".to_owned(), piece.of.into());
+        if let Some(next) = piece.next {
+            members.insert("next_offset".to_owned(), next.into());
+        }
+    }
+    metadata
+}
+
+/// The refusal of a piece that begins behind the end.
+fn beyond(id: &str, characters: usize) -> Refusal {
+    let message = format!("the text has {characters} characters, and `offset` is beyond them");
+    Refusal::new(Code::InvalidRequest, message)
+        .param("offset")
+        .retry_with("offset")
+        .next(Call::new("fetch", [("id", id.into())]))
 }
 
 /// A line a field; the lines of a longer text are indented below it.

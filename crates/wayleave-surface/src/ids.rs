@@ -1,7 +1,18 @@
 //! How the id of a record is made of the fields a result shows.
 
 use wayleave_plan::Record;
+use wayleave_plan::id::RecordId;
 use wayleave_plan::view::StreamView;
+
+/// The key in a record's id, encoded as it is there.
+pub(crate) fn key(id: &str) -> &str {
+    id.split_once(':').map_or("", |(_, key)| key)
+}
+
+/// The key in a record's id as people write it.
+pub(crate) fn readable_key(id: &str) -> String {
+    RecordId::parse(id).map_or_else(|_| key(id).to_owned(), |id| id.key.join(", "))
+}
 
 /// The ids of one stream's records.
 pub(crate) struct Ids {

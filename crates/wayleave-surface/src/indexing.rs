@@ -22,6 +22,7 @@ use wayleave_plan::{AuthorizedPlan, world::World};
 use wayleave_search::{Change, Document, Feed, Index, IndexError, Place, Reach, Spec};
 use wayleave_store::{Answer, ReadContext, Rows, StoreError};
 
+use crate::ids;
 use crate::reading::Stores;
 
 /// How long reading a whole stream may take.
@@ -337,7 +338,7 @@ impl Feed for Arriving {
 
 /// A record as a change of an index; `places` says where each indexed field is among its values.
 fn change(record: &Record, places: &[Option<usize>]) -> Change {
-    let key = record.id.split_once(':').map_or("", |(_, key)| key);
+    let key = ids::key(&record.id);
     if record.deleted {
         return Change::Gone(key.to_owned());
     }

@@ -23,6 +23,7 @@ mod fetch;
 mod ids;
 mod index;
 mod indexing;
+mod long;
 mod prompts;
 mod query;
 mod reading;

@@ -1,5 +1,7 @@
 //! `query_records`: a page of records, complete in text and in structure alike.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::query::{Page, QueryPlan};
 use wayleave_plan::refusal::{Call, Code, Refusal};
@@ -9,6 +11,7 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{StreamView, View};
 
 use crate::ids::Ids;
+use crate::long::{self, Cut};
 use crate::reading::Reading;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
@@ -39,15 +42,19 @@ pub(crate) async fn answer(
         plan = plan.within(value.unwrap_or(Value::Null));
     }
     // Rows beyond four times the text's budget could not be shown, whatever they hold.
-    let (read, count) = tokio::try_join!(asked.reading.rows(plan.rows(), asked.most * 4), async {
+    let rows = asked.reading.at_least(2, plan.rows(), asked.most * 4);
+    let (read, count) = tokio::try_join!(rows, async {
         match plan.count() {
             Some(count) => asked.reading.count(count).await.map(Some),
             None => Ok(None),
         }
     })?;
+    let read_rows = read.rows.len();
     let page = plan.shown(read.rows);
-    // What a cut left behind follows the last row: that row shows that the page goes on.
-    let offered = page.records().len() - usize::from(read.cut);
+    // What a cut left behind follows the last row: that row shows that the page goes on. One
+    // beyond the page shows it already.
+    let is_shown_by_last = read.cut && read_rows == page.records().len();
+    let offered = page.records().len() - usize::from(is_shown_by_last);
     let records = page.records().get(..offered).unwrap_or_default();
     let related =
         related::follow(asked.reading, plan.expansions(), records, asked.most * 8).await?;
@@ -62,11 +69,10 @@ pub(crate) async fn answer(
         page,
         ids,
         count,
+        stream,
+        cuts: Vec::new(),
     };
-    let too_large = || too_large(&plan, stream, !request.expand.is_empty());
-    if offered == 0 && read.cut {
-        return Err(too_large());
-    }
+    let too_large = || too_large(&plan, stream, arguments);
     writer
         .written(asked, offered, &related)?
         .ok_or_else(too_large)
@@ -77,6 +83,9 @@ struct Writer<'a> {
     page: Page<'a>,
     ids: Ids,
     count: Option<(u64, bool)>,
+    stream: Option<&'a StreamView>,
+    /// What was cut of the first record, which alone exceeds a page.
+    cuts: Vec<Cut>,
 }
 
 impl Writer<'_> {
@@ -91,41 +100,100 @@ impl Writer<'_> {
         let shows_ids = records.any(|record| self.ids.is_encoded(record));
         let mut table = Table::new(self.columns(shows_ids), asked.most);
         // Beyond the parents nothing was read about relations.
-        for index in 0..offered.min(related.parents) {
-            if !table.push(self.row(index, related, shows_ids)) {
-                break;
-            }
-        }
+        let readable = offered.min(related.parents);
+        let mut left = self.fill(&mut table, 0..readable, related, shows_ids);
         loop {
             let shown = table.len();
             if shown == 0 && offered > 0 {
-                return Ok(None);
+                let Some(row) = left.take().filter(|_| self.cuts.is_empty()) else {
+                    return Ok(None);
+                };
+                let before = self.head(1, shows_ids).len() + table.text_bytes();
+                let Some(row) = self.cut(row, asked, before, related)? else {
+                    return Ok(None);
+                };
+                left = table.push(row).err();
+                self.fill(&mut table, 1..readable, related, shows_ids);
+                continue;
             }
-            let next_cursor = self.page.next_cursor(shown, asked.seal);
-            if next_cursor
-                .as_ref()
-                .is_some_and(|it| it.len() > MOST_CURSOR)
-            {
-                return Err(Refusal::new(
-                    Code::ResultTooLarge,
-                    "a page sorted by values this long cannot be continued; sort by another field",
-                )
-                .param("sort")
-                .retry_with("sort"));
-            }
-            let handles = Handles {
-                next_changes_since: self.page.next_changes_since(shown, asked.seal),
-                next_cursor,
-                count: self.count,
-            };
+            let handles = self.handles(shown, asked.seal)?;
             let head = self.head(shown, shows_ids);
-            let tail = handles.text() + &related.text(self.plan.expansions(), shown);
+            let tail = self.tail(&handles, related, shown, &self.cuts);
             if head.len() + table.text_bytes() + tail.len() > asked.most && shown > 0 {
-                table.pop();
+                left = table.pop();
                 continue;
             }
             return Ok(Some(self.finish(table, &head, &tail, &handles, related)));
         }
+    }
+
+    /// Adds rows while there is room; gives the one back that had none.
+    fn fill(
+        &mut self,
+        table: &mut Table,
+        records: Range<usize>,
+        related: &Relations,
+        shows_ids: bool,
+    ) -> Option<Vec<Json>> {
+        for index in records {
+            if let Err(row) = table.push(self.row(index, related, shows_ids)) {
+                return Some(row);
+            }
+        }
+        None
+    }
+
+    /// The first row with its longest values cut, so that it fits after so many bytes that come
+    /// `before` it. What identifies the record is never cut, nor what it is related to.
+    fn cut(
+        &mut self,
+        mut row: Vec<Json>,
+        asked: &Asked<'_>,
+        before: usize,
+        related: &Relations,
+    ) -> Result<Option<Vec<Json>>, Refusal> {
+        let handles = self.handles(1, asked.seal)?;
+        let is_key = |name: &String| {
+            let mut keys = self.stream.into_iter().flat_map(StreamView::key_fields);
+            keys.any(|field| *field.name == *name)
+        };
+        let may_cut =
+            |column: usize| (self.plan.header().get(column)).is_some_and(|name| !is_key(name));
+        let fits = |row: &[Json], cuts: &[Cut]| {
+            let tail = self.tail(&handles, related, 1, cuts);
+            before + long::line_bytes(row) + tail.len() <= asked.most
+        };
+        let Some(cuts) = long::cut(&mut row, may_cut, fits) else {
+            return Ok(None);
+        };
+        self.cuts = cuts;
+        Ok(Some(row))
+    }
+
+    /// What a caller of a page of so many records needs to go on.
+    fn handles(&self, shown: usize, seal: Seal<'_>) -> Result<Handles, Refusal> {
+        let next_cursor = self.page.next_cursor(shown, seal);
+        if (next_cursor.as_ref()).is_some_and(|it| it.len() > MOST_CURSOR) {
+            return Err(Refusal::new(
+                Code::ResultTooLarge,
+                "a page sorted by values this long cannot be continued; sort by another field",
+            )
+            .param("sort")
+            .retry_with("sort"));
+        }
+        Ok(Handles {
+            next_changes_since: self.page.next_changes_since(shown, seal),
+            next_cursor,
+            count: self.count,
+        })
+    }
+
+    /// What comes after the rows.
+    fn tail(&self, handles: &Handles, related: &Relations, shown: usize, cuts: &[Cut]) -> String {
+        let mut tail = Cut::text(cuts, self.plan.header());
+        tail.push_str(&handles.text());
+        tail.push_str(&related.text(self.plan.expansions(), shown));
+        tail
     }
 
     fn columns(&self, shows_ids: bool) -> Vec<(String, String)> {
@@ -192,6 +260,10 @@ impl Writer<'_> {
             meta.insert(name.to_owned(), value.into());
         }
         handles.put_into(&mut meta);
+        if !self.cuts.is_empty() {
+            let cuts = Cut::structure(&self.cuts, self.plan.header());
+            meta.insert("cut".to_owned(), cuts);
+        }
         Reply::row_set(text, data, Json::Object(meta))
     }
 }
@@ -241,25 +313,31 @@ impl Handles {
     }
 }
 
-/// The refusal of a record that alone exceeds what a result may hold.
-fn too_large(plan: &QueryPlan, stream: Option<&StreamView>, expands: bool) -> Refusal {
-    let message = if expands {
-        "one record with its relations exceeds a result; leave `expand` out or name fewer `fields`"
-    } else {
+/// The refusal of a record that alone exceeds what a result may hold, however its values are cut.
+fn too_large(
+    plan: &QueryPlan,
+    stream: Option<&StreamView>,
+    arguments: &Map<String, Json>,
+) -> Refusal {
+    let message = if plan.expansions().is_empty() {
         "one record alone exceeds a result; name fewer `fields`, and `fetch` the long ones"
+    } else {
+        "one record with its relations exceeds a result; leave `expand` out or name fewer `fields`"
     };
     let small: Vec<&str> = stream.map(small_fields).unwrap_or_default();
+    let mut next = vec![
+        ("stream", plan.stream().into()),
+        ("connection_id", plan.connection_id().into()),
+        ("fields", json!(small)),
+    ];
+    // Without them it would be another question.
+    for name in ["filter", "sort"] {
+        next.extend(arguments.get(name).map(|asked| (name, asked.clone())));
+    }
     Refusal::new(Code::ResultTooLarge, message)
         .param("fields")
         .retry_with("fields")
-        .next(Call::new(
-            "query_records",
-            [
-                ("stream", plan.stream().into()),
-                ("connection_id", plan.connection_id().into()),
-                ("fields", json!(small)),
-            ],
-        ))
+        .next(Call::new("query_records", next))
 }
 
 /// The key, and the first few fields whose values are short by nature.

@@ -72,10 +72,20 @@ impl<'a> Reading<'a> {
         plan: &AuthorizedPlan,
         most: usize,
     ) -> Result<Gathered, Refusal> {
+        self.at_least(1, plan, most).await
+    }
+
+    /// The same, and `least` rows in any case where there are so many.
+    pub(crate) async fn at_least(
+        &self,
+        least: usize,
+        plan: &AuthorizedPlan,
+        most: usize,
+    ) -> Result<Gathered, Refusal> {
         let gathered = self
             .in_time(plan, async {
                 match self.answer(plan).await? {
-                    Answer::Rows(rows) | Answer::Groups(rows) => gather(rows, most).await,
+                    Answer::Rows(rows) | Answer::Groups(rows) => gather(rows, least, most).await,
                     Answer::Count { .. } => Err(mismatch()),
                 }
             })
@@ -121,7 +131,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-async fn gather(mut from: Rows, most: usize) -> Result<Gathered, StoreError> {
+async fn gather(mut from: Rows, least: usize, most: usize) -> Result<Gathered, StoreError> {
     // Rows weigh more in memory than as text, and most answers are one light batch.
     let mut rows = from.come_within(most).unwrap_or_default();
     let mut weighed = None;
@@ -131,7 +141,7 @@ async fn gather(mut from: Rows, most: usize) -> Result<Gathered, StoreError> {
         let bytes = before + row.iter().map(weight).sum::<usize>();
         weighed = Some(bytes);
         rows.push(row);
-        if bytes > most {
+        if bytes > most && rows.len() >= least {
             return Ok(Gathered { rows, cut: true });
         }
     }

@@ -23,7 +23,7 @@ use wayleave_plan::view::{ConnectionView, StreamView, View};
 use crate::access::Access;
 use crate::query::Asked;
 use crate::service::ReadService;
-use crate::{escape, url};
+use crate::{escape, ids, url};
 
 /// How many records a page of a type has when the reader does not say.
 const USUAL: u32 = 100;
@@ -240,8 +240,8 @@ pub(crate) async fn labelled(
             .map(|text| escape::inline(&text, LABEL))
             .filter(|text| !text.trim().is_empty());
         let label = label.unwrap_or_else(|| {
-            let key = record.id.split_once(':').map_or("", |(_, key)| key);
-            format!("{} {}", stream.type_name(), escape::inline(key, LABEL))
+            let key = ids::readable_key(&record.id);
+            format!("{} {}", stream.type_name(), escape::inline(&key, LABEL))
         });
         (record.id.clone(), label)
     });
@@ -289,6 +289,7 @@ async fn document(asked: &Asked<'_>, type_name: &str, id: String) -> Result<Opti
         connection_id: None,
         fields: None,
         expand: Vec::new(),
+        offset: 0,
     };
     let plan = FetchPlan::new(asked.view, &request)?;
     let stream = asked

@@ -39,9 +39,8 @@ impl Table {
         table
     }
 
-    /// Adds a row, if there is room for it.
-    #[must_use = "a row without room is not in the table"]
-    pub(crate) fn push(&mut self, row: Vec<Json>) -> bool {
+    /// Adds a row, or gives it back where there is no room for it.
+    pub(crate) fn push(&mut self, row: Vec<Json>) -> Result<(), Vec<Json>> {
         let before = self.text.len();
         for value in &row {
             self.text.push('|');
@@ -50,17 +49,19 @@ impl Table {
         self.text.push('\n');
         if self.text.len() > self.most {
             self.text.truncate(before);
-            return false;
+            return Err(row);
         }
         self.rows.push(Json::Array(row));
         self.starts.push(before);
-        true
+        Ok(())
     }
 
     /// Takes the last row away again.
-    pub(crate) fn pop(&mut self) {
-        if let (Some(start), Some(_)) = (self.starts.pop(), self.rows.pop()) {
-            self.text.truncate(start);
+    pub(crate) fn pop(&mut self) -> Option<Vec<Json>> {
+        self.text.truncate(self.starts.pop()?);
+        match self.rows.pop()? {
+            Json::Array(row) => Some(row),
+            _ => None,
         }
     }
 
@@ -99,9 +100,9 @@ mod tests {
     #[test]
     fn a_value_cannot_pass_for_a_handle_or_for_another_row() {
         let mut table = Table::new(columns(&["note"]), 1_000);
-        assert!(table.push(vec![json!("next_cursor=evil")]));
-        assert!(table.push(vec![json!("a\n|b")]));
-        assert!(table.push(vec![Json::Null]));
+        table.push(vec![json!("next_cursor=evil")]).unwrap();
+        table.push(vec![json!("a\n|b")]).unwrap();
+        table.push(vec![Json::Null]).unwrap();
         let (text, data) = table.finish();
         assert_eq!(text, "|note\n|next_cursor=evil\n|a\\n\\|b\n|\n");
         assert_eq!(
@@ -113,8 +114,9 @@ mod tests {
     #[test]
     fn a_row_without_room_leaves_no_trace() {
         let mut table = Table::new(columns(&["a", "b"]), 12);
-        assert!(table.push(vec![json!(1), json!(2)]));
-        assert!(!table.push(vec![json!("long"), json!(2)]));
+        table.push(vec![json!(1), json!(2)]).unwrap();
+        let long = vec![json!("long"), json!(2)];
+        assert_eq!(table.push(long.clone()), Err(long));
         let (text, data) = table.finish();
         assert_eq!(text, "|a|b\n|1|2\n");
         assert_eq!(data["rows"], json!([[1, 2]]));

@@ -24,4 +24,4 @@ pub use golden::assert_golden;
 pub use mariadb::{MariadbServer, mariadb};
 pub use postgres::{PostgresServer, postgres};
 pub use server::{Database, Endpoint, StartError};
-pub use sqlite::{sqlite_execute, sqlite_file};
+pub use sqlite::{SqliteLock, sqlite_execute, sqlite_file, sqlite_lock};

@@ -36,3 +36,19 @@ pub fn sqlite_execute(path: &str, sql: &str) -> Result<(), StartError> {
         .map_err(failed)?;
     connection.execute_batch(sql).map_err(failed)
 }
+
+/// A SQLite file that nobody else can read until this is dropped.
+pub struct SqliteLock {
+    _held: rusqlite::Connection,
+}
+
+/// Locks a SQLite file, as a program does that writes much at once.
+pub fn sqlite_lock(path: &str) -> Result<SqliteLock, StartError> {
+    let failed = |error: rusqlite::Error| StartError::Statement {
+        database: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let held = rusqlite::Connection::open(path).map_err(failed)?;
+    held.execute_batch("BEGIN EXCLUSIVE").map_err(failed)?;
+    Ok(SqliteLock { _held: held })
+}

@@ -52,7 +52,19 @@ pub(crate) async fn run(
     if matches!(read, Read::Search) && is_partial(&reply.structured) {
         output.remark("hint: `wayleave index status` shows what is not indexed yet");
     }
+    if let Some((next, of)) = piece(&reply.structured) {
+        output.remark(format_args!(
+            "the text has {of} characters; next: the same with `--offset {next}`"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where a document goes on that is shown in part, and how many characters it has.
+fn piece(structured: &Value) -> Option<(u64, u64)> {
+    let metadata = structured.get("metadata")?;
+    let number = |name: &str| metadata.get(name)?.as_u64();
+    Some((number("next_offset")?, number("characters")?))
 }
 
 /// The arguments of a read: those that were given.

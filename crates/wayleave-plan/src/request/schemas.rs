@@ -146,6 +146,7 @@ impl FetchRequest {
                 "connection_id": text(),
                 "fields": names("Fields to return; default all"),
                 "expand": names("Relations to follow, one hop"),
+                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "metadata.next_offset: reads on in a long text"},
             }),
             &["id"],
         )

@@ -5,6 +5,8 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 use wayleave_store::{Detail, StoreError};
 
+use super::pool::LOCK_WAIT;
+
 /// A failure of one statement. A file has no password, and SQLite does not quote its path.
 pub(super) fn store_error(
     doing: &'static str,
@@ -20,9 +22,13 @@ pub(super) fn store_error(
             StoreError::Denied { detail }
         }
         Some(ErrorCode::OperationInterrupted) => StoreError::Timeout { doing, limit },
-        Some(ErrorCode::CannotOpen | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+        // Another program holds the file's lock, and will let go of it.
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::Busy { waited: LOCK_WAIT }
+        }
+        Some(ErrorCode::CannotOpen) => {
             // rusqlite puts the path into this one.
-            let detail = Detail::fixed("SQLite cannot open or lock the file");
+            let detail = Detail::fixed("SQLite cannot open the file");
             StoreError::Unreachable { detail }
         }
         code => StoreError::Failed {

@@ -22,7 +22,7 @@ use crate::dsn::File;
 /// How many prepared statements a session keeps.
 const STATEMENTS: usize = 64;
 /// How long a session waits for a writer to let go; the deadline is not looked at meanwhile.
-const LOCK_WAIT: Duration = Duration::from_millis(500);
+pub(super) const LOCK_WAIT: Duration = Duration::from_millis(500);
 
 /// Bytes that are more than a brief read should copy.
 const LARGE: i32 = 64 * 1024;

@@ -27,7 +27,7 @@ pub(super) fn list(listed: &Listed, package: &Package) -> Reply {
     let same = |name: &&str| ((*name).to_owned(), (*name).to_owned());
     let mut table = Table::new(COLUMNS.iter().map(same), TEXT);
     for dataset in &listed.datasets {
-        if !table.push(row(dataset, package)) {
+        if table.push(row(dataset, package)).is_err() {
             break;
         }
     }

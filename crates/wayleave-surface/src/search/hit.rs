@@ -8,7 +8,7 @@ use wayleave_search::Query;
 use wayleave_search::snippet::{beginning, snippet};
 
 use super::find::{Hit, texts};
-use crate::{escape, url};
+use crate::{escape, ids, url};
 
 /// Characters of a title.
 const TITLE: usize = 96;
@@ -39,7 +39,7 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
         ("stream", view.name()),
         ("connection_id", view.connection_id()),
         ("connector_key", view.connector_key()),
-        ("record_id", key(id)),
+        ("record_id", ids::key(id)),
     ] {
         members.insert(name.to_owned(), value.into());
     }
@@ -54,10 +54,6 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
         score,
         structure: Json::Object(members),
     }
-}
-
-fn key(id: &str) -> &str {
-    id.split_once(':').map_or("", |(_, key)| key)
 }
 
 fn value<'a>(hit: &'a Hit, stream: &SearchStream, field: Option<&Field>) -> Option<&'a Value> {
@@ -75,7 +71,7 @@ fn title(hit: &Hit, stream: &SearchStream) -> String {
         .filter(|title| !title.trim().is_empty());
     own.unwrap_or_else(|| {
         let when = value(hit, stream, stream.view.event_time()).and_then(Value::to_text);
-        let which = when.unwrap_or_else(|| key(&hit.record.id).to_owned());
+        let which = when.unwrap_or_else(|| ids::readable_key(&hit.record.id));
         let title = format!("{}: {} {which}", stream.label, stream.view.name());
         escape::inline(&title, TITLE)
     })

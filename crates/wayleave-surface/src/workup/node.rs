@@ -8,6 +8,7 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
 use super::quote;
+use crate::ids;
 
 /// The place of the record the workup is about.
 pub(super) const SUBJECT: usize = 0;
@@ -30,7 +31,7 @@ impl Node<'_> {
 
     /// The text of the key, as its id has it.
     pub(super) fn key(&self) -> &str {
-        self.record.id.split_once(':').map_or("", |(_, key)| key)
+        ids::key(&self.record.id)
     }
 
     /// The fields and their values, in mapping order.

@@ -321,6 +321,7 @@ fn using(tool: &str, name: &str) -> Json {
         "fields" => json!(["full_name"]),
         "expand" => json!(["employer", "tickets"]),
         "limit" => json!(3),
+        "offset" => json!(4),
         "count" => json!("estimated"),
         "changes_since" => json!("beginning"),
         "metrics" => json!([{ "op": "avg", "field": "salary" }, { "op": "count" }]),

@@ -25,6 +25,20 @@ async fn a_column_that_is_gone_is_drift_and_says_no_more() {
 }
 
 #[tokio::test]
+async fn a_file_that_another_program_has_locked_is_busy_and_trying_again_helps() {
+    let (service, files) = crm();
+    let given = json!({ "stream": "tickets", "connection_id": "crm-eu", "limit": 1 });
+    let lock = wayleave_test::sqlite_lock(files.path("crm_eu").to_str().unwrap()).unwrap();
+    let error = refused(&service, &Package::local(), "query_records", given.clone()).await;
+    let told = (&error["code"], &error["reason"], &error["retryable"]);
+    assert_eq!(told, (&json!("rate_limited"), &json!("busy"), &json!(true)));
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("locked; try again"), "{message}");
+    drop(lock);
+    good(&service, &Package::local(), "query_records", given).await;
+}
+
+#[tokio::test]
 async fn a_world_that_is_replaced_is_served_from_the_next_call_on() {
     let (service, _files) = crm();
     let given = json!({ "stream": "offices" });

@@ -142,6 +142,10 @@ fn shape(property: &Json) -> String {
                 .collect();
             format!("object {{{}}}", members.join("; "))
         }
+        "integer" if property["maximum"].is_null() => format!(
+            "integer, from {}, default {}",
+            property["minimum"], property["default"]
+        ),
         "integer" => format!(
             "integer, {} to {}, default {}",
             property["minimum"], property["maximum"], property["default"]

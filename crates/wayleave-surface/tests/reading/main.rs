@@ -22,6 +22,7 @@ mod failures;
 mod fixture;
 mod goldens;
 mod injection;
+mod long;
 mod narrowing;
 mod patience;
 mod records;

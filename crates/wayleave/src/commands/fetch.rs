@@ -19,6 +19,9 @@ pub(crate) struct Arguments {
     /// Follow these relations, separated by commas.
     #[arg(long, value_name = "RELATIONS", value_delimiter = ',')]
     expand: Vec<String>,
+    /// Read on in a text that is too long for one answer, after so many characters.
+    #[arg(long, value_name = "CHARACTERS")]
+    offset: Option<u64>,
 }
 
 pub(crate) async fn run(
@@ -30,6 +33,7 @@ pub(crate) async fn run(
         ("id", Some(arguments.id.into())),
         ("fields", read::list(arguments.fields)),
         ("expand", read::list(arguments.expand)),
+        ("offset", arguments.offset.map(Into::into)),
     ]);
     read::run(Read::Fetch, given, project, output).await
 }

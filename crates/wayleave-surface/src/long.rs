@@ -1,0 +1,245 @@
+//! What is too long to be shown whole: values of a row, cut where they are shown, and documents,
+//! read a piece after the other.
+//!
+//! Nothing is cut in silence: whoever cuts a value is given what to say about it.
+
+use serde_json::{Value as Json, json};
+
+use crate::escape;
+
+/// How many characters of a value are shown that is cut; fewer where that does not do.
+const SHOWN: [usize; 2] = [1_000, 100];
+/// How far before its end a piece may end, so that it ends between words.
+const SLACK: usize = 256;
+
+/// A value that is shown in part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cut {
+    column: usize,
+    shown: usize,
+    /// Of how many characters.
+    of: usize,
+}
+
+impl Cut {
+    /// What the text says about the cut values of a page's first row.
+    pub(crate) fn text(cuts: &[Self], header: &[String]) -> String {
+        let mut text = String::new();
+        for cut in cuts {
+            let field = header.get(cut.column).map_or("", String::as_str);
+            say!(
+                text,
+                "cut: {field} of row 1 shows {} of {} characters; fetch reads all\n",
+                cut.shown,
+                cut.of
+            );
+        }
+        text
+    }
+
+    /// The same for programs.
+    pub(crate) fn structure(cuts: &[Self], header: &[String]) -> Json {
+        let cut = |cut: &Self| json!({ "row": 0, "field": header.get(cut.column), "shown": cut.shown, "of": cut.of });
+        cuts.iter().map(cut).collect()
+    }
+}
+
+/// How many bytes a row takes as a line of text.
+pub(crate) fn line_bytes(row: &[Json]) -> usize {
+    let mut line = String::new();
+    for value in row {
+        line.push('|');
+        escape::cell(&mut line, value);
+    }
+    line.len() + 1
+}
+
+/// Cuts the longest values of the columns that may be cut, until the row fits; `None` when it does
+/// not even then.
+pub(crate) fn cut(
+    row: &mut [Json],
+    may_cut: impl Fn(usize) -> bool,
+    fits: impl Fn(&[Json], &[Cut]) -> bool,
+) -> Option<Vec<Cut>> {
+    let mut cuts: Vec<Cut> = Vec::new();
+    for most in SHOWN {
+        loop {
+            if fits(row, &cuts) {
+                return Some(cuts);
+            }
+            let longest = row
+                .iter()
+                .enumerate()
+                .filter(|(column, _)| may_cut(*column))
+                .map(|(column, value)| (characters(value), column))
+                // The mark of an earlier cut is one of its characters.
+                .filter(|(length, _)| *length > most + 1)
+                .max();
+            let Some((length, column)) = longest else {
+                break;
+            };
+            let Some(value) = row.get_mut(column) else {
+                break;
+            };
+            *value = beginning(value, most).into();
+            match cuts.iter_mut().find(|cut| cut.column == column) {
+                Some(cut) => cut.shown = most,
+                None => cuts.push(Cut {
+                    column,
+                    shown: most,
+                    of: length,
+                }),
+            }
+        }
+    }
+    None
+}
+
+/// How many characters a value has that could be cut.
+fn characters(value: &Json) -> usize {
+    match value {
+        Json::String(text) => text.chars().count(),
+        Json::Array(_) | Json::Object(_) => value.to_string().chars().count(),
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+    }
+}
+
+/// The first characters of a value, and a mark. What is no text is shown as text: a part of it
+/// means nothing to a program.
+fn beginning(value: &Json, most: usize) -> String {
+    let text = match value {
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let mut shown: String = text.chars().take(most).collect();
+    shown.push('…');
+    shown
+}
+
+/// A part of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece<'a> {
+    pub(crate) text: &'a str,
+    /// Where the next piece begins, in characters of the whole; `None` for the last.
+    pub(crate) next: Option<usize>,
+    /// How many characters the whole has.
+    pub(crate) of: usize,
+}
+
+impl Piece<'_> {
+    pub(crate) fn is_whole(&self) -> bool {
+        self.next.is_none() && self.text.chars().count() == self.of
+    }
+}
+
+/// The piece of a text that begins after `offset` characters and takes at most `most` bytes; `None`
+/// where the text has no more than those. All pieces, one after the other, are the text.
+pub(crate) fn piece(text: &str, offset: usize, most: usize) -> Option<Piece<'_>> {
+    let of = text.chars().count();
+    if offset > 0 && offset >= of {
+        return None;
+    }
+    let start = text.char_indices().nth(offset).map_or(0, |(at, _)| at);
+    let rest = text.get(start..)?;
+    if rest.len() <= most {
+        return Some(Piece {
+            text: rest,
+            next: None,
+            of,
+        });
+    }
+    let end = rest.floor_char_boundary(most);
+    let slack = rest.floor_char_boundary(end.saturating_sub(SLACK));
+    let between_words = rest
+        .get(slack..end)
+        .and_then(|tail| tail.rfind(char::is_whitespace).map(|at| (tail, at)))
+        .and_then(|(tail, at)| Some(slack + at + tail.get(at..)?.chars().next()?.len_utf8()));
+    let text = rest.get(..between_words.unwrap_or(end))?;
+    Some(Piece {
+        text,
+        next: Some(offset + text.chars().count()),
+        of,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(row: &mut [Json], most: usize) -> Option<Vec<Cut>> {
+        cut(row, |column| column > 0, |row, _| line_bytes(row) <= most)
+    }
+
+    #[test]
+    fn the_longest_values_are_cut_and_no_more_of_them_than_must_be() {
+        let long = "é".repeat(5_000);
+        let mut row = vec![
+            json!(1),
+            json!("short"),
+            json!(long),
+            json!("x".repeat(1_500)),
+        ];
+        let cuts = fitted(&mut row, 4_000).unwrap();
+        let expected = Cut {
+            column: 2,
+            shown: 1_000,
+            of: 5_000,
+        };
+        assert_eq!(cuts, [expected]);
+        assert_eq!(row[2], json!("é".repeat(1_000) + "…"));
+        assert_eq!(
+            (&row[1], row[3].as_str().unwrap().len()),
+            (&json!("short"), 1_500)
+        );
+    }
+
+    #[test]
+    fn what_is_no_text_is_shown_as_text_and_a_key_is_never_cut() {
+        let mut row = vec![json!("k".repeat(500)), json!([["x".repeat(5_000)]])];
+        let cuts = fitted(&mut row, 3_000).unwrap();
+        assert_eq!((cuts[0].column, cuts[0].of), (1, 5_006));
+        assert!(
+            row[1].as_str().unwrap().starts_with("[[\"xxx"),
+            "{}",
+            row[1]
+        );
+        assert_eq!(fitted(&mut row, 400), None);
+    }
+
+    #[test]
+    fn where_a_thousand_characters_are_too_many_a_hundred_are_shown_and_their_number_is_right() {
+        let mut row: Vec<Json> = (0..12).map(|_| json!("\u{202e}".repeat(2_000))).collect();
+        let cuts = cut(&mut row, |_| true, |row, _| line_bytes(row) <= 12_000).unwrap();
+        assert_eq!(cuts.len(), 12);
+        assert!(
+            cuts.iter().all(|cut| (cut.shown, cut.of) == (100, 2_000)),
+            "{cuts:?}"
+        );
+    }
+
+    #[test]
+    fn pieces_put_together_are_the_text_and_end_between_words() {
+        let text = "Ärger mit Öl und Üb\n".repeat(700);
+        for most in [4, 7, 300, 1_000, 1_000_000] {
+            let (mut all, mut offset) = (String::new(), 0);
+            loop {
+                let piece = piece(&text, offset, most).unwrap();
+                assert!(piece.text.len() <= most && !piece.text.is_empty());
+                assert_eq!(piece.of, text.chars().count());
+                all.push_str(piece.text);
+                match piece.next {
+                    Some(next) if most >= 300 => {
+                        assert!(piece.text.ends_with([' ', '\n']), "{:?}", piece.text);
+                        offset = next;
+                    }
+                    Some(next) => offset = next,
+                    None => break,
+                }
+            }
+            assert_eq!(all, text, "{most}");
+        }
+        assert_eq!(piece(&text, text.chars().count(), 100), None);
+        assert_eq!(piece("", 0, 100).unwrap().of, 0);
+        assert_eq!(piece("", 1, 100), None);
+    }
+}

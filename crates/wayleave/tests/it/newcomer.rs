@@ -236,3 +236,21 @@ fn a_token_is_listed_with_those_of_its_grants_that_have_ended() {
     let ended = format!("{grant}(ended)");
     session.run(&["token", "list"]).exits(0).says(&ended);
 }
+
+#[test]
+fn a_text_that_no_answer_has_room_for_is_read_in_pieces() {
+    let session = odd("CREATE TABLE letters (id INTEGER PRIMARY KEY, body TEXT);
+         INSERT INTO letters VALUES (1, hex(zeroblob(40000)));");
+    let page = session.run(&["query", "letters"]).exits(0);
+    page.says("cut: body of row 1 shows 1000 of 80000 characters");
+    let first = session.run(&["fetch", "odd/letters:1"]).exits(0);
+    let all = first.all();
+    let (_, next) = all.split_once("next: the same with `--offset ").unwrap();
+    let next = next.split('`').next().unwrap();
+    let last = session
+        .run(&["fetch", "odd/letters:1", "--offset", next])
+        .exits(0);
+    let zeros = |ran: &Ran| ran.stdout.matches('0').count();
+    assert_eq!(zeros(&first) + zeros(&last), 80_000);
+    assert!(!last.all().contains("--offset"), "{}", last.stderr);
+}

@@ -1,4 +1,5 @@
-//! A call that lets its stream go, and answers when the client comes back for it.
+//! A call that lets its stream go, and answers when the client comes back for it; and one that
+//! needs no stream.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod support;
@@ -6,11 +7,11 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use http::Method;
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use support::{
     http::{Http, Listening, Reply},
-    server, text,
+    puppet, server, text, tool,
 };
 use tokio::{sync::Notify, time::timeout};
 use wayleave_mcp::{Tool, ToolResult, http::Options};
@@ -128,4 +129,49 @@ async fn a_client_that_would_not_come_back_is_not_hung_up_on() {
         .body(Full::new(body.to_string().into()))
         .unwrap();
     assert_eq!(text(&client.send(request).await.result()), "for bob");
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_be_come_back_for() {
+    let (registry, server) = server();
+    let slow = puppet("slow");
+    registry.add_tool(slow.tool.clone());
+    registry.add_tool(tool("quick", "at once"));
+    let listening = Listening::start(&server, Options::default()).await;
+    let client = listening.client();
+    let session = client.begin().await;
+
+    let request = client.in_session(&session, "tools/call", &json!({ "name": "quick" }));
+    let reply = client.send(request).await;
+    assert_eq!(reply.headers["content-type"], "application/json");
+    let whole = json!({ "jsonrpc": "2.0", "id": 1, "result": {
+        "content": [{ "type": "text", "text": "at once" }] } });
+    assert_eq!(reply.json(), whole);
+    let request = client.in_session(&session, "tools/call", &json!({ "name": "none" }));
+    let refused = client.send(request).await;
+    assert_eq!(
+        (refused.status.as_u16(), refused.error_code()),
+        (200, -32602)
+    );
+
+    // It is told where to come back while the call goes on, leaves, and comes back.
+    let request = client.in_session(&session, "tools/call", &json!({ "name": "slow" }));
+    let mut response = client.open(request).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let first = timeout(support::LOST, response.body_mut().frame()).await;
+    let first = first.unwrap().unwrap().unwrap().into_data().unwrap();
+    let first = std::str::from_utf8(&first).unwrap();
+    let id = first.lines().find_map(|line| line.strip_prefix("id:"));
+    drop(response);
+    let request = client
+        .request(Method::GET)
+        .header("mcp-session-id", &session)
+        .header("last-event-id", id.unwrap().trim())
+        .body(Full::default())
+        .unwrap();
+    let back = client.open(request).await;
+    slow.go_on.notify_one();
+    let rest = timeout(support::LOST, back.into_body().collect()).await;
+    let rest = rest.unwrap().unwrap().to_bytes();
+    assert!(std::str::from_utf8(&rest).unwrap().contains("finished"));
 }

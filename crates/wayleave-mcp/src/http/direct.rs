@@ -9,7 +9,6 @@
 use std::{borrow::Cow, sync::Arc};
 
 use http::{Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt as _, Full};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ProtocolVersion, RequestId, RequestMetaObject,
     ServerJsonRpcMessage, ServerResult,
@@ -21,6 +20,7 @@ use super::{
     body::Served,
     gate::Held,
     head::{METHOD, PROTOCOL_VERSION, accepts_both, only, text},
+    reply,
 };
 use crate::{
     Caller, Context, Era, RpcError, asked, context::Direct, convert, quick, resolve, server::Shared,
@@ -126,13 +126,8 @@ impl Call {
             }
             Err(error) => ServerJsonRpcMessage::error(convert::error(error), Some(self.id)),
         };
-        let body = serde_json::to_vec(&message).unwrap_or_default();
-        let mut response = Response::new(Served::holding(Full::new(body.into()).boxed(), held));
+        let mut response = reply::message(&message, held);
         *response.status_mut() = status;
-        response.headers_mut().insert(
-            header::CONTENT_TYPE,
-            header::HeaderValue::from_static("application/json"),
-        );
         response
     }
 }

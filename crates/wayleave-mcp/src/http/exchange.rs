@@ -1,9 +1,11 @@
-//! The streams of sessions, kept by the SDK, with one thing added: a handler can hang up on its
-//! client and wait until that client calls again.
+//! The streams of sessions, kept by the SDK, with two things added: an answer that comes soon needs
+//! no stream, and a handler can hang up on its client and wait until that client calls again.
 
 use std::{
-    collections::HashMap,
+    cell::Cell,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
     time::Duration,
 };
 
@@ -18,9 +20,22 @@ use rmcp::{
         },
     },
 };
-use tokio::sync::Notify;
+use tokio::{
+    sync::{Notify, mpsc::Receiver},
+    time::timeout,
+};
 
 use super::{gate::WHO, sessions::Sessions};
+
+/// How long an answer may take before its client is given a stream to wait on, with an id to call
+/// again under.
+const SOON: Duration = Duration::from_millis(50);
+
+tokio::task_local! {
+    /// The answer to the request being handed over, when it came soon: the SDK's response is then
+    /// an empty stream.
+    pub(super) static ANSWER: Cell<Option<Arc<ServerJsonRpcMessage>>>;
+}
 
 /// A stream within one session, numbered by the SDK.
 type StreamNumber = u64;
@@ -108,6 +123,26 @@ impl Drop for Expected<'_> {
     }
 }
 
+/// Hears up to the first message that says something, or the end.
+async fn hear(stream: &mut Receiver<ServerSseMessage>, came: &mut VecDeque<ServerSseMessage>) {
+    while let Some(event) = stream.recv().await {
+        let says = event.message.is_some();
+        came.push_back(event);
+        if says {
+            return;
+        }
+    }
+}
+
+/// The message of an event, if it is the last of its stream.
+fn answer(event: &ServerSseMessage) -> Option<Arc<ServerJsonRpcMessage>> {
+    let message = event.message.as_ref()?;
+    match &**message {
+        JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Some(message.clone()),
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+    }
+}
+
 /// The stream an event id of the SDK belongs to; none for the session's common one.
 fn stream_of(event_id: &str) -> Option<StreamNumber> {
     event_id.split_once('/')?.1.parse().ok()
@@ -161,7 +196,19 @@ impl SessionManager for Exchange {
             });
         }
         session.push_message(message, number).await?;
-        Ok(stream::poll_fn(move |cx| receiver.inner.poll_recv(cx)))
+        let mut came = VecDeque::new();
+        // Dropped at any point, it has lost no message that it took.
+        let _ = timeout(SOON, hear(&mut receiver.inner, &mut came)).await;
+        if let Some(answer) = came.back().and_then(answer)
+            && ANSWER.try_with(|it| it.set(Some(answer))).is_ok()
+        {
+            came.clear();
+            receiver.inner.close();
+        }
+        Ok(stream::poll_fn(move |cx| match came.pop_front() {
+            Some(message) => Poll::Ready(Some(message)),
+            None => receiver.inner.poll_recv(cx),
+        }))
     }
 
     async fn accept_message(

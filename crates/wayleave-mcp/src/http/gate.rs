@@ -1,6 +1,6 @@
 //! What every HTTP request passes before and after the SDK sees it.
 
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
@@ -24,7 +24,7 @@ use super::{
     Options,
     body::Served,
     direct,
-    exchange::Exchange,
+    exchange::{ANSWER, Exchange},
     head::{self, METHOD, PROTOCOL_VERSION, SESSION_ID, accepts_both, era, is_json, text},
     reply::{self, Body, Refused},
     sessions::{Busy, Sessions},
@@ -232,7 +232,12 @@ impl Gate {
         }
         let request = Request::from_parts(parts, Full::new(message.clone()));
         let who = Who::new(caller);
-        let response = WHO.scope(who.clone(), self.service.handle(request)).await;
+        let handed = WHO.scope(who.clone(), self.service.handle(request));
+        let mut handed = std::pin::pin!(ANSWER.scope(Cell::new(None), handed));
+        let response = handed.as_mut().await;
+        if let Some(answer) = handed.take_value().and_then(Cell::into_inner) {
+            return Ok(reply::message(&answer, held));
+        }
         if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let (error, id) = wire_error::diagnose(&message);
             return Ok(reply::error(StatusCode::BAD_REQUEST, &error, &id));

@@ -5,9 +5,10 @@ use std::{borrow::Cow, convert::Infallible};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
+use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
 
-use super::{Rejection, body::Served};
+use super::{Rejection, body::Served, gate::Held};
 use crate::{RpcError, asked::Asked, budget::Spent, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
@@ -16,6 +17,17 @@ pub(crate) type Body = BoxBody<Bytes, Infallible>;
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Served> {
     let mut response = Response::new(Served::from(Full::new(body.into()).boxed()));
     *response.status_mut() = status;
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+/// A message as the whole answer to a request.
+pub(crate) fn message(message: &ServerJsonRpcMessage, held: Held) -> Response<Served> {
+    let body = serde_json::to_vec(message).unwrap_or_default();
+    let mut response = Response::new(Served::holding(Full::new(body.into()).boxed(), held));
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         header::HeaderValue::from_static("application/json"),

@@ -194,7 +194,11 @@ impl LedgerError {
             Self::HeadLags { .. } => {
                 Some("nothing is lost; check the disk, then run `wayleave audit --verify`")
             }
-            Self::Refused(_) | Self::Disk(_) | Self::Database { .. } => None,
+            Self::Disk(_) | Self::Database { .. } => Some(
+                "see that this user may write to the `.wayleave` folder and that its disk has room: \
+                 even reading the ledger needs both",
+            ),
+            Self::Refused(_) => None,
         }
     }
 }

@@ -82,7 +82,7 @@ impl Stores for SourceStores {
             // For the operator; whoever asked is told only that there is none.
             tracing::warn!(source = name, %error, hint = error.hint(), "a source has no DSN");
             StoreError::BadDsn {
-                reason: "the source has no usable one",
+                reason: "there is none that can be used",
             }
         })?;
         let store = wayleave_sql::store(dsn, self.options);

@@ -4,7 +4,7 @@
 //! refused before anything looks at it, and no message about a wrong word repeats the word
 //! unless it is plainly one.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, net::SocketAddr};
 
 use clap::{
     CommandFactory as _, Parser as _,
@@ -144,6 +144,12 @@ pub(crate) fn source(word: &str) -> Result<String, String> {
     named(NameKind::Source, word)
 }
 
+/// Where to listen.
+pub(crate) fn address(word: &str) -> Result<SocketAddr, String> {
+    let needs = "write a numeric address and a port up to 65535, such as `127.0.0.1:7411`";
+    word.parse().map_err(|_| needs.to_owned())
+}
+
 fn named(kind: NameKind, word: &str) -> Result<String, String> {
     if kind.matches(word) {
         Ok(word.to_owned())
@@ -217,6 +223,12 @@ mod tests {
                 &["wayleave", "query", "people", "--limit", "many"],
                 "error: invalid value 'many' for '--limit <N>': invalid digit found in string\n\
                  hint: `wayleave query --help` shows how it is used",
+            ),
+            (
+                &["wayleave", "serve", "--http", "localhost:7411"],
+                "error: invalid value '(withheld)' for '--http <ADDRESS:PORT>': write a numeric \
+                 address and a port up to 65535, such as `127.0.0.1:7411`\n\
+                 hint: `wayleave serve --help` shows how it is used",
             ),
         ] {
             assert_eq!(complaint(words), expected);

@@ -218,6 +218,9 @@ fn failure(structured: &Value) -> Failure {
             "`wayleave check --live` shows what changed; `wayleave propose` brings the draft up to \
              date",
         ),
+        ("unknown_stream", _) => usage.or_hint(
+            "`wayleave schema` lists the streams, `wayleave datasets` what is not live yet",
+        ),
         (_, Some("indexing")) => usage.or_hint("`wayleave index rebuild` makes the indexes now"),
         ("source_unavailable" | "timeout", _) => {
             usage.or_hint("`wayleave doctor` looks at every source")

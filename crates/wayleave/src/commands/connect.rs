@@ -110,9 +110,16 @@ fn failed(dataset: &str, error: ActivationError, output: Output) -> Failure {
             ..
         } => {
             tell(dataset, text, compared, output);
+            // A source that says nothing has not been found to be another.
+            let is_silent = compared.iter().any(|it| it.drift.is_err());
+            let what = if is_silent {
+                "see that the source can be read, as said above"
+            } else {
+                "mend the draft and ratify it again"
+            };
             Failure::from_error(&error)
                 .status(Status::Findings)
-                .hint("mend the draft and ratify it again, or say `--offline` to connect unseen")
+                .hint(format!("{what}; or say `--offline` to connect unseen"))
         }
         ActivationError::Contradiction(error) => Failure::from_error(&error)
             .status(Status::Findings)

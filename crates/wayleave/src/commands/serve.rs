@@ -9,7 +9,7 @@ use wayleave_server::{
     source::Environment,
 };
 
-use crate::{client, columns, failure::Failure, output::Output};
+use crate::{arguments, client, columns, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "http")]
     stdio: bool,
     /// Serve over Streamable HTTP at this address [default: `serve.http` of the settings].
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address)]
     http: Option<SocketAddr>,
 }
 

@@ -254,3 +254,46 @@ fn a_text_that_no_answer_has_room_for_is_read_in_pieces() {
     assert_eq!(zeros(&first) + zeros(&last), 80_000);
     assert!(!last.all().contains("--offset"), "{}", last.stderr);
 }
+
+#[test]
+fn a_source_whose_variable_is_not_set_is_told_as_that_and_not_as_out_of_reach() {
+    let mut session = odd("CREATE TABLE letters (id INTEGER PRIMARY KEY);");
+    let install = session.run(&["client", "install", "claude-code"]).exits(0);
+    install.says("start Claude Code where `ODD_DSN` is set");
+    session.unset("ODD_DSN");
+    let read = session.run(&["query", "letters", "--json"]).exits(2);
+    let error = &read.document()["error"];
+    assert_eq!(
+        (&error["reason"], &error["retryable"]),
+        (&"no_dsn".into(), &false.into())
+    );
+    let read = session.run(&["query", "letters"]).exits(2);
+    read.says("wayleave doctor").says("has no usable DSN");
+    let connect = session.run(&["connect", "odd"]).exits(1);
+    connect
+        .says("`ODD_DSN` is not set")
+        .says("hint: see that the source can be read");
+}
+
+#[test]
+fn what_is_not_live_is_looked_for_where_it_would_be() {
+    let session = Session::in_project();
+    let read = session.run(&["query", "letters"]).exits(2);
+    read.says("no stream `letters`").says("`wayleave datasets`");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_says_where_to_look() {
+    let session = odd("CREATE TABLE letters (id INTEGER PRIMARY KEY);");
+    // No permission stops every user; a folder where the file's log would be does.
+    let folder = session.here().join(".wayleave");
+    for name in ["ledger.db-wal", "ledger.db-shm"] {
+        let _ = std::fs::remove_file(folder.join(name));
+        std::fs::create_dir(folder.join(name)).unwrap();
+    }
+    for words in [&["query", "letters"][..], &["doctor"]] {
+        let ran = session.run(words);
+        assert_ne!(ran.status, 0);
+        ran.says("may write to the `.wayleave` folder");
+    }
+}

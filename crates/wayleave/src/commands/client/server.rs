@@ -161,8 +161,15 @@ fn need(host: Host, variable: &Variable) -> Option<String> {
             )
         });
     }
-    (!variable.is_set)
-        .then(|| format!("`{name}` is not set here; set it where {client} is started"))
+    if !variable.is_set {
+        return Some(format!(
+            "`{name}` is not set here; set it where {client} is started"
+        ));
+    }
+    Some(format!(
+        "start {client} where `{}` is set, as it is here; its settings do not hold it",
+        variable.handed_on()
+    ))
 }
 
 /// This program, by the name it keeps when it is updated.

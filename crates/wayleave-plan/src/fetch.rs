@@ -25,7 +25,7 @@ pub struct FetchPlan {
 impl FetchPlan {
     /// Plans a fetch.
     pub fn new(view: &View, request: &FetchRequest) -> Result<Self, Refusal> {
-        let id = RecordId::parse(&request.id).map_err(|_| malformed(&request.id))?;
+        let id = RecordId::parse(&request.id).map_err(|_| malformed(view, request))?;
         if let Some(explicit) = &request.connection_id
             && *explicit != id.connection_id
         {
@@ -139,15 +139,33 @@ impl FetchPlan {
     }
 }
 
-fn malformed(id: &str) -> Refusal {
+fn malformed(view: &View, request: &FetchRequest) -> Refusal {
     let message = format!(
         "{} is no id: an id is `connection_id/stream:key`, as results show it",
-        quoted(id)
+        quoted(&request.id)
     );
-    Refusal::new(Code::InvalidRequest, message)
+    let refusal = Refusal::new(Code::InvalidRequest, message)
         .param("id")
-        .retry_with("id")
-        .next(Call::new("schema", []))
+        .retry_with("id");
+    match whole(view, request) {
+        Some(id) => {
+            let next = Call::new("fetch", [("id", id.as_str().into())]);
+            let mut refusal = refusal.next(next);
+            refusal.did_you_mean = Some(id);
+            refusal
+        }
+        None => refusal.next(Call::new("schema", [])),
+    }
+}
+
+/// The id of which `stream:key` or `stream/key` was given, where one connection holds the stream.
+fn whole(view: &View, request: &FetchRequest) -> Option<String> {
+    const LONGEST: usize = 200;
+    let (stream, key) = request.id.split_once([':', '/'])?;
+    let connection = request.connection_id.as_deref();
+    let (connection, stream) = view.locate(Tool::Fetch, stream, connection).ok()?;
+    let id = format!("{}/{}:{key}", connection.connection_id, stream.name());
+    (id.len() <= LONGEST && RecordId::parse(&id).is_ok()).then_some(id)
 }
 
 fn missing(id: &RecordId) -> Refusal {

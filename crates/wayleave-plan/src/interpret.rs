@@ -131,10 +131,7 @@ fn measured(measure: &Measure, rows: &[&Row]) -> Value {
             integer(distinct.len())
         }
         AggregateOp::Sum => value::sum(&values),
-        AggregateOp::Avg => value::average(
-            &value::sum(&values),
-            u64::try_from(values.len()).unwrap_or(0),
-        ),
+        AggregateOp::Avg => value::mean(&values),
         AggregateOp::Min => values
             .into_iter()
             .min_by(Value::compare)

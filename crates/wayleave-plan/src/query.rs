@@ -17,7 +17,7 @@ use crate::plan::{AuthorizedPlan, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::{CountKind, QueryRequest, SortKey};
 use crate::seal::{Binding, Position, Seal};
-use crate::value::Value;
+use crate::value::{Value, sorted_object};
 use crate::view::{ConnectionView, StreamView, Tool, View};
 use changes::Changes;
 
@@ -234,10 +234,7 @@ fn binding(view: &View, stream: &StreamView, request: &QueryRequest) -> Binding 
 
 /// A filter with its keys sorted: the order in which a caller writes them says nothing.
 pub(crate) fn canonical(filter: Option<&serde_json::Map<String, Json>>) -> String {
-    filter.map_or_else(String::new, |filter| {
-        let filter = Box::new(Json::Object(filter.clone()));
-        Value::Json(filter).to_json().to_string()
-    })
+    filter.map_or_else(String::new, |filter| sorted_object(filter).to_string())
 }
 
 /// The one refusal of every cursor or bookmark that does not open.

@@ -8,8 +8,10 @@ mod order;
 mod read;
 mod write;
 
-pub use arithmetic::{Total, average, rounded, sum};
+pub use arithmetic::{Total, average, mean, rounded, sum};
 pub use read::{NotAValue, date_from_text, datetime_from_text, decimal_from_text};
+
+pub(crate) use write::sorted_object;
 
 use serde_json::Value as Json;
 

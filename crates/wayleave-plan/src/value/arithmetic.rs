@@ -190,7 +190,20 @@ fn units(decimal: &str) -> Option<(i128, u32)> {
 ///
 /// Integers and decimals are exact. Numbers are added in the given order and [`rounded`].
 pub fn sum<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
-    let total = values
+    match total(values) {
+        Value::Number(number) => Value::Number(rounded(number)),
+        other => other,
+    }
+}
+
+/// The mean of values of one numeric datatype, none of them NULL; NULL when there are none.
+pub fn mean(values: &[Value]) -> Value {
+    // What is rounded is the mean, not also the sum.
+    average(&total(values), u64::try_from(values.len()).unwrap_or(0))
+}
+
+fn total<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
+    values
         .into_iter()
         .fold(Value::Null, |total, value| match (total, value) {
             (Value::Null, value) => value.clone(),
@@ -203,11 +216,7 @@ pub fn sum<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
             (Value::Integer(a), Value::Decimal(b)) => Value::Decimal(add(&a.to_string(), b)),
             (Value::Number(a), Value::Number(b)) => Value::Number(a + b),
             (total, _) => total,
-        });
-    match total {
-        Value::Number(number) => Value::Number(rounded(number)),
-        other => other,
-    }
+        })
 }
 
 /// The mean, given the exact sum and how many values were added; NULL for none.

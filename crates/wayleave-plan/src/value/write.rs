@@ -56,17 +56,21 @@ fn integer_json(integer: i128) -> Json {
 fn sorted(json: &Json) -> Json {
     match json {
         Json::Array(items) => Json::Array(items.iter().map(sorted).collect()),
-        Json::Object(members) => {
-            let mut pairs: Vec<_> = members.iter().collect();
-            pairs.sort_by(|a, b| a.0.cmp(b.0));
-            let sorted: Map<String, Json> = pairs
-                .into_iter()
-                .map(|(key, value)| (key.clone(), sorted(value)))
-                .collect();
-            Json::Object(sorted)
-        }
+        Json::Object(members) => sorted_object(members),
         other => other.clone(),
     }
+}
+
+/// The same object with the keys of every object sorted.
+pub(crate) fn sorted_object(members: &Map<String, Json>) -> Json {
+    let mut pairs: Vec<_> = members.iter().collect();
+    pairs.sort_by(|a, b| a.0.cmp(b.0));
+    let pairs = pairs.into_iter();
+    Json::Object(
+        pairs
+            .map(|(key, value)| (key.clone(), sorted(value)))
+            .collect(),
+    )
 }
 
 /// The year, month and day so many days after 1970-01-01, in the proleptic Gregorian calendar.

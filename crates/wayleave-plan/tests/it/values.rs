@@ -5,7 +5,7 @@ use serde_json::json;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::Calendar;
 use wayleave_plan::plan::Granularity;
-use wayleave_plan::value::{Total, Value, average, rounded, sum};
+use wayleave_plan::value::{Total, Value, average, mean, rounded, sum};
 
 fn read(datatype: Datatype, text: &str) -> Option<Value> {
     Value::from_text(datatype, text).ok()
@@ -103,6 +103,13 @@ fn only_unmistakable_spellings_are_read() {
         read(Datatype::Datetime, "1970-01-02"),
         Some(Value::Datetime(86_400_000_000))
     );
+}
+
+#[test]
+fn a_mean_of_numbers_is_rounded_once() {
+    let numbers = [Value::Number(1_000_000_000_004.0), Value::Number(2.0)];
+    assert_eq!(mean(&numbers), Value::Number(500_000_000_003.0));
+    assert_eq!(mean(&[]), Value::Null);
 }
 
 #[test]

@@ -3,11 +3,15 @@
 //! Nothing but JSON-RPC goes to standard output, no port is bound, and when the client goes away
 //! the server is done at once.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use rmcp::{
     RoleServer, ServiceExt as _,
-    model::{GetExtensions as _, JsonRpcMessage},
+    model::{ClientNotification, Extensions, GetExtensions as _, JsonRpcMessage},
     service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
     transport::Transport,
 };
@@ -24,8 +28,9 @@ use crate::{
     admit::Hello,
     asked::{self, Asked},
     budget::Spent,
+    calls::{self, Calls, Host},
     door::Turns,
-    quick,
+    plain, quick,
     server::{Keeper, Shared},
     who::Who,
     wire_error,
@@ -83,14 +88,28 @@ impl Server {
         let asked = always.is_none();
         // One that is asked for is replaced before the first message is handed over.
         let who = Who::new(always.unwrap_or_else(|| Arc::new(Caller::anonymous())));
-        let door = self.door(who.clone(), &keeper, Turns::TakenHere);
+        let door = Arc::new(self.door(who.clone(), &keeper, Turns::TakenHere));
+        let host = Arc::new(OnceLock::new());
         let guest = Guest {
             admit: asked.then(|| Arc::new(admit) as Arc<dyn Admit>),
             who,
         };
-        let lines = Lines::new(self.0.clone(), guest, read, write, gone.clone());
+        let write = Arc::new(Mutex::new(write));
+        let lines = Lines {
+            shared: self.0.clone(),
+            guest,
+            read: BufReader::with_capacity(64 * 1024, read),
+            line: Vec::new(),
+            whole: false,
+            discarding: false,
+            calls: Calls::new(host.clone(), write.clone()),
+            write,
+            asides: JoinSet::new(),
+            era: None,
+            gone: gone.clone(),
+        };
         let serving = async {
-            let running = match door.serve(lines).await {
+            let running = match door.clone().serve(lines).await {
                 Ok(running) => running,
                 // It came, said nothing, and left: that is its right.
                 Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -100,6 +119,8 @@ impl Server {
                     });
                 }
             };
+            let peer = running.peer().clone();
+            let _ = host.set(Host { door, peer });
             running
                 .waiting()
                 .await
@@ -148,6 +169,7 @@ struct Lines<R, W> {
     /// Whether the line is whole, and waits until it is known who sent it.
     whole: bool,
     discarding: bool,
+    calls: Calls<W>,
     write: Arc<Mutex<W>>,
     asides: JoinSet<()>,
     /// The era of the conversation, once a request has settled it.
@@ -169,21 +191,6 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    fn new(shared: Arc<Shared>, guest: Guest, read: R, write: W, gone: CancellationToken) -> Self {
-        Self {
-            shared,
-            guest,
-            read: BufReader::with_capacity(64 * 1024, read),
-            line: Vec::new(),
-            whole: false,
-            discarding: false,
-            write: Arc::new(Mutex::new(write)),
-            asides: JoinSet::new(),
-            era: None,
-            gone,
-        }
-    }
-
     /// Reads up to the end of a line. Dropped half-way, it goes on where it was.
     async fn next_line(&mut self) -> io::Result<Line> {
         loop {
@@ -222,7 +229,7 @@ where
         let write = self.write.clone();
         self.asides.spawn(async move {
             line.push(b'\n');
-            if let Err(error) = put(&write, &line).await {
+            if let Err(error) = calls::put(&write, &line).await {
                 tracing::debug!(%error, "line not written");
             }
         });
@@ -234,6 +241,7 @@ where
         while self.asides.len() >= MOST_ASIDES {
             self.asides.join_next().await;
         }
+        self.calls.room().await;
     }
 
     fn refuse(&mut self, error: &RpcError, id: &Value) {
@@ -279,6 +287,10 @@ where
             self.reuse(line);
             return None;
         }
+        if self.called(&line, &caller) {
+            self.reuse(line);
+            return None;
+        }
         let Ok(mut message) = serde_json::from_slice(&line) else {
             let (error, id) = wire_error::diagnose(&line);
             self.refuse(&error, &id);
@@ -288,6 +300,13 @@ where
         match &mut message {
             // The SDK ends the conversation over a notification that comes first.
             JsonRpcMessage::Notification(_) if self.era.is_none() => return None,
+            JsonRpcMessage::Notification(told) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.calls.give_up(id);
+                }
+            }
             JsonRpcMessage::Request(request) if asked::is_too_long(&request.id) => {
                 self.refuse(&asked::id_too_long(), &Value::Null);
                 return None;
@@ -303,6 +322,22 @@ where
             _ => {}
         }
         Some(message)
+    }
+
+    /// Carries the call on the line out, if it is one and the SDK need not do it; says whether so.
+    fn called(&mut self, line: &[u8], caller: &Arc<Caller>) -> bool {
+        // The first request settles what the conversation is like, and the SDK does that.
+        if self.era.is_none() {
+            return false;
+        }
+        let Some(call) = plain::read(line).filter(|call| !asked::is_too_long(&call.id)) else {
+            return false;
+        };
+        let mut extensions = Extensions::new();
+        if self.guest.admit.is_some() {
+            extensions.insert(caller.clone());
+        }
+        self.calls.begin(call, extensions)
     }
 
     /// Refuses what one sends who has asked too much; says whether it could be refused.
@@ -338,12 +373,6 @@ fn era_of_first(request: &rmcp::model::ClientRequest) -> Option<Era> {
     }
 }
 
-async fn put<W: AsyncWrite + Unpin>(write: &Mutex<W>, line: &[u8]) -> io::Result<()> {
-    let mut write = write.lock().await;
-    write.write_all(line).await?;
-    write.flush().await
-}
-
 impl<R, W> Transport<RoleServer> for Lines<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -356,11 +385,7 @@ where
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = self.write.clone();
-        async move {
-            let mut line = serde_json::to_vec(&item)?;
-            line.push(b'\n');
-            put(&write, &line).await
-        }
+        async move { calls::send(&write, &item).await }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -397,6 +422,7 @@ where
     }
 
     async fn close(&mut self) -> io::Result<()> {
+        self.calls.finish(LAST_CALLS).await;
         while self.asides.join_next().await.is_some() {}
         self.write.lock().await.shutdown().await
     }

@@ -6,14 +6,13 @@
 //! same dispatch. Whatever is unusual about a request, even in the least, is left to the full
 //! path, which also knows how to refuse it.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use http::{Response, StatusCode, header, request::Parts};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ProtocolVersion, RequestId, RequestMetaObject,
     ServerJsonRpcMessage, ServerResult,
 };
-use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -23,20 +22,15 @@ use super::{
     reply,
 };
 use crate::{
-    Caller, Context, Era, RpcError, asked, context::Direct, convert, quick, resolve, server::Shared,
+    Caller, Context, Era, RpcError, asked,
+    context::Direct,
+    convert,
+    plain::{self, PlainCall},
+    quick, resolve,
+    server::Shared,
 };
 
 const NAME: &str = "mcp-name";
-
-#[derive(Deserialize)]
-struct Message<'m> {
-    #[serde(borrow)]
-    jsonrpc: Cow<'m, str>,
-    id: RequestId,
-    #[serde(borrow)]
-    method: Cow<'m, str>,
-    params: CallToolRequestParams,
-}
 
 /// A plain stateless call.
 pub(super) struct Call {
@@ -78,12 +72,10 @@ fn plain(
     if !stateless_call {
         return None;
     }
-    let mut message: Message<'_> = serde_json::from_slice(message).ok()?;
-    let meta = message.params.meta.take()?;
-    let plain = message.jsonrpc == "2.0"
-        && !asked::is_too_long(&message.id)
-        && message.method == "tools/call"
-        && only(headers, NAME) == Some(&*message.params.name)
+    let PlainCall { id, params, meta } = plain::read(message)?;
+    let meta = meta?;
+    let plain = !asked::is_too_long(&id)
+        && only(headers, NAME) == Some(&*params.name)
         && meta
             .missing_required_keys(&ProtocolVersion::V_2026_07_28)
             .is_empty()
@@ -94,8 +86,8 @@ fn plain(
         return None;
     }
     let snapshot = shared.registry.snapshot();
-    let tool = resolve::tool(&snapshot, &message.params.name, caller).ok()?;
-    (!tool.input.mirrors_headers()).then_some((message.id, message.params, meta))
+    let tool = resolve::tool(&snapshot, &params.name, caller).ok()?;
+    (!tool.input.mirrors_headers()).then_some((id, params, meta))
 }
 
 impl Call {

@@ -26,7 +26,7 @@ pub struct Pipe {
     write: WriteHalf<DuplexStream>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     heard: VecDeque<Value>,
-    next_id: u64,
+    pub next_id: u64,
     pub server: JoinHandle<Result<(), StdioError>>,
     pub stop: CancellationToken,
 }

@@ -73,16 +73,16 @@ pub(crate) struct Slot<S> {
 
 impl<S> Slot<S> {
     /// The session used last that is still good; those that are not are dropped.
-    pub(crate) fn idle(&self, is_good: impl Fn(&S) -> bool) -> Option<S> {
+    pub(crate) fn idle(&self, is_good: impl Fn(&mut S) -> bool) -> Option<S> {
         loop {
             // The lock is not held while a session is looked at or dropped.
-            let session = self
+            let mut session = self
                 .pool
                 .idle
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .pop()?;
-            if is_good(&session) {
+            if is_good(&mut session) {
                 return Some(session);
             }
         }

@@ -3,6 +3,7 @@
 mod connect;
 mod error;
 mod introspect;
+mod line;
 mod pool;
 mod read;
 mod types;
@@ -43,8 +44,8 @@ impl Introspect for Postgres {
         options: &IntrospectOptions,
         progress: Progress<'_>,
     ) -> Result<Catalogue, StoreError> {
-        let session = connect::Session::open(&self.server, self.limits).await?;
-        let catalogue = introspect::catalogue(&session, options, progress).await?;
+        let mut session = connect::Session::open(&self.server, self.limits).await?;
+        let catalogue = introspect::catalogue(&mut session, options, progress).await?;
         session.close().await?;
         Ok(catalogue)
     }

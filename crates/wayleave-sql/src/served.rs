@@ -36,7 +36,7 @@ pub(crate) trait Server: Send + Sync + 'static {
     fn open(&self) -> impl Future<Output = Result<Self::Session, StoreError>> + Send;
 
     /// Whether a session that was kept can be used, as far as is known.
-    fn is_good(session: &Self::Session) -> bool;
+    fn is_good(session: &mut Self::Session) -> bool;
 
     /// What would stop the session.
     fn brake(session: &Self::Session) -> Self::Brake;

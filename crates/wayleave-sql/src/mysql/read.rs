@@ -16,7 +16,7 @@ use super::pool::{Kept, cancel};
 use super::values::{bound, cell};
 use super::zones;
 use crate::capabilities::MYSQL;
-use crate::compile::mysql::{Kind, Mysql, Offsets};
+use crate::compile::mysql::{Kind, Letters, Mysql, Offsets};
 use crate::compile::{Native, Output, Shape, Statement, compile, years};
 use crate::dsn::Server as Address;
 use crate::reading::{StoreOptions, no_table};
@@ -55,7 +55,7 @@ impl Server for Database {
         Kept::open(&self.server, self.limits).await
     }
 
-    fn is_good(_: &Kept) -> bool {
+    fn is_good(_: &mut Kept) -> bool {
         // Only the server knows.
         true
     }
@@ -233,6 +233,7 @@ fn kind(data_type: &str, charset: &str, collation: &str) -> Kind {
             let unicode = matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii");
             Kind::Text {
                 by_code_point: counted && unicode,
+                letters: Letters::of(charset, collation),
             }
         }
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Binary,

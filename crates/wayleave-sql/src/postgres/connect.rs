@@ -8,10 +8,10 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::error::store_error;
+use super::line::Line;
 use crate::dsn::{Place, Server, TlsMode};
 use crate::tls;
 
@@ -24,10 +24,10 @@ const READ_ONLY: &str = "SELECT set_config('default_transaction_read_only', 'on'
     set_config('lock_timeout', $1, false), \
     set_config('idle_in_transaction_session_timeout', $1, false)";
 
-/// A read-only session. The task that drives it ends with it.
+/// A read-only session.
 pub(super) struct Session<'a> {
     client: Client,
-    driver: AbortOnDropHandle<()>,
+    line: Line,
     server: &'a Server,
     limits: Limits,
 }
@@ -36,20 +36,17 @@ impl<'a> Session<'a> {
     /// Connects, logs in and gives up the right to write.
     pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
         let connecting = async {
-            let (client, driver) = connect(server, limits).await?;
-            let session = Self {
-                client,
-                driver,
-                server,
-                limits,
-            };
+            let (client, mut line) = connect(server, limits).await?;
             let bound = limits.statement.as_millis().max(1).to_string();
-            session
-                .client
-                .query_one(READ_ONLY, &[&bound])
+            line.carry(client.query_one(READ_ONLY, &[&bound]))
                 .await
                 .map_err(|error| store_error(server, limits, "opening a session", &error))?;
-            Ok(session)
+            Ok(Self {
+                client,
+                line,
+                server,
+                limits,
+            })
         };
         timeout(limits.connect, connecting)
             .await
@@ -59,19 +56,19 @@ impl<'a> Session<'a> {
             }))
     }
 
-    /// The session itself and the task that drives it, for whoever reads more than the catalogue.
-    pub(super) fn into_parts(self) -> (Client, AbortOnDropHandle<()>) {
-        (self.client, self.driver)
+    /// The session itself and its line, for whoever reads more than the catalogue.
+    pub(super) fn into_parts(self) -> (Client, Line) {
+        (self.client, self.line)
     }
 
     /// Runs one of our constant statements.
     pub(super) async fn read(
-        &self,
+        &mut self,
         doing: &'static str,
         sql: &'static str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        let reading = self.client.query(sql, values);
+        let reading = self.line.carry(self.client.query(sql, values));
         match timeout(self.limits.statement + GRACE, reading).await {
             Ok(rows) => rows.map_err(|error| self.error(doing, &error)),
             Err(_) => Err(StoreError::Timeout {
@@ -86,35 +83,25 @@ impl<'a> Session<'a> {
         store_error(self.server, self.limits, doing, error)
     }
 
-    /// Says goodbye and waits for the driver to end.
+    /// Says goodbye.
     pub(super) async fn close(self) -> Result<(), StoreError> {
         drop(self.client);
         // What remains is the goodbye; its failure takes nothing away from an answer.
-        let _ = timeout(GRACE, self.driver).await;
+        let _ = timeout(GRACE, self.line.end()).await;
         Ok(())
     }
 }
 
-async fn connect(
-    server: &Server,
-    limits: Limits,
-) -> Result<(Client, AbortOnDropHandle<()>), StoreError> {
+async fn connect(server: &Server, limits: Limits) -> Result<(Client, Line), StoreError> {
     let config = config(server, limits);
     let failed = |error: tokio_postgres::Error| store_error(server, limits, "connecting", &error);
-    // The driver's failure shows in whatever waits for an answer.
     if let Some(secure) = tls::config(server.tls, server.authority.as_deref())? {
         let secure = MakeRustlsConnect::new(secure);
         let (client, connection) = config.connect(secure).await.map_err(failed)?;
-        Ok((
-            client,
-            AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) })),
-        ))
+        Ok((client, Line::new(connection)))
     } else {
         let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-        Ok((
-            client,
-            AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) })),
-        ))
+        Ok((client, Line::new(connection)))
     }
 }
 
@@ -165,27 +152,24 @@ mod tests {
         let Target::Postgres(server) = dsn.into_target() else {
             panic!("not a server")
         };
-        let session = Session::open(&server, Limits::default()).await.unwrap();
+        let mut session = Session::open(&server, Limits::default()).await.unwrap();
         for sql in [
             "INSERT INTO t VALUES (1)",
             "CREATE TABLE u (id int)",
             "DROP TABLE t",
         ] {
-            let error = session.client.execute(sql, &[]).await.unwrap_err();
+            let executed = session.client.execute(sql, &[]);
+            let error = session.line.carry(executed).await.unwrap_err();
             assert_eq!(
                 error.code(),
                 Some(&SqlState::READ_ONLY_SQL_TRANSACTION),
                 "{sql}"
             );
         }
-        let row = session
-            .client
-            .query_one(
-                "SELECT current_setting('application_name'), current_setting('statement_timeout')",
-                &[],
-            )
-            .await
-            .unwrap();
+        let settings =
+            "SELECT current_setting('application_name'), current_setting('statement_timeout')";
+        let asked = session.client.query_one(settings, &[]);
+        let row = session.line.carry(asked).await.unwrap();
         assert_eq!(
             (row.get::<_, &str>(0), row.get::<_, &str>(1)),
             ("wayleave", "30s")

@@ -103,11 +103,11 @@ const CHECKS: &str = concat!(
 
 /// Reads the catalogue of the asked schema, or of the session's own.
 pub(super) async fn catalogue(
-    session: &Session<'_>,
+    session: &mut Session<'_>,
     options: &IntrospectOptions,
     progress: Progress<'_>,
 ) -> Result<Catalogue, StoreError> {
-    let reader = Reader { session, progress };
+    let mut reader = Reader { session, progress };
     let schema = reader.schema(options).await?;
     let schema = schema.as_str();
     reader
@@ -179,14 +179,14 @@ pub(super) async fn catalogue(
 }
 
 /// Runs statements and tells of them.
-struct Reader<'a> {
-    session: &'a Session<'a>,
+struct Reader<'a, 's> {
+    session: &'a mut Session<'s>,
     progress: Progress<'a>,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     async fn rows(
-        &self,
+        &mut self,
         what: &'static str,
         doing: &'static str,
         sql: &'static str,
@@ -211,7 +211,7 @@ impl Reader<'_> {
         decode().map_err(|error| self.session.error("decoding the catalogue", &error))
     }
 
-    async fn schema(&self, options: &IntrospectOptions) -> Result<String, StoreError> {
+    async fn schema(&mut self, options: &IntrospectOptions) -> Result<String, StoreError> {
         let mut visible = Vec::new();
         let mut own = None;
         for row in self
@@ -236,7 +236,7 @@ impl Reader<'_> {
         }
     }
 
-    async fn types(&self) -> Result<Types, StoreError> {
+    async fn types(&mut self) -> Result<Types, StoreError> {
         let mut types = Types::default();
         for row in self.rows("types", "reading types", TYPES, None).await? {
             let (id, of) = self.fields(|| {

@@ -7,15 +7,17 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_postgres::{CancelToken, Client, NoTls, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
-use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::connect::Session;
+use super::line::Line;
 use crate::dsn::Server;
 use crate::tls;
 
 /// How many prepared statements a session keeps.
 const STATEMENTS: usize = 64;
+/// How long a goodbye may take.
+const PARTING: Duration = Duration::from_secs(2);
 /// How often a statement is asked to stop,
 const CANCEL_TRIES: usize = 5;
 /// how long each request may take,
@@ -35,33 +37,51 @@ pub(crate) struct Kept {
     pub(super) client: Client,
     /// What stops its statements.
     pub(super) brake: Arc<CancelToken>,
-    _driver: AbortOnDropHandle<()>,
-    /// By text, the one used last at the end.
-    statements: VecDeque<(String, Statement)>,
+    pub(super) line: Line,
+    pub(super) prepared: Prepared,
 }
 
 impl Kept {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
-        let session = Session::open(server, limits).await?;
+        let mut session = Session::open(server, limits).await?;
         session.read("opening a session", FORMS, &[]).await?;
-        let (client, driver) = session.into_parts();
+        let (client, line) = session.into_parts();
         Ok(Self {
             brake: Arc::new(client.cancel_token()),
             client,
-            _driver: driver,
-            statements: VecDeque::new(),
+            line,
+            prepared: Prepared::default(),
         })
     }
 
+    /// Says goodbye.
+    pub(super) async fn part(self) {
+        drop(self.client);
+        // Its failure takes nothing away.
+        let _ = timeout(PARTING, self.line.end()).await;
+    }
+}
+
+/// The statements that a session has prepared: by text, the one used last at the end.
+#[derive(Default)]
+pub(super) struct Prepared {
+    statements: VecDeque<(String, Statement)>,
+}
+
+impl Prepared {
     /// A statement, prepared once.
-    pub(super) async fn prepare(&mut self, text: &str) -> Result<Statement, tokio_postgres::Error> {
+    pub(super) async fn get(
+        &mut self,
+        client: &Client,
+        text: &str,
+    ) -> Result<Statement, tokio_postgres::Error> {
         let known = self.statements.iter().position(|(it, _)| it == text);
         if let Some(found) = known.and_then(|place| self.statements.remove(place)) {
             let statement = found.1.clone();
             self.statements.push_back(found);
             return Ok(statement);
         }
-        let statement = self.client.prepare(text).await?;
+        let statement = client.prepare(text).await?;
         if self.statements.len() >= STATEMENTS {
             self.statements.pop_front();
         }

@@ -4,10 +4,12 @@
 //! so one round trip answers a plan.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 
-use futures::{StreamExt as _, pin_mut};
+use futures::StreamExt as _;
 use tokio_postgres::CancelToken;
+use tokio_postgres::types::ToSql;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
 
@@ -90,8 +92,8 @@ impl Server for Database {
         Kept::open(&self.server, self.limits).await
     }
 
-    fn is_good(session: &Kept) -> bool {
-        !session.client.is_closed()
+    fn is_good(session: &mut Kept) -> bool {
+        session.line.is_open()
     }
 
     fn brake(session: &Kept) -> Arc<CancelToken> {
@@ -111,30 +113,34 @@ impl Server for Database {
     ) -> Result<(), StoreError> {
         let statement = compile(&Postgres, shape, read)?;
         let failed = |error| self.failed("reading", &error);
-        let prepared = session.prepare(&statement.text).await.map_err(failed)?;
-        let rows = session
-            .client
-            .query_raw(&prepared, &statement.binds)
-            .await
-            .map_err(failed)?;
-        pin_mut!(rows);
-        let reader = values::Reader::new(&statement.outputs, &prepared);
-        while let Some(row) = rows.next().await {
-            let row = reader.read(&row.map_err(failed)?)?;
-            if sender.push(row) && !sender.flush().await {
-                return Err(StoreError::Cancelled);
+        let Kept {
+            client,
+            line,
+            prepared,
+            ..
+        } = session;
+        let reading = async {
+            let prepared = prepared.get(client, &statement.text).await;
+            let prepared = prepared.map_err(failed)?;
+            let rows = client.query_raw(&prepared, &statement.binds).await;
+            let mut rows = pin!(rows.map_err(failed)?);
+            let reader = values::Reader::new(&statement.outputs, &prepared);
+            while let Some(row) = rows.next().await {
+                let row = reader.read(&row.map_err(failed)?)?;
+                if sender.push(row) && !sender.flush().await {
+                    return Err(StoreError::Cancelled);
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        };
+        line.carry(reading).await
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
         let failed = |error| self.failed("reading the table's columns", &error);
-        let rows = session
-            .client
-            .query(COLUMNS, &[&target.schema, &target.table])
-            .await
-            .map_err(failed)?;
+        let values: [&(dyn ToSql + Sync); 2] = [&target.schema, &target.table];
+        let asked = session.client.query(COLUMNS, &values);
+        let rows = session.line.carry(asked).await.map_err(failed)?;
         let mut schema = None;
         let mut columns = HashMap::new();
         for row in &rows {
@@ -170,11 +176,9 @@ impl Server for Database {
         shape: &Shape<Kind>,
     ) -> Result<Option<i128>, StoreError> {
         let failed = |error| self.failed("reading statistics", &error);
-        let rows = session
-            .client
-            .query(ESTIMATE, &[&shape.schema, &shape.table])
-            .await
-            .map_err(failed)?;
+        let values: [&(dyn ToSql + Sync); 2] = [&shape.schema, &shape.table];
+        let asked = session.client.query(ESTIMATE, &values);
+        let rows = session.line.carry(asked).await.map_err(failed)?;
         let estimate = match rows.first() {
             Some(row) => row.try_get::<_, i64>(0).map_err(failed)?,
             None => return Ok(None),
@@ -183,8 +187,7 @@ impl Server for Database {
     }
 
     async fn part(session: Kept) {
-        // The driver says goodbye when its client is gone.
-        drop(session);
+        session.part().await;
     }
 }
 

@@ -53,17 +53,18 @@ impl Postgres {
         name.within("(", "::text)")
     }
 
-    fn text_operand(
-        name: &Sql,
+    fn compare_text(
+        &self,
+        column: &Column,
         kind: Kind,
-        left: Sql,
+        name: Sql,
         comparison: Comparison,
         text: &str,
     ) -> Compared {
         if kind == Kind::Uuid && is_canonical_uuid(text) {
             // Its own order is that of its text form, and an index has it.
             let right = typed(Bind::Text(text.to_owned()), "::text::uuid");
-            return Compared::with(name.clone(), comparison, right);
+            return Compared::with(name, comparison, right);
         }
         // No text of PostgreSQL's holds a NUL; the nearest one ends before it.
         let (kept, side) = match text.split_once('\0') {
@@ -76,8 +77,8 @@ impl Postgres {
             Kind::Text {
                 deterministic: true,
                 ..
-            } if equality => name.clone(),
-            _ => left,
+            } if equality => name,
+            _ => self.key(column, &kind, name),
         };
         beside(left, comparison, right, side)
     }
@@ -160,11 +161,11 @@ impl Dialect for Postgres {
         comparison: Comparison,
         value: &Value,
     ) -> Compared {
-        let left = self.key(column, kind, name.clone());
+        if let Value::Text(text) = value {
+            return self.compare_text(column, *kind, name, comparison, text);
+        }
+        let left = self.key(column, kind, name);
         let right = match value {
-            Value::Text(text) => {
-                return Self::text_operand(&name, *kind, left, comparison, text);
-            }
             Value::Integer(integer) => match i64::try_from(*integer) {
                 Ok(integer) => typed(Bind::Integer(integer), "::int8"),
                 Err(_) => return beyond_all(comparison, *integer > 0),
@@ -183,7 +184,9 @@ impl Dialect for Postgres {
             }
             Value::Datetime(micros) => typed(Bind::Datetime(*micros), "::timestamptz"),
             // No plan compares with these.
-            Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
+            Value::Null | Value::Text(_) | Value::Json(_) | Value::List(_) => {
+                return Compared::Never;
+            }
         };
         Compared::with(left, comparison, right)
     }

@@ -23,10 +23,7 @@ pub(super) fn filter<D: Dialect>(
 
 /// ` WHERE …` of all these conditions.
 pub(super) fn where_all(conditions: Vec<Sql>) -> Sql {
-    let conditions: Vec<Sql> = conditions
-        .into_iter()
-        .filter(|it| *it != Sql::text(TRUE))
-        .collect();
+    let conditions: Vec<Sql> = conditions.into_iter().filter(|it| !it.is(TRUE)).collect();
     if conditions.is_empty() {
         Sql::default()
     } else {
@@ -108,22 +105,22 @@ pub(super) fn compare<D: Dialect>(
     comparison: Comparison,
     value: &Value,
 ) -> Result<Sql, StoreError> {
-    let name = shape.name(dialect, column)?;
-    let kind = &shape.column(column)?.kind;
+    let (name, native) = shape.named(dialect, column)?;
     Ok(
-        match dialect.compare(column, kind, name.clone(), comparison, value) {
+        match dialect.compare(column, &native.kind, name, comparison, value) {
             Compared::Never => Sql::text(FALSE),
-            Compared::Always => name.within("", " IS NOT NULL"),
+            Compared::Always => shape.name(dialect, column)?.within("", " IS NOT NULL"),
             Compared::With {
-                left,
+                mut left,
                 comparison,
                 right,
                 hint,
             } => {
-                let test = Sql::joined([left, right], operator(comparison));
+                left.push(operator(comparison));
+                left.add(right);
                 match hint {
-                    Some(hint) => Sql::joined([hint, test], " AND ").within("(", ")"),
-                    None => test,
+                    Some(hint) => Sql::joined([hint, left], " AND ").within("(", ")"),
+                    None => left,
                 }
             }
         },

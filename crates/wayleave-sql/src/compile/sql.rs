@@ -54,12 +54,19 @@ impl Sql {
         }
     }
 
+    /// Whether it is these words and no more.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.text == text && self.binds.is_empty()
+    }
+
     /// This, then that.
     pub(crate) fn add(&mut self, other: Self) {
         let end = self.text.len();
         self.text.push_str(&other.text);
-        let binds = other.binds.into_iter();
-        self.binds.extend(binds.map(|(at, bind)| (end + at, bind)));
+        // Most pieces have none.
+        for (at, bind) in other.binds {
+            self.binds.push((end + at, bind));
+        }
     }
 
     /// This, then words of ours.
@@ -68,7 +75,11 @@ impl Sql {
     }
 
     /// `before`, this, `after`.
-    pub(crate) fn within(self, before: &str, after: &str) -> Self {
+    pub(crate) fn within(mut self, before: &str, after: &str) -> Self {
+        if before.is_empty() {
+            self.push(after);
+            return self;
+        }
         let length = before.len() + self.text.len() + after.len();
         let mut sql = Self::text(String::with_capacity(length));
         sql.push(before);

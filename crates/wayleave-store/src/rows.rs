@@ -166,6 +166,9 @@ impl RowSender {
     #[must_use = "a full batch must be flushed"]
     pub fn push(&mut self, row: Row) -> bool {
         self.bytes += row.iter().map(weight).sum::<usize>();
+        if self.pending.is_empty() {
+            self.pending.reserve(ROWS_A_BATCH / 2);
+        }
         self.pending.push(row);
         self.pending.len() >= ROWS_A_BATCH || self.bytes >= BYTES_A_BATCH
     }

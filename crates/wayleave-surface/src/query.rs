@@ -43,12 +43,15 @@ pub(crate) async fn answer(
     }
     // Rows beyond four times the text's budget could not be shown, whatever they hold.
     let rows = asked.reading.at_least(2, plan.rows(), asked.most * 4);
-    let (read, count) = tokio::try_join!(rows, async {
+    let count = async {
         match plan.count() {
             Some(count) => asked.reading.count(count).await.map(Some),
             None => Ok(None),
         }
-    })?;
+    };
+    // The last while the store works.
+    let frame = async { Ok(Frame::of(&plan, asked)) };
+    let (read, count, frame) = tokio::try_join!(biased; rows, count, frame)?;
     let read_rows = read.rows.len();
     let page = plan.shown(read.rows);
     // What a cut left behind follows the last row: that row shows that the page goes on. One
@@ -58,18 +61,13 @@ pub(crate) async fn answer(
     let records = page.records().get(..offered).unwrap_or_default();
     let related =
         related::follow(asked.reading, plan.expansions(), records, asked.most * 8).await?;
-    let stream = asked
-        .view
-        .connection(plan.connection_id())
-        .and_then(|connection| connection.stream(plan.stream()));
-    let ids = Ids::of(plan.connection_id(), plan.stream(), stream);
     let offered = records.len();
-    let mut writer = Writer {
+    let stream = frame.stream;
+    let writer = Writer {
         plan: &plan,
         page,
-        ids,
+        frame,
         count,
-        stream,
         cuts: Vec::new(),
     };
     let too_large = || too_large(&plan, stream, arguments);
@@ -78,12 +76,50 @@ pub(crate) async fn answer(
         .ok_or_else(too_large)
 }
 
+/// What an answer holds whatever the rows are.
+struct Frame<'a> {
+    stream: Option<&'a StreamView>,
+    ids: Ids,
+    /// The table of most pages, without a row.
+    table: Table,
+    meta: Map<String, Json>,
+}
+
+impl<'a> Frame<'a> {
+    fn of(plan: &QueryPlan, asked: &Asked<'a>) -> Self {
+        let connection = asked.view.connection(plan.connection_id());
+        let stream = connection.and_then(|connection| connection.stream(plan.stream()));
+        let ids = Ids::of(plan.connection_id(), plan.stream(), stream);
+        let meta = [
+            ("stream", plan.stream()),
+            ("connection_id", plan.connection_id()),
+            ("connector_key", plan.connector_key()),
+            ("id", ids.pattern()),
+        ];
+        let meta = meta.map(|(name, value)| (name.to_owned(), value.into()));
+        Self {
+            stream,
+            table: Table::new(columns(plan, false), asked.most),
+            meta: Map::from_iter(meta),
+            ids,
+        }
+    }
+}
+
+fn columns(plan: &QueryPlan, shows_ids: bool) -> Vec<(String, String)> {
+    let same = |name: &str| (name.to_owned(), name.to_owned());
+    let fields = plan.header().iter().map(|name| same(name));
+    let relations = plan.expansions().iter().map(related::heading);
+    let ids = shows_ids.then(|| same("@id"));
+    let deleted = plan.marks_deleted().then(|| same("@deleted"));
+    fields.chain(relations).chain(ids).chain(deleted).collect()
+}
+
 struct Writer<'a> {
     plan: &'a QueryPlan,
     page: Page<'a>,
-    ids: Ids,
+    frame: Frame<'a>,
     count: Option<(u64, bool)>,
-    stream: Option<&'a StreamView>,
     /// What was cut of the first record, which alone exceeds a page.
     cuts: Vec<Cut>,
 }
@@ -91,14 +127,18 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// The reply of the first `offered` records; `None` when not even one fits.
     fn written(
-        &mut self,
+        mut self,
         asked: &Asked<'_>,
         offered: usize,
         related: &Relations,
     ) -> Result<Option<Reply>, Refusal> {
         let mut records = self.page.records().iter().take(offered);
-        let shows_ids = records.any(|record| self.ids.is_encoded(record));
-        let mut table = Table::new(self.columns(shows_ids), asked.most);
+        let shows_ids = records.any(|record| self.frame.ids.is_encoded(record));
+        let mut table = std::mem::take(&mut self.frame.table);
+        if shows_ids {
+            table = Table::new(columns(self.plan, shows_ids), asked.most);
+        }
+        table.reserve(offered);
         // Beyond the parents nothing was read about relations.
         let readable = offered.min(related.parents);
         let mut left = self.fill(&mut table, 0..readable, related, shows_ids);
@@ -154,7 +194,11 @@ impl Writer<'_> {
     ) -> Result<Option<Vec<Json>>, Refusal> {
         let handles = self.handles(1, asked.seal)?;
         let is_key = |name: &String| {
-            let mut keys = self.stream.into_iter().flat_map(StreamView::key_fields);
+            let mut keys = self
+                .frame
+                .stream
+                .into_iter()
+                .flat_map(StreamView::key_fields);
             keys.any(|field| *field.name == *name)
         };
         let may_cut =
@@ -196,15 +240,6 @@ impl Writer<'_> {
         tail
     }
 
-    fn columns(&self, shows_ids: bool) -> Vec<(String, String)> {
-        let same = |name: &str| (name.to_owned(), name.to_owned());
-        let fields = self.plan.header().iter().map(|name| same(name));
-        let relations = self.plan.expansions().iter().map(related::heading);
-        let ids = shows_ids.then(|| same("@id"));
-        let deleted = self.plan.marks_deleted().then(|| same("@deleted"));
-        fields.chain(relations).chain(ids).chain(deleted).collect()
-    }
-
     /// The cells of a record, whose values are taken: a row is written once.
     fn row(&mut self, index: usize, related: &Relations, shows_ids: bool) -> Vec<Json> {
         let values = self.page.take_values(index);
@@ -224,7 +259,11 @@ impl Writer<'_> {
 
     fn head(&self, shown: usize, shows_ids: bool) -> String {
         let rows = if shown == 1 { "row" } else { "rows" };
-        let id = if shows_ids { "@id" } else { self.ids.pattern() };
+        let id = if shows_ids {
+            "@id"
+        } else {
+            self.frame.ids.pattern()
+        };
         format!(
             "{shown} {rows} of {}, connection_id {}, fetch id {id}\n",
             self.plan.stream(),
@@ -233,7 +272,7 @@ impl Writer<'_> {
     }
 
     fn finish(
-        &self,
+        self,
         table: Table,
         head: &str,
         tail: &str,
@@ -250,15 +289,7 @@ impl Writer<'_> {
             let expand = related.structure(self.plan.expansions(), shown);
             members.insert("expand".to_owned(), expand);
         }
-        let mut meta = Map::new();
-        for (name, value) in [
-            ("stream", self.plan.stream()),
-            ("connection_id", self.plan.connection_id()),
-            ("connector_key", self.plan.connector_key()),
-            ("id", self.ids.pattern()),
-        ] {
-            meta.insert(name.to_owned(), value.into());
-        }
+        let mut meta = self.frame.meta;
         handles.put_into(&mut meta);
         if !self.cuts.is_empty() {
             let cuts = Cut::structure(&self.cuts, self.plan.header());

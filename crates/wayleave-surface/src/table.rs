@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use crate::escape;
 
 /// A header, and as many rows as there is room for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Table {
     text: String,
     fields: Vec<String>,
@@ -37,6 +37,12 @@ impl Table {
         }
         table.text.push('\n');
         table
+    }
+
+    /// Makes room for so many rows.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve(rows);
+        self.starts.reserve(rows);
     }
 
     /// Adds a row, or gives it back where there is no room for it.

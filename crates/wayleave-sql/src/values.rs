@@ -37,7 +37,7 @@ const MICROS_A_SECOND: i64 = 1_000_000;
 const FIRST_SECOND: i64 = -62_135_596_800;
 const LAST_SECOND: i64 = 253_402_300_799;
 /// Floats below this are exact when they are whole.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The number that one of single precision stands for: of those that are nearest to it, the one
 /// with the fewest digits, so that `0.1` is 0.1 and not 0.10000000149011612. No two stand for the

@@ -9,8 +9,16 @@
 
 #[path = "edges/drawn.rs"]
 mod drawn;
+#[path = "edges/mariadb.rs"]
+mod mariadb;
 #[path = "edges/no_text.rs"]
 mod no_text;
+#[path = "edges/postgres.rs"]
+mod postgres;
 #[path = "edges/singles.rs"]
 mod singles;
+#[path = "edges/sqlite.rs"]
+mod sqlite;
 mod stores;
+#[path = "edges/values.rs"]
+mod values;

@@ -241,8 +241,6 @@ async fn postgres_begins_in_the_middle_of_the_index() {
 
 #[tokio::test]
 async fn mariadb_reads_a_page_of_the_index() {
-    use mysql_async::prelude::Queryable as _;
-
     let database = wayleave_test::mariadb()
         .await
         .fresh_database(
@@ -258,6 +256,7 @@ async fn mariadb_reads_a_page_of_the_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: true,
+        letters: mysql::Letters::All,
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),
@@ -265,27 +264,72 @@ async fn mariadb_reads_a_page_of_the_index() {
         ("word", text),
     ]);
     for read in pages(true) {
-        let Statement { text, binds, .. } = compile(&Mysql::default(), &shape, &read).unwrap();
-        let values: Vec<mysql_async::Value> = binds
-            .iter()
-            .map(|bind| match bind {
-                Bind::Integer(integer) => (*integer).into(),
-                Bind::Text(text) => text.as_str().into(),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        let handled = "SELECT SUM(variable_value) FROM information_schema.session_status \
-                       WHERE variable_name LIKE 'Handler_read%'";
-        let before: f64 = connection.exec_first(handled, ()).await.unwrap().unwrap();
-        let rows: Vec<mysql_async::Row> = connection.exec(text.as_str(), values).await.unwrap();
-        let after: f64 = connection.exec_first(handled, ()).await.unwrap().unwrap();
-        assert_eq!(rows.len(), 26, "{text}");
-        // Reading the statistics themselves counts some.
-        assert!(
-            after - before < 1_000.0,
-            "{text}: {} rows read",
-            after - before
-        );
+        let statement = compile(&Mysql::default(), &shape, &read).unwrap();
+        let (found, handled) = handled(&mut connection, &statement).await;
+        assert_eq!(found, 26, "{}", statement.text);
+        assert!(handled < 1_000.0, "{}: {handled} rows", statement.text);
+    }
+    connection.disconnect().await.unwrap();
+}
+
+/// How many rows a statement finds in MariaDB, and how many it reads for them. Reading the
+/// statistics themselves counts some.
+async fn handled(connection: &mut mysql_async::Conn, statement: &Statement<'_>) -> (usize, f64) {
+    use mysql_async::prelude::Queryable as _;
+
+    const HANDLED: &str = "SELECT SUM(variable_value) FROM information_schema.session_status \
+        WHERE variable_name LIKE 'Handler_read%'";
+    let value = |bind: &Bind| match bind {
+        Bind::Integer(integer) => (*integer).into(),
+        Bind::Text(text) => text.as_str().into(),
+        other => panic!("{other:?}"),
+    };
+    let values: Vec<mysql_async::Value> = statement.binds.iter().map(value).collect();
+    let before: f64 = connection.exec_first(HANDLED, ()).await.unwrap().unwrap();
+    let text = statement.text.as_str();
+    let rows: Vec<mysql_async::Row> = connection.exec(text, values).await.unwrap();
+    let after: f64 = connection.exec_first(HANDLED, ()).await.unwrap().unwrap();
+    (rows.len(), after - before)
+}
+
+#[tokio::test]
+async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
+    let database = wayleave_test::mariadb()
+        .await
+        .fresh_database(
+            "older",
+            &format!(
+                "CREATE TABLE things (id int PRIMARY KEY, small int NOT NULL, word varchar(20) CHARACTER SET latin1 COLLATE latin1_german2_ci NOT NULL); {INDEXES}
+                 INSERT INTO things SELECT seq, seq, CONCAT('wört ', seq) FROM seq_1_to_20000;
+                 ANALYZE TABLE things;"
+            ),
+        )
+        .await
+        .unwrap();
+    let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
+    let text = mysql::Kind::Text {
+        by_code_point: false,
+        letters: mysql::Letters::of("latin1", "latin1_german2_ci"),
+    };
+    let shape = shape([
+        ("id", mysql::Kind::Integer),
+        ("small", mysql::Kind::Integer),
+        ("word", text),
+    ]);
+    for (word, expected) in [("wört 777", 1), ("woert 777", 0), ("日本 777", 0)] {
+        let read = Read::Count {
+            predicate: Predicate::Compare {
+                column: column("word", Datatype::String),
+                comparison: Comparison::Eq,
+                value: Value::Text(word.to_owned()),
+            },
+            exact: true,
+        };
+        let mut statement = compile(&Mysql::default(), &shape, &read).unwrap();
+        statement.text = statement.text.replace("COUNT(*)", "t.id");
+        let (found, handled) = handled(&mut connection, &statement).await;
+        assert_eq!(found, expected, "{word}");
+        assert!(handled < 1_000.0, "{}: {handled} rows", statement.text);
     }
     connection.disconnect().await.unwrap();
 }

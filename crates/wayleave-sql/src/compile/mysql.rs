@@ -1,23 +1,29 @@
 //! MySQL and MariaDB.
 
+mod letters;
+
 use std::collections::BTreeMap;
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
 
+use self::letters::Held;
+pub(crate) use self::letters::Letters;
 use super::dialect::{Compared, Dialect, Native, is_within_a_day};
 use super::numbers::{beside, beyond_all, cut, nearest_single};
 use super::sql::{Bind, Placeholder, Sql};
 
 /// What the server says a column holds, as far as it matters to a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Characters.
     Text {
         /// Whether its collation is the order of code points, trailing spaces counted, so that
         /// an index is too.
         by_code_point: bool,
+        /// Those that it can hold.
+        letters: Letters,
     },
     /// Bytes.
     Binary,
@@ -129,6 +135,7 @@ impl Dialect for Mysql {
                 Datatype::String | Datatype::Iri,
                 Kind::Text {
                     by_code_point: true,
+                    ..
                 },
             ) => name,
             (Datatype::String | Datatype::Iri, Kind::Binary | Kind::Bit) => self
@@ -158,7 +165,7 @@ impl Dialect for Mysql {
     ) -> Compared {
         let left = self.key(column, kind, name.clone());
         let right = match value {
-            Value::Text(text) => return compare_text(*kind, &name, left, comparison, text),
+            Value::Text(text) => return compare_text(kind, &name, left, comparison, text),
             Value::Integer(integer) => match (i64::try_from(*integer), u64::try_from(*integer)) {
                 (Ok(integer), _) => Bind::Integer(integer),
                 (_, Ok(integer)) => Bind::Unsigned(integer),
@@ -283,28 +290,46 @@ fn bytes_operand(text: &str) -> Sql {
     Sql::bind(Bind::Text(text.to_owned())).within("CAST(", " AS BINARY)")
 }
 
-fn compare_text(kind: Kind, name: &Sql, left: Sql, comparison: Comparison, text: &str) -> Compared {
-    let right = match kind {
-        Kind::Text {
-            by_code_point: true,
-        } => {
-            let right = Sql::bind(Bind::Text(text.to_owned()));
-            return Compared::with(left, comparison, right);
-        }
-        _ => bytes_operand(text),
-    };
-    // The same text is equal in every collation, and the same bytes have the same digits.
+fn compare_text(
+    kind: &Kind,
+    name: &Sql,
+    left: Sql,
+    comparison: Comparison,
+    text: &str,
+) -> Compared {
+    let bound = || Sql::bind(Bind::Text(text.to_owned()));
     let hint = match kind {
-        _ if comparison != Comparison::Eq => None,
-        Kind::Text { .. } => Some(Bind::Text(text.to_owned())),
-        Kind::Binary => from_hexadecimal(text).map(Bind::Bytes),
+        Kind::Text {
+            by_code_point,
+            letters,
+        } => match letters.hold(text) {
+            // The server refuses to compare the two.
+            Held::Never => return without_letters(name, comparison, text),
+            Held::Surely if *by_code_point => return Compared::with(left, comparison, bound()),
+            // The same text is equal in every collation.
+            Held::Surely => Some(bound()),
+            // What is lost by this is not in the column either.
+            Held::Once(converted) => converted.map(|it| bound().within("CONVERT(", it)),
+        },
+        // The same bytes have the same digits.
+        Kind::Binary => from_hexadecimal(text).map(|bytes| Sql::bind(Bind::Bytes(bytes))),
         _ => None,
     };
+    let hint = hint.filter(|_| comparison == Comparison::Eq);
     Compared::With {
         left,
         comparison,
-        right,
-        hint: hint.map(|it| Sql::joined([name.clone(), Sql::bind(it)], " = ")),
+        right: bytes_operand(text),
+        hint: hint.map(|it| Sql::joined([name.clone(), it], " = ")),
+    }
+}
+
+/// A comparison with a text that a column cannot hold.
+fn without_letters(name: &Sql, comparison: Comparison, text: &str) -> Compared {
+    match comparison {
+        Comparison::Eq => Compared::Never,
+        Comparison::Ne => Compared::Always,
+        _ => Compared::with(Mysql::bytes(name.clone()), comparison, bytes_operand(text)),
     }
 }
 

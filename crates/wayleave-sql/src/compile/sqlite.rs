@@ -22,6 +22,7 @@ use self::held::{Held, looks_numeric, near, near_text};
 use super::dialect::{Compared, Dialect};
 use super::numbers::{beside, beyond_all, nearest_float};
 use super::sql::{Bind, Placeholder, Sql};
+use crate::values::EXACT;
 
 /// The functions every session has. Their names are the contract between statements and sessions.
 pub(crate) mod functions {
@@ -130,7 +131,8 @@ impl Sqlite {
             }
             Datatype::Decimal => affinity.holds_numbers(),
             Datatype::Datetime => matches!(self.held(column), Held::Written(_)),
-            Datatype::Integer | Datatype::Number | Datatype::Date => true,
+            Datatype::Number => affinity == Affinity::Real || self.held(column) == Held::Numbers,
+            Datatype::Integer | Datatype::Date => true,
             Datatype::Boolean | Datatype::Json => false,
         }
     }
@@ -194,6 +196,8 @@ impl Dialect for Sqlite {
                 sql
             }
             (Datatype::Datetime, _) => call(functions::DATETIME, name),
+            // Several large integers are one number.
+            (Datatype::Number, _) if !self.is_raw(column, *kind) => as_real(name),
             _ => name,
         }
     }
@@ -252,6 +256,9 @@ impl Dialect for Sqlite {
                 Err(_) => return beyond_all(comparison, *integer > 0),
             },
             Value::Decimal(text) => return compare_decimal(*kind, left, comparison, text),
+            Value::Number(number) if number.abs() < EXACT => {
+                return Compared::with(name, comparison, Sql::bind(Bind::Real(*number)));
+            }
             Value::Number(number) => Bind::Real(*number),
             Value::Boolean(boolean) => Bind::Integer(i64::from(*boolean)),
             Value::Date(_) => {
@@ -336,7 +343,7 @@ impl Dialect for Sqlite {
 
     fn addend(&self, column: &Column, _kind: &Affinity, name: Sql) -> Sql {
         match column.datatype {
-            Datatype::Number => name.within("CAST(", " AS REAL)"),
+            Datatype::Number => as_real(name),
             _ => name,
         }
     }
@@ -365,6 +372,10 @@ impl Dialect for Sqlite {
         let mean = call(functions::MEAN, Sql::joined([sum, count], ", "));
         call(functions::DECIMAL, mean)
     }
+}
+
+fn as_real(name: Sql) -> Sql {
+    name.within("CAST(", " AS REAL)")
 }
 
 /// A text compared by code point, whatever the column's collation.

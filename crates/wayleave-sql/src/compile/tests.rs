@@ -361,6 +361,7 @@ fn mysql_shape() -> Shape<mysql::Kind> {
     use mysql::Kind;
     let text = Kind::Text {
         by_code_point: false,
+        letters: mysql::Letters::All,
     };
     shape(
         Some("data`base"),

@@ -33,6 +33,7 @@ pub(super) fn curious<'a>(shape: &Shape<Affinity>, read: &'a Read) -> Vec<&'a Co
     compared(predicate, &mut found);
     found.retain(|column| match column.datatype {
         Datatype::Datetime => true,
+        Datatype::Number => affinity(shape, column) != Some(Affinity::Real),
         Datatype::String | Datatype::Iri => !affinity(shape, column).is_some_and(Affinity::is_text),
         _ => false,
     });
@@ -56,7 +57,9 @@ fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
         }
         Predicate::Compare {
             column, comparison, ..
-        } if *comparison != Comparison::Eq || column.datatype == Datatype::Datetime => {
+        } if column.datatype != Datatype::Number
+            && (*comparison != Comparison::Eq || column.datatype == Datatype::Datetime) =>
+        {
             found.push(column);
         }
         Predicate::In { column, .. }
@@ -64,7 +67,7 @@ fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
             column,
             prefix: true,
             ..
-        } => found.push(column),
+        } if column.datatype != Datatype::Number => found.push(column),
         _ => {}
     }
 }

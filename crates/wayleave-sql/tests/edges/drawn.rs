@@ -23,6 +23,8 @@ pub(crate) struct Edge {
     pub(crate) declared: &'static str,
     pub(crate) held: Vec<(String, Value)>,
     pub(crate) asked: Vec<Json>,
+    /// Whether its values add up to one of its own.
+    pub(crate) summed: bool,
 }
 
 impl Edge {
@@ -40,12 +42,25 @@ impl Edge {
             declared,
             held,
             asked: Vec::new(),
+            summed: true,
         }
+    }
+
+    /// Whose values are too large to be added up.
+    pub(crate) fn unsummed(mut self) -> Self {
+        self.summed = false;
+        self
+    }
+
+    /// In a column of another name.
+    pub(crate) fn named(mut self, column: &'static str) -> Self {
+        self.column = column;
+        self
     }
 
     /// With operands that no row holds.
     pub(crate) fn asked(mut self, asked: impl IntoIterator<Item = Json>) -> Self {
-        self.asked = asked.into_iter().collect();
+        self.asked.extend(asked);
         self
     }
 }
@@ -139,7 +154,7 @@ impl Drawn {
                 if op == "group_by" {
                     let asked = json!({"metrics": [{"op": "count"}], "group_by": [field]});
                     self.groups(asked).await;
-                } else if op != "group_by_time" {
+                } else if op != "group_by_time" && (edge.summed || !matches!(op, "sum" | "avg")) {
                     let asked = json!({"metrics": [{"op": op, "field": field}]});
                     self.groups(asked).await;
                 }

@@ -66,7 +66,7 @@ async fn check(kind: SourceKind, declared: &'static str) {
         Edge::new("share", Datatype::Number, declared, held(&HELD)).asked(asked.clone()),
         Edge::new("part", Datatype::Number, declared, held(&added)).asked(asked),
     ];
-    Drawn::new(kind, "", edges).await.check(60).await;
+    Drawn::new(kind, "", edges).await.check(40).await;
 }
 
 #[tokio::test]

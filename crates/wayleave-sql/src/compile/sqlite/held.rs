@@ -12,6 +12,7 @@ use wayleave_plan::value::Value;
 use super::form::Form;
 use super::{Affinity, binary};
 use crate::compile::sql::{Bind, Sql};
+use crate::values::EXACT;
 
 /// What all values of a column are, NULL apart. Told by an index for one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +22,7 @@ pub(crate) enum Held {
     Anything,
     /// Texts; of a datetime, such as begin with a year.
     Texts,
-    /// Numbers that are times.
+    /// Numbers that are times; of a number, such as a float has alone.
     Numbers,
     /// Texts of one form, which sort as the times do.
     Written(Form),
@@ -51,6 +52,10 @@ pub(crate) fn possible(column: &Column, affinity: Affinity, name: &Sql) -> Vec<(
                 let outside = [is(" < ", most("-")), is(" > ", most(""))];
                 possible.push((Held::Numbers, outside));
             }
+        }
+        Datatype::Number if affinity != Affinity::Real => {
+            let most = |sign: &str| Sql::text(format!("{sign}{EXACT}"));
+            possible.push((Held::Numbers, [is(" < ", most("-")), is(" > ", most(""))]));
         }
         Datatype::String | Datatype::Iri if !affinity.is_text() => {
             let bytes = Sql::text("x'' COLLATE BINARY");

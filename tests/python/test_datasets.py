@@ -311,7 +311,7 @@ class Rules(Calls):
             missing = await self.error_of(outsider.call_tool("workup_crew_lisp", {"entity": "x"}))
             self.assertEqual(hidden.error.code, missing.error.code)
             self.assertEqual(
-                hidden.error.message.replace("list", "lisp"), missing.error.message
+                hidden.error.message.replace("crew_list", "crew_lisp"), missing.error.message
             )
             for uri in ["wayleave://kg/Sailor", "wayleave://kg/Sailor?limit=2", "wayleave://kg/Sailor/crew-list%2Fsailors:1"]:
                 error = await self.error_of(outsider.read_resource(uri))

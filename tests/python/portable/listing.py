@@ -152,7 +152,8 @@ class Arguments(Asking):
                     ),
                 ],
                 "fetch": [
-                    dict(id="left/notes:1", connection_id="left", fields=["body"], expand=["pages"])
+                    dict(id="left/notes:1", connection_id="left", fields=["body"], expand=["pages"]),
+                    dict(id="left/notes:1", offset=1),
                 ],
             }
             for name, tool in (await self.tools(client)).items():

@@ -23,8 +23,6 @@ use crate::reply::Reply;
 const BASE_BYTES: usize = 3_600;
 /// how much each field adds.
 const FIELD_BYTES: usize = 80;
-/// As many fields as every stream has room for.
-const FEW_FIELDS: usize = 12;
 /// The most bytes, however many hold the stream.
 const MOST_BYTES: usize = 64 * 1024;
 /// How many connections that hold a stream alike are named beside its description.
@@ -137,11 +135,7 @@ pub(crate) fn compact(sources: &[Source<'_>]) -> Reply {
 }
 
 fn fitted(sources: &[Source<'_>], others: &[Source<'_>]) -> Reply {
-    // What is said of a store is as long for few fields as for many.
-    let fields = sources
-        .iter()
-        .map(|it| it.stream.fields().count().max(FEW_FIELDS));
-    let fields: usize = fields.sum();
+    let fields: usize = sources.iter().map(|it| it.stream.fields().count()).sum();
     let labels = sources
         .iter()
         .map(|it| 160 * (it.connections.len().min(MOST_CONNECTIONS) - 1));

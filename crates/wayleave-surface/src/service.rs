@@ -171,7 +171,7 @@ impl ReadService {
             Err(refusal) => return refusal.into(),
         };
         let notes = |connection: &ConnectionView, stream: &StreamView| {
-            self.notes(&snapshot, connection, stream)
+            self.notes(&snapshot, connection, stream, changes_answers)
         };
         match view.discover(&request) {
             Err(refusal) => refusal.into(),
@@ -183,7 +183,7 @@ impl ReadService {
                 let source = describe::Source {
                     connections: vec![connection],
                     stream,
-                    notes: notes(connection, stream),
+                    notes: self.notes(&snapshot, connection, stream, |_| true),
                 };
                 let mapping = snapshot.mapping(stream.connector_key());
                 describe::full(&source, mapping.map(|mapping| &***mapping))
@@ -303,6 +303,7 @@ impl ReadService {
         snapshot: &Snapshot,
         connection: &ConnectionView,
         stream: &StreamView,
+        wanted: fn(Topic) -> bool,
     ) -> Vec<String> {
         let bound = snapshot
             .mapping(&connection.connector_key)
@@ -314,10 +315,24 @@ impl ReadService {
             .capabilities()
             .differences
             .iter()
-            .filter(|difference| concerns(difference.topic, stream))
+            .filter(|difference| wanted(difference.topic) && concerns(difference.topic, stream))
             .map(|difference| format!("{}: {}", difference.topic.as_str(), difference.note))
             .collect()
     }
+}
+
+/// Whether a topic is about what answers mean. The others are about how a store's values are read
+/// and shown, which an answer shows by itself; they are told to whoever asks for everything.
+fn changes_answers(topic: Topic) -> bool {
+    !matches!(
+        topic,
+        Topic::Binary
+            | Topic::Booleans
+            | Topic::Dates
+            | Topic::Datetimes
+            | Topic::Integers
+            | Topic::Text
+    )
 }
 
 /// Whether a topic is about a type that a stream has fields of.

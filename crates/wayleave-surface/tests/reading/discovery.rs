@@ -284,6 +284,24 @@ async fn x4_a_connector_has_one_key_everywhere() {
 }
 
 #[tokio::test]
+async fn only_differences_that_change_an_answer_are_told_unless_everything_is_asked_for() {
+    let (service, _files) = crm();
+    for (detail, topics) in [
+        ("compact", &["decimals"][..]),
+        ("full", &["binary", "datetimes", "decimals", "integers"]),
+    ] {
+        let given = json!({ "stream": "tickets", "connection_id": "crm-eu", "detail": detail });
+        let reply = good(&service, &local(), "schema", given).await;
+        let notes = reply
+            .text
+            .lines()
+            .filter_map(|it| it.strip_prefix("note: "));
+        let told: Vec<&str> = notes.filter_map(|it| it.split(':').next()).collect();
+        assert_eq!(told, topics, "{}", reply.text);
+    }
+}
+
+#[tokio::test]
 async fn every_example_that_schema_shows_works() {
     let (service, _files) = crm();
     for (stream, connection) in [

@@ -10,6 +10,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -178,6 +179,13 @@ impl Deployment {
             let task = indexes.look_after(self.service.clone(), stop.clone());
             *indexing = Some((stop, task));
         }
+    }
+
+    /// Waits until the full-text indexes that were there already are in service, and no longer
+    /// than `most`. Only [`keep_indexes`](Self::keep_indexes) opens them.
+    pub async fn indexes_opened(&self, most: Duration) {
+        let mut opened = self.indexes.opened();
+        let _ = tokio::time::timeout(most, opened.wait_for(|opened| *opened)).await;
     }
 
     /// Searches in the full-text indexes there are, without making any.

@@ -47,6 +47,8 @@ pub(crate) struct ServedIndexes {
     moments: Mutex<Moments>,
     /// Counts what was taken into service and out of it.
     changes: watch::Sender<u64>,
+    /// Whether what was there at first is in service.
+    opened: watch::Sender<bool>,
 }
 
 impl Indexes for ServedIndexes {
@@ -67,7 +69,13 @@ impl ServedIndexes {
             every,
             moments: Mutex::default(),
             changes: watch::Sender::new(0),
+            opened: watch::Sender::new(false),
         }
+    }
+
+    /// Tells when what was there at first is in service.
+    pub(crate) fn opened(&self) -> watch::Receiver<bool> {
+        self.opened.subscribe()
     }
 
     /// Tells whenever an index was taken into service, or those served no more were removed.
@@ -114,6 +122,7 @@ impl ServedIndexes {
             while !stop.is_cancelled() {
                 worlds.mark_unchanged();
                 self.follow(&service, &mut kept).await;
+                self.opened.send_replace(true);
                 self.keep(&service, &mut kept, &mut worlds, &stop).await;
             }
         })

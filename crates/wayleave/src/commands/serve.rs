@@ -1,6 +1,6 @@
 //! `wayleave serve`: the project's active datasets, for agents.
 
-use std::{net::SocketAddr, path::Path, process::ExitCode};
+use std::{net::SocketAddr, path::Path, process::ExitCode, time::Duration};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +48,7 @@ async fn over_stdio(
     output: Output,
 ) -> Result<(), Failure> {
     warn(deployment, output);
-    deployment.keep_indexes();
+    keep_indexes(deployment).await;
     let served = deployment.serve_stdio(given, stop).await;
     served.map_err(|error| match error {
         ServeError::Stdio(error) => Failure::from_error(&error),
@@ -66,7 +66,7 @@ pub(super) async fn over_http(
 ) -> Result<(), Failure> {
     let http = deployment.bind(address).await?;
     warn(deployment, output);
-    deployment.keep_indexes();
+    keep_indexes(deployment).await;
     let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
     let token = client::token_at(&url, settings.anonymous);
@@ -81,6 +81,14 @@ pub(super) async fn over_http(
     );
     http.serve(stop).await;
     Ok(())
+}
+
+/// Looks after the full-text indexes. What is indexed already is found by the first call, unless
+/// opening it takes longer than a client should wait.
+async fn keep_indexes(deployment: &Deployment) {
+    const MOST: Duration = Duration::from_secs(1);
+    deployment.keep_indexes();
+    deployment.indexes_opened(MOST).await;
 }
 
 /// Tells what is not served as somebody may expect.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value as Json, json};
 
@@ -86,11 +86,47 @@ fn indexes_are_looked_at_and_made_again() {
 }
 
 struct Agent {
+    server: Child,
     ask: ChildStdin,
     hear: BufReader<ChildStdout>,
 }
 
 impl Agent {
+    /// One that has said who it is to a server of its own.
+    fn of(session: &Session) -> Self {
+        let mut server = Command::new(program())
+            .args(["serve", "--stdio"])
+            .current_dir(session.here())
+            .env("MUSIC_DSN", session.variable("MUSIC_DSN"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut agent = Self {
+            ask: server.stdin.take().unwrap(),
+            hear: BufReader::new(server.stdout.take().unwrap()),
+            server,
+        };
+        let hello = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        agent.ask(0, "initialize", &hello);
+        agent.tell(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        agent
+    }
+
+    fn leaves(self) {
+        let Self {
+            mut server,
+            ask,
+            hear,
+        } = self;
+        drop((ask, hear));
+        assert!(server.wait().unwrap().success());
+    }
+
     fn tell(&mut self, message: &Json) {
         writeln!(self.ask, "{message}").unwrap();
     }
@@ -117,25 +153,7 @@ fn serving_makes_what_is_missing_and_never_searches_what_is_damaged() {
     session.run(&["connect", "music"]).exits(0);
     session.run(&["index", "rebuild"]).exits(0);
     damage(session.here());
-    let mut child = Command::new(program())
-        .args(["serve", "--stdio"])
-        .current_dir(session.here())
-        .env("MUSIC_DSN", session.variable("MUSIC_DSN"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut agent = Agent {
-        ask: child.stdin.take().unwrap(),
-        hear: BufReader::new(child.stdout.take().unwrap()),
-    };
-    let hello = json!({
-        "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": { "name": "test", "version": "1" },
-    });
-    agent.ask(0, "initialize", &hello);
-    agent.tell(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let mut agent = Agent::of(&session);
     let rock = json!({ "name": "search", "arguments": { "q": "rock", "streams": ["genre"] } });
     // Until it is made, every answer says that it is being made.
     let found = (1..).find_map(|id| {
@@ -156,6 +174,18 @@ fn serving_makes_what_is_missing_and_never_searches_what_is_damaged() {
     let fetch = json!({ "name": "fetch", "arguments": { "id": id } });
     let fetched = agent.ask(1_000_000, "tools/call", &fetch);
     assert_eq!(&fetched["structuredContent"]["id"], id);
-    drop(agent);
-    assert!(child.wait().unwrap().success());
+    agent.leaves();
+}
+
+#[test]
+fn what_is_indexed_already_is_found_by_the_first_call() {
+    let session = music();
+    session.run(&["connect", "music"]).exits(0);
+    session.run(&["index", "rebuild"]).exits(0);
+    let mut agent = Agent::of(&session);
+    let rock = json!({ "name": "search", "arguments": { "q": "harbour rock" } });
+    let found = agent.ask(1, "tools/call", &rock);
+    let hits = &found["structuredContent"]["data"]["results"];
+    assert_eq!(hits[0]["title"], "Harbour rock", "{found}");
+    agent.leaves();
 }

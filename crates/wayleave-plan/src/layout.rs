@@ -137,8 +137,10 @@ impl Layout {
             None | Some(Value::Null | Value::Boolean(false)) => false,
             Some(_) => true,
         };
-        let joins = self.joins.iter();
-        let joins = joins.map(|join| join.iter().map(at).collect()).collect();
+        let mut joins = Vec::new();
+        for join in &self.joins {
+            joins.push(join.iter().map(at).collect());
+        }
         if self.as_read && !deleted {
             row.truncate(self.shown.len());
             return Record {

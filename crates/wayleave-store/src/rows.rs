@@ -165,7 +165,14 @@ impl RowSender {
     /// Adds a row; whether a batch is full and [`flush`](Self::flush) is due.
     #[must_use = "a full batch must be flushed"]
     pub fn push(&mut self, row: Row) -> bool {
-        self.bytes += row.iter().map(weight).sum::<usize>();
+        let texts = row.iter().map(weight).sum();
+        self.push_weighed(row, texts)
+    }
+
+    /// The same of a row whose values hold about so many bytes, as whoever read it knows.
+    #[must_use = "a full batch must be flushed"]
+    pub fn push_weighed(&mut self, row: Row, bytes: usize) -> bool {
+        self.bytes += row.len() * size_of::<Value>() + bytes;
         if self.pending.is_empty() {
             self.pending.reserve(ROWS_A_BATCH / 2);
         }
@@ -215,13 +222,14 @@ impl RowSender {
     }
 }
 
-/// About how many bytes a value takes.
+/// About how many bytes a value takes beside its own.
 fn weight(value: &Value) -> usize {
-    let own = size_of::<Value>();
-    own + match value {
+    match value {
         Value::Text(text) | Value::Decimal(text) => text.len(),
         Value::Json(json) => json_weight(json),
-        Value::List(values) => values.iter().map(weight).sum(),
+        Value::List(values) => {
+            values.len() * size_of::<Value>() + values.iter().map(weight).sum::<usize>()
+        }
         _ => 0,
     }
 }

@@ -126,8 +126,13 @@ impl Server for Database {
             let mut rows = pin!(rows.map_err(failed)?);
             let reader = values::Reader::new(&statement.outputs, &prepared);
             while let Some(row) = rows.next().await {
-                let row = reader.read(&row.map_err(failed)?)?;
-                if sender.push(row) && !sender.flush().await {
+                let row = row.map_err(failed)?;
+                let values = reader.read(&row)?;
+                let full = match reader.bytes(&row) {
+                    Some(bytes) => sender.push_weighed(values, bytes),
+                    None => sender.push(values),
+                };
+                if full && !sender.flush().await {
                     return Err(StoreError::Cancelled);
                 }
             }

@@ -89,6 +89,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// About how many bytes the values of a row hold, where it takes no look at them to tell.
+    pub(super) fn bytes(&self, row: &Row) -> Option<usize> {
+        let columns = self.columns.as_ref()?;
+        let is_flat = |(_, short_cut): &(&Column, ShortCut)| *short_cut != ShortCut::None;
+        columns.iter().all(is_flat).then(|| row.raw_size_bytes())
+    }
+
     /// A row as values.
     pub(super) fn read(&self, row: &Row) -> Result<Vec<Value>, StoreError> {
         let Some(columns) = &self.columns else {

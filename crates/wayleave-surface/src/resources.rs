@@ -311,7 +311,7 @@ async fn document(asked: &Asked<'_>, type_name: &str, id: String) -> Result<Opti
 fn too_large() -> Refusal {
     Refusal::new(
         Code::ResultTooLarge,
-        "this exceeds a resource; read it with query_records or fetch, and name fewer fields",
+        "this exceeds a resource; fetch reads it in pieces, and query_records fewer fields of it",
     )
 }
 

@@ -44,7 +44,7 @@ pub(crate) const SQLITE: Capabilities = Capabilities {
             topic: Topic::Sorting,
             note: "an index finds datetimes: as texts with a few days around them, as numbers or \
                    texts of one form alone; it does not sort booleans, decimals in text columns, \
-                   bytes, or text where it folds case",
+                   bytes, or text where it folds case or the file is UTF-16",
         },
     ],
 };

@@ -56,6 +56,10 @@ pub(crate) mod functions {
     ];
 }
 
+/// The order of code points, which every session has, for files whose texts are UTF-16: SQLite
+/// compares the bytes of what it holds.
+pub(crate) const BY_CODE_POINT: &str = "wayleave_code_point";
+
 /// The affinity of a column, which decides what SQLite makes of what it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Affinity {
@@ -98,6 +102,8 @@ impl Affinity {
 /// The dialect, and what is known of the columns.
 #[derive(Debug, Default)]
 pub(crate) struct Sqlite {
+    /// Whether the file's texts are UTF-16.
+    wide: bool,
     held: HashMap<String, Held>,
     /// What a text stands for in the row that a page begins after, by column.
     odd: HashMap<String, (String, Odd)>,
@@ -110,6 +116,17 @@ impl Sqlite {
             held,
             ..Self::default()
         }
+    }
+
+    /// Of a file whose texts are UTF-16, or are not.
+    pub(crate) fn wide(self, wide: bool) -> Self {
+        Self { wide, ..self }
+    }
+
+    /// How texts are put in order.
+    fn by_code_point(&self) -> String {
+        let collation = if self.wide { BY_CODE_POINT } else { "BINARY" };
+        format!(" COLLATE {collation}")
     }
 
     /// Knowing that where a page begins, a column holds what the text shows, and not the text.
@@ -175,10 +192,14 @@ impl Dialect for Sqlite {
 
     fn key(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
         match (column.datatype, kind) {
-            (Datatype::String | Datatype::Iri | Datatype::Date | Datatype::Datetime, _)
-                if self.is_raw(column, *kind) =>
-            {
+            (Datatype::Date | Datatype::Datetime, _) if self.is_raw(column, *kind) => {
                 name.within("", " COLLATE BINARY")
+            }
+            (Datatype::String | Datatype::Iri, _) if self.is_raw(column, *kind) => {
+                name.within("", &self.by_code_point())
+            }
+            (Datatype::String | Datatype::Iri, _) if self.wide => {
+                call(functions::TEXT, name).within("", &self.by_code_point())
             }
             (Datatype::String | Datatype::Iri, _) => call(functions::TEXT, name),
             (Datatype::Decimal, affinity) if !affinity.holds_numbers() => {
@@ -209,7 +230,8 @@ impl Dialect for Sqlite {
     /// The collation of a column does not reach through an inner query.
     fn grouped(&self, column: &Column, key: Sql) -> Sql {
         match column.datatype {
-            Datatype::String | Datatype::Iri | Datatype::Date => key.within("", " COLLATE BINARY"),
+            Datatype::String | Datatype::Iri => key.within("", &self.by_code_point()),
+            Datatype::Date => key.within("", " COLLATE BINARY"),
             _ => key,
         }
     }
@@ -246,8 +268,13 @@ impl Dialect for Sqlite {
                     && raw
                     && shown == text
                 {
-                    let right = odd.bound().within("", " COLLATE BINARY");
+                    let right = odd.bound().within("", &self.by_code_point());
                     return Compared::with(name, comparison, right);
+                }
+                if self.wide && !equality {
+                    let right = Sql::bind(Bind::Text(text.clone()));
+                    let right = right.within("", &self.by_code_point());
+                    return Compared::with(left, comparison, right);
                 }
                 return compare_text(*kind, raw, &name, left, comparison, text);
             }
@@ -285,7 +312,10 @@ impl Dialect for Sqlite {
 
     /// Before `IN`, only the column's own collation counts.
     fn listed(&self, column: &Column, left: Sql) -> Sql {
-        self.grouped(column, left)
+        match column.datatype {
+            Datatype::String | Datatype::Iri | Datatype::Date => left.within("", " COLLATE BINARY"),
+            _ => left,
+        }
     }
 
     fn list_hint(

@@ -16,6 +16,7 @@ use super::connect::Session;
 use super::error::store_error;
 use super::functions;
 use super::indexes::Indexes;
+use crate::compile::sqlite::BY_CODE_POINT;
 use crate::compile::sqlite::functions::ALL;
 use crate::dsn::File;
 
@@ -51,6 +52,8 @@ const NEVER: [&str; 3] = [
 pub(super) struct Kept {
     pub(super) connection: Connection,
     identity: Option<Identity>,
+    /// Whether its texts are UTF-16.
+    wide: bool,
     /// By table, with the version of the schema that had them.
     indexes: RefCell<HashMap<String, (i64, Arc<Indexes>)>>,
 }
@@ -71,11 +74,12 @@ impl Kept {
     pub(super) fn open(file: &File, limits: Limits) -> Result<Self, StoreError> {
         let identity = Identity::of(file);
         let mut connection = Session::open(file, limits, Weak::new())?.into_connection();
-        prepare(&mut connection)
+        let wide = prepare(&mut connection)
             .map_err(|error| store_error("opening a session", limits.statement, &error))?;
         Ok(Self {
             connection,
             identity,
+            wide,
             indexes: RefCell::default(),
         })
     }
@@ -116,13 +120,19 @@ impl Kept {
         Ok(indexes)
     }
 
+    /// Whether the file's texts are UTF-16.
+    pub(super) const fn is_wide(&self) -> bool {
+        self.wide
+    }
+
     /// Whether its file is still the one the path names.
     pub(super) fn is_of(&self, identity: Option<Identity>) -> bool {
         self.identity == identity
     }
 }
 
-fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+/// Makes a session ready to read, and says whether the file's texts are UTF-16.
+fn prepare(connection: &mut Connection) -> rusqlite::Result<bool> {
     connection.busy_timeout(LOCK_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // A name in double quotes that is no column is an error, not a text.
@@ -132,7 +142,10 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     // at the values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(connection)?;
-    connection.authorizer(Some(allow))
+    connection.create_collation(BY_CODE_POINT, str::cmp)?;
+    let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
+    connection.authorizer(Some(allow))?;
+    Ok(encoding != "UTF-8")
 }
 
 /// Allows selecting, reading, and the functions we know; in a view, whatever is harmless.

@@ -52,18 +52,18 @@ impl Work<'_> {
                 .put(target, self.inner.shape(kept, target)?),
         };
         let columns = page::curious(&shape, read);
-        let blind = Sqlite::default();
-        let way = page::way(&blind, &shape, read, |_| true);
+        let blind = || Sqlite::default().wide(kept.is_wide());
+        let way = page::way(&blind(), &shape, read, |_| true);
         if columns.is_empty() && !matches!(way, Way::Counted(_)) {
-            return self.send_way(kept, blind, &shape, read, way, sender);
+            return self.send_way(kept, blind(), &shape, read, way, sender);
         }
         let failed = |error| self.failed("reading the table's indexes", read, &error);
         let indexes = kept.indexes(&target.table).map_err(failed)?;
         if let Some(narrowed) = indexes.narrowed(page::predicate(read))
             && self.is_of_few(kept, &shape, read, narrowed)?
         {
-            let way = page::way(&blind, &shape, read, |_| false);
-            return self.send_way(kept, blind, &shape, read, way, sender);
+            let way = page::way(&blind(), &shape, read, |_| false);
+            return self.send_way(kept, blind(), &shape, read, way, sender);
         }
         let mut asked = page::asked(&indexes, &columns, read);
         let mut facts = probe::facts(&shape, &asked)?;
@@ -84,7 +84,7 @@ impl Work<'_> {
         let is_false = |place: usize| {
             told.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
         };
-        let dialect = Sqlite::knowing(facts.held(is_false));
+        let dialect = Sqlite::knowing(facts.held(is_false)).wide(kept.is_wide());
         let is_reached = |plan: &Rows| {
             let first = plan.order.first();
             first.is_some_and(|it| indexes.reach(&it.column.name, &plan.predicate).is_some())

@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{Caller, RpcError, ToolResult, convert, registry::Snapshot, resolve};
+use crate::{Caller, RpcError, ToolResult, convert, plain::PlainCall, registry::Snapshot, resolve};
 
 /// The longest text that an answer repeats to say what it answers. A listener's is in every notice.
 pub(crate) const LONGEST_ID: usize = 1024;
@@ -100,6 +100,24 @@ impl Asked {
         match serde_json::from_slice(message) {
             Ok(usual) => Self::of_usual(usual),
             Err(_) => Self::of_any(message),
+        }
+    }
+
+    /// What a call that has been read asks for.
+    pub(crate) fn of_call(call: &PlainCall) -> Self {
+        let id_is_too_long = is_too_long(&call.id);
+        Self {
+            kind: Kind::Request,
+            id: match &call.id {
+                RequestId::String(id) if !id_is_too_long => Value::String(id.to_string()),
+                RequestId::Number(id) => Value::from(*id),
+                RequestId::String(_) => Value::Null,
+            },
+            id_is_too_long,
+            method: "tools/call".to_owned(),
+            name: Some(call.params.name.to_string()),
+            uri: None,
+            is_stateless: false,
         }
     }
 

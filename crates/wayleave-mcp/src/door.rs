@@ -195,6 +195,8 @@ macro_rules! list {
     }};
 }
 
+// The larger futures are boxed: one task takes any request, is as large as the largest of them, and
+// is moved several times before it runs.
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
         self.shared.config.clone()
@@ -288,66 +290,74 @@ impl ServerHandler for Door {
         )
     }
 
-    async fn call_tool(
+    fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let era = era_of(&context);
-        let _turn = match self.turn(&context).await {
-            Ok(turn) => turn,
-            Err(Refused::Spent(spent)) => {
-                let mut result = convert::tool_result(spent.result());
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
+        Box::pin(async move {
+            let era = era_of(&context);
+            let _turn = match self.turn(&context).await {
+                Ok(turn) => turn,
+                Err(Refused::Spent(spent)) => {
+                    let mut result = convert::tool_result(spent.result());
+                    self.shared.sign(era, &mut result.meta);
+                    return Ok(result.into());
+                }
+                Err(cancelled) => return Err(cancelled.into()),
+            };
+            let mut response = self.shared.call(request, self.context(context)).await?;
+            if let CallToolResponse::Complete(result) = &mut response {
                 self.shared.sign(era, &mut result.meta);
-                return Ok(result.into());
             }
-            Err(cancelled) => return Err(cancelled.into()),
-        };
-        let mut response = self.shared.call(request, self.context(context)).await?;
-        if let CallToolResponse::Complete(result) = &mut response {
-            self.shared.sign(era, &mut result.meta);
-        }
-        Ok(response)
+            Ok(response)
+        })
     }
 
-    async fn read_resource(
+    fn read_resource(
         &self,
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
-        let era = era_of(&context);
-        let _turn = self.turn(&context).await?;
-        let mut response = self.shared.read(request, self.context(context)).await?;
-        if let ReadResourceResponse::Complete(result) = &mut response {
-            self.shared.sign(era, &mut result.meta);
-        }
-        Ok(response)
+    ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + Send {
+        Box::pin(async move {
+            let era = era_of(&context);
+            let _turn = self.turn(&context).await?;
+            let mut response = self.shared.read(request, self.context(context)).await?;
+            if let ReadResourceResponse::Complete(result) = &mut response {
+                self.shared.sign(era, &mut result.meta);
+            }
+            Ok(response)
+        })
     }
 
-    async fn get_prompt(
+    fn get_prompt(
         &self,
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
-        let era = era_of(&context);
-        let _turn = self.turn(&context).await?;
-        let mut response = self.shared.prompt(request, self.context(context)).await?;
-        if let GetPromptResponse::Complete(result) = &mut response {
-            self.shared.sign(era, &mut result.meta);
-        }
-        Ok(response)
+    ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + Send {
+        Box::pin(async move {
+            let era = era_of(&context);
+            let _turn = self.turn(&context).await?;
+            let mut response = self.shared.prompt(request, self.context(context)).await?;
+            if let GetPromptResponse::Complete(result) = &mut response {
+                self.shared.sign(era, &mut result.meta);
+            }
+            Ok(response)
+        })
     }
 
-    async fn complete(
+    fn complete(
         &self,
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        let era = era_of(&context);
-        let _turn = self.turn(&context).await?;
-        let mut result = self.shared.complete(request, self.context(context)).await?;
-        self.shared.sign(era, &mut result.meta);
-        Ok(result)
+    ) -> impl Future<Output = Result<CompleteResult, ErrorData>> + Send {
+        Box::pin(async move {
+            let era = era_of(&context);
+            let _turn = self.turn(&context).await?;
+            let mut result = self.shared.complete(request, self.context(context)).await?;
+            self.shared.sign(era, &mut result.meta);
+            Ok(result)
+        })
     }
 
     async fn set_level(
@@ -402,35 +412,40 @@ impl ServerHandler for Door {
         Some(self.accept(requested))
     }
 
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let shown = {
-            let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = opening
-                .iter()
-                .position(|(filter, _)| filter == context.requested());
-            at.and_then(|at| opening.remove(at)).map(|(_, shown)| shown)
-        };
-        let registry = &self.shared.registry;
-        let caller = self.now();
-        let budget = caller.budget();
-        let _room = match budget.filter(|_| self.turns == Turns::TakenHere) {
-            Some(budget) => Some(budget.stream().map_err(Refused::Spent)?),
-            None => None,
-        };
-        let shown = shown.unwrap_or_else(|| Sight::of(&registry.snapshot(), &caller));
-        let inbox = Arc::<Inbox>::default();
-        for uri in context.accepted().resource_subscriptions.iter().flatten() {
-            listeners::subscribe(registry.listeners(), &inbox, uri)?;
-        }
-        let who = Who::new(caller.clone());
-        let listener = Listener::new(registry.clone(), who, shown, inbox);
-        let outlet = Outlet::Stream(context.sink().clone());
-        tokio::select! {
-            () = context.cancelled() => {}
-            () = caller.over() => {}
-            () = listener.run(outlet, self.keeper.draining.clone()) => {}
-        }
-        Ok(())
+    fn listen(
+        &self,
+        context: SubscriptionContext,
+    ) -> impl Future<Output = Result<(), ErrorData>> + Send {
+        Box::pin(async move {
+            let shown = {
+                let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+                let at = opening
+                    .iter()
+                    .position(|(filter, _)| filter == context.requested());
+                at.and_then(|at| opening.remove(at)).map(|(_, shown)| shown)
+            };
+            let registry = &self.shared.registry;
+            let caller = self.now();
+            let budget = caller.budget();
+            let _room = match budget.filter(|_| self.turns == Turns::TakenHere) {
+                Some(budget) => Some(budget.stream().map_err(Refused::Spent)?),
+                None => None,
+            };
+            let shown = shown.unwrap_or_else(|| Sight::of(&registry.snapshot(), &caller));
+            let inbox = Arc::<Inbox>::default();
+            for uri in context.accepted().resource_subscriptions.iter().flatten() {
+                listeners::subscribe(registry.listeners(), &inbox, uri)?;
+            }
+            let who = Who::new(caller.clone());
+            let listener = Listener::new(registry.clone(), who, shown, inbox);
+            let outlet = Outlet::Stream(context.sink().clone());
+            tokio::select! {
+                () = context.cancelled() => {}
+                () = caller.over() => {}
+                () = listener.run(outlet, self.keeper.draining.clone()) => {}
+            }
+            Ok(())
+        })
     }
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {

@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 use support::{
     LOST,
     http::{Events, Listening},
+    pipe::{Era, Pipe},
     puppet, server, text, tool,
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
@@ -278,47 +279,87 @@ async fn http_2_is_served_on_the_same_port() {
     assert_eq!(reply["result"]["tools"][0]["name"], "ok");
 }
 
-#[tokio::test]
-async fn a_call_answered_directly_says_what_the_full_path_says() {
-    let (registry, server) = server();
-    let strict = Tool::new(
-        "strict",
-        json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }),
-        |call| async move {
-            match call.arguments["n"].as_i64() {
-                Some(0) => Ok(InputRequired::new()
-                    .ask("k", "roots/list", json!({}))
-                    .into()),
-                Some(1) => Err(RpcError::missing_capability("roots")),
-                Some(n) => Ok(ToolReply::from(
+/// A tool with every kind of answer.
+fn strict() -> Tool {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    let tool = Tool::new("strict", schema, |call| async move {
+        match call.arguments["n"].as_i64() {
+            Some(0) => Ok(InputRequired::new()
+                .ask("k", "roots/list", json!({}))
+                .into()),
+            Some(1) => Err(RpcError::missing_capability("roots")),
+            Some(n) => {
+                let seen = json!({ "era": format!("{:?}", call.context.era()),
+                    "meta": call.context.meta(), "client": call.context.client_name(),
+                    "session": call.context.header("mcp-protocol-version") });
+                Ok(ToolReply::from(
                     ToolResult::text(format!("{n} \u{1F980}"))
-                        .with_structured(json!({ "era": format!("{:?}", call.context.era()) }))
+                        .with_structured(seen)
                         .with_meta(Map::from_iter([("example.org/n".to_owned(), json!(n))])),
-                )),
-                None => unreachable!("the schema says so"),
+                ))
             }
-        },
-    );
-    registry.add_tool(strict.unwrap());
-    let client = Listening::start(&server, Options::default()).await.client();
-    for params in [
+            None => unreachable!("the schema says so"),
+        }
+    });
+    tool.unwrap()
+}
+
+fn calls() -> [Value; 6] {
+    [
         json!({ "name": "strict", "arguments": { "n": 7 } }),
         json!({ "name": "strict", "arguments": { "n": 0 } }),
         json!({ "name": "strict", "arguments": { "n": 1 } }),
         json!({ "name": "strict", "arguments": { "n": "x" } }),
         json!({ "name": "strict" }),
         json!({ "name": "nobody", "arguments": {} }),
-    ] {
-        let direct = client.ask("tools/call", params.clone()).await;
-        // Asking for progress takes the request through the SDK.
-        let request = client.stateless("tools/call", params.clone());
-        let (parts, body) = request.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        let mut message: Value = serde_json::from_slice(&body).unwrap();
-        message["params"]["_meta"]["progressToken"] = json!(1);
-        let body = Full::new(message.to_string().into());
-        let full = client.send(http::Request::from_parts(parts, body)).await;
-        assert_eq!(direct.status, full.status, "{params}");
-        assert_eq!(direct.json(), full.json(), "{params}");
+    ]
+}
+
+/// The same request with one member more, which takes it through the SDK.
+async fn in_full(request: http::Request<Full<bytes::Bytes>>) -> http::Request<Full<bytes::Bytes>> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let mut message: Value = serde_json::from_slice(&body).unwrap();
+    message["more"] = json!(1);
+    http::Request::from_parts(parts, Full::new(message.to_string().into()))
+}
+
+#[tokio::test]
+async fn a_call_answered_directly_says_what_the_full_path_says() {
+    let (registry, server) = server();
+    registry.add_tool(strict());
+    let client = Listening::start(&server, Options::default()).await.client();
+    let session = client.begin().await;
+    for params in calls() {
+        for era in [Era::Stateless, Era::Session] {
+            let request = || match era {
+                Era::Stateless => client.stateless("tools/call", params.clone()),
+                Era::Session => client.in_session(&session, "tools/call", &params),
+            };
+            let direct = client.send(request()).await;
+            let full = client.send(in_full(request()).await).await;
+            assert_eq!(direct.status, full.status, "{era:?} {params}");
+            assert_eq!(direct.json(), full.json(), "{era:?} {params}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_on_a_pipe_says_what_the_full_path_says() {
+    let (registry, server) = server();
+    registry.add_tool(strict());
+    for era in [Era::Stateless, Era::Session] {
+        let mut client = Pipe::listening(&server, era).await;
+        for params in calls() {
+            let id = client.send("tools/call", params.clone()).await;
+            let direct = client.answer(id).await;
+            let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+                "params": params, "more": 1 });
+            if era == Era::Stateless {
+                message["params"]["_meta"] = support::meta();
+            }
+            client.say(message).await;
+            assert_eq!(direct, client.answer(id).await, "{era:?} {params}");
+        }
     }
 }

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     body::Served,
-    gate::Held,
     head::{METHOD, PROTOCOL_VERSION, accepts_both, only, text},
+    held::Held,
     reply,
 };
 use crate::{

@@ -4,12 +4,13 @@
 use std::{
     cell::Cell,
     collections::{HashMap, VecDeque},
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::Poll,
+    task::{Context, Poll},
     time::Duration,
 };
 
-use futures::{Stream, stream};
+use futures::Stream;
 use rmcp::{
     model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage},
     transport::streamable_http_server::{
@@ -32,9 +33,64 @@ use super::{gate::WHO, sessions::Sessions};
 const SOON: Duration = Duration::from_millis(50);
 
 tokio::task_local! {
-    /// The answer to the request being handed over, when it came soon: the SDK's response is then
-    /// an empty stream.
-    pub(super) static ANSWER: Cell<Option<Arc<ServerJsonRpcMessage>>>;
+    /// What is known of the request being handed over beside what the SDK is told.
+    pub(super) static HANDED: Handed;
+}
+
+/// What the SDK does not pass on: it asks for the stream of a request, and makes a response of it.
+#[derive(Default)]
+pub(super) struct Handed {
+    /// The stream of a request that has been pushed already.
+    pub(super) begun: Cell<Option<Begun>>,
+    /// The answer, when it came soon: the SDK's response is then an empty stream.
+    pub(super) answer: Cell<Option<Arc<ServerJsonRpcMessage>>>,
+}
+
+/// A request on its way, and what has been heard of it.
+pub(super) struct Begun {
+    came: VecDeque<ServerSseMessage>,
+    more: Receiver<ServerSseMessage>,
+}
+
+impl Begun {
+    /// Waits for a moment: the answer, if it was there by then.
+    pub(super) async fn soon(&mut self) -> Option<Arc<ServerJsonRpcMessage>> {
+        // Dropped at any point, it has lost no message that it took.
+        let _ = timeout(SOON, self.hear()).await;
+        let message = self.came.back()?.message.as_ref()?;
+        match &**message {
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Some(message.clone()),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        }
+    }
+
+    /// Hears up to the first message that says something, or the end.
+    async fn hear(&mut self) {
+        while let Some(event) = self.more.recv().await {
+            let says = event.message.is_some();
+            self.came.push_back(event);
+            if says {
+                return;
+            }
+        }
+    }
+
+    /// Nothing more is to be heard.
+    fn close(&mut self) {
+        self.came.clear();
+        self.more.close();
+    }
+}
+
+impl Stream for Begun {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
+        match self.came.pop_front() {
+            Some(message) => Poll::Ready(Some(message)),
+            None => self.more.poll_recv(cx),
+        }
+    }
 }
 
 /// A stream within one session, numbered by the SDK.
@@ -75,6 +131,31 @@ impl Exchange {
             owned,
             away: Arc::default(),
         }
+    }
+
+    /// Pushes a request into a session.
+    pub(super) async fn begin(
+        &self,
+        id: &str,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<Begun, LocalSessionManagerError> {
+        let session = self.sessions.sessions.read().await.get(id).cloned();
+        let session =
+            session.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.into()))?;
+        let receiver = session.establish_request_wise_channel().await?;
+        let number = receiver.http_request_id;
+        if let (JsonRpcMessage::Request(request), Some(number)) = (&mut message, number) {
+            request.request.extensions_mut().insert(Line {
+                session: session.clone(),
+                number,
+                away: self.away.clone(),
+            });
+        }
+        session.push_message(message, number).await?;
+        Ok(Begun {
+            came: VecDeque::new(),
+            more: receiver.inner,
+        })
     }
 }
 
@@ -123,26 +204,6 @@ impl Drop for Expected<'_> {
     }
 }
 
-/// Hears up to the first message that says something, or the end.
-async fn hear(stream: &mut Receiver<ServerSseMessage>, came: &mut VecDeque<ServerSseMessage>) {
-    while let Some(event) = stream.recv().await {
-        let says = event.message.is_some();
-        came.push_back(event);
-        if says {
-            return;
-        }
-    }
-}
-
-/// The message of an event, if it is the last of its stream.
-fn answer(event: &ServerSseMessage) -> Option<Arc<ServerJsonRpcMessage>> {
-    let message = event.message.as_ref()?;
-    match &**message {
-        JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Some(message.clone()),
-        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
-    }
-}
-
 /// The stream an event id of the SDK belongs to; none for the session's common one.
 fn stream_of(event_id: &str) -> Option<StreamNumber> {
     event_id.split_once('/')?.1.parse().ok()
@@ -181,34 +242,20 @@ impl SessionManager for Exchange {
     async fn create_stream(
         &self,
         id: &SessionId,
-        mut message: ClientJsonRpcMessage,
+        message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let session = self.sessions.sessions.read().await.get(id).cloned();
-        let session =
-            session.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.clone()))?;
-        let mut receiver = session.establish_request_wise_channel().await?;
-        let number = receiver.http_request_id;
-        if let (JsonRpcMessage::Request(request), Some(number)) = (&mut message, number) {
-            request.request.extensions_mut().insert(Line {
-                session: session.clone(),
-                number,
-                away: self.away.clone(),
-            });
+        if let Ok(Some(begun)) = HANDED.try_with(|handed| handed.begun.take()) {
+            return Ok(begun);
         }
-        session.push_message(message, number).await?;
-        let mut came = VecDeque::new();
-        // Dropped at any point, it has lost no message that it took.
-        let _ = timeout(SOON, hear(&mut receiver.inner, &mut came)).await;
-        if let Some(answer) = came.back().and_then(answer)
-            && ANSWER.try_with(|it| it.set(Some(answer))).is_ok()
+        let mut begun = self.begin(id, message).await?;
+        if let Some(answer) = begun.soon().await
+            && HANDED
+                .try_with(|handed| handed.answer.set(Some(answer)))
+                .is_ok()
         {
-            came.clear();
-            receiver.inner.close();
+            begun.close();
         }
-        Ok(stream::poll_fn(move |cx| match came.pop_front() {
-            Some(message) => Poll::Ready(Some(message)),
-            None => receiver.inner.poll_recv(cx),
-        }))
+        Ok(begun)
     }
 
     async fn accept_message(

@@ -12,27 +12,25 @@ use rmcp::transport::streamable_http_server::{
 };
 use serde_json::Value;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::Semaphore,
     time::{Duration, interval, timeout},
 };
-use tokio_util::{
-    sync::CancellationToken,
-    task::{TaskTracker, task_tracker::TaskTrackerToken},
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Options,
     body::Served,
     direct,
-    exchange::{ANSWER, Exchange},
-    head::{self, METHOD, PROTOCOL_VERSION, SESSION_ID, accepts_both, era, is_json, text},
-    reply::{self, Body, Refused},
+    exchange::{Begun, Exchange, HANDED, Handed},
+    head::{self, METHOD, SESSION_ID, accepts_both, era, is_json, text},
+    held::{Held, Lasts, charge},
+    in_session::{self, Called, SessionCall},
+    reply::{self, Refused},
     sessions::{Busy, Sessions},
 };
 use crate::{
     Caller, Era, Server,
     asked::{self, Asked},
-    budget::Spent,
     door::{Door, Turns},
     quick,
     server::{Keeper, Shared},
@@ -45,8 +43,6 @@ tokio::task_local! {
     pub(super) static WHO: Who;
 }
 
-/// The revisions a session may speak.
-const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// Our own reaper ends idle sessions; the SDK's timer also ends those that only listen.
 const SDK_PATIENCE: Duration = Duration::from_hours(365 * 24);
 
@@ -65,27 +61,6 @@ pub(crate) struct Gate {
     pub(crate) ending: TaskTracker,
     /// Cuts every stream still open.
     pub(crate) cut: CancellationToken,
-}
-
-/// What a response keeps alive until it has been sent.
-#[expect(dead_code, reason = "held for their drop alone")]
-pub(super) struct Held {
-    ending: Option<TaskTrackerToken>,
-    session: Option<Busy>,
-    room: Option<OwnedSemaphorePermit>,
-    /// The caller's own share.
-    share: Option<OwnedSemaphorePermit>,
-}
-
-/// How long a response goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lasts {
-    /// Until the answer is given.
-    ShortWhile,
-    /// Until told that the server is stopping; then it says its last word.
-    UntilDraining,
-    /// Until somebody cuts it.
-    UntilCut,
 }
 
 impl Gate {
@@ -221,31 +196,76 @@ impl Gate {
             Ok(call) => return Ok(call.answer(&self.shared, caller, held).await),
             Err(parts) => *parts,
         };
+        if era == Era::Session
+            && let Some(call) = SessionCall::read(&parts.headers, &message)
+        {
+            return self
+                .call_in_session(call, parts, message, caller, held)
+                .await;
+        }
         let asked = Asked::of(&message);
-        let begins = text(&parts.headers, SESSION_ID).is_none();
         if let Some(refused) = self.refuse(&parts, &caller, &asked) {
             return Ok(refused);
         }
         // The SDK takes one whatever revision its headers name.
-        if begins && asked.is_hello() {
+        if asked.is_hello() && text(&parts.headers, SESSION_ID).is_none() {
             self.make_room(&caller).await?;
         }
         let request = Request::from_parts(parts, Full::new(message.clone()));
+        Ok(self.hand_over(request, message, caller, held, None).await)
+    }
+
+    async fn call_in_session(
+        &self,
+        call: SessionCall,
+        parts: Parts,
+        message: Bytes,
+        caller: Arc<Caller>,
+        held: Held,
+    ) -> Result<Response<Served>, Refused> {
+        if let Some(refused) = self.refuse(&parts, &caller, &call.asked()) {
+            return Ok(refused);
+        }
+        let so_far = call.call(&self.manager, parts, message.clone()).await?;
+        Ok(match so_far {
+            Called::Answered(answer) => reply::message(&answer, held),
+            Called::Later(request, begun) => {
+                self.hand_over(*request, message, caller, held, Some(begun))
+                    .await
+            }
+        })
+    }
+
+    /// Lets the SDK answer a request, with what has `begun` if it has.
+    async fn hand_over(
+        &self,
+        request: Request<Full<Bytes>>,
+        message: Bytes,
+        caller: Arc<Caller>,
+        mut held: Held,
+        begun: Option<Begun>,
+    ) -> Response<Served> {
+        let begins = text(request.headers(), SESSION_ID).is_none();
         let who = Who::new(caller);
-        let handed = WHO.scope(who.clone(), self.service.handle(request));
-        let mut handed = std::pin::pin!(ANSWER.scope(Cell::new(None), handed));
-        let response = handed.as_mut().await;
-        if let Some(answer) = handed.take_value().and_then(Cell::into_inner) {
-            return Ok(reply::message(&answer, held));
+        let handed = Handed {
+            begun: Cell::new(begun),
+            ..Handed::default()
+        };
+        let response = WHO.scope(who.clone(), self.service.handle(request));
+        let mut response = std::pin::pin!(HANDED.scope(handed, response));
+        let made = response.as_mut().await;
+        let handed = response.take_value();
+        if let Some(answer) = handed.and_then(|handed| handed.answer.into_inner()) {
+            return reply::message(&answer, held);
         }
-        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        if made.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let (error, id) = wire_error::diagnose(&message);
-            return Ok(reply::error(StatusCode::BAD_REQUEST, &error, &id));
+            return reply::error(StatusCode::BAD_REQUEST, &error, &id);
         }
-        if begins && let Some(id) = text(response.headers(), SESSION_ID) {
+        if begins && let Some(id) = text(made.headers(), SESSION_ID) {
             held.session = self.sessions.enter(id, &who.caller());
         }
-        Ok(finish(response, held).await)
+        reply::finish(made, held).await
     }
 
     /// Who sends the request now. Whoever sent it slowly, or waited for its turn, may have lost its
@@ -282,7 +302,7 @@ impl Gate {
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
         let who = Who::new(caller.clone());
         let response = WHO.scope(who, self.service.handle(request)).await;
-        let response = finish(response, held).await;
+        let response = reply::finish(response, held).await;
         Ok(match lasts {
             // Nobody else would end it: the SDK does not know who listens.
             Lasts::UntilCut => response.map(|body| body.until(async move { caller.over().await })),
@@ -390,19 +410,16 @@ impl Gate {
 
     /// Whether nothing about the headers needs the full path's judgement.
     async fn plain(&self, headers: &HeaderMap, era: Era) -> bool {
-        let version = text(headers, PROTOCOL_VERSION);
-        accepts_both(headers)
-            && match era {
-                Era::Stateless => head::only(headers, METHOD).is_some(),
-                Era::Session => {
-                    version.is_none_or(|version| SESSION_VERSIONS.contains(&version))
-                        && !headers.contains_key(METHOD)
-                        && match text(headers, SESSION_ID) {
-                            Some(id) => self.manager.has_session(&id.into()).await.unwrap_or(false),
-                            None => false,
-                        }
-                }
+        match era {
+            Era::Stateless => accepts_both(headers) && head::only(headers, METHOD).is_some(),
+            Era::Session => {
+                in_session::plain_head(headers)
+                    && match text(headers, SESSION_ID) {
+                        Some(id) => self.manager.has_session(&id.into()).await.unwrap_or(false),
+                        None => false,
+                    }
             }
+        }
     }
 
     /// Forgets idle sessions until stopped.
@@ -432,38 +449,4 @@ impl Gate {
             }
         }
     }
-}
-
-/// Takes a request from its caller's budget, and waits for its turn.
-async fn charge(caller: &Caller, lasts: Lasts, held: &mut Held) -> Result<(), Spent> {
-    match (caller.budget(), lasts) {
-        (None, _) => Ok(()),
-        (Some(budget), Lasts::ShortWhile) => {
-            held.share = Some(budget.turn().await?);
-            Ok(())
-        }
-        // A stream has its room already.
-        (Some(budget), Lasts::UntilDraining | Lasts::UntilCut) => budget.spend(),
-    }
-}
-
-/// The response as it leaves: held things attached, plain-text refusals made JSON.
-async fn finish(response: Response<Body>, held: Held) -> Response<Served> {
-    let failed = response.status().is_client_error() || response.status().is_server_error();
-    let typed = text(response.headers(), header::CONTENT_TYPE.as_str())
-        .is_some_and(|kind| kind.starts_with("application/json"));
-    if failed && !typed {
-        let (parts, body) = response.into_parts();
-        let said = match body.collect().await {
-            Ok(collected) => String::from_utf8_lossy(&collected.to_bytes()).into_owned(),
-            Err(never) => match never {},
-        };
-        let error = crate::RpcError::new(crate::RpcError::INVALID_REQUEST, said);
-        let mut refused = reply::error(parts.status, &error, &Value::Null);
-        if let Some(allow) = parts.headers.get(header::ALLOW) {
-            refused.headers_mut().insert(header::ALLOW, allow.clone());
-        }
-        return refused;
-    }
-    response.map(|body| Served::holding(body, held))
 }

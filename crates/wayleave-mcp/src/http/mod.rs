@@ -22,6 +22,8 @@ mod direct;
 pub(crate) mod exchange;
 mod gate;
 mod head;
+mod held;
+mod in_session;
 mod origin;
 mod reply;
 mod sessions;

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
 
-use super::{Rejection, body::Served, gate::Held};
+use super::{Rejection, body::Served, head::text, held::Held};
 use crate::{RpcError, asked::Asked, budget::Spent, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
@@ -100,4 +100,25 @@ pub(crate) fn spent(spent: Spent, asked: &Asked) -> Response<Served> {
     let seconds = header::HeaderValue::from(spent.seconds());
     response.headers_mut().insert(header::RETRY_AFTER, seconds);
     response
+}
+
+/// The response as it leaves: held things attached, plain-text refusals made JSON.
+pub(super) async fn finish(response: Response<Body>, held: Held) -> Response<Served> {
+    let failed = response.status().is_client_error() || response.status().is_server_error();
+    let typed = text(response.headers(), header::CONTENT_TYPE.as_str())
+        .is_some_and(|kind| kind.starts_with("application/json"));
+    if failed && !typed {
+        let (parts, body) = response.into_parts();
+        let said = match body.collect().await {
+            Ok(collected) => String::from_utf8_lossy(&collected.to_bytes()).into_owned(),
+            Err(never) => match never {},
+        };
+        let why = RpcError::new(RpcError::INVALID_REQUEST, said);
+        let mut refused = error(parts.status, &why, &Value::Null);
+        if let Some(allow) = parts.headers.get(header::ALLOW) {
+            refused.headers_mut().insert(header::ALLOW, allow.clone());
+        }
+        return refused;
+    }
+    response.map(|body| Served::holding(body, held))
 }

@@ -13,6 +13,8 @@ mod drawn;
 mod mariadb;
 #[path = "edges/no_text.rs"]
 mod no_text;
+#[path = "edges/nul.rs"]
+mod nul;
 #[path = "edges/places.rs"]
 mod places;
 #[path = "edges/postgres.rs"]

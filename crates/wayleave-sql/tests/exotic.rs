@@ -10,6 +10,8 @@
 mod as_text;
 mod stores;
 
+use std::fmt::Write as _;
+
 use serde_json::{Value as Json, json};
 use stores::{Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
@@ -130,6 +132,105 @@ async fn postgres_types_are_read() {
         ],
     )
     .await;
+}
+
+/// Lists are read item by item as values of their own are.
+#[tokio::test]
+async fn postgres_arrays_are_read() {
+    let kind = SourceKind::Postgres;
+    let columns = [
+        (
+            "a",
+            "integer",
+            "int[]",
+            "'{1,NULL,-5}'",
+            json!([1, null, -5]),
+        ),
+        ("b", "boolean", "bool[]", "'{t,f}'", json!([true, false])),
+        (
+            "c",
+            "datetime",
+            "timestamptz[]",
+            "'{2024-05-06 07:08:09+02}'",
+            json!(["2024-05-06T05:08:09Z"]),
+        ),
+        (
+            "d",
+            "date",
+            "date[]",
+            "'{2024-05-06}'",
+            json!(["2024-05-06"]),
+        ),
+        (
+            "e",
+            "json",
+            "jsonb[]",
+            "ARRAY['{\"a\":1}'::jsonb]",
+            json!([{"a": 1}]),
+        ),
+        ("f", "number", "real[]", "'{0.1,1e30}'", json!([0.1, 1e30])),
+        (
+            "g",
+            "decimal",
+            "numeric[]",
+            "'{0.10,1e3}'",
+            json!(["0.1", "1000"]),
+        ),
+        (
+            "h",
+            "string",
+            "char(4)[]",
+            "'{a,\"b c\"}'",
+            json!(["a", "b c"]),
+        ),
+        (
+            "i",
+            "string",
+            "bytea[]",
+            "ARRAY['\\x00ff'::bytea]",
+            json!(["\\x00ff"]),
+        ),
+        (
+            "j",
+            "string",
+            "text[]",
+            "'[2:3]={x,\"\"}'",
+            json!(["x", ""]),
+        ),
+        ("k", "string", "text[]", "'{}'", json!([])),
+        (
+            "l",
+            "integer",
+            "bigint[]",
+            "'{9223372036854775807}'",
+            json!(["9223372036854775807"]),
+        ),
+    ];
+    let declared: Vec<_> = columns
+        .iter()
+        .map(|it| format!("{} {}", it.0, it.2))
+        .collect();
+    let values: Vec<_> = columns.iter().map(|it| it.3).collect();
+    let sql = format!(
+        "CREATE TABLE things (id int, {}); INSERT INTO things VALUES (1, {});",
+        declared.join(", "),
+        values.join(", ")
+    );
+    let loaded = Loaded::new(kind, &sql).await;
+    let mut text = mapping(kind, &[("things", &[])]);
+    for (field, datatype, ..) in &columns {
+        let declared = format!("datatype = \"{datatype}\"\nmany = true\n");
+        writeln!(text, "[streams.things.fields.{field}]\n{declared}").unwrap();
+    }
+    let served = Served::new(&text).unwrap();
+    let store = loaded.store();
+    let plan = served.query(&arguments(json!({"stream": "things"})));
+    let rows = all(store.as_ref(), plan.unwrap().rows(), &patient()).await;
+    let row = rows.unwrap().remove(0);
+    for (value, (_, _, declared, _, expected)) in row[1..].iter().zip(&columns) {
+        assert_eq!(value.to_json(), *expected, "{declared}");
+    }
+    store.close().await;
 }
 
 #[tokio::test]

@@ -169,6 +169,12 @@ pub(crate) trait Dialect {
         self.key(column, kind, name)
     }
 
+    /// What else a column is sorted by, where the store takes different values for one when it
+    /// sorts.
+    fn then(&self, _column: &Column, _kind: &Self::Kind, _name: &Sql) -> Option<Sql> {
+        None
+    }
+
     /// A key, once it is grouped by or aggregated, as it is selected.
     fn select_key(&self, column: &Column, key: Sql) -> Sql;
 

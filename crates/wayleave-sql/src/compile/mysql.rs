@@ -151,6 +151,19 @@ impl Dialect for Mysql {
         }
     }
 
+    /// The server fills what it sorts with NULs, so a text that ends with some is the longer one.
+    /// A column that an index may sort is left to that.
+    fn then(&self, column: &Column, kind: &Kind, name: &Sql) -> Option<Sql> {
+        let filled = matches!(
+            kind,
+            Kind::Text {
+                by_code_point: false,
+                ..
+            }
+        );
+        (filled && column.datatype.is_text()).then(|| name.clone().within("LENGTH(", ")"))
+    }
+
     fn select_key(&self, _column: &Column, key: Sql) -> Sql {
         key
     }

@@ -35,9 +35,11 @@ pub(super) fn compile<'a, D: Dialect>(
     let mut order = Vec::new();
     for by in &plan.order {
         let (name, native) = shape.named(dialect, &by.column)?;
+        let then = dialect.then(&by.column, &native.kind, &name);
         let key = dialect.sort(&by.column, &native.kind, name);
         let nullable = keyset::is_nullable(shape, by)?;
         order.push(dialect.order(key, by.descending, nullable));
+        order.extend(then.map(|it| dialect.order(it, by.descending, false)));
     }
     let order = Sql::joined(order, ", ").within(" ORDER BY ", "");
     let mut rest = Sql::text(" FROM ");

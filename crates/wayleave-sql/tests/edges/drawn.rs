@@ -250,7 +250,9 @@ fn operands(edge: &Edge) -> Vec<Json> {
     let mut operands: Vec<Json> = edge.asked.clone();
     for (_, value) in &edge.held {
         let json = value.to_json();
-        if *value != Value::Null && !operands.contains(&json) {
+        // The language refuses to ask for a NUL.
+        let askable = *value != Value::Null && !json.as_str().is_some_and(|it| it.contains('\0'));
+        if askable && !operands.contains(&json) {
             operands.push(json);
         }
     }

@@ -52,7 +52,7 @@ SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WH
 --   Integer(7)
 
 -- a page after a NULL
-SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WHERE (1 = 0 OR (t.`na"me``` IS NULL AND t.`id` > ?)) ORDER BY CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) IS NULL, CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY), t.`id` LIMIT 26
+SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WHERE (1 = 0 OR (t.`na"me``` IS NULL AND t.`id` > ?)) ORDER BY CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) IS NULL, CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY), LENGTH(t.`na"me```), t.`id` LIMIT 26
 --   Integer(7)
 
 -- the first of each

@@ -134,11 +134,9 @@ async fn postgres_types_are_read() {
     .await;
 }
 
-/// Lists are read item by item as values of their own are.
-#[tokio::test]
-async fn postgres_arrays_are_read() {
-    let kind = SourceKind::Postgres;
-    let columns = [
+/// Columns of lists.
+fn arrays() -> Vec<Exotic> {
+    vec![
         (
             "a",
             "integer",
@@ -205,7 +203,14 @@ async fn postgres_arrays_are_read() {
             "'{9223372036854775807}'",
             json!(["9223372036854775807"]),
         ),
-    ];
+    ]
+}
+
+/// Lists are read item by item as values of their own are.
+#[tokio::test]
+async fn postgres_arrays_are_read() {
+    let kind = SourceKind::Postgres;
+    let columns = arrays();
     let declared: Vec<_> = columns
         .iter()
         .map(|it| format!("{} {}", it.0, it.2))

@@ -22,8 +22,10 @@ impl Shared {
     /// Says who answered, in the era that asks for it.
     pub(crate) fn sign(&self, era: Era, meta: &mut Option<MetaObject>) {
         if era == Era::Stateless {
-            let meta = meta.get_or_insert_default();
-            meta.0.extend(self.signature.0.clone());
+            match meta {
+                Some(meta) => meta.0.extend(self.signature.0.clone()),
+                None => *meta = Some(self.signature.clone()),
+            }
         }
     }
 

@@ -8,7 +8,11 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode, header, request::Parts};
+use http::{
+    Response, StatusCode,
+    header::{self, HeaderName},
+    request::Parts,
+};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ProtocolVersion, RequestId, RequestMetaObject,
     ServerJsonRpcMessage, ServerResult,
@@ -30,7 +34,7 @@ use crate::{
     server::Shared,
 };
 
-const NAME: &str = "mcp-name";
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// A plain stateless call.
 pub(super) struct Call {
@@ -65,17 +69,17 @@ fn plain(
     message: &[u8],
 ) -> Option<(RequestId, CallToolRequestParams, RequestMetaObject)> {
     let headers = &parts.headers;
-    let stateless_call = only(headers, METHOD) == Some("tools/call")
-        && text(headers, PROTOCOL_VERSION) == Some(quick::STATELESS)
+    let stateless_call = only(headers, &METHOD) == Some("tools/call")
+        && text(headers, &PROTOCOL_VERSION) == Some(quick::STATELESS)
         && accepts_both(headers)
-        && text(headers, header::CONTENT_TYPE.as_str()) == Some("application/json");
+        && text(headers, &header::CONTENT_TYPE) == Some("application/json");
     if !stateless_call {
         return None;
     }
     let PlainCall { id, params, meta } = plain::read(message)?;
     let meta = meta?;
     let plain = !asked::is_too_long(&id)
-        && only(headers, NAME) == Some(&*params.name)
+        && only(headers, &NAME) == Some(&*params.name)
         && meta
             .missing_required_keys(&ProtocolVersion::V_2026_07_28)
             .is_empty()

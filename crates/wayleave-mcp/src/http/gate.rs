@@ -127,7 +127,7 @@ impl Gate {
         }
         if era(&parts.headers) == Era::Stateless {
             // It says that it has none, and so whose it is was never asked.
-            parts.headers.remove(SESSION_ID);
+            parts.headers.remove(&SESSION_ID);
         }
         let served = match parts.method {
             Method::POST => self.post(parts, body, caller).await,
@@ -157,7 +157,7 @@ impl Gate {
     ) -> Result<Response<Served>, Refused> {
         let era = era(&parts.headers);
         let session = self.enter(&parts.headers, era, &caller)?;
-        let listening = text(&parts.headers, METHOD) == Some("subscriptions/listen");
+        let listening = text(&parts.headers, &METHOD) == Some("subscriptions/listen");
         let lasts = if era == Era::Stateless && listening {
             Lasts::UntilDraining
         } else {
@@ -187,7 +187,7 @@ impl Gate {
         };
         if quick::looks_like_list(&message)
             && self.plain(&parts.headers, era).await
-            && let named = text(&parts.headers, METHOD)
+            && let named = text(&parts.headers, &METHOD)
             && let Some(answer) = quick::answer(&self.shared, &caller, &message, era, named)
         {
             return Ok(reply::json(StatusCode::OK, answer));
@@ -208,7 +208,7 @@ impl Gate {
             return Ok(refused);
         }
         // The SDK takes one whatever revision its headers name.
-        if asked.is_hello() && text(&parts.headers, SESSION_ID).is_none() {
+        if asked.is_hello() && text(&parts.headers, &SESSION_ID).is_none() {
             self.make_room(&caller).await?;
         }
         let request = Request::from_parts(parts, Full::new(message.clone()));
@@ -245,7 +245,7 @@ impl Gate {
         mut held: Held,
         begun: Option<Begun>,
     ) -> Response<Served> {
-        let begins = text(request.headers(), SESSION_ID).is_none();
+        let begins = text(request.headers(), &SESSION_ID).is_none();
         let who = Who::new(caller);
         let handed = Handed {
             begun: Cell::new(begun),
@@ -262,7 +262,7 @@ impl Gate {
             let (error, id) = wire_error::diagnose(&message);
             return reply::error(StatusCode::BAD_REQUEST, &error, &id);
         }
-        if begins && let Some(id) = text(made.headers(), SESSION_ID) {
+        if begins && let Some(id) = text(made.headers(), &SESSION_ID) {
             held.session = self.sessions.enter(id, &who.caller());
         }
         reply::finish(made, held).await
@@ -278,7 +278,7 @@ impl Gate {
     }
 
     async fn delete(&self, parts: Parts, caller: Arc<Caller>) -> Result<Response<Served>, Refused> {
-        let id = text(&parts.headers, SESSION_ID).map(str::to_owned);
+        let id = text(&parts.headers, &SESSION_ID).map(str::to_owned);
         let mut response = self.without_body(parts, caller, Lasts::ShortWhile).await?;
         if let (StatusCode::ACCEPTED, Some(id)) = (response.status(), id) {
             self.sessions.end(&id);
@@ -351,7 +351,7 @@ impl Gate {
         if era == Era::Stateless {
             return Ok(None);
         }
-        let Some(id) = text(headers, SESSION_ID) else {
+        let Some(id) = text(headers, &SESSION_ID) else {
             return Ok(None);
         };
         match self.sessions.enter(id, caller) {
@@ -388,7 +388,7 @@ impl Gate {
             )
         };
         let declared: Option<usize> =
-            text(headers, header::CONTENT_LENGTH.as_str()).and_then(|length| length.parse().ok());
+            text(headers, &header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
         if declared.is_some_and(|length| length > most) {
             return Err(too_large());
         }
@@ -411,10 +411,10 @@ impl Gate {
     /// Whether nothing about the headers needs the full path's judgement.
     async fn plain(&self, headers: &HeaderMap, era: Era) -> bool {
         match era {
-            Era::Stateless => accepts_both(headers) && head::only(headers, METHOD).is_some(),
+            Era::Stateless => accepts_both(headers) && head::only(headers, &METHOD).is_some(),
             Era::Session => {
                 in_session::plain_head(headers)
-                    && match text(headers, SESSION_ID) {
+                    && match text(headers, &SESSION_ID) {
                         Some(id) => self.manager.has_session(&id.into()).await.unwrap_or(false),
                         None => false,
                     }

@@ -1,34 +1,40 @@
 //! What the head of a request says.
 
-use http::{HeaderMap, header};
+use http::{
+    HeaderMap,
+    header::{self, HeaderName},
+};
 
 use crate::{Era, quick};
 
-pub(super) const SESSION_ID: &str = "mcp-session-id";
-pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
-pub(super) const METHOD: &str = "mcp-method";
+// Names, not texts: a text is made a name of at every look.
+pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
 /// Whether the one thing said of the body is that it is JSON, whatever else is said of that.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let kind = only(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let kind = only(headers, &header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
 /// Whether the client takes an answer in either form, as it must.
 pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
-    text(headers, header::ACCEPT.as_str()).is_some_and(|accept| {
-        accept.contains("application/json") && accept.contains("text/event-stream")
+    text(headers, &header::ACCEPT).is_some_and(|accept| {
+        // As most write it.
+        accept == "application/json, text/event-stream"
+            || accept.contains("application/json") && accept.contains("text/event-stream")
     })
 }
 
 /// The header of that name, where it is text.
-pub(super) fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(super) fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
 /// The same, where there is one and not two.
-pub(super) fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+pub(super) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut given = headers.get_all(name).iter();
     match (given.next(), given.next()) {
         (Some(one), None) => one.to_str().ok(),
@@ -38,14 +44,15 @@ pub(super) fn only<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 /// A header given twice that says which conversation the request belongs to.
 pub(super) fn given_twice(headers: &HeaderMap) -> Option<&'static str> {
-    [SESSION_ID, PROTOCOL_VERSION]
+    [&SESSION_ID, &PROTOCOL_VERSION]
         .into_iter()
-        .find(|name| headers.get_all(*name).iter().count() > 1)
+        .find(|name| headers.get_all(*name).iter().nth(1).is_some())
+        .map(HeaderName::as_str)
 }
 
 /// The era it is of.
 pub(super) fn era(headers: &HeaderMap) -> Era {
-    match text(headers, PROTOCOL_VERSION) {
+    match text(headers, &PROTOCOL_VERSION) {
         Some(quick::STATELESS) => Era::Stateless,
         _ => Era::Session,
     }

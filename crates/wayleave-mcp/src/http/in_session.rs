@@ -29,10 +29,10 @@ const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 
 /// Whether nothing about the headers of a request in a session needs the full path's judgement.
 pub(super) fn plain_head(headers: &HeaderMap) -> bool {
-    let version = headers.get(PROTOCOL_VERSION).map(HeaderValue::to_str);
+    let version = headers.get(&PROTOCOL_VERSION).map(HeaderValue::to_str);
     accepts_both(headers)
-        && headers.contains_key(SESSION_ID)
-        && !headers.contains_key(METHOD)
+        && headers.contains_key(&SESSION_ID)
+        && !headers.contains_key(&METHOD)
         && version.is_none_or(|version| version.is_ok_and(|it| VERSIONS.contains(&it)))
 }
 
@@ -74,8 +74,8 @@ impl SessionCall {
         message: Bytes,
     ) -> Result<Called, Refused> {
         let gone = || Refused::with(StatusCode::NOT_FOUND, "unknown session");
-        let id = parts.headers.get(SESSION_ID).ok_or_else(gone)?.clone();
-        let version = parts.headers.get(PROTOCOL_VERSION).cloned();
+        let id = parts.headers.get(&SESSION_ID).ok_or_else(gone)?.clone();
+        let version = parts.headers.get(&PROTOCOL_VERSION).cloned();
         let uri = parts.uri.clone();
         let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(self.0.params));
         if let Some(meta) = self.0.meta {
@@ -108,9 +108,9 @@ fn again(
     let json = HeaderValue::from_static("application/json");
     headers.insert(header::CONTENT_TYPE, json);
     headers.insert(header::HOST, HeaderValue::from_static("localhost"));
-    headers.insert(SESSION_ID, session);
+    headers.insert(&SESSION_ID, session);
     if let Some(version) = version {
-        headers.insert(PROTOCOL_VERSION, version);
+        headers.insert(&PROTOCOL_VERSION, version);
     }
     request
 }

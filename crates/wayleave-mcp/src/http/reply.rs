@@ -105,7 +105,7 @@ pub(crate) fn spent(spent: Spent, asked: &Asked) -> Response<Served> {
 /// The response as it leaves: held things attached, plain-text refusals made JSON.
 pub(super) async fn finish(response: Response<Body>, held: Held) -> Response<Served> {
     let failed = response.status().is_client_error() || response.status().is_server_error();
-    let typed = text(response.headers(), header::CONTENT_TYPE.as_str())
+    let typed = text(response.headers(), &header::CONTENT_TYPE)
         .is_some_and(|kind| kind.starts_with("application/json"));
     if failed && !typed {
         let (parts, body) = response.into_parts();

@@ -44,41 +44,33 @@ impl Cut {
     }
 }
 
-/// How many bytes a row takes as a line of text.
-pub(crate) fn line_bytes(row: &[Json]) -> usize {
-    let mut line = String::new();
-    for value in row {
-        line.push('|');
-        escape::cell(&mut line, value);
-    }
-    line.len() + 1
-}
-
-/// Cuts the longest values of the columns that may be cut, until the row fits; `None` when it does
-/// not even then.
+/// Cuts the longest values of the columns that may be cut, until the row's line takes no more bytes
+/// than there is room for beside what is said about the cuts; `None` when it does even then.
 pub(crate) fn cut(
     row: &mut [Json],
     may_cut: impl Fn(usize) -> bool,
-    fits: impl Fn(&[Json], &[Cut]) -> bool,
+    room: impl Fn(&[Cut]) -> usize,
 ) -> Option<Vec<Cut>> {
+    // Every value is measured once: there may be many, and each may be large.
+    let mut cells: Vec<Measured> = row
+        .iter()
+        .enumerate()
+        .map(|(column, value)| Measured::of(value, may_cut(column)))
+        .collect();
     let mut cuts: Vec<Cut> = Vec::new();
     for most in SHOWN {
         loop {
-            if fits(row, &cuts) {
+            let bytes: usize = cells.iter().map(|cell| cell.bytes).sum();
+            // A line ends.
+            if bytes < room(&cuts) {
                 return Some(cuts);
             }
-            let longest = row
-                .iter()
-                .enumerate()
-                .filter(|(column, _)| may_cut(*column))
-                .map(|(column, value)| (characters(value), column))
+            let longest = cells.iter_mut().zip(&mut *row).enumerate();
+            let longest = longest
                 // The mark of an earlier cut is one of its characters.
-                .filter(|(length, _)| *length > most + 1)
-                .max();
-            let Some((length, column)) = longest else {
-                break;
-            };
-            let Some(value) = row.get_mut(column) else {
+                .filter(|(_, (cell, _))| cell.characters > most + 1)
+                .max_by_key(|(_, (cell, _))| cell.characters);
+            let Some((column, (cell, value))) = longest else {
                 break;
             };
             *value = beginning(value, most).into();
@@ -87,12 +79,32 @@ pub(crate) fn cut(
                 None => cuts.push(Cut {
                     column,
                     shown: most,
-                    of: length,
+                    of: cell.characters,
                 }),
             }
+            *cell = Measured::of(value, true);
         }
     }
     None
+}
+
+/// How large a value is.
+struct Measured {
+    /// As a cell, with what divides it from the one before.
+    bytes: usize,
+    /// Characters, where it may be cut.
+    characters: usize,
+}
+
+impl Measured {
+    fn of(value: &Json, may_cut: bool) -> Self {
+        let mut cell = String::new();
+        escape::cell(&mut cell, value);
+        Self {
+            bytes: cell.len() + 1,
+            characters: if may_cut { characters(value) } else { 0 },
+        }
+    }
 }
 
 /// How many characters a value has that could be cut.
@@ -167,7 +179,7 @@ mod tests {
     use super::*;
 
     fn fitted(row: &mut [Json], most: usize) -> Option<Vec<Cut>> {
-        cut(row, |column| column > 0, |row, _| line_bytes(row) <= most)
+        cut(row, |column| column > 0, |_| most)
     }
 
     #[test]
@@ -209,7 +221,7 @@ mod tests {
     #[test]
     fn where_a_thousand_characters_are_too_many_a_hundred_are_shown_and_their_number_is_right() {
         let mut row: Vec<Json> = (0..12).map(|_| json!("\u{202e}".repeat(2_000))).collect();
-        let cuts = cut(&mut row, |_| true, |row, _| line_bytes(row) <= 12_000).unwrap();
+        let cuts = cut(&mut row, |_| true, |_| 12_000).unwrap();
         assert_eq!(cuts.len(), 12);
         assert!(
             cuts.iter().all(|cut| (cut.shown, cut.of) == (100, 2_000)),

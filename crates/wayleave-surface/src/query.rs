@@ -207,11 +207,11 @@ impl Writer<'_> {
         };
         let may_cut =
             |column: usize| (self.plan.header().get(column)).is_some_and(|name| !is_key(name));
-        let fits = |row: &[Json], cuts: &[Cut]| {
+        let room = |cuts: &[Cut]| {
             let tail = self.tail(&handles, related, 1, cuts);
-            before + long::line_bytes(row) + tail.len() <= asked.most
+            asked.most.saturating_sub(before + tail.len())
         };
-        let Some(cuts) = long::cut(&mut row, may_cut, fits) else {
+        let Some(cuts) = long::cut(&mut row, may_cut, room) else {
             return Ok(None);
         };
         self.cuts = cuts;

@@ -170,6 +170,7 @@ impl RowSender {
     }
 
     /// The same of a row whose values hold about so many bytes, as whoever read it knows.
+    #[inline]
     #[must_use = "a full batch must be flushed"]
     pub fn push_weighed(&mut self, row: Row, bytes: usize) -> bool {
         self.bytes += row.len() * size_of::<Value>() + bytes;

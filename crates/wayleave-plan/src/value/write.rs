@@ -27,6 +27,7 @@ impl Value {
     }
 
     /// The canonical JSON of a value that nobody needs any more.
+    #[inline]
     pub fn into_json(self) -> Json {
         match self {
             Self::Text(text) | Self::Decimal(text) => Json::String(text),

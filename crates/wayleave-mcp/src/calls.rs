@@ -98,7 +98,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Calls<W> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(call.params));
         let door = host.door.clone();
         let (write, unwritten) = (self.write.clone(), self.unwritten.clone());
-        self.tasks.spawn(async move {
+        // Boxed: it is large, and a task is moved several times before it runs.
+        self.tasks.spawn(Box::pin(async move {
             let replied = door.handle_request(request, context).await;
             if place.given_up.is_cancelled() {
                 return;
@@ -113,7 +114,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Calls<W> {
             if let Err(error) = send(&write, &message).await {
                 tracing::debug!(%error, "answer not written");
             }
-        });
+        }));
         true
     }
 

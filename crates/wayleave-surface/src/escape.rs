@@ -5,7 +5,6 @@
 //! needs the exact value has it in the structure beside the text.
 
 use serde_json::Value as Json;
-use wayleave_plan::value::Value;
 
 /// Appends one cell of a table. NULL is nothing at all, empty text is `""`.
 pub(crate) fn cell(out: &mut String, value: &Json) {
@@ -28,22 +27,6 @@ pub(crate) fn cell(out: &mut String, value: &Json) {
             }
         }
     }
-}
-
-/// Appends a value as one cell of a table; the same as JSON.
-pub(crate) fn value(out: &mut String, value: Value) -> Json {
-    // Numbers and times hold nothing to escape.
-    let plain = match &value {
-        Value::Null => return Json::Null,
-        Value::Decimal(_) | Value::Date(_) | Value::Datetime(_) => true,
-        _ => false,
-    };
-    let json = value.into_json();
-    match &json {
-        Json::String(text) if plain => out.push_str(text),
-        json => cell(out, json),
-    }
-    json
 }
 
 /// Text of ours or of a mapping as part of one line, of at most so many characters.

@@ -175,12 +175,8 @@ impl Writer<'_> {
         related: &Relations,
         shows_ids: bool,
     ) -> Option<Vec<Json>> {
-        let mut after = Vec::new();
         for index in records {
-            // A row is written once.
-            let values = self.page.take_values(index);
-            self.put_after(index, related, shows_ids, &mut after);
-            if let Err(row) = table.push_values(values, &mut after) {
+            if let Err(row) = table.push(self.row(index, related, shows_ids)) {
                 return Some(row);
             }
         }
@@ -244,17 +240,21 @@ impl Writer<'_> {
         tail
     }
 
-    /// Adds the cells that come after a record's values.
-    fn put_after(&self, index: usize, related: &Relations, shows_ids: bool, after: &mut Vec<Json>) {
-        after.extend(related.cells(self.plan.expansions(), index));
+    /// The cells of a record, whose values are taken: a row is written once.
+    fn row(&mut self, index: usize, related: &Relations, shows_ids: bool) -> Vec<Json> {
+        let values = self.page.take_values(index);
+        let mut row = Vec::with_capacity(values.len() + self.plan.expansions().len() + 2);
+        row.extend(values.into_iter().map(Value::into_json));
+        row.extend(related.cells(self.plan.expansions(), index));
         let record = self.page.records().get(index);
         if shows_ids {
-            after.push(record.map(|record| record.id.as_str()).into());
+            row.push(record.map(|record| record.id.as_str()).into());
         }
         if self.plan.marks_deleted() {
             let deleted = record.is_some_and(|record| record.deleted);
-            after.push(deleted.then_some(true).into());
+            row.push(deleted.then_some(true).into());
         }
+        row
     }
 
     fn head(&self, shown: usize, shows_ids: bool) -> String {

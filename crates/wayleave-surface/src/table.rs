@@ -4,7 +4,6 @@
 //! handle. A table that has no room left for a row says so, and the page ends there.
 
 use serde_json::{Map, Value as Json};
-use wayleave_plan::value::Value;
 
 use crate::escape;
 
@@ -53,31 +52,6 @@ impl Table {
             self.text.push('|');
             escape::cell(&mut self.text, value);
         }
-        self.end(row, before)
-    }
-
-    /// The same of values, and what comes after them.
-    pub(crate) fn push_values(
-        &mut self,
-        values: Vec<Value>,
-        after: &mut Vec<Json>,
-    ) -> Result<(), Vec<Json>> {
-        let before = self.text.len();
-        let mut row = Vec::with_capacity(values.len() + after.len());
-        for value in values {
-            self.text.push('|');
-            row.push(escape::value(&mut self.text, value));
-        }
-        for value in after.drain(..) {
-            self.text.push('|');
-            escape::cell(&mut self.text, &value);
-            row.push(value);
-        }
-        self.end(row, before)
-    }
-
-    /// Ends a row whose text is written, from there on.
-    fn end(&mut self, row: Vec<Json>, before: usize) -> Result<(), Vec<Json>> {
         self.text.push('\n');
         if self.text.len() > self.most {
             self.text.truncate(before);

@@ -71,11 +71,12 @@ pub(crate) const POSTGRES: Capabilities = Capabilities {
         },
         Difference {
             topic: Topic::Sorting,
-            note: "an index sorts text only where its collation is C",
+            note: "an index sorts text only where its collation is C and the database is UTF8",
         },
         Difference {
             topic: Topic::Text,
-            note: "text holds no NUL character",
+            note: "text holds no NUL character; in a database that is not UTF8, groups and extremes \
+                   of text are in the order of its encoding",
         },
         Difference {
             topic: Topic::TimeZones,

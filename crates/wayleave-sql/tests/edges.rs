@@ -9,6 +9,8 @@
 
 #[path = "edges/drawn.rs"]
 mod drawn;
+#[path = "edges/encodings.rs"]
+mod encodings;
 #[path = "edges/mariadb.rs"]
 mod mariadb;
 #[path = "edges/no_text.rs"]

@@ -220,7 +220,7 @@ async fn postgres_begins_in_the_middle_of_the_index() {
         ("word", text),
     ]);
     for read in pages(true) {
-        let Statement { text, binds, .. } = compile(&Postgres, &shape, &read).unwrap();
+        let Statement { text, binds, .. } = compile(&Postgres::default(), &shape, &read).unwrap();
         let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
             binds.iter().map(|it| it as _).collect();
         let rows = client

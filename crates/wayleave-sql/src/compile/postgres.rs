@@ -37,7 +37,12 @@ pub(crate) enum Kind {
 }
 
 /// The dialect.
-pub(crate) struct Postgres;
+#[derive(Debug, Default)]
+pub(crate) struct Postgres {
+    /// Whether the database's texts are in an encoding other than UTF-8: it has not every
+    /// character, and perhaps another order.
+    pub(crate) encoded: bool,
+}
 
 fn is_text(column: &Column) -> bool {
     column.datatype.is_text()
@@ -51,6 +56,11 @@ fn typed(bind: Bind, cast: &str) -> Sql {
 impl Postgres {
     fn text(name: Sql) -> Sql {
         name.within("(", "::text)")
+    }
+
+    /// A text as bytes of UTF-8, which sort as code points do.
+    fn bytes(name: Sql) -> Sql {
+        Self::text(name).within("convert_to(", ", 'UTF8')")
     }
 
     fn compare_text(
@@ -71,8 +81,12 @@ impl Postgres {
             Some((kept, _)) => (kept, std::cmp::Ordering::Less),
             None => (text, std::cmp::Ordering::Equal),
         };
-        let right = typed(Bind::Text(kept.to_owned()), "::text");
         let equality = matches!(comparison, Comparison::Eq | Comparison::Ne);
+        if self.encoded && !(equality && kept.is_ascii()) {
+            let right = typed(Bind::Bytes(kept.as_bytes().to_vec()), "::bytea");
+            return beside(Self::bytes(name), comparison, right, side);
+        }
+        let right = typed(Bind::Text(kept.to_owned()), "::text");
         let left = match kind {
             Kind::Text {
                 deterministic: true,
@@ -141,6 +155,8 @@ impl Dialect for Postgres {
     fn sort(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         if *kind == Kind::Uuid && is_text(column) {
             name
+        } else if self.encoded && is_text(column) {
+            Self::bytes(name)
         } else {
             self.key(column, kind, name)
         }
@@ -194,6 +210,10 @@ impl Dialect for Postgres {
     fn contains(&self, column: &Column, kind: &Kind, name: Sql, text: &str) -> Sql {
         if text.contains('\0') {
             return Sql::text("1 = 0");
+        }
+        if self.encoded && !text.is_ascii() {
+            let text = typed(Bind::Bytes(text.as_bytes().to_vec()), "::bytea");
+            return Sql::joined([text, Self::bytes(name)], " IN ").within("position(", ") > 0");
         }
         // By code point whatever the collation: some refuse to search at all.
         let key = match kind {

@@ -414,7 +414,7 @@ fn sqlite_statements_are_as_agreed() {
 
 #[test]
 fn postgres_statements_are_as_agreed() {
-    check(&Postgres, &postgres_shape(), "postgres");
+    check(&Postgres::default(), &postgres_shape(), "postgres");
 }
 
 #[test]

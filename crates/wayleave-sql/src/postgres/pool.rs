@@ -11,6 +11,7 @@ use wayleave_store::{Limits, StoreError};
 
 use super::connect::Session;
 use super::line::Line;
+use crate::compile::postgres::Postgres;
 use crate::dsn::Server;
 use crate::tls;
 
@@ -30,7 +31,8 @@ const FORMS: &str = "SELECT set_config('TimeZone', 'UTC', false), \
     set_config('DateStyle', 'ISO, YMD', false), \
     set_config('IntervalStyle', 'iso_8601', false), \
     set_config('bytea_output', 'hex', false), \
-    set_config('extra_float_digits', '1', false)";
+    set_config('extra_float_digits', '1', false), \
+    current_setting('server_encoding')";
 
 /// A session that is kept between reads.
 pub(crate) struct Kept {
@@ -39,18 +41,26 @@ pub(crate) struct Kept {
     pub(super) brake: Arc<CancelToken>,
     pub(super) line: Line,
     pub(super) prepared: Prepared,
+    /// How statements are written for its database.
+    pub(super) dialect: Postgres,
 }
 
 impl Kept {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let mut session = Session::open(server, limits).await?;
-        session.read("opening a session", FORMS, &[]).await?;
+        let forms = session.read("opening a session", FORMS, &[]).await?;
+        let encoding = forms.first().and_then(|row| row.try_get(5).ok());
+        // The last is none: bytes are taken as they are.
+        let dialect = Postgres {
+            encoded: !matches!(encoding, None | Some("UTF8" | "SQL_ASCII")),
+        };
         let (client, line) = session.into_parts();
         Ok(Self {
             brake: Arc::new(client.cancel_token()),
             client,
             line,
             prepared: Prepared::default(),
+            dialect,
         })
     }
 

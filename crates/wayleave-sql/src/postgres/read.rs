@@ -17,7 +17,7 @@ use super::error::store_error;
 use super::pool::{Kept, cancel};
 use super::values;
 use crate::capabilities::POSTGRES;
-use crate::compile::postgres::{Kind, Postgres};
+use crate::compile::postgres::Kind;
 use crate::compile::{Native, Shape, compile};
 use crate::dsn::Server as Address;
 use crate::reading::{StoreOptions, no_table};
@@ -75,7 +75,7 @@ pub(crate) async fn statements(
     let mut statements = Vec::with_capacity(plans.len());
     for plan in plans {
         let shape = database.shape(&mut session, plan.target()).await?;
-        let statement = compile(&Postgres, &shape, plan.read())?;
+        let statement = compile(&session.dialect, &shape, plan.read())?;
         statements.push((statement.text, statement.binds));
     }
     Ok(statements)
@@ -111,7 +111,7 @@ impl Server for Database {
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let statement = compile(&Postgres, shape, read)?;
+        let statement = compile(&session.dialect, shape, read)?;
         let failed = |error| self.failed("reading", &error);
         let Kept {
             client,

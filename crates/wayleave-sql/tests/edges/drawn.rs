@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::interpret::{Tables, interpret};
+use wayleave_plan::interpret::{Row, Tables, interpret};
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
 use wayleave_store::conformance::{Dice, Served};
@@ -82,32 +82,18 @@ const TABLE: &str = "things";
 impl Drawn {
     /// Fills the table with values drawn from each column's, and NULLs.
     pub(crate) async fn new(kind: SourceKind, before: &str, edges: Vec<Edge>) -> Self {
-        let mut dice = Dice::new(0xED6E);
-        let declared = edges
-            .iter()
-            .map(|it| format!("{} {}", quoted(kind, it.column), it.declared));
-        let declared: Vec<String> = declared.collect();
-        let mut sql = format!(
-            "{before} CREATE TABLE {TABLE} (id integer PRIMARY KEY, {});",
-            declared.join(", ")
-        );
-        let mut rows = Vec::new();
-        for id in 0..ROWS {
-            let id = i64::try_from(id).unwrap();
-            let mut row = BTreeMap::from([("id".to_owned(), Value::Integer(id.into()))]);
-            let mut literals = vec![id.to_string()];
-            for it in &edges {
-                let drawn = dice.pick(&it.held).filter(|_| !dice.clone().percent(15));
-                let null = ("NULL".to_owned(), Value::Null);
-                let (literal, value) = drawn.cloned().unwrap_or(null);
-                dice.roll();
-                literals.push(literal);
-                row.insert(it.column.to_owned(), value);
-            }
-            write!(sql, "INSERT INTO {TABLE} VALUES ({});", literals.join(", ")).unwrap();
-            rows.push(row);
-        }
-        let loaded = Loaded::new(kind, &sql).await;
+        let (sql, rows, dice) = filled(kind, before, &edges);
+        Self::over(Loaded::new(kind, &sql).await, edges, rows, dice)
+    }
+
+    /// The same in a database of PostgreSQL's in that encoding.
+    pub(crate) async fn encoded(encoding: &str, edges: Vec<Edge>) -> Self {
+        let (sql, rows, dice) = filled(SourceKind::Postgres, "", &edges);
+        Self::over(Loaded::encoded(encoding, &sql).await, edges, rows, dice)
+    }
+
+    fn over(loaded: Loaded, edges: Vec<Edge>, rows: Vec<Row>, dice: Dice) -> Self {
+        let kind = loaded.kind;
         Self {
             kind,
             store: loaded.store(),
@@ -118,7 +104,6 @@ impl Drawn {
             loaded,
         }
     }
-
     /// With an index of every column.
     pub(crate) async fn indexed(self) -> Self {
         let mut sql = String::new();
@@ -130,13 +115,20 @@ impl Drawn {
         self
     }
 
-    /// Every column alone, then drawn requests over all of them.
-    pub(crate) async fn check(mut self, requests: usize) {
-        for edge in self.edges.clone() {
-            let field = edge.field;
+    /// Walks in the order of every column.
+    pub(crate) async fn sorts(&self) {
+        for Edge { field, .. } in &self.edges {
             for sort in [json!([field]), json!([format!("-{field}")])] {
                 self.walk(json!({"sort": sort, "limit": 7})).await;
             }
+        }
+    }
+
+    /// Every column alone, then drawn requests over all of them.
+    pub(crate) async fn check(mut self, requests: usize) {
+        self.sorts().await;
+        for edge in self.edges.clone() {
+            let field = edge.field;
             for operand in operands(&edge) {
                 for op in ops(edge.datatype) {
                     if operand == json!("") && matches!(*op, "contains" | "starts_with") {
@@ -244,6 +236,36 @@ impl Drawn {
         );
         answered
     }
+}
+
+/// The statements that make and fill the table, its rows, and the dice as they lie then.
+fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<Row>, Dice) {
+    let mut dice = Dice::new(0xED6E);
+    let declared = edges
+        .iter()
+        .map(|it| format!("{} {}", quoted(kind, it.column), it.declared));
+    let declared: Vec<String> = declared.collect();
+    let mut sql = format!(
+        "{before} CREATE TABLE {TABLE} (id integer PRIMARY KEY, {});",
+        declared.join(", ")
+    );
+    let mut rows = Vec::new();
+    for id in 0..ROWS {
+        let id = i64::try_from(id).unwrap();
+        let mut row = BTreeMap::from([("id".to_owned(), Value::Integer(id.into()))]);
+        let mut literals = vec![id.to_string()];
+        for it in edges {
+            let drawn = dice.pick(&it.held).filter(|_| !dice.clone().percent(15));
+            let null = ("NULL".to_owned(), Value::Null);
+            let (literal, value) = drawn.cloned().unwrap_or(null);
+            dice.roll();
+            literals.push(literal);
+            row.insert(it.column.to_owned(), value);
+        }
+        write!(sql, "INSERT INTO {TABLE} VALUES ({});", literals.join(", ")).unwrap();
+        rows.push(row);
+    }
+    (sql, rows, dice)
 }
 
 fn operands(edge: &Edge) -> Vec<Json> {

@@ -65,6 +65,24 @@ impl Loaded {
         }
     }
 
+    /// A new database of PostgreSQL's whose texts are in that encoding, made by `sql`.
+    pub async fn encoded(encoding: &str, sql: &str) -> Self {
+        let server = postgres().await;
+        let beside = server.fresh_database("encoded", "").await.unwrap().name;
+        let name = format!("{beside}_in_{encoding}");
+        let make = format!(
+            "CREATE DATABASE \"{name}\" ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
+        );
+        server.execute(&beside, &make).await.unwrap();
+        server.execute(&name, sql).await.unwrap();
+        Self {
+            kind: SourceKind::Postgres,
+            dsn: server.dsn(&name),
+            name,
+            _folder: None,
+        }
+    }
+
     /// A database with the suite's records.
     pub async fn with_fixture(kind: SourceKind) -> Self {
         Self::new(kind, &fixture_sql(kind)).await

@@ -49,6 +49,21 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
+    /// What ends a read in this context, of a store that is `closing` once it is told so.
+    pub(crate) fn of(context: &ReadContext, limits: Limits, closing: CancellationToken) -> Self {
+        let now = Instant::now();
+        let latest = now
+            .checked_add(limits.statement)
+            .unwrap_or(context.deadline);
+        let deadline = context.deadline.min(latest);
+        Self {
+            deadline,
+            limit: deadline.saturating_duration_since(now),
+            cancel: context.cancel.clone(),
+            closing,
+        }
+    }
+
     /// Why a read must end now, if it must.
     pub(crate) fn now(&self) -> Option<StoreError> {
         if self.cancel.is_cancelled() || self.closing.is_cancelled() {
@@ -112,17 +127,7 @@ impl Readings {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let now = Instant::now();
-        let latest = now
-            .checked_add(limits.statement)
-            .unwrap_or(context.deadline);
-        let deadline = context.deadline.min(latest);
-        let stop = Stop {
-            deadline,
-            limit: deadline.saturating_duration_since(now),
-            cancel: context.cancel.clone(),
-            closing: self.closing.clone(),
-        };
+        let stop = Stop::of(context, limits, self.closing.clone());
         let (sender, rows) = Rows::channel();
         let mut underway = Underway::new(task(sender, stop), &self.tasks);
         let rows = {

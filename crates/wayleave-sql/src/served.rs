@@ -146,7 +146,7 @@ impl<S: Server> Served<S> {
             session
         } else {
             tokio::select! {
-                session = self.server.open() => session?,
+                session = self.opened() => session?,
                 reason = stop.wait(&unwanted) => return Err(reason),
             }
         };
@@ -161,7 +161,7 @@ impl<S: Server> Served<S> {
                     biased;
                     outcome = &mut work => outcome,
                     reason = stop.wait(&unwanted) => {
-                        self.server.stop(brake, work).await;
+                        Box::pin(self.server.stop(brake, work)).await;
                         return Err(reason);
                     }
                 }
@@ -186,9 +186,15 @@ impl<S: Server> Served<S> {
             }
             // A session that lost its server was not alone.
             drop(self.pool.take_idle());
-            session = self.server.open().await?;
+            session = self.opened().await?;
             was_kept = false;
         }
+    }
+
+    /// A new session. What is seldom done is in a box: a future holds room for all it may do, and
+    /// every read would move it about.
+    fn opened(&self) -> Pin<Box<impl Future<Output = Result<S::Session, StoreError>>>> {
+        Box::pin(self.server.open())
     }
 
     /// The right to one session, at once where one is free.
@@ -213,14 +219,14 @@ impl<S: Server> Served<S> {
         let shape = if let Some(shape) = known {
             shape
         } else {
-            let shape = self.server.shape(session, target).await?;
+            let shape = Box::pin(self.server.shape(session, target)).await?;
             self.shapes.put(target, shape)
         };
         if let Read::Count {
             predicate: Predicate::True,
             exact: false,
         } = read
-            && let Some(rows) = self.server.estimate(session, &shape).await?
+            && let Some(rows) = Box::pin(self.server.estimate(session, &shape)).await?
         {
             let estimate = vec![Value::Integer(rows), Value::Boolean(false)];
             // One row is no full batch.
@@ -228,5 +234,53 @@ impl<S: Server> Served<S> {
             return Ok(());
         }
         self.server.rows(session, &shape, read, sender).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wayleave_model::digest::Digest;
+    use wayleave_model::mapping::SourceKind;
+    use wayleave_store::Rows;
+
+    use super::*;
+    use crate::dsn::{self, Dsn};
+    use crate::{mysql, postgres};
+
+    /// How many bytes a read takes while it is under way, buffers apart.
+    fn bytes_of_a_read<S: Server>(reader: &Reader<S>) -> usize {
+        let target = Target {
+            connection_id: String::new(),
+            source: String::new(),
+            kind: SourceKind::Postgres,
+            schema: None,
+            table: String::new(),
+            mapping: Digest::of(b""),
+        };
+        let read = Read::Count {
+            predicate: Predicate::True,
+            exact: true,
+        };
+        let (mut sender, _rows) = Rows::channel();
+        let context = ReadContext::within(Duration::ZERO);
+        let stop = Stop::of(&context, reader.options.limits, context.cancel.clone());
+        size_of_val(&reader.served.answer(&target, &read, &mut sender, &stop))
+    }
+
+    #[test]
+    fn a_read_is_small_enough_to_be_moved_about() {
+        let server = |kind, text| match Dsn::parse(kind, text).unwrap().into_target() {
+            dsn::Target::Postgres(server) | dsn::Target::Mysql(server) => server,
+            dsn::Target::Sqlite(_) => panic!("not a server"),
+        };
+        let options = StoreOptions::default();
+        let postgres = server(SourceKind::Postgres, "postgres://a@localhost/b");
+        let postgres = postgres::store(postgres, options);
+        let mysql = server(SourceKind::Mysql, "mysql://a@localhost/b");
+        let mysql = mysql::store(mysql, options);
+        let bytes = (bytes_of_a_read(&postgres), bytes_of_a_read(&mysql));
+        assert!(bytes.0 <= 4_096 && bytes.1 <= 4_096, "{bytes:?}");
     }
 }

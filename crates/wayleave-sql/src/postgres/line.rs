@@ -49,7 +49,14 @@ impl Line {
 
     /// Waits for what a client of this line does.
     pub(super) async fn carry<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
+        self.carry_pinned(pin!(work)).await
+    }
+
+    /// The same of work that is not moved.
+    pub(super) async fn carry_pinned<T>(
+        &mut self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> T {
         let done = poll_fn(|context| {
             self.bell.task.register(context.waker());
             for _ in 0..TURNS {

@@ -91,7 +91,7 @@ impl Prepared {
             self.statements.push_back(found);
             return Ok(statement);
         }
-        let statement = client.prepare(text).await?;
+        let statement = Box::pin(client.prepare(text)).await?;
         if self.statements.len() >= STATEMENTS {
             self.statements.pop_front();
         }

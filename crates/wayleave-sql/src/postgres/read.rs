@@ -119,7 +119,7 @@ impl Server for Database {
             prepared,
             ..
         } = session;
-        let reading = async {
+        let reading = pin!(async {
             let prepared = prepared.get(client, &statement.text).await;
             let prepared = prepared.map_err(failed)?;
             let rows = client.query_raw(&prepared, &statement.binds).await;
@@ -137,8 +137,8 @@ impl Server for Database {
                 }
             }
             Ok(())
-        };
-        line.carry(reading).await
+        });
+        line.carry_pinned(reading).await
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {

@@ -5,6 +5,7 @@
 //! here knows mappings or grants.
 
 mod assemble;
+mod bell;
 mod capabilities;
 mod checks;
 mod compile;

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -16,6 +15,7 @@ use wayleave_plan::plan::{Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{Answer, Limits, ReadContext, RowSender, Rows, StoreError, Unwanted};
 
+use crate::bell::Bell;
 use crate::compile::Shape;
 
 /// How a store is used.
@@ -132,17 +132,16 @@ impl Readings {
         let mut underway = Underway::new(task(sender, stop), &self.tasks);
         let rows = {
             let mut begun = pin!(rows.begun());
-            let mut elsewhere = None;
+            let bell = Bell::default();
             let first = poll_fn(|context| {
-                let waker = Elsewhere::of(&mut elsewhere, context);
-                if waker.while_away(|| underway.poll(context)).is_ready() {
+                bell.wakes(context);
+                // Whatever rows the reading sends are looked for right after.
+                let (read, _) = bell.while_looking(|| underway.poll(context));
+                if read.is_ready() {
                     return Poll::Ready(None);
                 }
-                let waker = Waker::from(waker);
-                begun
-                    .as_mut()
-                    .poll(&mut Context::from_waker(&waker))
-                    .map(Some)
+                let mut context = Context::from_waker(bell.waker());
+                begun.as_mut().poll(&mut context).map(Some)
             });
             match first.await {
                 Some(rows) => rows?,
@@ -197,47 +196,6 @@ impl<F: Future<Output = ()> + Send + 'static> Drop for Underway<F> {
         // Without a runtime there is nothing left to tell the database with.
         if let (Some(reading), Ok(runtime)) = (self.reading.take(), Handle::try_current()) {
             self.tasks.spawn_on(reading, &runtime);
-        }
-    }
-}
-
-/// Wakes whoever waits for rows, unless they come from a reading that he polls himself: he looks
-/// for them anyway, and a task that wakes itself is run once more for nothing, often by another
-/// thread.
-struct Elsewhere {
-    task: Waker,
-    polled: AtomicBool,
-}
-
-impl Elsewhere {
-    /// The one kept from the last time, if it is for the same task.
-    fn of(kept: &mut Option<Arc<Self>>, context: &Context<'_>) -> Arc<Self> {
-        match kept {
-            Some(known) if known.task.will_wake(context.waker()) => Arc::clone(known),
-            _ => Arc::clone(kept.insert(Arc::new(Self {
-                task: context.waker().clone(),
-                polled: AtomicBool::new(false),
-            }))),
-        }
-    }
-
-    /// Does something after which rows are looked for: until then nobody need be woken.
-    fn while_away<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.polled.store(true, Ordering::SeqCst);
-        let done = work();
-        self.polled.store(false, Ordering::SeqCst);
-        done
-    }
-}
-
-impl Wake for Elsewhere {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if !self.polled.load(Ordering::SeqCst) {
-            self.task.wake_by_ref();
         }
     }
 }

@@ -6,31 +6,24 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 
-use futures::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::Connection;
+
+use crate::bell::Bell;
 
 /// How often client and connection take turns before other tasks have theirs.
 const TURNS: usize = 8;
 
-/// Nobody polls the line.
-const RESTS: u8 = 0;
-/// It is being polled,
-const POLLED: u8 = 1;
-/// and one end has woken the other meanwhile.
-const WOKEN: u8 = 2;
+type Polled = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// One session's connection.
 pub(super) struct Line {
     /// Until it has ended. Its failure shows in whatever waits for an answer.
-    connection: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    bell: Arc<Bell>,
-    /// What rings it; always the same, so that both ends can keep it.
-    waker: Waker,
+    connection: Option<Polled>,
+    /// How one end wakes the other.
+    bell: Bell,
 }
 
 impl Line {
@@ -39,11 +32,9 @@ impl Line {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let bell = Arc::new(Bell::default());
         Self {
             connection: Some(Box::pin(async { drop(connection.await) })),
-            waker: Waker::from(Arc::clone(&bell)),
-            bell,
+            bell: Bell::default(),
         }
     }
 
@@ -58,12 +49,14 @@ impl Line {
         mut work: Pin<&mut impl Future<Output = T>>,
     ) -> T {
         let done = poll_fn(|context| {
-            self.bell.task.register(context.waker());
+            self.bell.wakes(context);
             for _ in 0..TURNS {
-                self.bell.state.store(POLLED, Ordering::SeqCst);
-                self.advance();
-                let done = work.as_mut().poll(&mut Context::from_waker(&self.waker));
-                let woken = self.bell.state.swap(RESTS, Ordering::SeqCst) == WOKEN;
+                let (connection, waker) = (&mut self.connection, self.bell.waker());
+                let (done, woken) = self.bell.while_looking(|| {
+                    let mut context = Context::from_waker(waker);
+                    advance(connection, &mut context);
+                    work.as_mut().poll(&mut context)
+                });
                 if done.is_ready() || !woken {
                     return done;
                 }
@@ -73,13 +66,14 @@ impl Line {
         })
         .await;
         // What comes now concerns nobody.
-        self.bell.task.take();
+        self.bell.wakes_nobody();
         done
     }
 
     /// Whether the server has hung up, as far as has arrived here.
     pub(super) fn is_open(&mut self) -> bool {
-        self.advance();
+        let mut context = Context::from_waker(self.bell.waker());
+        advance(&mut self.connection, &mut context);
         self.connection.is_some()
     }
 
@@ -89,36 +83,14 @@ impl Line {
             connection.await;
         }
     }
-
-    fn advance(&mut self) {
-        if let Some(connection) = &mut self.connection {
-            let mut context = Context::from_waker(&self.waker);
-            if connection.as_mut().poll(&mut context).is_ready() {
-                self.connection = None;
-            }
-        }
-    }
 }
 
-/// Wakes the task that waits, unless it is just looking.
-#[derive(Default)]
-struct Bell {
-    task: AtomicWaker,
-    state: AtomicU8,
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let while_polled =
-            self.state
-                .compare_exchange(POLLED, WOKEN, Ordering::SeqCst, Ordering::SeqCst);
-        if while_polled == Err(RESTS) {
-            self.task.wake();
-        }
+/// Moves a connection on, until it has ended.
+fn advance(connection: &mut Option<Polled>, context: &mut Context<'_>) {
+    if let Some(polled) = connection
+        && polled.as_mut().poll(context).is_ready()
+    {
+        *connection = None;
     }
 }
 

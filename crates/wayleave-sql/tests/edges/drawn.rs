@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::filter::operators;
 use wayleave_plan::interpret::{Row, Tables, interpret};
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
@@ -281,24 +282,10 @@ fn operands(edge: &Edge) -> Vec<Json> {
     operands
 }
 
+/// The operators that compare with something.
 fn ops(datatype: Datatype) -> &'static [&'static str] {
-    match datatype {
-        Datatype::Json => &[],
-        Datatype::Boolean => &["eq", "ne"],
-        Datatype::String | Datatype::Iri => &[
-            "eq",
-            "ne",
-            "in",
-            "not_in",
-            "gt",
-            "gte",
-            "lt",
-            "lte",
-            "contains",
-            "starts_with",
-        ],
-        _ => &["eq", "ne", "in", "not_in", "gt", "gte", "lt", "lte"],
-    }
+    let all = operators(datatype);
+    all.strip_suffix(&["is_null"]).unwrap_or(all)
 }
 
 fn mapping(kind: SourceKind, edges: &[Edge]) -> String {

@@ -4,6 +4,8 @@
 //! relation followed forwards: it is followed only where that may be done, and each end is read
 //! under its own grant.
 
+use std::sync::Arc;
+
 use wayleave_model::mapping::Join;
 
 use crate::expand::{self, Expansion};
@@ -102,7 +104,7 @@ impl Around {
 
     /// The fields of a record, in order.
     pub fn header(&self) -> &[String] {
-        &self.layout.header
+        self.layout.header()
     }
 
     /// The relations to follow: those of the stream first, then those that lead to it.
@@ -144,7 +146,7 @@ impl Around {
         Some(AuthorizedPlan::new(
             self.stream.target(),
             Read::Rows(Rows {
-                columns: self.layout.columns.clone(),
+                columns: Arc::clone(&self.layout.columns),
                 limit: u32::try_from(known.len()).unwrap_or(u32::MAX),
                 predicate: Predicate::all([one_of(&keys, known), self.stream.base()]),
                 order: layout::total(&self.stream, Vec::new()),

@@ -4,6 +4,7 @@
 //! A dotted name in `fields`, such as `employer.name`, narrows what is shown of them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use wayleave_model::mapping::{Datatype, ExactNumber, Relation};
 
@@ -60,7 +61,7 @@ impl Expansion {
 
     /// The fields of related records, in order.
     pub fn header(&self) -> &[String] {
-        &self.layout.header
+        self.layout.header()
     }
 
     /// Whether each record is related to at most one.
@@ -84,7 +85,7 @@ impl Expansion {
         Some(AuthorizedPlan::new(
             self.target.target(),
             Read::Rows(Rows {
-                columns: self.layout.columns.clone(),
+                columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
                 order: layout::order(&self.target, &[]).ok()?,
                 after: None,

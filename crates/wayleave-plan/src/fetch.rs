@@ -1,5 +1,7 @@
 //! `fetch`: one record by its id.
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 
 use crate::expand::{self, Expansion};
@@ -52,7 +54,7 @@ impl FetchPlan {
         id: RecordId,
     ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref());
-        let shown = layout::projected(stream, own.as_deref())?;
+        let mut layout = Layout::of(stream, own.as_deref())?;
         let keys: Vec<_> = stream.key_fields().collect();
         let values: Option<Vec<Value>> = keys
             .iter()
@@ -72,7 +74,6 @@ impl FetchPlan {
                 value,
             });
         let order = layout::total(stream, Vec::new());
-        let mut layout = Layout::new(stream, &shown);
         let expansions =
             expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
         Ok(Self {
@@ -81,7 +82,7 @@ impl FetchPlan {
             rows: AuthorizedPlan::new(
                 stream.target(),
                 Read::Rows(Rows {
-                    columns: layout.columns.clone(),
+                    columns: Arc::clone(&layout.columns),
                     predicate: Predicate::all([Predicate::all(key), stream.base()]),
                     order,
                     after: None,
@@ -117,7 +118,7 @@ impl FetchPlan {
 
     /// The fields of the answer, in order.
     pub fn header(&self) -> &[String] {
-        &self.layout.header
+        self.layout.header()
     }
 
     /// The row to read.

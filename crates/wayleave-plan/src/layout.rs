@@ -1,6 +1,8 @@
 //! Which columns a plan reads and what becomes of them: some are shown, some only order rows,
 //! join or mark the deleted, and are dropped before any result.
 
+use std::sync::Arc;
+
 use wayleave_model::mapping::{Datatype, Field};
 
 use crate::id::RecordId;
@@ -24,60 +26,91 @@ pub struct Record {
     pub(crate) joins: Vec<Vec<Value>>,
 }
 
-/// Which column is which.
+/// Which column is which. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    connection_id: String,
-    stream: String,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) header: Vec<String>,
-    /// Where each field of the header is among the columns.
-    shown: Vec<usize>,
-    /// Whether two of them are in one place.
-    repeats: bool,
-    /// Whether they are the first columns, in their order.
-    as_read: bool,
-    key: Vec<usize>,
+    pub(crate) columns: Arc<Vec<Column>>,
+    show: Arc<Show>,
     order: Vec<usize>,
     deleted: Option<usize>,
     joins: Vec<Vec<usize>>,
 }
 
+/// What is shown of which stream.
+#[derive(Debug)]
+struct Show {
+    connection_id: String,
+    stream: String,
+    header: Vec<String>,
+    /// Where each field of the header is among the columns.
+    fields: Vec<usize>,
+    /// Whether two of them are in one place.
+    repeats: bool,
+    /// Whether they are the first columns, in their order.
+    as_read: bool,
+    key: Vec<usize>,
+}
+
 impl Layout {
+    /// A layout that shows the fields that are asked for, or all.
+    pub(crate) fn of(view: &StreamView, fields: Option<&[String]>) -> Result<Self, Refusal> {
+        let Some(fields) = fields else {
+            let all = || Self::new(view, &view.fields().collect::<Vec<_>>());
+            return Ok(view.whole.get_or_init(all).clone());
+        };
+        Ok(Self::new(view, &projected(view, Some(fields))?))
+    }
+
     /// A layout that shows these fields.
     pub(crate) fn new(view: &StreamView, shown: &[&Field]) -> Self {
-        let mut layout = Self {
+        let mut columns = Vec::with_capacity(shown.len());
+        let fields = shown.iter().map(|f| place(&mut columns, &column(f)));
+        let fields: Vec<usize> = fields.collect();
+        let read = columns.len();
+        let key = view.key_fields().map(|f| place(&mut columns, &column(f)));
+        let key = key.collect();
+        let show = Show {
             connection_id: view.connection_id().to_owned(),
             stream: view.name().to_owned(),
-            columns: Vec::new(),
             header: shown.iter().map(|field| field.name.value.clone()).collect(),
-            shown: Vec::new(),
-            repeats: false,
-            as_read: false,
-            key: Vec::new(),
+            repeats: read < fields.len(),
+            as_read: fields.iter().copied().eq(0..read),
+            fields,
+            key,
+        };
+        Self {
+            columns: Arc::new(columns),
+            show: Arc::new(show),
             order: Vec::new(),
             deleted: None,
             joins: Vec::new(),
-        };
-        layout.shown = shown.iter().map(|f| layout.place(column(f))).collect();
-        layout.repeats = layout.columns.len() < layout.shown.len();
-        layout.as_read = layout.shown.iter().copied().eq(0..layout.columns.len());
-        layout.key = view.key_fields().map(|f| layout.place(column(f))).collect();
-        layout
+        }
+    }
+
+    /// The connection that is read.
+    pub(crate) fn connection_id(&self) -> &str {
+        &self.show.connection_id
+    }
+
+    /// The stream that is read.
+    pub(crate) fn stream(&self) -> &str {
+        &self.show.stream
+    }
+
+    /// The fields that are shown, in order.
+    pub(crate) fn header(&self) -> &[String] {
+        &self.show.header
     }
 
     /// Reads an order's columns too, to know where a page ends.
     pub(crate) fn ordered(mut self, order: &[OrderBy]) -> Self {
-        self.order = order
-            .iter()
-            .map(|by| self.place(by.column.clone()))
-            .collect();
+        self.order = order.iter().map(|by| self.place(&by.column)).collect();
         self
     }
 
     /// Reads the mark of the deleted too.
     pub(crate) fn with_deleted(mut self, field: Option<&Field>) -> Self {
-        self.deleted = field.map(|field| self.place(column(field)));
+        self.deleted = field.map(|field| self.place(&column(field)));
         self
     }
 
@@ -88,22 +121,21 @@ impl Layout {
 
     /// Reads the columns one expansion joins on too.
     pub(crate) fn joined(&mut self, columns: &[Column]) {
-        let places = columns.iter().map(|c| self.place(c.clone())).collect();
+        let places = columns.iter().map(|column| self.place(column)).collect();
         self.joins.push(places);
     }
 
     /// Where a column is, asking for it if need be.
-    fn place(&mut self, wanted: Column) -> usize {
-        let known = self.columns.iter().position(|c| c.name == wanted.name);
-        known.unwrap_or_else(|| {
-            self.columns.push(wanted);
-            self.columns.len() - 1
-        })
+    fn place(&mut self, wanted: &Column) -> usize {
+        match known(&self.columns, wanted) {
+            Some(place) => place,
+            None => place(Arc::make_mut(&mut self.columns), wanted),
+        }
     }
 
     /// The values of the order's columns: where a row is in it.
     pub(crate) fn position(&self, row: &[Value]) -> impl Iterator<Item = Value> {
-        let at = |place: &usize| row.get(*place).cloned().unwrap_or(Value::Null);
+        let at = |place: &usize| row.get(*place).map_or(Value::Null, Value::clone);
         self.order.iter().map(at)
     }
 
@@ -119,19 +151,20 @@ impl Layout {
 
     /// Whether the values of a row's key are in its id as they are shown.
     pub(crate) fn is_plainly_keyed(&self, row: &[Value]) -> bool {
-        let key = self.key.iter().filter_map(|place| row.get(*place));
+        let key = self.show.key.iter().filter_map(|place| row.get(*place));
         key.into_iter().all(RecordId::is_plain)
     }
 
     /// The same, of a row that nobody needs any more.
     pub(crate) fn record_of(&self, row: Vec<Value>) -> Record {
-        let key = self.key.iter().filter_map(|place| row.get(*place));
-        let id = RecordId::text_of(&self.connection_id, &self.stream, key);
+        let key = self.show.key.iter().filter_map(|place| row.get(*place));
+        let id = RecordId::text_of(self.connection_id(), self.stream(), key);
         self.named(id, row)
     }
 
     /// The same, under this id.
     pub(crate) fn named(&self, id: String, mut row: Vec<Value>) -> Record {
+        let show = &*self.show;
         let at = |place: &usize| row.get(*place).cloned().unwrap_or(Value::Null);
         let deleted = match self.deleted.map(|place| at(&place)) {
             None | Some(Value::Null | Value::Boolean(false)) => false,
@@ -141,8 +174,8 @@ impl Layout {
         for join in &self.joins {
             joins.push(join.iter().map(at).collect());
         }
-        if self.as_read && !deleted {
-            row.truncate(self.shown.len());
+        if show.as_read && !deleted {
+            row.truncate(show.fields.len());
             return Record {
                 id,
                 values: row,
@@ -150,19 +183,19 @@ impl Layout {
                 joins,
             };
         }
-        let mut shown = |(index, place): (usize, &usize)| {
-            if deleted && !self.key.contains(place) {
+        let mut taken = |(index, place): (usize, &usize)| {
+            if deleted && !show.key.contains(place) {
                 return Value::Null;
             }
-            let later = self.shown.get(index + 1..).unwrap_or_default();
+            let later = show.fields.get(index + 1..).unwrap_or_default();
             match row.get_mut(*place) {
                 // Two fields may show one column.
-                Some(value) if self.repeats && later.contains(place) => value.clone(),
+                Some(value) if show.repeats && later.contains(place) => value.clone(),
                 Some(value) => std::mem::replace(value, Value::Null),
                 None => Value::Null,
             }
         };
-        let values = self.shown.iter().enumerate().map(&mut shown).collect();
+        let values = show.fields.iter().enumerate().map(&mut taken).collect();
         Record {
             id,
             values,
@@ -170,6 +203,19 @@ impl Layout {
             joins,
         }
     }
+}
+
+/// Where a column is, if it is asked for.
+fn known(columns: &[Column], wanted: &Column) -> Option<usize> {
+    columns.iter().position(|column| column.name == wanted.name)
+}
+
+/// Where a column is among these, or is put.
+fn place(columns: &mut Vec<Column>, wanted: &Column) -> usize {
+    known(columns, wanted).unwrap_or_else(|| {
+        columns.push(wanted.clone());
+        columns.len() - 1
+    })
 }
 
 /// The fields to show: the key, which every record is known by, then those that are asked for,
@@ -238,9 +284,9 @@ pub(crate) fn order(view: &StreamView, sort: &[SortKey]) -> Result<Vec<OrderBy>,
 /// An order that ends with the key.
 pub(crate) fn total(view: &StreamView, mut order: Vec<OrderBy>) -> Vec<OrderBy> {
     for field in view.key_fields() {
-        let key = by(view, field, false);
-        if !order.iter().any(|one| one.column == key.column) {
-            order.push(key);
+        let is_there = |one: &OrderBy| one.column.name == field.column.value;
+        if !order.iter().any(is_there) {
+            order.push(by(view, field, false));
         }
     }
     order

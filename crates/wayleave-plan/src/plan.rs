@@ -109,7 +109,7 @@ pub enum Read {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
     /// The columns to return, in this order.
-    pub columns: Vec<Column>,
+    pub columns: Arc<Vec<Column>>,
     /// Which rows.
     pub predicate: Predicate,
     /// The order. It ends with the key, so it is total.

@@ -6,6 +6,8 @@
 mod changes;
 mod page;
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 
 pub use page::Page;
@@ -24,9 +26,7 @@ use changes::Changes;
 /// An authorized query: what to read, and how to make a page of it.
 #[derive(Debug, Clone)]
 pub struct QueryPlan {
-    connection_id: String,
     connector_key: String,
-    stream: String,
     layout: Layout,
     rows: AuthorizedPlan,
     count: Option<AuthorizedPlan>,
@@ -53,7 +53,7 @@ impl QueryPlan {
         seal: Seal<'_>,
     ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref());
-        let shown = layout::projected(stream, own.as_deref())?;
+        let layout = Layout::of(stream, own.as_deref())?;
         let wanted = match &request.filter {
             None => Predicate::True,
             Some(filter) => filter::of_caller(stream, filter)?,
@@ -67,7 +67,7 @@ impl QueryPlan {
             None => Predicate::all([stream.base(), wanted]),
             Some(changes) => Predicate::all([stream.rows.clone(), wanted, changes.since()]),
         };
-        let mut layout = Layout::new(stream, &shown).ordered(&order);
+        let mut layout = layout.ordered(&order);
         if changes.is_some() {
             layout = layout.with_deleted(stream.deleted());
         }
@@ -75,14 +75,12 @@ impl QueryPlan {
             expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
         let binding = binding(view, stream, request);
         let mut plan = Self {
-            connection_id: connection.connection_id.clone(),
             connector_key: connection.connector_key.clone(),
-            stream: stream.name().to_owned(),
             count: count(stream, &predicate, request.count),
             rows: AuthorizedPlan::new(
                 stream.target(),
                 Read::Rows(Rows {
-                    columns: layout.columns.clone(),
+                    columns: Arc::clone(&layout.columns),
                     predicate,
                     order,
                     after: None,
@@ -122,7 +120,7 @@ impl QueryPlan {
 
     /// The connection that is read.
     pub fn connection_id(&self) -> &str {
-        &self.connection_id
+        self.layout.connection_id()
     }
 
     /// The dataset that is read.
@@ -132,12 +130,12 @@ impl QueryPlan {
 
     /// The stream that is read.
     pub fn stream(&self) -> &str {
-        &self.stream
+        self.layout.stream()
     }
 
     /// The fields of the answer, in order.
     pub fn header(&self) -> &[String] {
-        &self.layout.header
+        self.layout.header()
     }
 
     /// Whether records can be tombstones: in a walk of changes, where the mapping has a mark of
@@ -239,7 +237,7 @@ pub(crate) fn canonical(filter: Option<&serde_json::Map<String, Json>>) -> Strin
 
 /// The one refusal of every cursor or bookmark that does not open.
 fn refused(plan: &QueryPlan, param: &'static str) -> Refusal {
-    refused_at(&plan.stream, &plan.connection_id, param)
+    refused_at(plan.stream(), plan.connection_id(), param)
 }
 
 fn refused_at(stream: &str, connection_id: &str, param: &'static str) -> Refusal {

@@ -6,6 +6,7 @@
 //! there.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Field;
@@ -182,7 +183,7 @@ impl SearchStream {
 
     /// The names of the values of a [`record`](Self::record).
     pub fn header(&self) -> &[String] {
-        &self.layout.header
+        self.layout.header()
     }
 
     /// Reads the records of these ids that the caller may see, the first
@@ -201,7 +202,7 @@ impl SearchStream {
         Some(AuthorizedPlan::new(
             self.view.target(),
             Read::Rows(Rows {
-                columns: self.layout.columns.clone(),
+                columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([one_of(&keys, known), self.predicate.clone()]),
                 order: layout::total(&self.view, Vec::new()),
                 after: None,

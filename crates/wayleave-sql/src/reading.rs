@@ -215,12 +215,12 @@ async fn count(rows: Rows) -> Result<Answer, StoreError> {
     })
 }
 
-/// Which table: its schema, if it is named, and its name.
-type Place = (Option<String>, String);
+/// The tables of one name: each with its schema, if it was asked for with one.
+type Namesakes<K> = Vec<(Option<String>, Arc<Shape<K>>)>;
 
-/// The shapes of tables that were read before.
+/// The shapes of tables that were read before, by the tables' names.
 pub(crate) struct Shapes<K> {
-    known: Mutex<HashMap<Place, Arc<Shape<K>>>>,
+    known: Mutex<HashMap<String, Namesakes<K>>>,
 }
 
 impl<K> Default for Shapes<K> {
@@ -234,29 +234,26 @@ impl<K> Default for Shapes<K> {
 impl<K> Shapes<K> {
     pub(crate) fn get(&self, target: &Target) -> Option<Arc<Shape<K>>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known
-            .get(&(target.schema.clone(), target.table.clone()))
-            .cloned()
+        let mut namesakes = known.get(&target.table)?.iter();
+        let found = namesakes.find(|(schema, _)| *schema == target.schema);
+        found.map(|(_, shape)| Arc::clone(shape))
     }
 
     pub(crate) fn put(&self, target: &Target, shape: Shape<K>) -> Arc<Shape<K>> {
         let shape = Arc::new(shape);
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(
-                (target.schema.clone(), target.table.clone()),
-                Arc::clone(&shape),
-            );
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let namesakes = known.entry(target.table.clone()).or_default();
+        namesakes.retain(|(schema, _)| *schema != target.schema);
+        namesakes.push((target.schema.clone(), Arc::clone(&shape)));
         shape
     }
 
     /// Forgets a table: whatever failed, it may have changed.
     pub(crate) fn forget(&self, target: &Target) {
-        self.known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&(target.schema.clone(), target.table.clone()));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(namesakes) = known.get_mut(&target.table) {
+            namesakes.retain(|(schema, _)| *schema != target.schema);
+        }
     }
 }
 

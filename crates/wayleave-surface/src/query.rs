@@ -243,7 +243,8 @@ impl Writer<'_> {
     /// The cells of a record, whose values are taken: a row is written once.
     fn row(&mut self, index: usize, related: &Relations, shows_ids: bool) -> Vec<Json> {
         let values = self.page.take_values(index);
-        let mut row = Vec::with_capacity(values.len() + self.plan.expansions().len() + 2);
+        let more = usize::from(shows_ids) + usize::from(self.plan.marks_deleted());
+        let mut row = Vec::with_capacity(values.len() + self.plan.expansions().len() + more);
         row.extend(values.into_iter().map(Value::into_json));
         row.extend(related.cells(self.plan.expansions(), index));
         let record = self.page.records().get(index);

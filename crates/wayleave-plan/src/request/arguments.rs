@@ -45,23 +45,19 @@ impl<'a> Arguments<'a> {
         given: &'a Map<String, Json>,
         known: &[&str],
     ) -> Result<Self, Refusal> {
-        Self::known(
-            given,
-            known,
-            String::new(),
-            &format!("`{tool}` takes no argument"),
-        )
+        let complaint = || format!("`{tool}` takes no argument");
+        Self::known(given, known, String::new(), complaint)
     }
 
     fn known(
         given: &'a Map<String, Json>,
         known: &[&str],
         path: String,
-        complaint: &str,
+        complaint: impl Fn() -> String,
     ) -> Result<Self, Refusal> {
         match given.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(invalid(
-                format!("{complaint} {}", quoted(name)),
+                format!("{} {}", complaint(), quoted(name)),
                 format!("{path}{name}"),
             )
             .allowed(known.iter().copied())
@@ -71,7 +67,9 @@ impl<'a> Arguments<'a> {
     }
 
     fn get(&self, name: &str) -> Option<&'a Json> {
-        self.given.get(name).filter(|value| !value.is_null())
+        // There are no more than are known, so few that looking at each is quicker than hashing.
+        let (_, value) = self.given.iter().find(|(given, _)| *given == name)?;
+        Some(value).filter(|value| !value.is_null())
     }
 
     fn param(&self, name: &str) -> String {
@@ -279,12 +277,9 @@ impl<'a> Arguments<'a> {
             let Json::Object(given) = item else {
                 return Err(self.wrong("metrics", &needs));
             };
-            let given = Arguments::known(
-                given,
-                &["op", "field"],
-                "metrics.".to_owned(),
-                "a metric has no",
-            )?;
+            let given = Arguments::known(given, &["op", "field"], "metrics.".to_owned(), || {
+                "a metric has no".to_owned()
+            })?;
             let op = given
                 .word("op", METRIC_OPS)?
                 .ok_or_else(|| given.wrong("op", "one of the allowed words"))?;
@@ -310,7 +305,7 @@ impl<'a> Arguments<'a> {
                 given,
                 &["field", "granularity", "time_zone"],
                 "group_by_time.".to_owned(),
-                "`group_by_time` has no",
+                || "`group_by_time` has no".to_owned(),
             )?,
             Some(_) => {
                 return Err(

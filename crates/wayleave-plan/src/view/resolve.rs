@@ -1,6 +1,6 @@
 //! World × package → view.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::grant::{self, Claims};
@@ -103,6 +103,7 @@ fn connection(
                 relations: relations(stream, granted),
                 rows,
                 target: Arc::new(target(mapping, connection, stream)),
+                whole: OnceLock::new(),
             }),
             Err(reason) => withheld.push(Withheld {
                 connection_id: connection.id.value.clone(),

@@ -1,10 +1,11 @@
 //! One granted stream of one connection.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use wayleave_model::mapping::{Connection, Datatype, Field, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
+use crate::layout::Layout;
 use crate::plan::{Column, Comparison, Predicate, Target};
 use crate::value::Value;
 
@@ -24,6 +25,8 @@ pub struct StreamView {
     pub(crate) rows: Predicate,
     /// Where it is read.
     pub(crate) target: Arc<Target>,
+    /// How it is read when all of it is shown, once that was asked.
+    pub(crate) whole: OnceLock<Layout>,
 }
 
 /// How changes of a stream can be followed.

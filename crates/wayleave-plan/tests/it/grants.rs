@@ -173,7 +173,7 @@ fn columns(plan: &AuthorizedPlan) -> (Vec<&Column>, Vec<&Column>) {
     let mut shown: Vec<&Column> = Vec::new();
     match plan.read() {
         Read::Rows(rows) => {
-            shown.extend(&rows.columns);
+            shown.extend(rows.columns.iter());
             shown.extend(rows.order.iter().map(|by| &by.column));
             shown.extend(rows.each.iter().flat_map(|each| &each.by));
             read_by(&rows.predicate, &mut filtered);

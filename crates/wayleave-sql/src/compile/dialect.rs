@@ -1,6 +1,6 @@
 //! What differs between the stores.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
@@ -19,8 +19,8 @@ pub(crate) struct Shape<K> {
     pub(crate) schema: Option<String>,
     /// Its name.
     pub(crate) table: String,
-    /// Its columns by name.
-    pub(crate) columns: HashMap<String, Native<K>>,
+    /// Its columns by name. Few as they are, finding one is quicker than hashing its name.
+    pub(crate) columns: BTreeMap<String, Native<K>>,
 }
 
 /// A column as the store has it.

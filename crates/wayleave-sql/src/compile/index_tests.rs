@@ -1,6 +1,6 @@
 //! A page in the order of an index reads a page of it, and not the table.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
@@ -22,7 +22,7 @@ fn column(name: &str, datatype: Datatype) -> Column {
 }
 
 fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
-    let columns: HashMap<_, _> = kinds
+    let columns: BTreeMap<_, _> = kinds
         .into_iter()
         .map(|(name, kind)| {
             let native = Native {
@@ -49,7 +49,7 @@ fn pages(text: bool) -> Vec<Read> {
     };
     let page = |order: Vec<OrderBy>, after: Vec<Value>| {
         Read::Rows(Rows {
-            columns: vec![id(), column("word", Datatype::String)],
+            columns: vec![id(), column("word", Datatype::String)].into(),
             predicate: Predicate::True,
             order,
             after: Some(after),
@@ -159,7 +159,7 @@ fn sqlite_finds_times_by_the_index() {
                 nullable: false,
             };
             let read = Read::Rows(Rows {
-                columns: vec![column("id", Datatype::Integer)],
+                columns: vec![column("id", Datatype::Integer)].into(),
                 predicate: within,
                 order: vec![
                     by(at, descending),

@@ -17,7 +17,7 @@ pub(super) fn compile<'a, D: Dialect>(
     bound: &Predicate,
 ) -> Result<(Sql, Vec<Output<'a>>), StoreError> {
     let mut selected = Vec::with_capacity(plan.columns.len());
-    for column in &plan.columns {
+    for column in plan.columns.iter() {
         let (name, native) = shape.named(dialect, column)?;
         selected.push(dialect.select(column, &native.kind, name));
     }

@@ -1,6 +1,6 @@
 //! Statements as they are agreed: one golden file a dialect.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use wayleave_model::mapping::{AggregateOp, Datatype};
@@ -38,7 +38,8 @@ fn rows(predicate: Predicate, order: Vec<OrderBy>, after: Option<Vec<Value>>) ->
             column("id", Datatype::Integer),
             column("na\"me`", Datatype::String),
             column("price", Datatype::Decimal),
-        ],
+        ]
+        .into(),
         predicate,
         order,
         after,
@@ -223,7 +224,7 @@ fn typed() -> Read {
 
 fn first_of_each() -> Read {
     Read::Rows(Rows {
-        columns: vec![column("id", Datatype::Integer)],
+        columns: vec![column("id", Datatype::Integer)].into(),
         predicate: Predicate::True,
         order: vec![id()],
         after: None,
@@ -303,7 +304,7 @@ fn periods(zone: &str, granularity: Granularity) -> Read {
 }
 
 fn shape<K: Clone>(schema: Option<&str>, kinds: &[(&str, K, bool)]) -> Shape<K> {
-    let columns: HashMap<String, Native<K>> = kinds
+    let columns: BTreeMap<String, Native<K>> = kinds
         .iter()
         .map(|(name, kind, not_null)| {
             let native = Native {

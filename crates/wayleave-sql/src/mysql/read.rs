@@ -3,7 +3,7 @@
 //! Every statement is prepared and runs by itself in a session whose transactions are read-only;
 //! only a plan that groups by a zone's calendar takes two, in one transaction.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, TxOpts};
@@ -119,7 +119,7 @@ impl Server for Database {
             .await
             .map_err(|error| self.failed("reading the table's columns", &error))?;
         let schema = rows.first().map(|row| row.0.clone());
-        let columns: HashMap<_, _> = rows
+        let columns: BTreeMap<_, _> = rows
             .into_iter()
             .map(|(_, name, data_type, nullable, charset, collation)| {
                 let native = Native {

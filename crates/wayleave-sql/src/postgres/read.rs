@@ -3,7 +3,7 @@
 //! Every statement is prepared and runs by itself in a session whose transactions are read-only,
 //! so one round trip answers a plan.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ impl Server for Database {
         let asked = session.client.query(COLUMNS, &values);
         let rows = session.line.carry(asked).await.map_err(failed)?;
         let mut schema = None;
-        let mut columns = HashMap::new();
+        let mut columns = BTreeMap::new();
         for row in &rows {
             schema = row.try_get::<_, Option<String>>(0).map_err(failed)?;
             let name: String = row.try_get(1).map_err(failed)?;

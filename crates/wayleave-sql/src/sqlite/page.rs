@@ -5,6 +5,8 @@
 //! reads that it sees through: of no more times than a page can hold, and of values first and
 //! NULLs after them. What a plan means stays what it was.
 
+use std::sync::Arc;
+
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
@@ -238,7 +240,7 @@ fn nulls(plan: &Rows, first: &OrderBy, rest: &[OrderBy], after: Option<Vec<Value
         negated: false,
     };
     Rows {
-        columns: plan.columns.clone(),
+        columns: Arc::clone(&plan.columns),
         predicate: both(&plan.predicate, is_null),
         order: rest.to_vec(),
         after,

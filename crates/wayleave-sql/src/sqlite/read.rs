@@ -267,7 +267,7 @@ impl Inner {
             Ok((row.get::<_, String>(0)?, native))
         });
         let mut columns = columns
-            .and_then(Iterator::collect::<Result<std::collections::HashMap<_, _>, _>>)
+            .and_then(Iterator::collect::<Result<std::collections::BTreeMap<_, _>, _>>)
             .map_err(failed)?;
         if columns.is_empty() {
             return Err(no_table(target));

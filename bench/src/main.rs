@@ -107,10 +107,10 @@ enum Command {
 #[derive(Debug, Clone, Copy, Args)]
 struct Run {
     /// Rounds of each case.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 11)]
     rounds: u32,
     /// Seconds that each server is loaded in a round.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Compare the bare server with a second copy of itself: the ratios then show the noise.
     #[arg(long)]

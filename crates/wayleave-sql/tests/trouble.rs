@@ -335,3 +335,32 @@ async fn an_estimate_says_that_it_is_one() {
         store.close().await;
     }
 }
+
+#[tokio::test]
+async fn what_a_store_cannot_compute_is_told_as_such() {
+    let sums = json!({"stream": "things", "metrics": [{"op": "sum", "field": "ratio"}]});
+    let days = json!({
+        "stream": "things",
+        "metrics": [{"op": "count"}],
+        "group_by_time": {"field": "at", "granularity": "day", "time_zone": "Asia/Tokyo"},
+    });
+    let sql = "CREATE TABLE things (id integer PRIMARY KEY, ratio double precision, at timestamp); \
+        INSERT INTO things VALUES (1, 1.5e308, '294276-12-31 23:59:59'), (2, 1.5e308, NULL);";
+    let kind = SourceKind::Postgres;
+    let loaded = Loaded::new(kind, sql).await;
+    let fields: &[(&str, &str)] = &[("ratio", "number"), ("at", "datetime")];
+    let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
+    let store = loaded.store();
+    for asked in [sums, days] {
+        let plan = served.aggregate(&arguments(asked.clone())).unwrap();
+        let error = all(store.as_ref(), plan.groups(), &patient()).await;
+        let error = error.expect_err(&asked.to_string());
+        assert!(matches!(error, StoreError::OutOfRange { .. }), "{error:?}");
+        assert!(!error.is_retryable());
+    }
+    // The session is as good as before.
+    let plan = served.query(&arguments(json!({"stream": "things", "fields": ["id"]})));
+    let rows = all(store.as_ref(), plan.unwrap().rows(), &patient()).await;
+    assert_eq!(rows.unwrap().len(), 2);
+    store.close().await;
+}

@@ -98,6 +98,20 @@ pub enum StoreError {
         /// How long the read waited.
         waited: Duration,
     },
+    /// Another program holds the file's lock, and did not let go of it in time.
+    #[error("the source is locked by another program, and was for {} ms", waited.as_millis())]
+    Locked {
+        /// How long the read waited.
+        waited: Duration,
+    },
+    /// What was asked for is beyond what the store can compute: a sum too great for its numbers, a
+    /// time before or after its calendar.
+    #[error("a result is out of the range of the source's numbers or times")]
+    OutOfRange {
+        /// What the driver said.
+        #[source]
+        detail: Detail,
+    },
     /// Nobody wants the answer any more.
     #[error("the read was cancelled")]
     Cancelled,
@@ -146,6 +160,8 @@ impl StoreError {
                 "map the column with the datatype of what it holds, or leave the field out"
             }
             Self::Busy { .. } => "try again in a moment, or allow the source more sessions",
+            Self::Locked { .. } => "try again when the other program is done with the file",
+            Self::OutOfRange { .. } => "leave the extreme values out with a filter",
             Self::Cancelled => "nothing is left to do",
             Self::Failed { .. } => "the detail is the store's own",
         }
@@ -155,7 +171,10 @@ impl StoreError {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable { .. } | Self::Timeout { .. } | Self::Busy { .. }
+            Self::Unreachable { .. }
+                | Self::Timeout { .. }
+                | Self::Busy { .. }
+                | Self::Locked { .. }
         )
     }
 }

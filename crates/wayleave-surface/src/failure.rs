@@ -20,10 +20,17 @@ pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
         StoreError::Cancelled => {
             return Refusal::new(Code::Timeout, "the read was cancelled");
         }
-        StoreError::Busy { .. } => (
+        StoreError::Busy { .. } => (Code::RateLimited, "busy", "is busy; try again in a moment"),
+        StoreError::Locked { .. } => (
             Code::RateLimited,
             "busy",
-            "is busy or locked; try again in a moment",
+            "is locked by another program; try again in a moment",
+        ),
+        StoreError::OutOfRange { .. } => (
+            Code::SourceUnavailable,
+            "out_of_range",
+            "cannot compute this: a sum or a time is out of its range; leave the extreme values \
+             out with a filter",
         ),
         StoreError::BadDsn { .. } => (
             Code::SourceUnavailable,

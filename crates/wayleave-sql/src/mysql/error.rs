@@ -26,6 +26,8 @@ pub(super) fn store_error(
             },
             // Too many connections; shutting down.
             1040 | 1053 => StoreError::Unreachable { detail },
+            // A value of that type is out of range.
+            1690 => StoreError::OutOfRange { detail },
             code => StoreError::Failed {
                 doing,
                 code: Some(code.to_string()),

@@ -35,6 +35,9 @@ pub(super) fn store_error(
         | &SqlState::CANNOT_CONNECT_NOW
         | &SqlState::ADMIN_SHUTDOWN
         | &SqlState::CRASH_SHUTDOWN => StoreError::Unreachable { detail },
+        &SqlState::NUMERIC_VALUE_OUT_OF_RANGE | &SqlState::DATETIME_FIELD_OVERFLOW => {
+            StoreError::OutOfRange { detail }
+        }
         code => StoreError::Failed {
             doing,
             code: Some(code.code().to_owned()),

@@ -24,7 +24,7 @@ pub(super) fn store_error(
         Some(ErrorCode::OperationInterrupted) => StoreError::Timeout { doing, limit },
         // Another program holds the file's lock, and will let go of it.
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            StoreError::Busy { waited: LOCK_WAIT }
+            StoreError::Locked { waited: LOCK_WAIT }
         }
         Some(ErrorCode::CannotOpen) => {
             // rusqlite puts the path into this one.

@@ -33,7 +33,10 @@ async fn a_file_that_another_program_has_locked_is_busy_and_trying_again_helps()
     let told = (&error["code"], &error["reason"], &error["retryable"]);
     assert_eq!(told, (&json!("rate_limited"), &json!("busy"), &json!(true)));
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("locked; try again"), "{message}");
+    assert!(
+        message.contains("locked by another program; try again"),
+        "{message}"
+    );
     drop(lock);
     good(&service, &Package::local(), "query_records", given).await;
 }

@@ -358,7 +358,7 @@ async fn what_a_store_cannot_compute_is_told_as_such() {
         assert!(matches!(error, StoreError::OutOfRange { .. }), "{error:?}");
         assert!(!error.is_retryable());
     }
-    // The session is as good as before.
+    // The store is as good as before.
     let plan = served.query(&arguments(json!({"stream": "things", "fields": ["id"]})));
     let rows = all(store.as_ref(), plan.unwrap().rows(), &patient()).await;
     assert_eq!(rows.unwrap().len(), 2);

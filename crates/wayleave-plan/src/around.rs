@@ -51,9 +51,8 @@ pub struct Around {
 impl Around {
     /// The records of a stream alone.
     pub fn alone(stream: &StreamView) -> Self {
-        let shown: Vec<_> = stream.fields().collect();
         Self {
-            layout: Layout::new(stream, &shown),
+            layout: Layout::whole(stream),
             stream: stream.clone(),
             edges: Vec::new(),
         }

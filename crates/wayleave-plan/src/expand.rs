@@ -276,8 +276,7 @@ pub(crate) fn incoming(
     };
     let single = mapped.key.iter().all(|name| joined(name));
     layout.joined(&ours);
-    let shown = layout::projected(from, None).ok()?;
-    let mut target_layout = Layout::new(from, &shown);
+    let mut target_layout = Layout::whole(from);
     target_layout.joined(&theirs);
     Some(Expansion {
         relation: relation.name.value.clone(),
@@ -320,8 +319,7 @@ pub(crate) fn expansion(
         theirs.push(their);
     }
     layout.joined(&ours);
-    let shown = layout::projected(target, fields)?;
-    let mut target_layout = Layout::new(target, &shown);
+    let mut target_layout = Layout::of(target, fields)?;
     target_layout.joined(&theirs);
     Ok(Expansion {
         relation: relation.name.value.clone(),

@@ -54,11 +54,16 @@ struct Show {
 impl Layout {
     /// A layout that shows the fields that are asked for, or all.
     pub(crate) fn of(view: &StreamView, fields: Option<&[String]>) -> Result<Self, Refusal> {
-        let Some(fields) = fields else {
-            let all = || Self::new(view, &view.fields().collect::<Vec<_>>());
-            return Ok(view.whole.get_or_init(all).clone());
-        };
-        Ok(Self::new(view, &projected(view, Some(fields))?))
+        match fields {
+            None => Ok(Self::whole(view)),
+            Some(fields) => Ok(Self::new(view, &projected(view, fields)?)),
+        }
+    }
+
+    /// A layout that shows all fields, in the mapping's order; made once for each view.
+    pub(crate) fn whole(view: &StreamView) -> Self {
+        let all = || Self::new(view, &view.fields().collect::<Vec<_>>());
+        view.whole.get_or_init(all).clone()
     }
 
     /// A layout that shows these fields.
@@ -219,14 +224,8 @@ fn place(columns: &mut Vec<Column>, wanted: &Column) -> usize {
 }
 
 /// The fields to show: the key, which every record is known by, then those that are asked for,
-/// in the caller's order; or all, in the mapping's.
-pub(crate) fn projected<'a>(
-    view: &'a StreamView,
-    fields: Option<&[String]>,
-) -> Result<Vec<&'a Field>, Refusal> {
-    let Some(fields) = fields else {
-        return Ok(view.fields().collect());
-    };
+/// in the caller's order.
+fn projected<'a>(view: &'a StreamView, fields: &[String]) -> Result<Vec<&'a Field>, Refusal> {
     let mut shown: Vec<&Field> = view.key_fields().collect();
     for name in fields {
         let field = view

@@ -45,7 +45,7 @@ impl<'a> Arguments<'a> {
         given: &'a Map<String, Json>,
         known: &[&str],
     ) -> Result<Self, Refusal> {
-        let complaint = || format!("`{tool}` takes no argument");
+        let complaint = format_args!("`{tool}` takes no argument");
         Self::known(given, known, String::new(), complaint)
     }
 
@@ -53,11 +53,11 @@ impl<'a> Arguments<'a> {
         given: &'a Map<String, Json>,
         known: &[&str],
         path: String,
-        complaint: impl Fn() -> String,
+        complaint: impl std::fmt::Display,
     ) -> Result<Self, Refusal> {
         match given.keys().find(|name| !known.contains(&name.as_str())) {
             Some(name) => Err(invalid(
-                format!("{} {}", complaint(), quoted(name)),
+                format!("{complaint} {}", quoted(name)),
                 format!("{path}{name}"),
             )
             .allowed(known.iter().copied())
@@ -277,9 +277,12 @@ impl<'a> Arguments<'a> {
             let Json::Object(given) = item else {
                 return Err(self.wrong("metrics", &needs));
             };
-            let given = Arguments::known(given, &["op", "field"], "metrics.".to_owned(), || {
-                "a metric has no".to_owned()
-            })?;
+            let given = Arguments::known(
+                given,
+                &["op", "field"],
+                "metrics.".to_owned(),
+                "a metric has no",
+            )?;
             let op = given
                 .word("op", METRIC_OPS)?
                 .ok_or_else(|| given.wrong("op", "one of the allowed words"))?;
@@ -305,7 +308,7 @@ impl<'a> Arguments<'a> {
                 given,
                 &["field", "granularity", "time_zone"],
                 "group_by_time.".to_owned(),
-                || "`group_by_time` has no".to_owned(),
+                "`group_by_time` has no",
             )?,
             Some(_) => {
                 return Err(

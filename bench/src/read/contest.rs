@@ -239,7 +239,7 @@ impl Inside {
                     let arguments = service.arguments(place)?;
                     let started = Instant::now();
                     let reply = service.answer(arguments).await?;
-                    (!reply.structured.is_null(), started.elapsed())
+                    (!reply.text.is_empty(), started.elapsed())
                 }
             };
             ensure!(filled, "question {place} has no answer");
@@ -258,7 +258,11 @@ struct Service {
 
 impl Service {
     async fn ask(&self, place: usize) -> Result<Json> {
-        Ok(self.answer(self.arguments(place)?).await?.structured)
+        Ok(self
+            .answer(self.arguments(place)?)
+            .await?
+            .structured
+            .into_value())
     }
 
     fn arguments(&self, place: usize) -> Result<Map<String, Json>> {

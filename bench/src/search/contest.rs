@@ -138,7 +138,7 @@ pub(crate) async fn served(service: &ReadService, question: &Question) -> Result
     let caller = Package::local();
     let reply = service.search(&caller, arguments(question)).await;
     ensure!(!reply.is_error, "refused: {}", reply.text);
-    let results = reply.structured.pointer("/data/results");
+    let results = reply.structured.value().pointer("/data/results");
     Ok(results.and_then(Json::as_array).map_or(0, Vec::len))
 }
 

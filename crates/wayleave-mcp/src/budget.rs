@@ -224,7 +224,7 @@ mod tests {
         let later = Duration::from_millis(3 + spent.millis());
         assert!(budget.draw(later).is_ok());
         assert_eq!(
-            spent.result().structured.unwrap()["error"]["code"],
+            spent.result().structured.unwrap().value()["error"]["code"],
             "rate_limited"
         );
     }

@@ -25,7 +25,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{door::Door, plain::PlainCall};
+use crate::{
+    answer::{self, Tray},
+    door::Door,
+    plain::PlainCall,
+};
 
 /// Answers that may be waiting to be written. Beyond it no more is read.
 const MOST_UNWRITTEN: usize = 64;
@@ -95,6 +99,8 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Calls<W> {
         context.ct = place.given_up.clone();
         context.meta = call.meta.unwrap_or_default();
         context.extensions = extensions;
+        let tray = Tray::default();
+        context.extensions.insert(tray.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(call.params));
         let door = host.door.clone();
         let (write, unwritten) = (self.write.clone(), self.unwritten.clone());
@@ -111,7 +117,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Calls<W> {
                 Err(error) => ServerJsonRpcMessage::error(error, Some(id)),
             };
             let _room = unwritten.acquire().await;
-            if let Err(error) = send(&write, &message).await {
+            if let Err(error) = send(&write, &message, tray.get()).await {
                 tracing::debug!(%error, "answer not written");
             }
         }));
@@ -156,12 +162,13 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Calls<W> {
     }
 }
 
-/// Writes a message as a line.
+/// Writes a message as a line, with what is written of it already.
 pub(crate) async fn send<W: AsyncWrite + Unpin>(
     write: &Mutex<W>,
     message: &ServerJsonRpcMessage,
+    written: Option<&str>,
 ) -> io::Result<()> {
-    let mut line = serde_json::to_vec(message)?;
+    let mut line = answer::message(message, written)?;
     line.push(b'\n');
     put(write, &line).await
 }

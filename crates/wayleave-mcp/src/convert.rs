@@ -3,15 +3,15 @@
 use rmcp::{
     ErrorData,
     model::{
-        CallToolResponse, CallToolResult, ContentBlock, ErrorCode, GetPromptResponse,
-        GetPromptResult, InputRequests, InputRequiredResult, MetaObject, PromptMessage,
-        ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, Role,
+        CallToolResult, ContentBlock, ErrorCode, GetPromptResponse, GetPromptResult, InputRequests,
+        InputRequiredResult, MetaObject, PromptMessage, ReadResourceResponse, ReadResourceResult,
+        Resource, ResourceContents, Role,
     },
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Content, InputRequired, PromptReply, ReadReply, ResourceBody, RpcError, ToolReply, ToolResult,
+    Content, InputRequired, PromptReply, ReadReply, ResourceBody, RpcError, Structured, ToolResult,
 };
 
 pub(crate) fn error(error: RpcError) -> ErrorData {
@@ -64,16 +64,9 @@ pub(crate) fn tool_result(ours: ToolResult) -> CallToolResult {
     let blocks = ours.content.into_iter().map(block).collect();
     let mut theirs = CallToolResult::success(blocks);
     theirs.is_error = ours.is_error.then_some(true);
-    theirs.structured_content = ours.structured;
+    theirs.structured_content = ours.structured.map(Structured::into_value);
     theirs.meta = ours.meta.map(meta);
     theirs
-}
-
-pub(crate) fn tool_reply(reply: ToolReply) -> Result<CallToolResponse, RpcError> {
-    Ok(match reply {
-        ToolReply::Done(result) => CallToolResponse::Complete(tool_result(result)),
-        ToolReply::NeedsInput(required) => CallToolResponse::InputRequired(input(required)?),
-    })
 }
 
 pub(crate) fn read_reply(reply: ReadReply) -> Result<Option<ReadResourceResponse>, RpcError> {
@@ -107,7 +100,7 @@ pub(crate) fn prompt_reply(reply: PromptReply) -> Result<GetPromptResponse, RpcE
     })
 }
 
-fn input(required: InputRequired) -> Result<InputRequiredResult, RpcError> {
+pub(crate) fn input(required: InputRequired) -> Result<InputRequiredResult, RpcError> {
     let mut requests = InputRequests::new();
     for (key, request) in required.requests {
         let request = json!({ "method": request.method, "params": request.params });

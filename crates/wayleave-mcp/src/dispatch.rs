@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap, panic::AssertUnwindSafe, time::Dura
 
 use futures::FutureExt as _;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
+    CallToolRequestParams, CompleteRequestParams, CompleteResult, CompletionInfo,
     GetPromptRequestParams, GetPromptResponse, MetaObject, ReadResourceRequestParams,
     ReadResourceResponse, Reference,
 };
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     Answers, Call, Completing, CompletionRef, Context, Era, PromptCall, Read, ReadReply, RpcError,
-    convert, registry::COMMITTED, resolve, schema, server::Shared,
+    answer::ToolAnswer, convert, registry::COMMITTED, resolve, schema, server::Shared,
 };
 
 /// A reply to a handler that changed a list waits this long for listeners to be told.
@@ -62,7 +62,7 @@ impl Shared {
         &self,
         request: CallToolRequestParams,
         context: Context,
-    ) -> Result<CallToolResponse, RpcError> {
+    ) -> Result<ToolAnswer, RpcError> {
         let snapshot = self.registry.snapshot();
         let tool = resolve::tool(&snapshot, &request.name, context.caller())?.clone();
         drop(snapshot);
@@ -79,7 +79,7 @@ impl Shared {
                     Some(refusal) => refusal(&violations)?,
                     None => schema::refuse(&violations),
                 };
-                return Ok(convert::tool_result(refused).into());
+                return ToolAnswer::of(refused.into());
             }
         };
         let answers = answers(request.input_responses, request.request_state);
@@ -92,7 +92,7 @@ impl Shared {
         let reply = self
             .run(&context, async { (tool.handler)(call).await })
             .await?;
-        convert::tool_reply(reply)
+        ToolAnswer::of(reply)
     }
 
     pub(crate) async fn read(

@@ -25,6 +25,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     Caller, Context, Era, LogLevel, RpcError,
+    answer::Tray,
     budget::Spent,
     context::era_of,
     convert,
@@ -306,7 +307,9 @@ impl ServerHandler for Door {
                 }
                 Err(cancelled) => return Err(cancelled.into()),
             };
-            let mut response = self.shared.call(request, self.context(context)).await?;
+            let tray = context.extensions.get::<Tray>().cloned();
+            let answer = self.shared.call(request, self.context(context)).await?;
+            let mut response = answer.served(tray.as_ref());
             if let CallToolResponse::Complete(result) = &mut response {
                 self.shared.sign(era, &mut result.meta);
             }

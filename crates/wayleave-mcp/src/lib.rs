@@ -10,6 +10,7 @@
 //! [README](https://github.com/wayleave/wayleave/tree/main/crates/wayleave-mcp) and `examples/`.
 
 mod admit;
+mod answer;
 mod asked;
 mod budget;
 mod caller;
@@ -40,6 +41,7 @@ mod server;
 mod shelf;
 mod state_seal;
 mod stdio;
+mod structured;
 mod tool;
 mod uri_template;
 mod visibility;
@@ -62,6 +64,7 @@ pub use schema::{SchemaError, Violation};
 pub use server::{Identity, Server};
 pub use state_seal::StateSeal;
 pub use stdio::StdioError;
+pub use structured::Structured;
 pub use tool::{Behaviour, Call, Tool, ToolReply, ToolResult};
 pub use uri_template::TemplateError;
 pub use visibility::{Decision, Visibility};

@@ -385,7 +385,7 @@ where
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = self.write.clone();
-        async move { calls::send(&write, &item).await }
+        async move { calls::send(&write, &item, None).await }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {

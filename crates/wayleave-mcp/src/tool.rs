@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::{
-    Answers, Content, Context, InputRequired, RpcError, Visibility,
+    Answers, Content, Context, InputRequired, RpcError, Structured, Visibility,
     listing::listing_setters,
     schema::{self, InputSchema, SchemaError, Violation},
 };
@@ -62,7 +62,7 @@ pub struct ToolResult {
     /// What the model sees.
     pub content: Vec<Content>,
     /// The same, for programs.
-    pub structured: Option<Value>,
+    pub structured: Option<Structured>,
     /// Whether the tool ran and failed.
     pub is_error: bool,
     /// Metadata, under reverse-DNS keys.
@@ -96,8 +96,8 @@ impl ToolResult {
 
     /// Adds structured content.
     #[must_use]
-    pub fn with_structured(mut self, value: Value) -> Self {
-        self.structured = Some(value);
+    pub fn with_structured(mut self, content: impl Into<Structured>) -> Self {
+        self.structured = Some(content.into());
         self
     }
 

@@ -4,7 +4,6 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::AggregateRequest;
-use wayleave_plan::value::Value;
 
 use crate::query::Asked;
 use crate::reply::Reply;
@@ -28,7 +27,7 @@ pub(crate) async fn answer(
         asked.most.saturating_sub(512),
     );
     for group in groups {
-        if (table.push(group.iter().map(Value::to_json).collect())).is_err() {
+        if !table.push(&group, &[]) {
             more = true;
             break;
         }
@@ -46,7 +45,7 @@ pub(crate) async fn answer(
 
 fn written(plan: &AggregatePlan, table: Table, more: bool) -> Reply {
     let shown = table.len();
-    let (rows, data) = table.finish();
+    let (rows, data) = table.finish(None);
     let groups = if shown == 1 { "group" } else { "groups" };
     let mut text = format!(
         "{shown} {groups} of {}, connection_id {}\n{rows}",
@@ -62,5 +61,5 @@ fn written(plan: &AggregatePlan, table: Table, more: bool) -> Reply {
         "connector_key": plan.connector_key(),
         "more": more,
     });
-    Reply::row_set(text, data, meta)
+    Reply::row_set(text, &data, &meta)
 }

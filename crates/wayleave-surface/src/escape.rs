@@ -10,10 +10,7 @@ use serde_json::Value as Json;
 pub(crate) fn cell(out: &mut String, value: &Json) {
     match value {
         Json::Null => {}
-        Json::String(text) if text.is_empty() => out.push_str("\"\""),
-        // Else text of two quotation marks would read as empty text.
-        Json::String(text) if text == "\"\"" => out.push_str("\\\"\""),
-        Json::String(text) => escaped(out, text, Breaks::Escaped),
+        Json::String(text) => text_cell(out, text),
         Json::Array(_) | Json::Object(_) => escaped(out, &value.to_string(), Breaks::Escaped),
         // Numbers and booleans hold nothing to escape.
         Json::Bool(true) => out.push_str("true"),
@@ -26,6 +23,16 @@ pub(crate) fn cell(out: &mut String, value: &Json) {
                 say!(out, "{number}");
             }
         }
+    }
+}
+
+/// Appends one cell of text.
+pub(crate) fn text_cell(out: &mut String, text: &str) {
+    match text {
+        "" => out.push_str("\"\""),
+        // Else text of two quotation marks would read as empty text.
+        "\"\"" => out.push_str("\\\"\""),
+        text => escaped(out, text, Breaks::Escaped),
     }
 }
 
@@ -84,10 +91,18 @@ fn is_plain_cell(text: &str) -> bool {
     all(text, VISIBLE | NOT_IN_CELLS)
 }
 
+/// Whether it holds, besides, nothing that means something in JSON either: it is written everywhere
+/// as it is.
+pub(crate) fn is_plain_everywhere(text: &str) -> bool {
+    all(text, VISIBLE | NOT_IN_CELLS | NOT_IN_JSON)
+}
+
 /// The byte is a visible character of ASCII.
 const VISIBLE: u8 = 1;
 /// The byte means nothing in a cell.
 const NOT_IN_CELLS: u8 = 2;
+/// The byte, if visible, means nothing inside JSON's quotation marks.
+const NOT_IN_JSON: u8 = 4;
 
 /// What every byte is. Most texts are too short for anything but a look at each byte.
 static BYTES: [u8; 256] = {
@@ -96,9 +111,12 @@ static BYTES: [u8; 256] = {
     while byte < 256 {
         let visible = byte >= b' ' as usize && byte <= b'~' as usize;
         let in_cells = byte == b'\\' as usize || byte == b'|' as usize;
+        let in_json = byte == b'\\' as usize || byte == b'"' as usize;
         #[expect(clippy::indexing_slicing, reason = "below 256, and not at run time")]
         {
-            bytes[byte] = (visible as u8) * VISIBLE + (!in_cells as u8) * NOT_IN_CELLS;
+            bytes[byte] = (visible as u8) * VISIBLE
+                + (!in_cells as u8) * NOT_IN_CELLS
+                + (!in_json as u8) * NOT_IN_JSON;
         }
         byte += 1;
     }

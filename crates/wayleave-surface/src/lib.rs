@@ -14,6 +14,7 @@ macro_rules! say {
 
 pub mod access;
 mod aggregate;
+mod cell;
 mod completions;
 pub mod datasets;
 mod describe;

@@ -141,57 +141,55 @@ impl Writer<'_> {
         table.reserve(offered);
         // Beyond the parents nothing was read about relations.
         let readable = offered.min(related.parents);
-        let mut left = self.fill(&mut table, 0..readable, related, shows_ids);
+        self.fill(&mut table, 0..readable, related, shows_ids);
+        let mut is_cut = false;
         loop {
             let shown = table.len();
             if shown == 0 && offered > 0 {
-                let Some(row) = left.take().filter(|_| self.cuts.is_empty()) else {
+                if std::mem::replace(&mut is_cut, true) || readable == 0 {
                     return Ok(None);
-                };
+                }
                 let before = self.head(1, shows_ids).len() + table.text_bytes();
-                let Some(row) = self.cut(row, asked, before, related)? else {
+                let Some(row) = self.cut(asked, before, related, shows_ids)? else {
                     return Ok(None);
                 };
-                left = table.push(row).err();
-                self.fill(&mut table, 1..readable, related, shows_ids);
+                if table.push(&[], &row) {
+                    self.fill(&mut table, 1..readable, related, shows_ids);
+                }
                 continue;
             }
             let handles = self.handles(shown, asked.seal)?;
             let head = self.head(shown, shows_ids);
             let tail = self.tail(&handles, related, shown, &self.cuts);
             if head.len() + table.text_bytes() + tail.len() > asked.most && shown > 0 {
-                left = table.pop();
+                table.pop();
                 continue;
             }
             return Ok(Some(self.finish(table, &head, &tail, &handles, related)));
         }
     }
 
-    /// Adds rows while there is room; gives the one back that had none.
-    fn fill(
-        &mut self,
-        table: &mut Table,
-        records: Range<usize>,
-        related: &Relations,
-        shows_ids: bool,
-    ) -> Option<Vec<Json>> {
+    /// Adds rows while there is room.
+    fn fill(&self, table: &mut Table, records: Range<usize>, related: &Relations, shows_ids: bool) {
         for index in records {
-            if let Err(row) = table.push(self.row(index, related, shows_ids)) {
-                return Some(row);
+            let more = self.more(index, related, shows_ids);
+            if !table.push(self.values(index), &more) {
+                return;
             }
         }
-        None
     }
 
     /// The first row with its longest values cut, so that it fits after so many bytes that come
     /// `before` it. What identifies the record is never cut, nor what it is related to.
     fn cut(
         &mut self,
-        mut row: Vec<Json>,
         asked: &Asked<'_>,
         before: usize,
         related: &Relations,
+        shows_ids: bool,
     ) -> Result<Option<Vec<Json>>, Refusal> {
+        let mut row: Vec<Json> = self.values(0).iter().map(Value::to_json).collect();
+        row.extend(self.more(0, related, shows_ids));
         let handles = self.handles(1, asked.seal)?;
         let is_key = |name: &String| {
             let mut keys = self
@@ -240,22 +238,24 @@ impl Writer<'_> {
         tail
     }
 
-    /// The cells of a record, whose values are taken: a row is written once.
-    fn row(&mut self, index: usize, related: &Relations, shows_ids: bool) -> Vec<Json> {
-        let values = self.page.take_values(index);
-        let more = usize::from(shows_ids) + usize::from(self.plan.marks_deleted());
-        let mut row = Vec::with_capacity(values.len() + self.plan.expansions().len() + more);
-        row.extend(values.into_iter().map(Value::into_json));
-        row.extend(related.cells(self.plan.expansions(), index));
+    /// The values of a record.
+    fn values(&self, index: usize) -> &[Value] {
+        let record = self.page.records().get(index);
+        record.map_or(&[], |record| &record.values)
+    }
+
+    /// The cells behind them.
+    fn more(&self, index: usize, related: &Relations, shows_ids: bool) -> Vec<Json> {
+        let mut more = related.cells(self.plan.expansions(), index);
         let record = self.page.records().get(index);
         if shows_ids {
-            row.push(record.map(|record| record.id.as_str()).into());
+            more.push(record.map(|record| record.id.as_str()).into());
         }
         if self.plan.marks_deleted() {
             let deleted = record.is_some_and(|record| record.deleted);
-            row.push(deleted.then_some(true).into());
+            more.push(deleted.then_some(true).into());
         }
-        row
+        more
     }
 
     fn head(&self, shown: usize, shows_ids: bool) -> String {
@@ -281,22 +281,18 @@ impl Writer<'_> {
         related: &Relations,
     ) -> Reply {
         let shown = table.len();
-        let (mut text, mut data) = table.finish();
+        let expansions = self.plan.expansions();
+        let expand = (!expansions.is_empty()).then(|| related.structure(expansions, shown));
+        let (mut text, data) = table.finish(expand.as_ref().map(|it| ("expand", it)));
         text.insert_str(0, head);
         text.push_str(tail);
-        if !self.plan.expansions().is_empty()
-            && let Json::Object(members) = &mut data
-        {
-            let expand = related.structure(self.plan.expansions(), shown);
-            members.insert("expand".to_owned(), expand);
-        }
         let mut meta = self.frame.meta;
         handles.put_into(&mut meta);
         if !self.cuts.is_empty() {
             let cuts = Cut::structure(&self.cuts, self.plan.header());
             meta.insert("cut".to_owned(), cuts);
         }
-        Reply::row_set(text, data, Json::Object(meta))
+        Reply::row_set(text, &data, &Json::Object(meta))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a read answers: text for the model, the same as structure, or a typed refusal.
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_mcp::ToolResult;
+use wayleave_mcp::{Structured, ToolResult};
 use wayleave_plan::refusal::Refusal;
 
 use crate::escape;
@@ -15,7 +15,7 @@ pub struct Reply {
     /// What a model reads, complete.
     pub text: String,
     /// The same for programs.
-    pub structured: Json,
+    pub structured: Structured,
     /// Whether the call was refused or failed; the structure is then `{error}`.
     pub is_error: bool,
     /// Metadata, under reverse-DNS keys.
@@ -24,26 +24,30 @@ pub struct Reply {
 
 impl Reply {
     /// A read that went well.
-    pub(crate) fn done(text: String, structured: Json) -> Self {
+    pub(crate) fn done(text: String, structured: impl Into<Structured>) -> Self {
         Self {
             text,
-            structured,
+            structured: structured.into(),
             is_error: false,
             meta: None,
         }
     }
 
-    /// Rows, and what is said about them. `json!` would copy them all.
-    pub(crate) fn row_set(text: String, data: Json, meta: Json) -> Self {
-        let parts = [("data".to_owned(), data), ("meta".to_owned(), meta)];
-        Self::done(text, Json::Object(Map::from_iter(parts)))
+    /// Rows, whose JSON is written already, and what is said about them.
+    pub(crate) fn row_set(text: String, data: &str, meta: &Json) -> Self {
+        let meta = meta.to_string();
+        let mut json = String::with_capacity(data.len() + meta.len() + 32);
+        for part in ["{\"data\":", data, ",\"meta\":", &meta, "}"] {
+            json.push_str(part);
+        }
+        Self::done(text, Structured::written(json))
     }
 
     /// How many bytes it takes as a tool result.
     pub fn bytes(&self) -> usize {
         let mut result = json!({
             "content": [{ "type": "text", "text": self.text }],
-            "structuredContent": self.structured,
+            "structuredContent": self.structured.value(),
             "isError": self.is_error,
         });
         if let (Some(meta), Json::Object(members)) = (&self.meta, &mut result) {
@@ -61,7 +65,7 @@ impl From<&Refusal> for Reply {
             let error = refusal.to_json_within(within);
             let reply = Self {
                 text: escape::json(&error),
-                structured: json!({ "error": error }),
+                structured: json!({ "error": error }).into(),
                 is_error: true,
                 meta: None,
             };

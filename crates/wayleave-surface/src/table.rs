@@ -1,20 +1,21 @@
-//! Row sets: the same rows as compact text and as structure, within a budget of bytes.
+//! Row sets: the same rows as compact text and as JSON, within a budget of bytes.
 //!
 //! Every line of a row begins with `|`, and no other line does, so that no value can pass for a
 //! handle. A table that has no room left for a row says so, and the page ends there.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
+use wayleave_plan::value::Value;
 
-use crate::escape;
+use crate::cell;
 
 /// A header, and as many rows as there is room for.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     text: String,
-    fields: Vec<String>,
-    rows: Vec<Json>,
-    /// Where each row begins in the text.
-    starts: Vec<usize>,
+    /// `{fields, rows}` as far as it is written.
+    json: String,
+    /// Where each row begins in both.
+    starts: Vec<(usize, usize)>,
     most: usize,
 }
 
@@ -22,58 +23,76 @@ impl Table {
     /// A table of these columns whose text takes at most `most` bytes. A column may have a name in
     /// the text that says more than its name in the structure.
     pub(crate) fn new(columns: impl IntoIterator<Item = (String, String)>, most: usize) -> Self {
+        // Of most pages the whole.
+        let usual = most.min(8 * 1024);
         let mut table = Self {
-            // Of most pages the whole.
-            text: String::with_capacity(most.min(8 * 1024)),
-            fields: Vec::new(),
-            rows: Vec::new(),
+            text: String::with_capacity(usual),
+            json: String::with_capacity(usual * 3 / 2),
             starts: Vec::new(),
             most,
         };
-        for (field, heading) in columns {
+        table.json.push_str("{\"fields\":[");
+        for (place, (field, heading)) in columns.into_iter().enumerate() {
             table.text.push('|');
             table.text.push_str(&heading);
-            table.fields.push(field);
+            if place > 0 {
+                table.json.push(',');
+            }
+            cell::text_json(&mut table.json, &field);
         }
         table.text.push('\n');
+        table.json.push_str("],\"rows\":[");
         table
     }
 
     /// Makes room for so many rows.
     pub(crate) fn reserve(&mut self, rows: usize) {
-        self.rows.reserve(rows);
         self.starts.reserve(rows);
     }
 
-    /// Adds a row, or gives it back where there is no room for it.
-    pub(crate) fn push(&mut self, row: Vec<Json>) -> Result<(), Vec<Json>> {
-        let before = self.text.len();
-        for value in &row {
-            self.text.push('|');
-            escape::cell(&mut self.text, value);
+    /// Adds a row of these values and of `more` cells behind them, and says whether there was room
+    /// for it.
+    #[must_use = "a row without room is not in the table"]
+    pub(crate) fn push(&mut self, values: &[Value], more: &[Json]) -> bool {
+        let start = (self.text.len(), self.json.len());
+        self.json
+            .push_str(if self.starts.is_empty() { "[" } else { ",[" });
+        let mut comma = false;
+        let mut divide = |text: &mut String, json: &mut String| {
+            text.push('|');
+            if std::mem::replace(&mut comma, true) {
+                json.push(',');
+            }
+        };
+        for value in values {
+            divide(&mut self.text, &mut self.json);
+            cell::of_value(&mut self.text, &mut self.json, value);
+        }
+        for value in more {
+            divide(&mut self.text, &mut self.json);
+            cell::of_json(&mut self.text, &mut self.json, value);
         }
         self.text.push('\n');
-        if self.text.len() > self.most {
-            self.text.truncate(before);
-            return Err(row);
+        self.json.push(']');
+        self.starts.push(start);
+        let has_room = self.text.len() <= self.most;
+        if !has_room {
+            self.pop();
         }
-        self.rows.push(Json::Array(row));
-        self.starts.push(before);
-        Ok(())
+        has_room
     }
 
     /// Takes the last row away again.
-    pub(crate) fn pop(&mut self) -> Option<Vec<Json>> {
-        self.text.truncate(self.starts.pop()?);
-        match self.rows.pop()? {
-            Json::Array(row) => Some(row),
-            _ => None,
+    pub(crate) fn pop(&mut self) {
+        if let Some((text, json)) = self.starts.pop() {
+            self.text.truncate(text);
+            self.json.truncate(json);
         }
     }
 
     /// How many rows it has.
     pub(crate) fn len(&self) -> usize {
-        self.rows.len()
+        self.starts.len()
     }
 
     /// How many bytes its text takes.
@@ -81,14 +100,17 @@ impl Table {
         self.text.len()
     }
 
-    /// The text, and the structure `{fields, rows}`.
-    pub(crate) fn finish(self) -> (String, Json) {
-        // `json!` would copy every row.
-        let parts = [
-            ("fields".to_owned(), Json::from(self.fields)),
-            ("rows".to_owned(), Json::Array(self.rows)),
-        ];
-        (self.text, Json::Object(Map::from_iter(parts)))
+    /// The text, and the JSON of `{fields, rows}`, with one member more where there is one.
+    pub(crate) fn finish(mut self, member: Option<(&str, &Json)>) -> (String, String) {
+        self.json.push(']');
+        if let Some((name, value)) = member {
+            self.json.push(',');
+            cell::text_json(&mut self.json, name);
+            self.json.push(':');
+            self.json.push_str(&value.to_string());
+        }
+        self.json.push('}');
+        (self.text, self.json)
     }
 }
 
@@ -106,25 +128,42 @@ mod tests {
     #[test]
     fn a_value_cannot_pass_for_a_handle_or_for_another_row() {
         let mut table = Table::new(columns(&["note"]), 1_000);
-        table.push(vec![json!("next_cursor=evil")]).unwrap();
-        table.push(vec![json!("a\n|b")]).unwrap();
-        table.push(vec![Json::Null]).unwrap();
-        let (text, data) = table.finish();
+        assert!(table.push(&[Value::Text("next_cursor=evil".to_owned())], &[]));
+        assert!(table.push(&[], &[json!("a\n|b")]));
+        assert!(table.push(&[Value::Null], &[]));
+        let (text, data) = table.finish(None);
         assert_eq!(text, "|note\n|next_cursor=evil\n|a\\n\\|b\n|\n");
         assert_eq!(
             data,
-            json!({"fields": ["note"], "rows": [["next_cursor=evil"], ["a\n|b"], [null]]})
+            r#"{"fields":["note"],"rows":[["next_cursor=evil"],["a\n|b"],[null]]}"#
         );
     }
 
     #[test]
     fn a_row_without_room_leaves_no_trace() {
         let mut table = Table::new(columns(&["a", "b"]), 12);
-        table.push(vec![json!(1), json!(2)]).unwrap();
-        let long = vec![json!("long"), json!(2)];
-        assert_eq!(table.push(long.clone()), Err(long));
-        let (text, data) = table.finish();
+        assert!(!table.push(&[], &[json!("much too long"), json!(0)]));
+        assert!(table.push(&[Value::Integer(1)], &[json!(2)]));
+        assert!(!table.push(&[Value::Text("long".to_owned())], &[json!(2)]));
+        assert_eq!(table.len(), 1);
+        let (text, data) = table.finish(Some(("expand", &json!({ "x": 1 }))));
         assert_eq!(text, "|a|b\n|1|2\n");
-        assert_eq!(data["rows"], json!([[1, 2]]));
+        assert_eq!(
+            data,
+            r#"{"fields":["a","b"],"rows":[[1,2]],"expand":{"x":1}}"#
+        );
+    }
+
+    #[test]
+    fn a_row_taken_away_makes_room_for_another() {
+        let mut table = Table::new(columns(&["a"]), 100);
+        assert!(table.push(&[Value::Integer(1)], &[]));
+        assert!(table.push(&[Value::Integer(2)], &[]));
+        table.pop();
+        table.pop();
+        assert!(table.push(&[Value::Integer(3)], &[]));
+        let (text, data) = table.finish(None);
+        assert_eq!(text, "|a\n|3\n");
+        assert_eq!(data, r#"{"fields":["a"],"rows":[[3]]}"#);
     }
 }

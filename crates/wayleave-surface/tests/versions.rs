@@ -101,7 +101,7 @@ async fn fetch(service: &ReadService) -> Json {
     let given = arguments(json!({ "id": "notes/notes:1" }));
     let reply = service.fetch(&Package::local(), given).await;
     assert!(!reply.is_error, "{}", reply.text);
-    reply.structured
+    reply.structured.into_value()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -180,14 +180,17 @@ async fn a_cursor_of_another_version_says_so() {
     let reply = service
         .query_records(&Package::local(), arguments(page.clone()))
         .await;
-    let cursor = reply.structured["meta"]["next_cursor"].clone();
+    let cursor = reply.structured.value()["meta"]["next_cursor"].clone();
     let mut next = page;
     next["cursor"] = cursor;
     service.replace_world(two());
     let refused = service
         .query_records(&Package::local(), arguments(next.clone()))
         .await;
-    assert_eq!(refused.structured["error"]["code"], "invalid_cursor");
+    assert_eq!(
+        refused.structured.value()["error"]["code"],
+        "invalid_cursor"
+    );
     // The same version again, read anew: what it is bound to is the digest.
     service.replace_world(one());
     let reply = service

@@ -45,14 +45,17 @@ pub(crate) async fn run(
     };
     deployment.close().await;
     if reply.is_error {
-        let failure = failure(&reply.structured);
-        return Ok(output.refuse(&reply.structured, &failure));
+        let failure = failure(&reply.structured.value());
+        return Ok(output.refuse(&reply.structured.value(), &failure));
     }
-    output.answer(&reply.structured, text(read, &reply, output.width()));
-    if matches!(read, Read::Search) && is_partial(&reply.structured) {
+    output.answer(
+        &reply.structured.value(),
+        text(read, &reply, output.width()),
+    );
+    if matches!(read, Read::Search) && is_partial(&reply.structured.value()) {
         output.remark("hint: `wayleave index status` shows what is not indexed yet");
     }
-    if let Some((next, of)) = piece(&reply.structured) {
+    if let Some((next, of)) = piece(&reply.structured.value()) {
         output.remark(format_args!(
             "the text has {of} characters; next: the same with `--offset {next}`"
         ));
@@ -91,7 +94,7 @@ pub(crate) fn filter(text: &str) -> Result<Value, String> {
 }
 
 fn text(read: Read, reply: &Reply, width: Option<usize>) -> String {
-    let member = |name: &str| reply.structured.get(name).and_then(Value::as_str);
+    let member = |name: &str| reply.structured.value().get(name).and_then(Value::as_str);
     match read {
         Read::Schema => reply.text.clone(),
         Read::Fetch => format!(
@@ -100,10 +103,11 @@ fn text(read: Read, reply: &Reply, width: Option<usize>) -> String {
             member("url").unwrap_or_default(),
             member("text").unwrap_or_default()
         ),
-        Read::Query | Read::Aggregate => {
-            beneath(reply, &columns::fit(&rows(&reply.structured), width))
-        }
-        Read::Search => beneath(reply, &columns::align(&hits(&reply.structured))),
+        Read::Query | Read::Aggregate => beneath(
+            reply,
+            &columns::fit(&rows(&reply.structured.value()), width),
+        ),
+        Read::Search => beneath(reply, &columns::align(&hits(&reply.structured.value()))),
     }
 }
 

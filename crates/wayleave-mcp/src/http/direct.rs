@@ -113,8 +113,11 @@ impl Call {
             .call(self.params, Context::direct(caller, direct))
             .await;
         let status = reply.as_ref().map_or_else(status_of, |_| StatusCode::OK);
+        let mut written = None;
         let message = match reply {
-            Ok(mut response) => {
+            Ok(answer) => {
+                let mut response = answer.response;
+                written = answer.written;
                 if let CallToolResponse::Complete(result) = &mut response {
                     shared.sign(Era::Stateless, &mut result.meta);
                 }
@@ -122,7 +125,7 @@ impl Call {
             }
             Err(error) => ServerJsonRpcMessage::error(convert::error(error), Some(self.id)),
         };
-        let mut response = reply::message(&message, held);
+        let mut response = reply::message(&message, written.as_deref(), held);
         *response.status_mut() = status;
         response
     }

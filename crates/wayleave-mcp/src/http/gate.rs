@@ -228,7 +228,7 @@ impl Gate {
         }
         let so_far = call.call(&self.manager, parts, message.clone()).await?;
         Ok(match so_far {
-            Called::Answered(answer) => reply::message(&answer, held),
+            Called::Answered(answer) => reply::message(&answer, None, held),
             Called::Later(request, begun) => {
                 self.hand_over(*request, message, caller, held, Some(begun))
                     .await
@@ -256,7 +256,7 @@ impl Gate {
         let made = response.as_mut().await;
         let handed = response.take_value();
         if let Some(answer) = handed.and_then(|handed| handed.answer.into_inner()) {
-            return reply::message(&answer, held);
+            return reply::message(&answer, None, held);
         }
         if made.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let (error, id) = wire_error::diagnose(&message);

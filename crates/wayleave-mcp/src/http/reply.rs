@@ -9,7 +9,7 @@ use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
 
 use super::{Rejection, body::Served, head::text, held::Held};
-use crate::{RpcError, asked::Asked, budget::Spent, wire_error};
+use crate::{RpcError, answer, asked::Asked, budget::Spent, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
@@ -24,9 +24,13 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Serve
     response
 }
 
-/// A message as the whole answer to a request.
-pub(crate) fn message(message: &ServerJsonRpcMessage, held: Held) -> Response<Served> {
-    let body = serde_json::to_vec(message).unwrap_or_default();
+/// A message as the whole answer to a request, with what is written of it already.
+pub(crate) fn message(
+    message: &ServerJsonRpcMessage,
+    written: Option<&str>,
+    held: Held,
+) -> Response<Served> {
+    let body = answer::message(message, written).unwrap_or_default();
     let mut response = Response::new(Served::holding(Full::new(body.into()).boxed(), held));
     response.headers_mut().insert(
         header::CONTENT_TYPE,

@@ -47,13 +47,6 @@ impl<'a> Page<'a> {
         &self.records
     }
 
-    /// The values of a record, taken out of the page: its id and its place remain. Empty the
-    /// second time.
-    pub fn take_values(&mut self, index: usize) -> Vec<Value> {
-        let record = self.records.get_mut(index);
-        record.map_or_else(Vec::new, |record| std::mem::take(&mut record.values))
-    }
-
     /// The cursor that continues after the first `shown` records; `None` when nothing follows.
     ///
     /// `None` also for a `shown` of 0 on a page with records: that would be the same page again.

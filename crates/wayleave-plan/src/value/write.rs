@@ -8,6 +8,15 @@ use super::Value;
 const EXACT: u128 = (1 << 53) - 1;
 const MICROS_A_SECOND: i64 = 1_000_000;
 
+/// How JSON writes what holds nothing to escape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Simple {
+    /// As it is.
+    Bare,
+    /// Between quotation marks.
+    Quoted,
+}
+
 impl Value {
     /// The canonical JSON of the value.
     pub fn to_json(&self) -> Json {
@@ -19,19 +28,38 @@ impl Value {
             Self::Number(number) if *number == 0.0 => Json::from(0.0),
             Self::Number(number) => Number::from_f64(*number).map_or(Json::Null, Json::Number),
             Self::Boolean(boolean) => Json::Bool(*boolean),
-            Self::Date(days) => Json::String(date_text(*days)),
-            Self::Datetime(micros) => Json::String(datetime_text(*micros)),
+            Self::Date(days) => Json::String(written(|text| push_date(text, *days))),
+            Self::Datetime(micros) => Json::String(written(|text| push_datetime(text, *micros))),
             Self::Json(json) => sorted(json),
             Self::List(values) => Json::Array(values.iter().map(Self::to_json).collect()),
         }
     }
 
-    /// The canonical JSON of a value that nobody needs any more.
-    #[inline]
-    pub fn into_json(self) -> Json {
+    /// Appends a number, a boolean or a time as it is shown, and says how JSON writes it; appends
+    /// nothing to what may hold anything, and says `None`.
+    pub fn push_simple(&self, out: &mut String) -> Option<Simple> {
         match self {
-            Self::Text(text) | Self::Decimal(text) => Json::String(text),
-            other => other.to_json(),
+            Self::Integer(integer) => {
+                out.push_str(itoa::Buffer::new().format(*integer));
+                Some(if is_exact(*integer) {
+                    Simple::Bare
+                } else {
+                    Simple::Quoted
+                })
+            }
+            Self::Boolean(boolean) => {
+                out.push_str(if *boolean { "true" } else { "false" });
+                Some(Simple::Bare)
+            }
+            Self::Date(days) => {
+                push_date(out, *days);
+                Some(Simple::Quoted)
+            }
+            Self::Datetime(micros) => {
+                push_datetime(out, *micros);
+                Some(Simple::Quoted)
+            }
+            _ => None,
         }
     }
 
@@ -48,9 +76,13 @@ impl Value {
 
 fn integer_json(integer: i128) -> Json {
     match i64::try_from(integer) {
-        Ok(small) if integer.unsigned_abs() <= EXACT => Json::from(small),
+        Ok(small) if is_exact(integer) => Json::from(small),
         _ => Json::String(integer.to_string()),
     }
+}
+
+fn is_exact(integer: i128) -> bool {
+    integer.unsigned_abs() <= EXACT
 }
 
 /// The same JSON with the keys of every object sorted.
@@ -94,20 +126,24 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-fn date_text(days: i32) -> String {
+fn written(push: impl FnOnce(&mut String)) -> String {
+    let mut text = String::with_capacity("0000-00-00T00:00:00.000000Z".len());
+    push(&mut text);
+    text
+}
+
+fn push_date(text: &mut String, days: i32) {
     let (year, month, day) = civil(i64::from(days));
     // Years before 0 and after 9999 have no RFC 3339 form; ISO 8601 writes them with a sign.
     if (0..=9999).contains(&year) {
-        let mut text = String::with_capacity("0000-00-00T00:00:00.000000Z".len());
-        push_two(&mut text, year / 100);
-        push_two(&mut text, year % 100);
+        push_two(text, year / 100);
+        push_two(text, year % 100);
         for number in [month, day] {
             text.push('-');
-            push_two(&mut text, number);
+            push_two(text, number);
         }
-        text
     } else {
-        format!("{year:+07}-{month:02}-{day:02}")
+        text.push_str(&format!("{year:+07}-{month:02}-{day:02}"));
     }
 }
 
@@ -121,12 +157,12 @@ fn push_two(text: &mut String, number: i64) {
     text.push_str(DIGITS.get(at..at + 2).unwrap_or_default());
 }
 
-fn datetime_text(micros: i64) -> String {
+fn push_datetime(text: &mut String, micros: i64) {
     let seconds = micros.div_euclid(MICROS_A_SECOND);
     let fraction = micros.rem_euclid(MICROS_A_SECOND);
     let days = seconds.div_euclid(86_400);
     let second_of_day = seconds.rem_euclid(86_400);
-    let mut text = date_text(i32::try_from(days).unwrap_or(i32::MAX));
+    push_date(text, i32::try_from(days).unwrap_or(i32::MAX));
     let (hour, minute, second) = (
         second_of_day / 3_600,
         second_of_day / 60 % 60,
@@ -134,7 +170,7 @@ fn datetime_text(micros: i64) -> String {
     );
     for (mark, number) in [('T', hour), (':', minute), (':', second)] {
         text.push(mark);
-        push_two(&mut text, number);
+        push_two(text, number);
     }
     if fraction != 0 {
         let digits = format!("{fraction:06}");
@@ -142,5 +178,4 @@ fn datetime_text(micros: i64) -> String {
         text.push_str(digits.trim_end_matches('0'));
     }
     text.push('Z');
-    text
 }

@@ -21,7 +21,7 @@ async fn found(deployment: &Deployment, q: &str) -> Option<Vec<String>> {
         .search(&Package::local(), arguments)
         .await;
     let missing = reply.text.contains("missing: indexing");
-    let results = reply.structured["data"]["results"].as_array()?;
+    let results = reply.structured.value()["data"]["results"].as_array()?;
     let ids = results
         .iter()
         .map(|it| it["id"].as_str().unwrap().to_owned());

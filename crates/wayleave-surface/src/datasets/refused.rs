@@ -141,7 +141,7 @@ impl Refused {
             let error = Json::Object(self.members(names));
             let reply = Reply {
                 text: escape::json(&error),
-                structured: json!({ "error": error }),
+                structured: json!({ "error": error }).into(),
                 is_error: true,
                 meta: None,
             };
@@ -191,7 +191,7 @@ mod tests {
     fn a_connection_string_taken_for_a_name_is_not_repeated() {
         let reply = Refused::unknown("postgres://u:hunter2@h/db", vec!["crm".to_owned()]).reply();
         assert!(!reply.text.contains("hunter2"), "{}", reply.text);
-        assert!(!reply.structured.to_string().contains("hunter2"));
+        assert!(!reply.structured.value().to_string().contains("hunter2"));
         assert!(
             reply.text.contains("\"allowed\":[\"crm\"]"),
             "{}",
@@ -219,7 +219,7 @@ mod tests {
         let refused = Refused::unknown("a-dataset-with-a-long-name-9999", names.collect());
         let reply = refused.reply();
         assert!(reply.bytes() <= MOST_ERROR_BYTES, "{}", reply.bytes());
-        let error = &reply.structured["error"];
+        let error = &reply.structured.value()["error"];
         assert_eq!(error["total"], 1_000);
         assert_eq!(error["truncated"], true);
         assert!(!error["allowed"].as_array().unwrap().is_empty());

@@ -27,7 +27,7 @@ pub(super) fn list(listed: &Listed, package: &Package) -> Reply {
     let same = |name: &&str| ((*name).to_owned(), (*name).to_owned());
     let mut table = Table::new(COLUMNS.iter().map(same), TEXT);
     for dataset in &listed.datasets {
-        if table.push(row(dataset, package)).is_err() {
+        if !table.push(&[], &row(dataset, package)) {
             break;
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn list(listed: &Listed, package: &Package) -> Reply {
     let more = listed.more || shown < listed.datasets.len();
     let last = shown.checked_sub(1).and_then(|at| listed.datasets.get(at));
     let next = last.filter(|_| more).map(|it| it.name.as_str());
-    let (rows, data) = table.finish();
+    let (rows, data) = table.finish(None);
     let mut text = format!("{shown} dataset(s)\n{rows}");
     if let Some(next) = next {
         say!(
@@ -43,7 +43,7 @@ pub(super) fn list(listed: &Listed, package: &Package) -> Reply {
             "next_after={next}\nmore datasets: list_datasets with after\n"
         );
     }
-    Reply::row_set(text, data, json!({ "next_after": next }))
+    Reply::row_set(text, &data, &json!({ "next_after": next }))
 }
 
 fn row(dataset: &Dataset, package: &Package) -> Vec<Json> {

@@ -65,7 +65,7 @@ pub(super) fn written(
 fn bytes(reply: &Reply) -> usize {
     const AROUND: &str =
         r#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":false}"#;
-    AROUND.len() + bytes_of_text(&reply.text) + bytes_of(&reply.structured)
+    AROUND.len() + bytes_of_text(&reply.text) + bytes_of(reply.structured.value())
 }
 
 /// How many bytes a value takes as JSON.
@@ -158,7 +158,9 @@ impl Page<'_> {
         }
         let results = self.hits.into_iter().map(|(hit, _)| hit.structure);
         let data = Map::from_iter([("results".to_owned(), results.collect())]);
-        Reply::row_set(text, Json::Object(data), Json::Object(meta))
+        let parts = [("data".to_owned(), data), ("meta".to_owned(), meta)];
+        let parts = parts.map(|(name, members)| (name, Json::Object(members)));
+        Reply::done(text, Json::Object(Map::from_iter(parts)))
     }
 
     fn say_hits(&self, text: &mut String, query: &Query) {
@@ -188,9 +190,9 @@ impl Page<'_> {
                 hit.score.clone(),
             ];
             // A table without bounds has room for every row.
-            let _ = table.push(row);
+            let _ = table.push(&[], &row);
         }
-        text.push_str(&table.finish().0);
+        text.push_str(&table.finish(None).0);
     }
 
     /// How many hits each connection has, in the order in which they first appear.

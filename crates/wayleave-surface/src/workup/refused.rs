@@ -19,7 +19,7 @@ pub(super) fn ambiguous(dataset: &str, several: &[Node<'_>]) -> Reply {
         let error = error(dataset, several, listed);
         let reply = Reply {
             text: escape::json(&error),
-            structured: json!({ "error": error }),
+            structured: json!({ "error": error }).into(),
             is_error: true,
             meta: None,
         };

@@ -115,7 +115,10 @@ async fn r07_a_limit_of_100_is_taken_and_of_500_refused() {
         |limit: Json| json!({ "stream": "people", "connection_id": "crm-eu", "limit": limit });
     let reply = good(&service, &local(), "query_records", given(json!(100))).await;
     assert_eq!(
-        reply.structured["data"]["rows"].as_array().unwrap().len(),
+        reply.structured.value()["data"]["rows"]
+            .as_array()
+            .unwrap()
+            .len(),
         100
     );
     for limit in [
@@ -286,7 +289,7 @@ async fn x3_a_stream_of_one_connection_is_never_ambiguous() {
         json!({ "stream": "offices" }),
     )
     .await;
-    assert_eq!(reply.structured["meta"]["connection_id"], "hr-main");
+    assert_eq!(reply.structured.value()["meta"]["connection_id"], "hr-main");
     let only_us = package(
         "t",
         vec![("crm-us", vec![("people", stream_grant(&[], None))])],
@@ -298,7 +301,7 @@ async fn x3_a_stream_of_one_connection_is_never_ambiguous() {
         json!({ "stream": "people" }),
     )
     .await;
-    assert_eq!(reply.structured["meta"]["connection_id"], "crm-us");
+    assert_eq!(reply.structured.value()["meta"]["connection_id"], "crm-us");
 }
 
 /// A call of `tool` that uses the argument `name`.

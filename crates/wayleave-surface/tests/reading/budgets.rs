@@ -57,9 +57,9 @@ async fn fifty_rows_of_eight_fields_fit_their_budget() {
     let service = service(&[&toml], &files);
     let given = json!({ "stream": "orders", "limit": 50, "count": "exact" });
     let reply = good(&service, &Package::local(), "query_records", given).await;
-    let rows = reply.structured["data"]["rows"].as_array().unwrap();
+    let rows = reply.structured.value()["data"]["rows"].as_array().unwrap();
     assert_eq!((rows.len(), rows[0].as_array().unwrap().len()), (50, 8));
-    assert!(reply.structured["meta"]["next_cursor"].is_string());
+    assert!(reply.structured.value()["meta"]["next_cursor"].is_string());
 
     let csv_cell = |value: &Json| match value {
         Json::Null => String::new(),
@@ -69,7 +69,7 @@ async fn fifty_rows_of_eight_fields_fit_their_budget() {
         Json::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let header = reply.structured["data"]["fields"].clone();
+    let header = reply.structured.value()["data"]["fields"].clone();
     let csv: String = std::iter::once(&header)
         .chain(rows)
         .map(|row| {
@@ -85,7 +85,7 @@ async fn fifty_rows_of_eight_fields_fit_their_budget() {
     );
     within(
         "50 rows of 8 fields, structure",
-        reply.structured.to_string().len(),
+        reply.structured.value().to_string().len(),
         bare.len() * 12 / 10 + 512,
     );
     println!(

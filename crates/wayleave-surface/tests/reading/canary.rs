@@ -299,7 +299,7 @@ async fn twin_stores_that_differ_only_in_what_is_hidden_answer_in_the_same_bytes
         let second = call(&two, &granted, tool, given.clone()).await;
         assert_eq!(first, second, "call {number}: {tool} {given}");
         let asked = given.to_string();
-        for told in [&first.text, &first.structured.to_string()] {
+        for told in [&first.text, &first.structured.value().to_string()] {
             // A caller may be told its own words again; never more of them than it said.
             assert!(
                 told.matches(CANARY).count() <= 2 * asked.matches(CANARY).count(),
@@ -314,7 +314,7 @@ async fn twin_stores_that_differ_only_in_what_is_hidden_answer_in_the_same_bytes
             ("next_cursor", "cursor"),
             ("next_changes_since", "changes_since"),
         ] {
-            if let Some(text) = first.structured["meta"][name].as_str() {
+            if let Some(text) = first.structured.value()["meta"][name].as_str() {
                 let mut next = given.clone();
                 next[handle] = text.into();
                 cursors.push(next);

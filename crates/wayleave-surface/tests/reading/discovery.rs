@@ -91,9 +91,9 @@ async fn r08_the_first_512_characters_of_the_instructions_stand_alone() {
 async fn r10_the_index_names_streams_without_fields() {
     let (service, files) = crm();
     let reply = good(&service, &local(), "schema", json!({})).await;
-    assert_eq!(reply.structured["data"]["detail"], "compact");
-    assert!(reply.structured["data"]["data"].is_null());
-    for text in [reply.text.clone(), reply.structured.to_string()] {
+    assert_eq!(reply.structured.value()["data"]["detail"], "compact");
+    assert!(reply.structured.value()["data"]["data"].is_null());
+    for text in [reply.text.clone(), reply.structured.value().to_string()] {
         assert!(text.contains("people") && text.contains("Person") && text.contains("crm-us"));
         assert!(
             !text.contains("salary") && !text.contains("secret_rating"),
@@ -122,7 +122,10 @@ async fn r11_every_stream_is_named_by_connector_however_many_there_are() {
                 "flow {n} is not listed"
             );
         }
-        assert_eq!(reply.structured["data"]["totals"]["streams"], streams);
+        assert_eq!(
+            reply.structured.value()["data"]["totals"]["streams"],
+            streams
+        );
     }
 }
 
@@ -149,7 +152,9 @@ async fn r12_a_shared_stream_is_described_for_every_source_with_a_legend() {
             reply.text
         );
     }
-    let sources = reply.structured["data"]["sources"].as_array().unwrap();
+    let sources = reply.structured.value()["data"]["sources"]
+        .as_array()
+        .unwrap();
     let connections = sources
         .iter()
         .map(|it| it["connections"].as_array().unwrap().len());
@@ -230,7 +235,7 @@ async fn r16_full_detail_of_one_stream_has_json_schema_once() {
     let (service, _files) = crm();
     let given = json!({ "stream": "people", "connection_id": "crm-eu", "detail": "full" });
     let reply = good(&service, &local(), "schema", given).await;
-    let data = &reply.structured["data"];
+    let data = &reply.structured.value()["data"];
     assert_eq!(data["detail"], "full");
     assert!(data["data"].is_null() && data["streams"].is_null());
     let fields = data["sources"][0]["fields"].as_array().unwrap();
@@ -243,7 +248,7 @@ async fn r16_full_detail_of_one_stream_has_json_schema_once() {
         salary["schema"],
         json!({ "type": ["string", "null"], "format": "decimal" })
     );
-    let structure = reply.structured.to_string();
+    let structure = reply.structured.value().to_string();
     assert_eq!(structure.matches("\"hired_at\",\"type\"").count(), 1);
     assert!(
         !structure.contains("personnel"),
@@ -274,10 +279,10 @@ async fn x4_a_connector_has_one_key_everywhere() {
     .await;
     for key in [
         &error["available_connections"][0]["connector_key"],
-        &index.structured["data"]["connectors"][0]["connector_key"],
-        &described.structured["data"]["sources"][0]["connector_key"],
-        &queried.structured["meta"]["connector_key"],
-        &fetched.structured["metadata"]["connector_key"],
+        &index.structured.value()["data"]["connectors"][0]["connector_key"],
+        &described.structured.value()["data"]["sources"][0]["connector_key"],
+        &queried.structured.value()["meta"]["connector_key"],
+        &fetched.structured.value()["metadata"]["connector_key"],
     ] {
         assert_eq!(key, "crm");
     }
@@ -316,7 +321,7 @@ async fn every_example_that_schema_shows_works() {
         for detail in ["compact", "full"] {
             let given = json!({ "stream": stream, "connection_id": connection, "detail": detail });
             let reply = good(&service, &local(), "schema", given).await;
-            let example = reply.structured["data"]["example"].clone();
+            let example = reply.structured.value()["data"]["example"].clone();
             let tool = example["tool"].as_str().unwrap();
             let line = format!("example: {tool} {}\n", example["arguments"]);
             assert!(reply.text.contains(&line), "{}", reply.text);

@@ -272,7 +272,7 @@ pub async fn good(service: &ReadService, package: &Package, tool: &str, given: J
 pub async fn refused(service: &ReadService, package: &Package, tool: &str, given: Json) -> Json {
     let reply = call(service, package, tool, given.clone()).await;
     assert!(reply.is_error, "{tool} {given}: {}", reply.text);
-    let error = reply.structured["error"].clone();
+    let error = reply.structured.value()["error"].clone();
     assert_eq!(serde_json::from_str::<Json>(&reply.text).unwrap(), error);
     assert!(
         reply.bytes() <= wayleave_surface::MOST_ERROR_BYTES,

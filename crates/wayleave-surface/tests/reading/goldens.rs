@@ -80,7 +80,7 @@ async fn the_texts_are_the_agreed_ones() {
         ),
     ] {
         let reply = good(&service, &Package::local(), tool, given.clone()).await;
-        let cursor = reply.structured["meta"]["next_cursor"].as_str();
+        let cursor = reply.structured.value()["meta"]["next_cursor"].as_str();
         let said = match cursor {
             // It names the index it walks, which is another at every run.
             Some(cursor) if tool == "search" => reply.text.replace(cursor, "(a cursor)"),

@@ -281,7 +281,7 @@ async fn hostile_texts_are_data_or_refused_and_change_nothing() {
         for (tool, given) in calls(payload) {
             let reply = call(&service, &Package::local(), tool, given.clone()).await;
             if reply.is_error {
-                let code = reply.structured["error"]["code"].as_str().unwrap();
+                let code = reply.structured.value()["error"]["code"].as_str().unwrap();
                 assert!(CODES.contains(&code), "{tool} {given}: {}", reply.text);
                 assert!(reply.bytes() <= wayleave_surface::MOST_ERROR_BYTES);
                 refused += 1;

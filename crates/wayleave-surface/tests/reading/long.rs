@@ -18,7 +18,7 @@ fn local() -> Package {
 async fn page(service: &ReadService, given: Json) -> (String, Json) {
     let reply = good(service, &local(), "query_records", given).await;
     assert!(reply.text.len() <= ReadLimits::default().text_bytes);
-    (reply.text, reply.structured)
+    (reply.text, reply.structured.into_value())
 }
 
 #[tokio::test]
@@ -72,13 +72,13 @@ async fn a_document_longer_than_a_result_is_read_in_pieces_that_make_the_whole()
         let reply = good(&service, &local(), "fetch", given.clone()).await;
         assert_eq!(
             serde_json::from_str::<Json>(&reply.text).unwrap(),
-            reply.structured
+            *reply.structured.value()
         );
-        let piece = reply.structured["text"].as_str().unwrap();
+        let piece = reply.structured.value()["text"].as_str().unwrap();
         assert!(piece.len() <= ReadLimits::default().document_bytes);
         whole.push_str(piece);
         pieces += 1;
-        let metadata = &reply.structured["metadata"];
+        let metadata = &reply.structured.value()["metadata"];
         assert_eq!(
             metadata["characters"],
             json!("id: 21\nbody: \n".len() + BODY)
@@ -93,8 +93,8 @@ async fn a_document_longer_than_a_result_is_read_in_pieces_that_make_the_whole()
     // What fits is whole, and says no more than it ever did.
     let given = json!({ "id": "crm-eu/documents:20", "offset": 0 });
     let reply = good(&service, &local(), "fetch", given).await;
-    assert!(reply.structured["text"].as_str().unwrap().len() > 5_000);
-    assert_eq!(reply.structured["metadata"].get("characters"), None);
+    assert!(reply.structured.value()["text"].as_str().unwrap().len() > 5_000);
+    assert_eq!(reply.structured.value()["metadata"].get("characters"), None);
 }
 
 #[tokio::test]

@@ -59,7 +59,8 @@ impl Known {
                     let names = [dataset, connection, stream.name].map(str::to_owned);
                     known.names.extend(names);
                     known.take(&reply);
-                    let Some(next) = reply.structured["meta"]["next_cursor"].as_str() else {
+                    let Some(next) = reply.structured.value()["meta"]["next_cursor"].as_str()
+                    else {
                         break;
                     };
                     given["cursor"] = next.into();
@@ -70,7 +71,7 @@ impl Known {
     }
 
     fn take(&mut self, reply: &Reply) {
-        let data = &reply.structured["data"];
+        let data = &reply.structured.value()["data"];
         let names = texts(&data["fields"]);
         for (id, values) in rows(reply) {
             self.records.insert(id, values);
@@ -95,7 +96,10 @@ fn texts(list: &Json) -> Vec<String> {
 
 /// The records of a page, by id; the related ones with them.
 fn rows(reply: &Reply) -> Vec<(String, BTreeMap<String, Json>)> {
-    let (data, meta) = (&reply.structured["data"], &reply.structured["meta"]);
+    let (data, meta) = (
+        &reply.structured.value()["data"],
+        &reply.structured.value()["meta"],
+    );
     let connection = meta["connection_id"].as_str().unwrap();
     let fields = texts(&data["fields"]);
     let mut found = Vec::new();
@@ -138,9 +142,9 @@ fn identity(connection: &str, stream: &str, key: &Json) -> String {
 
 /// A reply without the texts that are sealed, which differ by what they are bound to.
 fn unsealed(reply: &Reply) -> (String, String) {
-    let (mut text, mut structured) = (reply.text.clone(), reply.structured.to_string());
+    let (mut text, mut structured) = (reply.text.clone(), reply.structured.value().to_string());
     for name in ["next_cursor", "next_changes_since"] {
-        if let Some(sealed) = reply.structured["meta"][name].as_str() {
+        if let Some(sealed) = reply.structured.value()["meta"][name].as_str() {
             text = text.replace(sealed, "SEALED");
             structured = structured.replace(sealed, "SEALED");
         }
@@ -163,8 +167,8 @@ impl Pair {
         let twin = call(&self.twin, &self.in_twin, tool, given.clone()).await;
         assert_eq!(unsealed(&less), unsealed(&twin), "{tool} {given}");
         let mut more = call(&self.world, &self.wider, tool, given.clone()).await;
-        let ambiguous = more.structured["error"]["code"] == "ambiguous_connection";
-        let one = &less.structured["meta"]["connection_id"];
+        let ambiguous = more.structured.value()["error"]["code"] == "ambiguous_connection";
+        let one = &less.structured.value()["meta"]["connection_id"];
         if ambiguous && one.is_string() {
             // The wider sees several; the narrower was told which one it sees.
             let mut asked = given.clone();
@@ -188,7 +192,7 @@ impl Pair {
 
     /// What an error offers is known to the wider, and what it is about the caller said itself.
     fn error(&self, less: &Reply, given: &Json, why: &str) {
-        let error = &less.structured["error"];
+        let error = &less.structured.value()["error"];
         let said = given.to_string();
         let names = texts(&error["allowed"])
             .into_iter()
@@ -222,14 +226,14 @@ impl Pair {
             self.known.holds(&id, &values, why);
         }
         let fields = |reply: &Reply| -> BTreeSet<String> {
-            texts(&reply.structured["data"]["fields"])
+            texts(&reply.structured.value()["data"]["fields"])
                 .into_iter()
                 .collect()
         };
         assert!(fields(less).is_subset(&fields(more)), "{why}");
-        let count = |reply: &Reply| reply.structured["meta"]["count"]["value"].as_u64();
+        let count = |reply: &Reply| reply.structured.value()["meta"]["count"]["value"].as_u64();
         assert!(count(less) <= count(more), "{why}");
-        let whole = more.structured["meta"]["next_cursor"].is_null();
+        let whole = more.structured.value()["meta"]["next_cursor"].is_null();
         if whole && given["limit"] == 100 {
             let ids = |reply: &Reply| -> BTreeSet<String> {
                 rows(reply).into_iter().map(|(id, _)| id).collect()
@@ -239,7 +243,10 @@ impl Pair {
     }
 
     fn hits(&self, less: &Reply, why: &str) {
-        for hit in less.structured["data"]["results"].as_array().unwrap() {
+        for hit in less.structured.value()["data"]["results"]
+            .as_array()
+            .unwrap()
+        {
             let id = hit["id"].as_str().unwrap();
             self.known.holds(id, &BTreeMap::new(), why);
             let record = &self.known.records[id];
@@ -286,7 +293,7 @@ fn groups(less: &Reply, more: &Reply, given: &Json, why: &str) {
     let grouped = given["group_by"].as_array().map_or(0, Vec::len)
         + usize::from(given.get("group_by_time").is_some());
     let read = |reply: &Reply| -> BTreeMap<String, Vec<Json>> {
-        let rows = reply.structured["data"]["rows"].as_array().unwrap();
+        let rows = reply.structured.value()["data"]["rows"].as_array().unwrap();
         let rows = rows.iter().map(|row| row.as_array().unwrap());
         rows.map(|row| (json!(row[..grouped]).to_string(), row[grouped..].to_vec()))
             .collect()
@@ -312,7 +319,7 @@ fn groups(less: &Reply, more: &Reply, given: &Json, why: &str) {
 fn document(less: &Reply, more: &Reply, why: &str) {
     assert!(!more.is_error, "{why}");
     let lines = |reply: &Reply| -> BTreeSet<String> {
-        let text = reply.structured["text"].as_str().unwrap();
+        let text = reply.structured.value()["text"].as_str().unwrap();
         text.lines().map(str::to_owned).collect()
     };
     assert!(lines(less).is_subset(&lines(more)), "{why}");
@@ -325,7 +332,7 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
         ("next_cursor", "cursor"),
         ("next_changes_since", "changes_since"),
     ] {
-        let Some(text) = reply.structured["meta"][name].as_str() else {
+        let Some(text) = reply.structured.value()["meta"][name].as_str() else {
             continue;
         };
         let mut next = given.clone();
@@ -342,7 +349,7 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
         };
         for thief in [&pair.wider, &other, &later, &Package::local()] {
             let got = call(&pair.world, thief, tool, next.clone()).await;
-            let code = &got.structured["error"]["code"];
+            let code = &got.structured.value()["error"]["code"];
             // The wider may see several connections of that name, which it is told first.
             let ambiguous = code == "ambiguous_connection";
             assert!(

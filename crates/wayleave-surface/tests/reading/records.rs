@@ -55,7 +55,7 @@ async fn r23_an_id_read_from_text_alone_fetches_its_record() {
         assert_eq!(found.len(), 2, "{}", reply.text);
         for id in found {
             let document = good(&service, &local(), "fetch", json!({ "id": id })).await;
-            assert_eq!(document.structured["id"], json!(id));
+            assert_eq!(document.structured.value()["id"], json!(id));
         }
     }
 }
@@ -70,28 +70,34 @@ async fn r26_a_fetched_document_is_five_members_and_its_text_is_the_same() {
         json!({ "id": "crm-eu/people:1" }),
     )
     .await;
-    let members: Vec<&String> = reply.structured.as_object().unwrap().keys().collect();
+    let members: Vec<&String> = reply
+        .structured
+        .value()
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
     assert_eq!(members, ["id", "title", "text", "url", "metadata"]);
     assert_eq!(
         serde_json::from_str::<Json>(&reply.text).unwrap(),
-        reply.structured
+        *reply.structured.value()
     );
-    assert_eq!(reply.structured["title"], "Worker 1");
+    assert_eq!(reply.structured.value()["title"], "Worker 1");
     // Without a title of its own it is known by its key, as people write it.
     let note = json!({ "id": "crm-eu/notes:call%2Fin,2026-01-01T08%3A30%3A00Z" });
     let note = good(&service, &local(), "fetch", note).await;
     let title = "Note call/in, 2026-01-01T08:30:00Z";
-    assert_eq!(note.structured["title"], title);
+    assert_eq!(note.structured.value()["title"], title);
     assert_eq!(
-        reply.structured["url"],
+        reply.structured.value()["url"],
         "wayleave://kg/Person/crm-eu%2Fpeople:1"
     );
     let metadata = json!({
         "connection_id": "crm-eu", "connector_key": "crm", "label": "CRM, Europe",
         "stream": "people", "type": "Person", "record_id": "1",
     });
-    assert_eq!(reply.structured["metadata"], metadata);
-    let text = reply.structured["text"].as_str().unwrap();
+    assert_eq!(reply.structured.value()["metadata"], metadata);
+    let text = reply.structured.value()["text"].as_str().unwrap();
     assert!(
         text.contains("full_name: Worker 1\n") && text.contains("salary: 1001.25\n"),
         "{text}"
@@ -112,9 +118,12 @@ async fn r27_a_projected_fetch_says_nothing_else() {
         );
     }
     // The title is not told either: what is left is the class and the key.
-    assert_eq!(reply.structured["title"], "Person 1");
-    assert_eq!(reply.structured["metadata"]["stream"], "people");
-    assert_eq!(reply.structured["metadata"]["connection_id"], "crm-eu");
+    assert_eq!(reply.structured.value()["title"], "Person 1");
+    assert_eq!(reply.structured.value()["metadata"]["stream"], "people");
+    assert_eq!(
+        reply.structured.value()["metadata"]["connection_id"],
+        "crm-eu"
+    );
 }
 
 #[tokio::test]
@@ -129,12 +138,12 @@ async fn r29_cursors_and_counts_in_the_text_walk_every_record_once() {
         let reply = good(&service, &local(), "query_records", given.clone()).await;
         assert!(reply.text.contains("count=195 exact"), "{}", reply.text);
         let count = json!({ "value": 195, "kind": "exact" });
-        assert_eq!(reply.structured["meta"]["count"], count);
+        assert_eq!(reply.structured.value()["meta"]["count"], count);
         seen.extend(ids_in_text(&reply.text));
         let cursor = handle(&reply.text, "next_cursor");
         assert_eq!(
             cursor.as_deref(),
-            reply.structured["meta"]["next_cursor"].as_str()
+            reply.structured.value()["meta"]["next_cursor"].as_str()
         );
         match cursor {
             Some(cursor) => given["cursor"] = cursor.into(),
@@ -164,7 +173,7 @@ async fn r29_bookmarks_in_the_text_follow_changes_and_deletions() {
     let bookmark = handle(&last.text, "next_changes_since").unwrap();
     let given = json!({ "stream": "people", "connection_id": "crm-eu", "changes_since": bookmark });
     let later = good(&service, &local(), "query_records", given).await;
-    assert_eq!(later.structured["data"]["rows"], json!([]));
+    assert_eq!(later.structured.value()["data"]["rows"], json!([]));
 }
 
 #[tokio::test]
@@ -181,7 +190,7 @@ async fn the_deleted_are_marked_only_where_the_mapping_has_a_mark() {
         (without_mark, json!(["id", "full_name"])),
     ] {
         let reply = good(&service, &local(), "query_records", given.clone()).await;
-        assert_eq!(reply.structured["data"]["fields"], fields);
+        assert_eq!(reply.structured.value()["data"]["fields"], fields);
         assert_eq!(reply.text.contains("@deleted"), fields[2] == "@deleted");
     }
 }
@@ -214,7 +223,7 @@ async fn relations_are_followed_within_the_grant_and_shown_beside_their_record()
         "fields": ["full_name", "employer.name", "tickets.amount"], "expand": ["employer", "tickets"],
     });
     let reply = good(&service, &local(), "query_records", given).await;
-    let data = &reply.structured["data"];
+    let data = &reply.structured.value()["data"];
     assert_eq!(
         data["fields"],
         json!(["id", "full_name", "employer", "tickets"])
@@ -246,7 +255,7 @@ async fn relations_are_followed_within_the_grant_and_shown_beside_their_record()
     });
     let reply = good(&service, &narrowed, "query_records", given).await;
     let rows = json!([[1, "Worker 1", null], [2, "Worker 2", [3, "Crane"]]]);
-    assert_eq!(reply.structured["data"]["rows"], rows);
+    assert_eq!(reply.structured.value()["data"]["rows"], rows);
 }
 
 #[tokio::test]
@@ -260,7 +269,7 @@ async fn fat_records_end_a_page_early_and_the_walk_still_sees_each_once() {
     loop {
         let reply = good(&service, &local(), "query_records", given.clone()).await;
         assert!(reply.text.len() <= 16 * 1024, "{} bytes", reply.text.len());
-        let rows = reply.structured["data"]["rows"].as_array().unwrap();
+        let rows = reply.structured.value()["data"]["rows"].as_array().unwrap();
         let lines = reply
             .text
             .lines()
@@ -269,7 +278,7 @@ async fn fat_records_end_a_page_early_and_the_walk_still_sees_each_once() {
         assert_eq!(rows.len(), lines - 1);
         seen.extend(rows.iter().map(|row| row[0].as_i64().unwrap()));
         pages += 1;
-        match reply.structured["meta"]["next_cursor"].as_str() {
+        match reply.structured.value()["meta"]["next_cursor"].as_str() {
             Some(cursor) => given["cursor"] = cursor.into(),
             None => break,
         }
@@ -292,10 +301,10 @@ async fn data_cannot_forge_lines_in_the_text() {
     assert_eq!(lines, 3, "{}", reply.text);
     assert!(reply.text.contains("first line\\nnext_cursor=forged"));
     assert!(reply.text.contains("\\|id\\|forged\\u{202e}\\u{2028}"));
-    let row = &reply.structured["data"]["rows"][0];
+    let row = &reply.structured.value()["data"]["rows"][0];
     assert_eq!(row[2], "first line\nnext_cursor=forged");
     let document = good(&service, &local(), "fetch", json!({ "id": row[3] })).await;
-    let text = document.structured["text"].as_str().unwrap();
+    let text = document.structured.value()["text"].as_str().unwrap();
     assert!(
         text.contains("said: first line\n  next_cursor=forged\n"),
         "{text}"
@@ -310,10 +319,10 @@ async fn aggregates_answer_as_tables_and_say_when_there_is_more() {
         "metrics": [{ "op": "count" }, { "op": "sum", "field": "salary" }], "limit": 2,
     });
     let reply = good(&service, &local(), "aggregate", given).await;
-    let data = &reply.structured["data"];
+    let data = &reply.structured.value()["data"];
     assert_eq!(data["fields"], json!(["status", "count", "sum_salary"]));
     assert_eq!(data["rows"].as_array().unwrap().len(), 2);
-    assert_eq!(reply.structured["meta"]["more"], true);
+    assert_eq!(reply.structured.value()["meta"]["more"], true);
     let head = "2 groups of people, connection_id crm-eu\n|status|count|sum_salary\n";
     assert!(reply.text.starts_with(head), "{}", reply.text);
     assert!(reply.text.contains("more groups than shown"));
@@ -323,5 +332,5 @@ async fn aggregates_answer_as_tables_and_say_when_there_is_more() {
     });
     let reply = good(&service, &local(), "aggregate", given).await;
     let months = json!([["2026-01-01", 20], ["2026-02-01", 20], ["2026-03-01", 20]]);
-    assert_eq!(reply.structured["data"]["rows"], months);
+    assert_eq!(reply.structured.value()["data"]["rows"], months);
 }

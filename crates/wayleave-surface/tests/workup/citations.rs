@@ -17,8 +17,14 @@ impl Checked {
         let harbour = harbour().await;
         let reply = harbour.workup(json!({ "entity": "Grey Heron" })).await;
         Self {
-            workup: reply.structured["workup"].as_str().unwrap().to_owned(),
-            evidence: reply.structured["evidence"].as_array().unwrap().len(),
+            workup: reply.structured.value()["workup"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+            evidence: reply.structured.value()["evidence"]
+                .as_array()
+                .unwrap()
+                .len(),
             text: reply.text,
             harbour,
         }
@@ -31,7 +37,7 @@ impl Checked {
             .service
             .check_citations(&Package::local(), &given);
         assert!(!reply.is_error, "{}", reply.text);
-        reply.structured
+        reply.structured.into_value()
     }
 
     /// The claims of a note that have no citation.
@@ -140,13 +146,13 @@ async fn a_reference_is_good_for_its_own_caller_alone_on_every_node() {
     let (checked, node) = (Checked::new().await, harbour().await);
     let given = arguments(json!({ "note": "It sails [g1].", "workup": checked.workup }));
     let elsewhere = node.service.check_citations(&Package::local(), &given);
-    assert_eq!(elsewhere.structured["ok"], true);
+    assert_eq!(elsewhere.structured.value()["ok"], true);
     let other = Package {
         subject: "another".to_owned(),
         ..Package::local()
     };
     let refused = node.service.check_citations(&other, &given);
-    assert_eq!(refused.structured["error"]["param"], "workup");
+    assert_eq!(refused.structured.value()["error"]["param"], "workup");
     for at in 0..checked.workup.len() {
         let mut forged = checked.workup.clone().into_bytes();
         forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
@@ -210,7 +216,7 @@ async fn any_note_is_answered() {
         .harbour
         .service
         .check_citations(&Package::local(), &given);
-    assert_eq!(reply.structured["meta"]["uncited_total"], 9_000);
+    assert_eq!(reply.structured.value()["meta"]["uncited_total"], 9_000);
     println!("{} bytes", reply.bytes());
     assert!(reply.bytes() <= 16 * 1_024);
 }

@@ -93,8 +93,8 @@ async fn every_statement_is_cited_and_every_citation_has_a_record_a_uri_and_an_a
             );
         }
     }
-    let evidence = reply.structured["evidence"].as_array().unwrap();
-    let activity = reply.structured["activity"].as_str().unwrap();
+    let evidence = reply.structured.value()["evidence"].as_array().unwrap();
+    let activity = reply.structured.value()["activity"].as_str().unwrap();
     for (index, one) in evidence.iter().enumerate() {
         let id = one["record_id"].as_str().unwrap();
         assert_eq!(one["id"], format!("g{}", index + 1));
@@ -171,7 +171,7 @@ async fn depth_and_sections_narrow_what_is_said() {
     let only = harbour
         .workup(json!({ "entity": HERON, "sections": ["record"] }))
         .await;
-    let sections = only.structured["sections"].as_array().unwrap();
+    let sections = only.structured.value()["sections"].as_array().unwrap();
     assert_eq!(sections.len(), 1);
     assert_eq!(sections[0]["key"], "record");
 }
@@ -185,6 +185,9 @@ async fn the_same_data_gives_the_same_text() {
     let elsewhere = other.workup(given).await;
     assert_eq!(first.text, again.text);
     assert_eq!(first.text, elsewhere.text);
-    assert_ne!(first.structured["activity"], again.structured["activity"]);
+    assert_ne!(
+        first.structured.value()["activity"],
+        again.structured.value()["activity"]
+    );
     assert!(!first.text.contains(CANARY));
 }

@@ -249,7 +249,7 @@ impl Harbour {
         let reply = self.workup_as(&Package::local(), given.clone()).await;
         assert!(reply.is_error, "{given}: {}", reply.text);
         assert!(reply.bytes() <= wayleave_surface::MOST_ERROR_BYTES);
-        let error = reply.structured["error"].clone();
+        let error = reply.structured.value()["error"].clone();
         assert_eq!(serde_json::from_str::<Json>(&reply.text).unwrap(), error);
         error
     }
@@ -257,7 +257,7 @@ impl Harbour {
 
 /// The statements of a section.
 pub fn statements(reply: &Reply, section: &str) -> Vec<(String, Vec<String>)> {
-    let sections = reply.structured["sections"].as_array().unwrap();
+    let sections = reply.structured.value()["sections"].as_array().unwrap();
     let found = sections.iter().find(|it| it["key"] == section);
     let statements = found.map_or(&[][..], |it| it["statements"].as_array().unwrap());
     statements.iter().map(statement).collect()
@@ -265,7 +265,7 @@ pub fn statements(reply: &Reply, section: &str) -> Vec<(String, Vec<String>)> {
 
 /// The gaps.
 pub fn gaps(reply: &Reply) -> Vec<(String, Vec<String>)> {
-    let gaps = reply.structured["gaps"].as_array().unwrap();
+    let gaps = reply.structured.value()["gaps"].as_array().unwrap();
     gaps.iter().map(statement).collect()
 }
 
@@ -279,7 +279,7 @@ fn statement(json: &Json) -> (String, Vec<String>) {
 
 /// The record ids that some citations lead to.
 pub fn records(reply: &Reply, cites: &[String]) -> Vec<String> {
-    let evidence = reply.structured["evidence"].as_array().unwrap();
+    let evidence = reply.structured.value()["evidence"].as_array().unwrap();
     let find = |id: &String| evidence.iter().find(|it| it["id"] == id.as_str()).unwrap();
     let record = |id| find(id)["record_id"].as_str().unwrap().to_owned();
     cites.iter().map(record).collect()

@@ -52,7 +52,7 @@ async fn what_is_not_granted_is_not_there_and_is_no_gap() {
         .workup_as(&package, json!({ "entity": "Grey Heron" }))
         .await;
     assert!(!reply.is_error, "{}", reply.text);
-    let all = format!("{}{}", reply.text, reply.structured);
+    let all = format!("{}{}", reply.text, reply.structured.value());
     for hidden in [
         "south",
         "Fjord",
@@ -77,8 +77,8 @@ async fn what_is_not_granted_is_not_there_and_is_no_gap() {
     let reply = harbour
         .workup_as(&nothing, json!({ "entity": "Grey Heron" }))
         .await;
-    assert_eq!(reply.structured["error"]["code"], "not_found");
-    assert_eq!(reply.structured["error"]["allowed"], json!(null));
+    assert_eq!(reply.structured.value()["error"]["code"], "not_found");
+    assert_eq!(reply.structured.value()["error"]["allowed"], json!(null));
 }
 
 #[tokio::test]

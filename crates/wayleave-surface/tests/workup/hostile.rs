@@ -78,7 +78,10 @@ async fn no_value_forges_a_citation_a_heading_or_a_reference() {
             let (headings, references) = shape(&reply.text);
             assert_eq!(headings, expected, "{value:?} in {field}\n{}", reply.text);
             assert_eq!(references, 1, "{value:?} in {field}\n{}", reply.text);
-            let evidence = reply.structured["evidence"].as_array().unwrap().len();
+            let evidence = reply.structured.value()["evidence"]
+                .as_array()
+                .unwrap()
+                .len();
             assert!(
                 cited(&reply.text)
                     .iter()
@@ -89,16 +92,18 @@ async fn no_value_forges_a_citation_a_heading_or_a_reference() {
             for line in reply.text.lines().filter(|line| line.starts_with("- g")) {
                 assert!(!line.contains("EVIL"), "{line}");
             }
-            let workup = reply.structured["workup"].as_str().unwrap();
+            let workup = reply.structured.value()["workup"].as_str().unwrap();
             let check = arguments(json!({ "note": reply.text, "workup": workup }));
             let local = wayleave_plan::package::Package::local();
             let report = harbour.service.check_citations(&local, &check);
             assert_eq!(
-                report.structured["ok"], true,
+                report.structured.value()["ok"],
+                true,
                 "{value:?} {}\n{}",
-                report.text, reply.text
+                report.text,
+                reply.text
             );
-            assert_eq!(report.structured["unused"], json!([]), "{value:?}");
+            assert_eq!(report.structured.value()["unused"], json!([]), "{value:?}");
         }
     }
 }

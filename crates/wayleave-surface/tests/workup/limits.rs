@@ -38,9 +38,14 @@ async fn the_text_stays_within_its_budget_and_tells_what_it_left_out() {
             reply.text.len()
         );
         assert!(reply.text.len() <= budget, "{} bytes", reply.text.len());
-        assert_eq!(reply.structured["meta"]["text_bytes"], reply.text.len());
+        assert_eq!(
+            reply.structured.value()["meta"]["text_bytes"],
+            reply.text.len()
+        );
         assert!(whole <= budget * 6, "{whole} bytes in all");
-        let left_out = reply.structured["meta"]["left_out"].as_u64().unwrap();
+        let left_out = reply.structured.value()["meta"]["left_out"]
+            .as_u64()
+            .unwrap();
         let told = texts(&gaps(&reply))
             .iter()
             .any(|it| it.contains("had no room within"));
@@ -78,8 +83,8 @@ async fn fan_out_is_capped_and_the_cap_is_told() {
         told.contains(&"only the best 12 texts were looked at"),
         "{told:?}"
     );
-    assert_eq!(reply.structured["partial"], true);
-    let meta = &reply.structured["meta"];
+    assert_eq!(reply.structured.value()["partial"], true);
+    let meta = &reply.structured.value()["meta"];
     println!("{meta}");
     assert!(meta["reads"].as_u64().unwrap() <= 60, "{meta}");
     assert!(meta["rows"].as_u64().unwrap() <= 200, "{meta}");
@@ -104,7 +109,7 @@ async fn a_source_that_is_down_is_a_gap_and_the_rest_is_served() {
             .any(|it| it.starts_with("texts of south could not be searched")),
         "{told:?}"
     );
-    assert_eq!(reply.structured["partial"], true);
+    assert_eq!(reply.structured.value()["partial"], true);
     assert!(!statements(&reply, "second_hop").is_empty());
 }
 
@@ -115,7 +120,7 @@ async fn a_source_that_gets_busy_is_told_to_be_busy_whenever_that_happens() {
     let given = json!({ "entity": "Heron Grey", "sections": ["record", "text"] });
     harbour.files.be_busy_after(usize::MAX);
     let whole = harbour.workup(given.clone()).await;
-    assert_eq!(whole.structured["partial"], false, "{}", whole.text);
+    assert_eq!(whole.structured.value()["partial"], false, "{}", whole.text);
     let reads = harbour.files.asked("north");
     let (mut refused, mut partial) = (0, 0);
     for patience in 0..reads {
@@ -123,7 +128,7 @@ async fn a_source_that_gets_busy_is_told_to_be_busy_whenever_that_happens() {
         let reply = harbour.workup_as(&Package::local(), given.clone()).await;
         assert!(!reply.text.contains("index"), "{patience}: {}", reply.text);
         if reply.is_error {
-            let error = &reply.structured["error"];
+            let error = &reply.structured.value()["error"];
             let told = (&error["code"], &error["reason"], &error["retryable"]);
             let busy = (&json!("rate_limited"), &json!("busy"), &json!(true));
             assert_eq!(told, busy, "{patience}");
@@ -173,7 +178,7 @@ async fn without_an_index_the_texts_are_a_gap() {
             .any(|it| it.contains("could not be searched")),
         "{told:?}"
     );
-    assert_eq!(reply.structured["partial"], true);
+    assert_eq!(reply.structured.value()["partial"], true);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -194,7 +199,7 @@ async fn time_that_runs_out_leaves_what_was_read_and_says_so() {
         told.contains(&"time ran out before everything was read"),
         "{told:?}"
     );
-    assert_eq!(reply.structured["partial"], true);
+    assert_eq!(reply.structured.value()["partial"], true);
     assert!(!statements(&reply, "relations").is_empty());
 }
 
@@ -248,7 +253,7 @@ async fn an_entity_is_looked_up_in_so_many_streams_and_no_more() {
             .any(|it| it.starts_with("not everything was read")),
         "{told:?}"
     );
-    let reads = near.structured["meta"]["reads"].as_u64().unwrap();
+    let reads = near.structured.value()["meta"]["reads"].as_u64().unwrap();
     assert!(reads <= 210, "{reads} reads");
     let far = harbour.refused(json!({ "entity": "thing 120" })).await;
     assert_eq!(far["code"], "result_too_large", "{far}");

@@ -36,11 +36,11 @@ async fn five_hundred_workups_at_once_stay_within_budget_and_within_the_dataset(
     for (n, reply) in join_all(workups).await.into_iter().enumerate() {
         let reply = reply.unwrap();
         assert!(reply.text.len() <= 8_192, "{} bytes", reply.text.len());
-        let all = format!("{}{}", reply.text, reply.structured);
+        let all = format!("{}{}", reply.text, reply.structured.value());
         assert!(!all.contains(CANARY) && !all.contains("vault"), "{all}");
-        let meta = &reply.structured["meta"];
+        let meta = &reply.structured.value()["meta"];
         assert!(meta["rows"].as_u64().unwrap() <= 200, "{meta}");
-        assert_eq!(reply.structured["partial"], false, "{}", reply.text);
+        assert_eq!(reply.structured.value()["partial"], false, "{}", reply.text);
         reads.push(meta["reads"].as_u64().unwrap());
         if n % entities.len() == 0 {
             assert_eq!(reply.text, expected);

@@ -7,7 +7,7 @@ use crate::fixture::{Harbour, Made, harbour};
 
 async fn found(harbour: &Harbour, entity: &str) -> (String, String) {
     let reply = harbour.workup(json!({ "entity": entity })).await;
-    let meta = &reply.structured["meta"];
+    let meta = &reply.structured.value()["meta"];
     let text = |name: &str| meta[name].as_str().unwrap().to_owned();
     (text("entity"), text("found_by"))
 }
@@ -110,7 +110,7 @@ async fn a_connection_string_is_not_repeated() {
         .await;
     assert!(!reply.text.contains("hunter2"), "{}", reply.text);
     assert_eq!(
-        reply.structured["error"]["allowed"],
+        reply.structured.value()["error"]["allowed"],
         json!(["harbour", "vault"])
     );
 }

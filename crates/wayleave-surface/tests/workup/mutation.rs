@@ -31,7 +31,7 @@ async fn a_change_of_any_cited_field_of_any_cited_record_changes_the_text() {
     let harbour = harbour().await;
     let original = harbour.workup(given.clone()).await;
     let mut changed = BTreeSet::new();
-    for evidence in original.structured["evidence"].as_array().unwrap() {
+    for evidence in original.structured.value()["evidence"].as_array().unwrap() {
         let text = |name: &str| evidence[name].as_str().unwrap();
         let key = text("record_id").split_once(':').unwrap().1;
         let fields = evidence["fields"].as_array().unwrap().iter();

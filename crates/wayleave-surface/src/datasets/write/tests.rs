@@ -67,7 +67,7 @@ fn told(package: &Package) -> (Json, String) {
         was_active: false,
     };
     let reply = connected(&it, package);
-    let data = &reply.structured["data"];
+    let data = &reply.structured.value()["data"];
     (json!([data["streams"], data["tool"]]), reply.text)
 }
 

@@ -95,8 +95,10 @@ async fn a_dead_connection_is_named_and_the_rest_is_served() {
         json!({ "q": "tide" }),
     )
     .await;
-    assert_eq!(ids(&reply.structured), ["c00/notes:1"]);
-    let sources = reply.structured["meta"]["sources"].as_array().unwrap();
+    assert_eq!(ids(&reply.structured.value()), ["c00/notes:1"]);
+    let sources = reply.structured.value()["meta"]["sources"]
+        .as_array()
+        .unwrap();
     let missing: BTreeMap<&str, &Json> = sources
         .iter()
         .map(|it| (it["connection_id"].as_str().unwrap(), &it["missing"]))

@@ -89,7 +89,10 @@ pub async fn deployment(rows: &[String]) -> (ReadService, Arc<Files>, Arc<Librar
 }
 
 pub async fn search(service: &ReadService, package: &Package, given: Json) -> Json {
-    good(service, package, "search", given).await.structured
+    good(service, package, "search", given)
+        .await
+        .structured
+        .into_value()
 }
 
 pub fn results(structured: &Json) -> &[Json] {

@@ -1,0 +1,139 @@
+//! What a result holds for programs: a value, or the JSON it is written as.
+//!
+//! A tool that reads thousands of values need not make a tree of them for the wire to write and
+//! let go again: it writes them itself, once, and what it wrote is sent as it is.
+
+use std::{borrow::Cow, sync::OnceLock};
+
+use serde_json::Value;
+
+/// The structured content of a [`ToolResult`](crate::ToolResult).
+///
+/// ```
+/// use serde_json::json;
+/// use wayleave_mcp::{Structured, ToolResult};
+///
+/// let value = ToolResult::text("1, 2").with_structured(json!({ "rows": [1, 2] }));
+/// let written = Structured::written(r#"{"rows":[1,2]}"#.to_owned());
+/// assert_eq!(ToolResult::text("1, 2").with_structured(written), value);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Structured(Form);
+
+#[derive(Debug, Clone)]
+enum Form {
+    Value(Value),
+    Written {
+        json: String,
+        /// What it says, once anybody has looked.
+        read: OnceLock<Value>,
+    },
+}
+
+impl Structured {
+    /// JSON that is there already: one value, on one line. It is sent as it is; only a build with
+    /// debug assertions looks whether it is that.
+    pub fn written(json: String) -> Self {
+        debug_assert!(
+            !json.contains('\n')
+                && serde_json::from_str::<&serde_json::value::RawValue>(&json).is_ok(),
+            "not a line of JSON: {json}"
+        );
+        let read = OnceLock::new();
+        Self(Form::Written { json, read })
+    }
+
+    /// The value. JSON that is there already is read when this is first asked.
+    pub fn value(&self) -> &Value {
+        match &self.0 {
+            Form::Value(value) => value,
+            Form::Written { json, read } => read.get_or_init(|| value_of(json)),
+        }
+    }
+
+    /// The same, where nobody needs the rest.
+    pub fn into_value(self) -> Value {
+        match self.0 {
+            Form::Value(value) => value,
+            Form::Written { json, read } => read.into_inner().unwrap_or_else(|| value_of(&json)),
+        }
+    }
+
+    /// The JSON of it.
+    pub fn json(&self) -> Cow<'_, str> {
+        match &self.0 {
+            Form::Value(value) => Cow::Owned(value.to_string()),
+            Form::Written { json, .. } => Cow::Borrowed(json),
+        }
+    }
+
+    /// The JSON, where it is there already; else the value.
+    pub(crate) fn into_json(self) -> Result<String, Value> {
+        match self.0 {
+            Form::Value(value) => Err(value),
+            Form::Written { json, .. } => Ok(json),
+        }
+    }
+}
+
+fn value_of(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+impl From<Value> for Structured {
+    fn from(value: Value) -> Self {
+        Self(Form::Value(value))
+    }
+}
+
+impl PartialEq for Structured {
+    /// Whether they say the same, however it is written.
+    fn eq(&self, other: &Self) -> bool {
+        self.value() == other.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_kept_and_reads_as_the_value_it_is() {
+        let json = r#"{"b":[1.0,"ü\n"],"a":0.30000000000000004}"#;
+        let written = Structured::written(json.to_owned());
+        assert_eq!(written.json(), json);
+        let value = json!({ "b": [1.0, "ü\n"], "a": 0.1 + 0.2 });
+        assert_eq!(written.value(), &value);
+        assert_eq!(written, Structured::from(value.clone()));
+        assert_eq!(Structured::from(value.clone()).json(), json);
+        assert_eq!(written.clone().into_value(), value);
+        assert_eq!(written.into_json().as_deref(), Ok(json));
+    }
+
+    #[test]
+    fn every_finite_number_reads_back_as_it_was() {
+        // Some need more digits than a quick reader looks at.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        for _ in 0..20_000 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let number = f64::from_bits(state);
+            if number.is_finite() {
+                let written = Structured::written(json!(number).to_string());
+                assert_eq!(written.value().as_f64(), Some(number));
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn what_is_no_line_of_json_is_noticed_where_tests_run() {
+        for odd in ["", "{", "{}x", "{\n}", "1 2"] {
+            let made = std::panic::catch_unwind(|| Structured::written(odd.to_owned()));
+            assert!(made.is_err(), "{odd:?}");
+        }
+    }
+}

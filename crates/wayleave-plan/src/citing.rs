@@ -22,8 +22,8 @@ impl Reference {
     pub fn seal(&self, subject: &str, keys: &KeyRing) -> String {
         let position = Position {
             at: vec![
-                Value::Text(self.dataset.clone()),
-                Value::Text(self.entity.clone()),
+                Value::Text(self.dataset.as_str().into()),
+                Value::Text(self.entity.as_str().into()),
                 Value::Integer(i128::from(self.evidence)),
             ],
             horizon: None,
@@ -41,8 +41,8 @@ impl Reference {
                 Value::Text(entity),
                 Value::Integer(evidence),
             ] => Some(Self {
-                dataset: dataset.clone(),
-                entity: entity.clone(),
+                dataset: dataset.to_string(),
+                entity: entity.to_string(),
                 evidence: u32::try_from(*evidence).ok()?,
             }),
             _ => None,

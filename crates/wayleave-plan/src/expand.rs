@@ -171,11 +171,11 @@ fn same(a: &[Value], b: &[Value]) -> bool {
 fn converted(value: &Value, datatype: Datatype) -> Option<Value> {
     Some(match (value, datatype) {
         (Value::Null, _) => return None,
-        (Value::Integer(integer), Datatype::Decimal) => Value::Decimal(integer.to_string()),
+        (Value::Integer(integer), Datatype::Decimal) => Value::Decimal(integer.to_string().into()),
         (Value::Decimal(text), Datatype::Integer) => Value::Integer(text.parse().ok()?),
         (Value::Number(number), Datatype::Integer | Datatype::Decimal) => {
             let exact = ExactNumber::from_f64(*number)?.to_string();
-            return converted(&Value::Decimal(exact), datatype);
+            return converted(&Value::Decimal(exact.into()), datatype);
         }
         (Value::Integer(_) | Value::Decimal(_), Datatype::Number) => {
             Value::Number(value.to_text()?.parse().ok()?)

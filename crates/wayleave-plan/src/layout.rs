@@ -144,6 +144,12 @@ impl Layout {
         self.order.iter().map(at)
     }
 
+    /// Whether the values of a record tell where it is in the order.
+    pub(crate) fn shows_order(&self) -> bool {
+        let shown = self.show.fields.len();
+        self.show.as_read && self.deleted.is_none() && self.order.iter().all(|it| *it < shown)
+    }
+
     /// How many columns the order has.
     pub(crate) fn order_len(&self) -> usize {
         self.order.len()

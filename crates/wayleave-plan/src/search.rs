@@ -128,7 +128,7 @@ impl SearchPlan {
         let position = Position {
             at: vec![
                 Value::Integer(i128::from(last.score)),
-                Value::Text(last.id.clone()),
+                Value::Text(last.id.as_str().into()),
                 Value::Integer(i128::from(generation)),
             ],
             horizon: None,
@@ -375,7 +375,13 @@ fn resumed(
         && let (Ok(score), Ok(generation)) = (u64::try_from(*score), u64::try_from(*generation))
     {
         let id = id.clone();
-        return Ok((Place { score, id }, generation));
+        return Ok((
+            Place {
+                score,
+                id: id.into(),
+            },
+            generation,
+        ));
     }
     Err(restart(
         request,

@@ -16,6 +16,9 @@ pub(crate) use write::sorted_object;
 
 use serde_json::Value as Json;
 
+/// The text of a value. Most are short, and these are held without a place of their own in memory.
+pub use compact_str::CompactString as Text;
+
 /// One value. Stores read into this, plans bind from it, results are written from it.
 ///
 /// The canonical forms make answers of different stores byte-identical:
@@ -36,11 +39,11 @@ pub enum Value {
     /// No value.
     Null,
     /// Text, compared by code point.
-    Text(String),
+    Text(Text),
     /// A whole number.
     Integer(i128),
     /// An exact decimal in canonical form.
-    Decimal(String),
+    Decimal(Text),
     /// A finite floating-point number.
     Number(f64),
     /// True or false.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{
-    Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
+    Text, Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
 };
 use wayleave_store::{Row, StoreError};
 
@@ -134,7 +134,7 @@ fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
             i64::try_from(micros).ok().map(Value::Datetime)
         }
         (Datatype::Decimal, Cell::Bytes(key)) => {
-            crate::sqlite::decimal_of_key(&key).map(Value::Decimal)
+            crate::sqlite::decimal_of_key(&key).map(|it| Value::Decimal(it.into()))
         }
         (datatype, cell) => scalar(datatype, cell),
     }
@@ -180,11 +180,11 @@ pub(crate) fn scalar(datatype: Datatype, cell: Cell<'_>) -> Option<Value> {
 }
 
 /// A value as text: numbers as they are written, bytes as `\x` and hexadecimal digits.
-pub(crate) fn text(cell: Cell<'_>) -> Option<String> {
+pub(crate) fn text(cell: Cell<'_>) -> Option<Text> {
     match cell {
-        Cell::Text(text) => Some(text.into_owned()),
-        Cell::Integer(integer) => Some(integer.to_string()),
-        Cell::Real(real) => Some(real.to_string()),
+        Cell::Text(text) => Some(text.into()),
+        Cell::Integer(integer) => Some(integer.to_string().into()),
+        Cell::Real(real) => Some(real.to_string().into()),
         Cell::Bytes(bytes) => {
             let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
             Some(std::iter::once("\\x".to_owned()).chain(digits).collect())
@@ -205,13 +205,13 @@ fn integer(cell: &Cell<'_>) -> Option<i128> {
 }
 
 /// A decimal in canonical form. A float stands for the decimal it is written as.
-pub(crate) fn decimal(cell: Cell<'_>) -> Option<String> {
+pub(crate) fn decimal(cell: Cell<'_>) -> Option<Text> {
     match cell {
         Cell::Text(text) => decimal_from_text(text.strip_prefix('+').unwrap_or(&text)),
-        Cell::Integer(integer) => Some(integer.to_string()),
+        Cell::Integer(integer) => Some(integer.to_string().into()),
         // A float is written without exponent and without needless zeros, but for the sign of 0.
-        Cell::Real(0.0) => Some("0".to_owned()),
-        Cell::Real(real) => real.is_finite().then(|| real.to_string()),
+        Cell::Real(0.0) => Some("0".into()),
+        Cell::Real(real) => real.is_finite().then(|| real.to_string().into()),
         _ => None,
     }
 }

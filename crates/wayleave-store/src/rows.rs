@@ -302,6 +302,6 @@ mod tests {
     fn a_batch_is_full_by_bytes_too() {
         let (mut sender, _rows) = Rows::channel();
         assert!(!sender.push(row(1)));
-        assert!(sender.push(vec![Value::Text("x".repeat(BYTES_A_BATCH))]));
+        assert!(sender.push(vec![Value::Text("x".repeat(BYTES_A_BATCH).into())]));
     }
 }

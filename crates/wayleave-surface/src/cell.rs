@@ -66,8 +66,8 @@ mod tests {
         let text = r#"([|\\"nrtu{}\n\r\t\x00]|\PC|[\u{80}-\u{9f}\u{2028}\u{202e}\u{feff}]){0,12}"#;
         let simple = prop_oneof![
             Just(Value::Null),
-            text.prop_map(Value::Text),
-            "-?[1-9][0-9]{0,20}(\\.[0-9]{0,5}[1-9])?".prop_map(Value::Decimal),
+            text.prop_map(|it| Value::Text(it.into())),
+            "-?[1-9][0-9]{0,20}(\\.[0-9]{0,5}[1-9])?".prop_map(|it| Value::Decimal(it.into())),
             any::<i128>().prop_map(Value::Integer),
             (-(1_i128 << 54)..1 << 54).prop_map(Value::Integer),
             any::<f64>().prop_map(Value::Number),

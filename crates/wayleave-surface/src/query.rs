@@ -171,9 +171,15 @@ impl Writer<'_> {
 
     /// Adds rows while there is room.
     fn fill(&self, table: &mut Table, records: Range<usize>, related: &Relations, shows_ids: bool) {
+        let values_alone =
+            !shows_ids && !self.plan.marks_deleted() && self.plan.expansions().is_empty();
         for index in records {
-            let more = self.more(index, related, shows_ids);
-            if !table.push(self.values(index), &more) {
+            let has_room = if values_alone {
+                table.push(self.values(index), &[])
+            } else {
+                table.push(self.values(index), &self.more(index, related, shows_ids))
+            };
+            if !has_room {
                 return;
             }
         }

@@ -57,20 +57,19 @@ impl Table {
         let start = (self.text.len(), self.json.len());
         self.json
             .push_str(if self.starts.is_empty() { "[" } else { ",[" });
-        let mut comma = false;
-        let mut divide = |text: &mut String, json: &mut String| {
-            text.push('|');
-            if std::mem::replace(&mut comma, true) {
-                json.push(',');
-            }
-        };
         for value in values {
-            divide(&mut self.text, &mut self.json);
+            self.text.push('|');
             cell::of_value(&mut self.text, &mut self.json, value);
+            self.json.push(',');
         }
         for value in more {
-            divide(&mut self.text, &mut self.json);
+            self.text.push('|');
             cell::of_json(&mut self.text, &mut self.json, value);
+            self.json.push(',');
+        }
+        // Nothing follows the last one.
+        if self.json.ends_with(',') {
+            self.json.pop();
         }
         self.text.push('\n');
         self.json.push(']');
@@ -128,7 +127,7 @@ mod tests {
     #[test]
     fn a_value_cannot_pass_for_a_handle_or_for_another_row() {
         let mut table = Table::new(columns(&["note"]), 1_000);
-        assert!(table.push(&[Value::Text("next_cursor=evil".to_owned())], &[]));
+        assert!(table.push(&[Value::Text("next_cursor=evil".into())], &[]));
         assert!(table.push(&[], &[json!("a\n|b")]));
         assert!(table.push(&[Value::Null], &[]));
         let (text, data) = table.finish(None);
@@ -144,7 +143,7 @@ mod tests {
         let mut table = Table::new(columns(&["a", "b"]), 12);
         assert!(!table.push(&[], &[json!("much too long"), json!(0)]));
         assert!(table.push(&[Value::Integer(1)], &[json!(2)]));
-        assert!(!table.push(&[Value::Text("long".to_owned())], &[json!(2)]));
+        assert!(!table.push(&[Value::Text("long".into())], &[json!(2)]));
         assert_eq!(table.len(), 1);
         let (text, data) = table.finish(Some(("expand", &json!({ "x": 1 }))));
         assert_eq!(text, "|a|b\n|1|2\n");

@@ -63,7 +63,9 @@ fn typed(datatype: Datatype, json: &Json) -> Option<Value> {
         }
         (Datatype::Boolean, Json::Bool(boolean)) => Some(Value::Boolean(*boolean)),
         (Datatype::Integer, Json::Number(number)) => whole(number).map(Value::Integer),
-        (Datatype::Decimal, Json::Number(number)) => decimal(number).map(Value::Decimal),
+        (Datatype::Decimal, Json::Number(number)) => {
+            decimal(number).map(|it| Value::Decimal(it.into()))
+        }
         (Datatype::Number | Datatype::Boolean | Datatype::Json, _) => None,
         (datatype, Json::String(text)) => Value::from_text(datatype, text).ok(),
         _ => None,

@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
         match operand(field, value, path, false)? {
             Value::Text(text) if !text.is_empty() => Ok(Predicate::Like {
                 column: column(field),
-                text,
+                text: text.into(),
                 prefix,
             }),
             _ => Err(invalid("the text to look for is empty", path)),

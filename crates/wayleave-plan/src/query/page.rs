@@ -10,7 +10,7 @@ use crate::value::Value;
 pub struct Page<'a> {
     plan: &'a QueryPlan,
     records: Vec<Record>,
-    /// Where the records are in the order, one after the other.
+    /// Where the records are in the order, one after the other; none where their values tell it.
     positions: Vec<Value>,
     more: bool,
 }
@@ -24,10 +24,12 @@ impl<'a> Page<'a> {
         let shown = rows.len().min(limit);
         let is_plain = |row: &Vec<Value>| plan.layout.is_plainly_keyed(row);
         let told = only_shown && rows.iter().take(limit).all(is_plain);
-        let mut positions = Vec::with_capacity(shown * plan.layout.order_len());
+        let mut positions = Vec::new();
         let mut records = Vec::with_capacity(shown);
         for row in rows.into_iter().take(limit) {
-            positions.extend(plan.layout.position(&row));
+            if !plan.layout.shows_order() {
+                positions.extend(plan.layout.position(&row));
+            }
             records.push(if told {
                 plan.layout.named(String::new(), row)
             } else {
@@ -55,15 +57,25 @@ impl<'a> Page<'a> {
             return None;
         }
         let last = shown.min(self.records.len()).checked_sub(1)?;
-        let width = self.plan.layout.order_len();
-        let at = self.positions.get(last * width..(last + 1) * width)?;
         let horizon = self
             .plan
             .changes
             .as_ref()
             .and_then(|changes| changes.horizon().cloned());
-        let position = position(at.to_vec(), horizon);
+        let position = position(self.position(last)?, horizon);
         Some(seal.seal(&self.plan.binding, CURSOR_HOURS, &position))
+    }
+
+    /// Where a record is in the order.
+    fn position(&self, record: usize) -> Option<Vec<Value>> {
+        let layout = &self.plan.layout;
+        if layout.shows_order() {
+            let values = &self.records.get(record)?.values;
+            return Some(layout.position(values).collect());
+        }
+        let width = layout.order_len();
+        let at = self.positions.get(record * width..(record + 1) * width);
+        at.map(<[Value]>::to_vec)
     }
 
     /// The bookmark for the next walk of changes, when this page is the last of a walk and all

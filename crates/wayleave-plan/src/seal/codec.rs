@@ -142,9 +142,9 @@ impl<'a> Input<'a> {
     fn value(&mut self) -> Option<Value> {
         Some(match self.byte()? {
             0 => Value::Null,
-            1 => Value::Text(self.text()?),
+            1 => Value::Text(self.text()?.into()),
             2 => Value::Integer(self.signed()?),
-            3 => Value::Decimal(self.text()?),
+            3 => Value::Decimal(self.text()?.into()),
             4 => Value::Number(f64::from_bits(u64::from_be_bytes(
                 self.take(8)?.try_into().ok()?,
             ))),

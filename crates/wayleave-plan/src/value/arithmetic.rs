@@ -208,12 +208,14 @@ fn total<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
         .fold(Value::Null, |total, value| match (total, value) {
             (Value::Null, value) => value.clone(),
             (Value::Integer(a), Value::Integer(b)) => a.checked_add(*b).map_or_else(
-                || Value::Decimal(add(&a.to_string(), &b.to_string())),
+                || Value::Decimal(add(&a.to_string(), &b.to_string()).into()),
                 Value::Integer,
             ),
-            (Value::Decimal(a), Value::Decimal(b)) => Value::Decimal(add(&a, b)),
-            (Value::Decimal(a), Value::Integer(b)) => Value::Decimal(add(&a, &b.to_string())),
-            (Value::Integer(a), Value::Decimal(b)) => Value::Decimal(add(&a.to_string(), b)),
+            (Value::Decimal(a), Value::Decimal(b)) => Value::Decimal(add(&a, b).into()),
+            (Value::Decimal(a), Value::Integer(b)) => {
+                Value::Decimal(add(&a, &b.to_string()).into())
+            }
+            (Value::Integer(a), Value::Decimal(b)) => Value::Decimal(add(&a.to_string(), b).into()),
             (Value::Number(a), Value::Number(b)) => Value::Number(a + b),
             (total, _) => total,
         })
@@ -228,8 +230,8 @@ pub fn average(sum: &Value, count: u64) -> Value {
         return Value::Null;
     }
     match sum {
-        Value::Integer(sum) => Value::Decimal(divide(&sum.to_string(), count)),
-        Value::Decimal(sum) => Value::Decimal(divide(sum, count)),
+        Value::Integer(sum) => Value::Decimal(divide(&sum.to_string(), count).into()),
+        Value::Decimal(sum) => Value::Decimal(divide(sum, count).into()),
         #[allow(
             clippy::cast_precision_loss,
             reason = "a mean of floating-point numbers is one itself"

@@ -2,7 +2,7 @@
 
 use wayleave_model::mapping::{Datatype, ExactNumber};
 
-use super::Value;
+use super::{Text, Value};
 
 /// A text does not spell a value of the datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +20,7 @@ impl Value {
     /// that is unmistakable. Never NULL.
     pub fn from_text(datatype: Datatype, text: &str) -> Result<Self, NotAValue> {
         let read = match datatype {
-            Datatype::String | Datatype::Iri => Some(Self::Text(text.to_owned())),
+            Datatype::String | Datatype::Iri => Some(Self::Text(text.into())),
             Datatype::Integer => integer(text).map(Self::Integer),
             Datatype::Decimal => decimal_from_text(text).map(Self::Decimal),
             Datatype::Number => number(text).map(Self::Number),
@@ -51,16 +51,16 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// A plain decimal in canonical form: no exponent, no needless zeros, no `-0`.
-pub fn decimal_from_text(text: &str) -> Option<String> {
+pub fn decimal_from_text(text: &str) -> Option<Text> {
     if text.len() > 2 * DECIMAL_DIGITS + 2 || text.starts_with('+') {
         return None;
     }
     if let Some(shorter) = without_needless_zeros(text) {
-        return Some(shorter.to_owned());
+        return Some(shorter.into());
     }
     text.parse::<ExactNumber>()
         .ok()
-        .map(|exact| exact.to_string())
+        .map(|exact| exact.to_string().into())
 }
 
 /// The canonical form of a decimal that has no other fault than zeros at its end, as stores write

@@ -22,7 +22,7 @@ impl Value {
     pub fn to_json(&self) -> Json {
         match self {
             Self::Null => Json::Null,
-            Self::Text(text) | Self::Decimal(text) => Json::String(text.clone()),
+            Self::Text(text) | Self::Decimal(text) => Json::String(text.to_string()),
             Self::Integer(integer) => integer_json(*integer),
             // A sum of 0 may be -0.0 on one store and 0.0 on another.
             Self::Number(number) if *number == 0.0 => Json::from(0.0),

@@ -104,7 +104,7 @@ fn a_key_is_known_by_its_values() {
 
 fn order(no: i128) -> Row {
     Row::from([
-        ("region".to_owned(), Value::Text("eu".to_owned())),
+        ("region".to_owned(), Value::Text("eu".into())),
         ("no".to_owned(), Value::Integer(no)),
     ])
 }
@@ -112,9 +112,9 @@ fn order(no: i128) -> Row {
 fn line(id: i128, no: i128, product: &str) -> Row {
     Row::from([
         ("id".to_owned(), Value::Integer(id)),
-        ("region".to_owned(), Value::Text("eu".to_owned())),
+        ("region".to_owned(), Value::Text("eu".into())),
         ("order_no".to_owned(), Value::Integer(no)),
-        ("product".to_owned(), Value::Text(product.to_owned())),
+        ("product".to_owned(), Value::Text(product.into())),
     ])
 }
 

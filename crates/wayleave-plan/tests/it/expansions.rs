@@ -37,15 +37,15 @@ fn expanded(words: &str, request: Json, tables: &Tables) -> Vec<(Vec<Value>, Rel
 fn line(id: i128, order_no: Value, product: &str) -> Row {
     Row::from([
         ("id".to_owned(), Value::Integer(id)),
-        ("region".to_owned(), Value::Text("eu".to_owned())),
+        ("region".to_owned(), Value::Text("eu".into())),
         ("order_no".to_owned(), order_no),
-        ("product".to_owned(), Value::Text(product.to_owned())),
+        ("product".to_owned(), Value::Text(product.into())),
     ])
 }
 
 fn order(no: i128) -> Row {
     Row::from([
-        ("region".to_owned(), Value::Text("eu".to_owned())),
+        ("region".to_owned(), Value::Text("eu".into())),
         ("no".to_owned(), Value::Integer(no)),
     ])
 }

@@ -124,11 +124,15 @@ fn twin(tables: &Tables, noise: &[i128]) -> Tables {
     let mut next = || *noise.next().unwrap();
     for row in tables.get_mut("order_heads").unwrap() {
         let hidden = matches!(&row["state"], Value::Null)
-            || row["state"] == Value::Text("lost".to_owned())
+            || row["state"] == Value::Text("lost".into())
             || row["gone"] == Value::Boolean(true);
         let set = |row: &mut Row, name: &str, value: Value| row.insert(name.to_owned(), value);
-        set(row, "margin", Value::Decimal(next().to_string()));
-        set(row, "note", Value::Text(format!("CANARY {}", next())));
+        set(row, "margin", Value::Decimal(next().to_string().into()));
+        set(
+            row,
+            "note",
+            Value::Text(format!("CANARY {}", next()).into()),
+        );
         set(row, "weight", Value::Null);
         set(row, "revision", Value::Integer(next()));
         set(
@@ -137,7 +141,7 @@ fn twin(tables: &Tables, noise: &[i128]) -> Tables {
             Value::Date(i32::try_from(next() % 1_000).unwrap()),
         );
         if hidden {
-            set(row, "amount", Value::Decimal(next().to_string()));
+            set(row, "amount", Value::Decimal(next().to_string().into()));
             set(row, "items", Value::Integer(next()));
             set(row, "paid", Value::Boolean(next() % 2 == 0));
         }
@@ -145,7 +149,7 @@ fn twin(tables: &Tables, noise: &[i128]) -> Tables {
     for row in tables.get_mut("lines").unwrap() {
         row.insert(
             "product".to_owned(),
-            Value::Text(format!("CANARY {}", next())),
+            Value::Text(format!("CANARY {}", next()).into()),
         );
     }
     tables

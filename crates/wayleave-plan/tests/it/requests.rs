@@ -12,21 +12,21 @@ fn maybe(value: impl Strategy<Value = Value> + 'static) -> BoxedStrategy<Value> 
 }
 
 fn text(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
-    prop::sample::select(words).prop_map(|word| Value::Text(word.to_owned()))
+    prop::sample::select(words).prop_map(|word| Value::Text(word.into()))
 }
 
 /// An order, without its key.
 fn order() -> impl Strategy<Value = Row> {
     let columns: Vec<(&str, BoxedStrategy<Value>)> = vec![
         ("amount", maybe(prop::sample::select(vec!["0", "0.1", "-3.25", "10", "99999999999999999.01"])
-            .prop_map(|d| Value::Decimal(d.to_owned())))),
+            .prop_map(|d| Value::Decimal(d.into())))),
         ("items", maybe((-3_i128..4).prop_map(Value::Integer))),
         ("weight", maybe((-4..4_i32).prop_map(|n| Value::Number(f64::from(n) / 4.0)))),
         ("paid", maybe(any::<bool>().prop_map(Value::Boolean))),
         ("placed_at", maybe((0..400_i64).prop_map(|n| Value::Datetime(n * DAY / 3)))),
         ("due", maybe((0..200_i32).prop_map(Value::Date))),
         ("state", maybe(text(&["open", "sent", "lost"]))),
-        ("margin", maybe((0..9_i32).prop_map(|n| Value::Decimal(n.to_string())))),
+        ("margin", maybe((0..9_i32).prop_map(|n| Value::Decimal(n.to_string().into())))),
         ("note", maybe(text(&["CANARY one", "CANARY two", "é", "%"]))),
         ("revision", maybe((0_i128..12).prop_map(Value::Integer))),
         ("gone", prop_oneof![6 => Just(Value::Null), 2 => Just(Value::Boolean(false)), 2 => Just(Value::Boolean(true))].boxed()),
@@ -43,7 +43,7 @@ pub(crate) fn tables() -> impl Strategy<Value = Tables> {
     let orders = prop::collection::vec(order(), 0..24).prop_map(|orders| {
         let keyed = orders.into_iter().enumerate().map(|(index, mut row)| {
             let region = ["eu", "us", "a/b,c"][index % 3];
-            row.insert("region".to_owned(), Value::Text(region.to_owned()));
+            row.insert("region".to_owned(), Value::Text(region.into()));
             row.insert("no".to_owned(), Value::Integer(index as i128 / 3));
             row
         });
@@ -55,10 +55,13 @@ pub(crate) fn tables() -> impl Strategy<Value = Tables> {
                 ("id".to_owned(), Value::Integer(index as i128)),
                 (
                     "region".to_owned(),
-                    Value::Text(["eu", "us", "a/b,c"][region].to_owned()),
+                    Value::Text(["eu", "us", "a/b,c"][region].into()),
                 ),
                 ("order_no".to_owned(), Value::Integer(no)),
-                ("product".to_owned(), Value::Text(format!("p{}", index % 5))),
+                (
+                    "product".to_owned(),
+                    Value::Text(format!("p{}", index % 5).into()),
+                ),
             ])
         });
         lines.collect::<Vec<Row>>()

@@ -25,7 +25,7 @@ fn first(view: &View, request: Json, seal: Seal<'_>) -> String {
     let plan = plan(view, request, seal).unwrap();
     let row = |no: i128| {
         vec![
-            Value::Text("eu".to_owned()),
+            Value::Text("eu".into()),
             Value::Integer(no),
             Value::Datetime(1_700_000_000_000_000),
         ]

@@ -93,7 +93,7 @@ fn only_unmistakable_spellings_are_read() {
     }
     assert_eq!(
         read(Datatype::Decimal, "-007.5000"),
-        Some(Value::Decimal("-7.5".to_owned()))
+        Some(Value::Decimal("-7.5".into()))
     );
     assert_eq!(
         read(Datatype::Datetime, "1970-01-01T01:00:00.250000000+01:00"),
@@ -129,17 +129,10 @@ fn means_are_rounded_half_away_from_zero_to_six_digits() {
         ("99999999999999999999.9999999", 1, "100000000000000000000"),
         ("0", 7, "0"),
     ] {
-        let mean = average(&Value::Decimal(total.to_owned()), count);
-        assert_eq!(
-            mean,
-            Value::Decimal(expected.to_owned()),
-            "{total} / {count}"
-        );
+        let mean = average(&Value::Decimal(total.into()), count);
+        assert_eq!(mean, Value::Decimal(expected.into()), "{total} / {count}");
     }
-    assert_eq!(
-        average(&Value::Integer(7), 2),
-        Value::Decimal("3.5".to_owned())
-    );
+    assert_eq!(average(&Value::Integer(7), 2), Value::Decimal("3.5".into()));
     assert_eq!(average(&Value::Null, 2), Value::Null);
     assert_eq!(average(&Value::Integer(7), 0), Value::Null);
 }
@@ -147,7 +140,7 @@ fn means_are_rounded_half_away_from_zero_to_six_digits() {
 #[test]
 fn sums_go_beyond_any_machine_integer() {
     let huge = Value::Integer(i128::MAX);
-    let twice = Value::Decimal("340282366920938463463374607431768211454".to_owned());
+    let twice = Value::Decimal("340282366920938463463374607431768211454".into());
     assert_eq!(sum([&huge, &huge]), twice);
     assert_eq!(sum([]), Value::Null);
 }

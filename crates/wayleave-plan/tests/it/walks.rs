@@ -256,9 +256,9 @@ fn a_walk_of_changes_keeps_to_the_grants_rows() {
     );
     let row = |no: i128, state: &str, revision: i128| {
         Row::from([
-            ("region".to_owned(), Value::Text("eu".to_owned())),
+            ("region".to_owned(), Value::Text("eu".into())),
             ("no".to_owned(), Value::Integer(no)),
-            ("state".to_owned(), Value::Text(state.to_owned())),
+            ("state".to_owned(), Value::Text(state.into())),
             ("revision".to_owned(), Value::Integer(revision)),
             ("gone".to_owned(), Value::Boolean(true)),
         ])
@@ -300,7 +300,7 @@ fn an_empty_stream_has_a_bookmark_that_catches_the_first_change() {
 fn a_tombstone_says_which_record_is_gone_and_nothing_more() {
     let view = local();
     let mut gone = person(1, NOW - 9_000);
-    gone.insert("name".to_owned(), Value::Text("CANARY".to_owned()));
+    gone.insert("name".to_owned(), Value::Text("CANARY".into()));
     gone.insert("deleted_at".to_owned(), Value::Datetime(5));
     let tables = Tables::from([("personnel".to_owned(), vec![gone, person(2, NOW - 9_000)])]);
     let request =

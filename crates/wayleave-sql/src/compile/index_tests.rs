@@ -321,7 +321,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
             predicate: Predicate::Compare {
                 column: column("word", Datatype::String),
                 comparison: Comparison::Eq,
-                value: Value::Text(word.to_owned()),
+                value: Value::Text(word.into()),
             },
             exact: true,
         };

@@ -186,7 +186,7 @@ impl Dialect for Postgres {
                 Ok(integer) => typed(Bind::Integer(integer), "::int8"),
                 Err(_) => return beyond_all(comparison, *integer > 0),
             },
-            Value::Decimal(text) => typed(Bind::Text(text.clone()), "::text::numeric"),
+            Value::Decimal(text) => typed(Bind::Text(text.to_string()), "::text::numeric"),
             Value::Number(number) if *kind == Kind::Single => {
                 let (nearest, side) = nearest_single(*number);
                 let right = typed(Bind::Real(nearest), "::float8::float4");

@@ -199,8 +199,15 @@ fn like<D: Dialect>(
         let kind = &shape.column(column)?.kind;
         return Ok(dialect.contains(column, kind, name, text));
     }
-    let bound =
-        |comparison, text: String| compare(dialect, shape, column, comparison, &Value::Text(text));
+    let bound = |comparison, text: String| {
+        compare(
+            dialect,
+            shape,
+            column,
+            comparison,
+            &Value::Text(text.into()),
+        )
+    };
     let from = bound(Comparison::Gte, text.to_owned())?;
     Ok(match after_prefix(text) {
         None => from,

@@ -272,7 +272,7 @@ impl Dialect for Sqlite {
                     return Compared::with(name, comparison, right);
                 }
                 if self.wide && !equality {
-                    let right = Sql::bind(Bind::Text(text.clone()));
+                    let right = Sql::bind(Bind::Text(text.to_string()));
                     let right = right.within("", &self.by_code_point());
                     return Compared::with(left, comparison, right);
                 }
@@ -326,7 +326,7 @@ impl Dialect for Sqlite {
         values: &[Value],
     ) -> Option<Sql> {
         let text = |value: &Value| match value {
-            Value::Text(text) => Some(Sql::bind(Bind::Text(text.clone()))),
+            Value::Text(text) => Some(Sql::bind(Bind::Text(text.to_string()))),
             _ => None,
         };
         let texts: Option<Vec<Sql>> = values.iter().map(text).collect();

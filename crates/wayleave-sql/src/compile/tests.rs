@@ -57,7 +57,7 @@ fn compare(name: &str, datatype: Datatype, comparison: Comparison, value: Value)
 }
 
 fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+    Value::Text(text.into())
 }
 
 fn id() -> OrderBy {

@@ -56,7 +56,7 @@ impl ShortCut {
         match self {
             Self::Text => {
                 let text = std::str::from_utf8(raw).ok()?;
-                Some(Value::Text(text.to_owned()))
+                Some(Value::Text(text.into()))
             }
             Self::Decimal => decimal_from_text(std::str::from_utf8(raw).ok()?).map(Value::Decimal),
             Self::Int4 => {

@@ -25,7 +25,7 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_DIRECTONLY;
     connection.create_scalar_function(functions::TEXT, 1, flags, |call| {
-        of(call, Datatype::String, text)
+        of(call, Datatype::String, |cell| text(cell).map(String::from))
     })?;
     connection.create_scalar_function(functions::DATETIME, 1, flags, |call| {
         of(call, Datatype::Datetime, |cell| datetime(&cell))
@@ -117,7 +117,7 @@ fn mean(call: &Context<'_>) -> Result<Option<String>> {
     };
     let count = call.get::<i64>(1)?;
     let count = u64::try_from(count).unwrap_or(0);
-    Ok(average(&Value::Decimal(sum), count).to_text())
+    Ok(average(&Value::Decimal(sum.into()), count).to_text())
 }
 
 /// The exact sum.

@@ -136,7 +136,7 @@ async fn a_walk_passes_each_once_and_a_filter_finds_each_by_what_is_shown() {
 /// shown.
 #[tokio::test]
 async fn in_columns_that_are_no_text_they_are_sorted_by_what_is_shown() {
-    let held = HELD.map(|(literal, shown)| (literal.to_owned(), Value::Text(shown.to_owned())));
+    let held = HELD.map(|(literal, shown)| (literal.to_owned(), Value::Text(shown.into())));
     for declared in ["BLOB", "", "UUID"] {
         let edge = Edge::new("token", Datatype::String, declared, held.to_vec());
         let edges = vec![edge.asked([json!("\\"), json!("m")])];

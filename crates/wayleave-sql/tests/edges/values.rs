@@ -33,7 +33,7 @@ pub(crate) fn in_quotes(datatype: Datatype, values: &[&str]) -> Vec<(String, Val
 }
 
 pub(crate) fn texts(kind: SourceKind, texts: &[&str]) -> Vec<(String, Value)> {
-    let pair = |text: &&str| (text_literal(kind, text), Value::Text((*text).to_owned()));
+    let pair = |text: &&str| (text_literal(kind, text), Value::Text((*text).into()));
     texts.iter().map(pair).collect()
 }
 

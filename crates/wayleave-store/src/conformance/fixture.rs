@@ -335,7 +335,7 @@ fn sample(number: usize, dice: &mut Dice) -> Row {
             let it = one(dice, Datatype::Iri, &LINKS);
             or_null(dice, it)
         },
-        Value::Text(token(dice)),
+        Value::Text(token(dice).into()),
         {
             let it = one(dice, Datatype::String, &STATUSES);
             or_null(dice, it)
@@ -427,7 +427,7 @@ fn parts_of(number: usize, dice: &mut Dice) -> Vec<Row> {
             let made = one(dice, Datatype::Date, &DAYS);
             let values = [
                 id.clone(),
-                Value::Text(label.to_owned()),
+                Value::Text(label.into()),
                 or_null(dice, weight),
                 or_null(dice, made),
             ];

@@ -296,7 +296,7 @@ impl<'a> Maker<'a> {
         match held {
             Value::Text(text) if column.datatype == Datatype::Iri => json!(format!("{text}x")),
             Value::Text(text) => match self.dice.below(5) {
-                0 => json!(text.to_uppercase()),
+                0 => json!(text.as_str().to_uppercase()),
                 1 => json!(format!("{text} ")),
                 2 => json!(format!("{text}\u{0}")),
                 3 => json!(text.trim_end()),

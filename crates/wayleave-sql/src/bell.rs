@@ -51,11 +51,6 @@ impl Bell {
         self.rung.task.register(context.waker());
     }
 
-    /// Wakes nobody from now on.
-    pub(crate) fn wakes_nobody(&self) {
-        self.rung.task.take();
-    }
-
     /// Does something after which the task looks at all it waits for; whether it was rung for
     /// meanwhile, which woke nobody.
     pub(crate) fn while_looking<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {

@@ -3,9 +3,11 @@
 mod connect;
 mod error;
 mod introspect;
-mod line;
+mod lent;
+mod login;
 mod pool;
 mod read;
+mod talk;
 mod types;
 mod values;
 

@@ -1,25 +1,26 @@
-//! Opening a session that can only read, for a bounded time.
+//! A session that reads the catalogue, and can do nothing else, for a bounded time.
 
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row};
+use tokio_postgres::{Client, Config, Connection, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use wayleave_store::{Limits, StoreError};
 
 use super::error::store_error;
-use super::line::Line;
 use crate::dsn::{Place, Server, TlsMode};
 use crate::tls;
 
 /// How much longer than the server we wait, so that its own timeout, which says more, comes first.
-const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
-/// Bound values, so that a proxy which forbids startup options still takes them.
-const READ_ONLY: &str = "SELECT set_config('default_transaction_read_only', 'on', false), \
+/// What takes from a session the right to write. Bound values, so that a proxy which forbids startup options still takes them.
+pub(super) const READ_ONLY: &str = "SELECT set_config('default_transaction_read_only', 'on', false), \
     set_config('statement_timeout', $1, false), \
     set_config('lock_timeout', $1, false), \
     set_config('idle_in_transaction_session_timeout', $1, false)";
@@ -27,7 +28,8 @@ const READ_ONLY: &str = "SELECT set_config('default_transaction_read_only', 'on'
 /// A read-only session.
 pub(super) struct Session<'a> {
     client: Client,
-    line: Line,
+    /// Carries what the client asks.
+    carrier: JoinHandle<()>,
     server: &'a Server,
     limits: Limits,
 }
@@ -36,14 +38,14 @@ impl<'a> Session<'a> {
     /// Connects, logs in and gives up the right to write.
     pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
         let connecting = async {
-            let (client, mut line) = connect(server, limits).await?;
-            let bound = limits.statement.as_millis().max(1).to_string();
-            line.carry(client.query_one(READ_ONLY, &[&bound]))
+            let (client, carrier) = connect(server, limits).await?;
+            client
+                .query_one(READ_ONLY, &[&bound(limits)])
                 .await
                 .map_err(|error| store_error(server, limits, "opening a session", &error))?;
             Ok(Self {
                 client,
-                line,
+                carrier,
                 server,
                 limits,
             })
@@ -56,11 +58,6 @@ impl<'a> Session<'a> {
             }))
     }
 
-    /// The session itself and its line, for whoever reads more than the catalogue.
-    pub(super) fn into_parts(self) -> (Client, Line) {
-        (self.client, self.line)
-    }
-
     /// Runs one of our constant statements.
     pub(super) async fn read(
         &mut self,
@@ -68,7 +65,7 @@ impl<'a> Session<'a> {
         sql: &'static str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        let reading = self.line.carry(self.client.query(sql, values));
+        let reading = self.client.query(sql, values);
         match timeout(self.limits.statement + GRACE, reading).await {
             Ok(rows) => rows.map_err(|error| self.error(doing, &error)),
             Err(_) => Err(StoreError::Timeout {
@@ -87,25 +84,40 @@ impl<'a> Session<'a> {
     pub(super) async fn close(self) -> Result<(), StoreError> {
         drop(self.client);
         // What remains is the goodbye; its failure takes nothing away from an answer.
-        let _ = timeout(GRACE, self.line.end()).await;
+        let _ = timeout(GRACE, self.carrier).await;
         Ok(())
     }
 }
 
-async fn connect(server: &Server, limits: Limits) -> Result<(Client, Line), StoreError> {
+async fn connect(server: &Server, limits: Limits) -> Result<(Client, JoinHandle<()>), StoreError> {
     let config = config(server, limits);
     let failed = |error: tokio_postgres::Error| store_error(server, limits, "connecting", &error);
     if let Some(secure) = tls::config(server.tls, server.authority.as_deref())? {
         let secure = MakeRustlsConnect::new(secure);
         let (client, connection) = config.connect(secure).await.map_err(failed)?;
-        Ok((client, Line::new(connection)))
+        Ok((client, carried(connection)))
     } else {
         let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-        Ok((client, Line::new(connection)))
+        Ok((client, carried(connection)))
     }
 }
 
-fn config(server: &Server, limits: Limits) -> Config {
+/// Moves a connection on until its client is gone. Its failure shows in whatever waits for an
+/// answer.
+fn carried<S, T>(connection: Connection<S, T>) -> JoinHandle<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    tokio::spawn(async { drop(connection.await) })
+}
+
+/// How long a statement may take, as PostgreSQL is told.
+pub(super) fn bound(limits: Limits) -> String {
+    limits.statement.as_millis().max(1).to_string()
+}
+
+pub(super) fn config(server: &Server, limits: Limits) -> Config {
     let mut config = Config::new();
     match &server.place {
         Place::Tcp { host, port } => config.host(host).port(*port),
@@ -152,14 +164,13 @@ mod tests {
         let Target::Postgres(server) = dsn.into_target() else {
             panic!("not a server")
         };
-        let mut session = Session::open(&server, Limits::default()).await.unwrap();
+        let session = Session::open(&server, Limits::default()).await.unwrap();
         for sql in [
             "INSERT INTO t VALUES (1)",
             "CREATE TABLE u (id int)",
             "DROP TABLE t",
         ] {
-            let executed = session.client.execute(sql, &[]);
-            let error = session.line.carry(executed).await.unwrap_err();
+            let error = session.client.execute(sql, &[]).await.unwrap_err();
             assert_eq!(
                 error.code(),
                 Some(&SqlState::READ_ONLY_SQL_TRANSACTION),
@@ -168,8 +179,7 @@ mod tests {
         }
         let settings =
             "SELECT current_setting('application_name'), current_setting('statement_timeout')";
-        let asked = session.client.query_one(settings, &[]);
-        let row = session.line.carry(asked).await.unwrap();
+        let row = session.client.query_one(settings, &[]).await.unwrap();
         assert_eq!(
             (row.get::<_, &str>(0), row.get::<_, &str>(1)),
             ("wayleave", "30s")

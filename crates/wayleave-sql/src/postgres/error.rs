@@ -6,6 +6,7 @@ use std::io;
 use tokio_postgres::error::SqlState;
 use wayleave_store::{Limits, StoreError};
 
+use super::talk::Failure;
 use crate::dsn::Server;
 use crate::tls;
 
@@ -16,11 +17,44 @@ pub(super) fn store_error(
     doing: &'static str,
     error: &tokio_postgres::Error,
 ) -> StoreError {
-    let Some(said) = error.as_db_error() else {
-        return session_error(server, doing, error);
-    };
-    let detail = server.detail(said.message());
-    match said.code() {
+    match error.as_db_error() {
+        Some(said) => said_error(server, limits, doing, said.code(), said.message()),
+        None => session_error(server, doing, error),
+    }
+}
+
+/// The same of a statement.
+pub(super) fn talk_error(
+    server: &Server,
+    limits: Limits,
+    doing: &'static str,
+    failure: &Failure,
+) -> StoreError {
+    match failure {
+        Failure::Said { code, message } => said_error(server, limits, doing, code, message),
+        Failure::Lost(error) => io_error(server, "the connection is lost", error),
+    }
+}
+
+/// A failure of the network.
+pub(super) fn io_error(server: &Server, what: &str, error: &io::Error) -> StoreError {
+    let detail = server.detail(format!("{what}: {error}"));
+    if tls::is_failure(error) {
+        StoreError::Tls { detail }
+    } else {
+        StoreError::Unreachable { detail }
+    }
+}
+
+fn said_error(
+    server: &Server,
+    limits: Limits,
+    doing: &'static str,
+    code: &SqlState,
+    message: &str,
+) -> StoreError {
+    let detail = server.detail(message);
+    match code {
         &SqlState::INVALID_PASSWORD
         | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION
         | &SqlState::INSUFFICIENT_PRIVILEGE => StoreError::Denied { detail },

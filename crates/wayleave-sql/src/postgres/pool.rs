@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::{CancelToken, Client, NoTls, Statement};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::CancelToken;
 use wayleave_store::{Limits, StoreError};
 
-use super::connect::Session;
-use super::line::Line;
+use super::connect::{READ_ONLY, bound};
+use super::error::talk_error;
+use super::login::{self, login};
+use super::talk::{Failure, Statement, Talk};
 use crate::compile::postgres::Postgres;
 use crate::dsn::Server;
-use crate::tls;
 
 /// How many prepared statements a session keeps.
 const STATEMENTS: usize = 64;
@@ -36,67 +36,77 @@ const FORMS: &str = "SELECT set_config('TimeZone', 'UTC', false), \
 
 /// A session that is kept between reads.
 pub(crate) struct Kept {
-    pub(super) client: Client,
+    pub(super) talk: Talk,
     /// What stops its statements.
     pub(super) brake: Arc<CancelToken>,
-    pub(super) line: Line,
     pub(super) prepared: Prepared,
     /// How statements are written for its database.
     pub(super) dialect: Postgres,
 }
 
 impl Kept {
+    /// Logs in, gives up the right to write, and agrees on how values are written.
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
-        let mut session = Session::open(server, limits).await?;
-        let forms = session.read("opening a session", FORMS, &[]).await?;
-        let encoding = forms.first().and_then(|row| row.try_get(5).ok());
-        // The last is none: bytes are taken as they are.
-        let dialect = Postgres {
-            encoded: !matches!(encoding, None | Some("UTF8" | "SQL_ASCII")),
+        let failed = |failure| talk_error(server, limits, "opening a session", &failure);
+        let opening = async {
+            let (stream, token) = login(server, limits).await?;
+            let mut talk = Talk::new(stream);
+            let read_only = talk.query(READ_ONLY, &[bound(limits)]).await;
+            read_only.map_err(failed)?;
+            let forms = talk.query::<String>(FORMS, &[]).await.map_err(failed)?;
+            let encoding = forms.first().and_then(|row| row.get(5)?.as_deref());
+            Ok(Self {
+                talk,
+                brake: Arc::new(token),
+                prepared: Prepared::default(),
+                // The last is none: bytes are taken as they are.
+                dialect: Postgres {
+                    encoded: !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII")),
+                },
+            })
         };
-        let (client, line) = session.into_parts();
-        Ok(Self {
-            brake: Arc::new(client.cancel_token()),
-            client,
-            line,
-            prepared: Prepared::default(),
-            dialect,
-        })
+        timeout(limits.connect, opening)
+            .await
+            .unwrap_or(Err(StoreError::Timeout {
+                doing: "connecting",
+                limit: limits.connect,
+            }))
     }
 
     /// Says goodbye.
     pub(super) async fn part(self) {
-        drop(self.client);
         // Its failure takes nothing away.
-        let _ = timeout(PARTING, self.line.end()).await;
+        let _ = timeout(PARTING, self.talk.part()).await;
     }
 }
 
 /// The statements that a session has prepared: by text, the one used last at the end.
 #[derive(Default)]
 pub(super) struct Prepared {
-    statements: VecDeque<(String, Statement)>,
+    statements: VecDeque<(String, Arc<Statement>)>,
 }
 
 impl Prepared {
     /// A statement, prepared once.
     pub(super) async fn get(
         &mut self,
-        client: &Client,
+        talk: &mut Talk,
         text: &str,
-    ) -> Result<Statement, tokio_postgres::Error> {
+    ) -> Result<Arc<Statement>, Failure> {
         let known = self.statements.iter().position(|(it, _)| it == text);
         if let Some(found) = known.and_then(|place| self.statements.remove(place)) {
-            let statement = found.1.clone();
+            let statement = Arc::clone(&found.1);
             self.statements.push_back(found);
             return Ok(statement);
         }
-        let statement = Box::pin(client.prepare(text)).await?;
-        if self.statements.len() >= STATEMENTS {
-            self.statements.pop_front();
+        let statement = Box::pin(talk.prepare(text)).await?;
+        if self.statements.len() >= STATEMENTS
+            && let Some((_, oldest)) = self.statements.pop_front()
+        {
+            talk.forget(&oldest)?;
         }
         self.statements
-            .push_back((text.to_owned(), statement.clone()));
+            .push_back((text.to_owned(), Arc::clone(&statement)));
         Ok(statement)
     }
 }
@@ -106,23 +116,14 @@ impl Prepared {
 /// nothing, so one is not enough.
 pub(super) async fn cancel(
     server: &Server,
+    limits: Limits,
     token: &CancelToken,
     mut work: impl Future<Output = Result<(), StoreError>> + Unpin,
 ) {
     for _ in 0..CANCEL_TRIES {
-        // If it cannot be told, the statement's own limit ends it.
-        let _ = timeout(CANCEL_WAIT, ask(server, token)).await;
+        let _ = timeout(CANCEL_WAIT, login::stop(server, limits, token)).await;
         if timeout(CANCEL_SEEN, &mut work).await.is_ok() {
             return;
         }
-    }
-}
-
-async fn ask(server: &Server, token: &CancelToken) {
-    match tls::config(server.tls, server.authority.as_deref()) {
-        Ok(Some(secure)) => drop(token.cancel_query(MakeRustlsConnect::new(secure)).await),
-        Ok(None) => drop(token.cancel_query(NoTls).await),
-        // The session could not have been opened.
-        Err(_) => {}
     }
 }

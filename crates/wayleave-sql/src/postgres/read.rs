@@ -4,18 +4,16 @@
 //! so one round trip answers a plan.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
 use tokio_postgres::CancelToken;
-use tokio_postgres::types::ToSql;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
 
-use super::error::store_error;
+use super::error::talk_error;
 use super::pool::{Kept, cancel};
-use super::values;
+use super::talk::Failure;
+use super::values::{self, Unread};
 use crate::capabilities::POSTGRES;
 use crate::compile::postgres::Kind;
 use crate::compile::{Native, Shape, compile};
@@ -39,15 +37,15 @@ const COLUMNS: &str = "WITH RECURSIVE place AS ( \
     SELECT b.attnum, b.attname, b.attnotnull OR t.typnotnull, b.attcollation, t.typbasetype \
     FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd' \
 ) \
-SELECT (SELECT nspname::text FROM place), b.attname::text, t.typname::text, t.typcategory = 'A', \
-    b.attnotnull, COALESCE(l.collisdeterministic, true), \
-    COALESCE(CASE WHEN l.collname = 'default' THEN d.datcollate ELSE l.collcollate END, '') IN ('C', 'POSIX') \
+SELECT (SELECT nspname::text FROM place), b.attname::text, t.typname::text, (t.typcategory = 'A')::text, \
+    b.attnotnull::text, COALESCE(l.collisdeterministic, true)::text, \
+    (COALESCE(CASE WHEN l.collname = 'default' THEN d.datcollate ELSE l.collcollate END, '') IN ('C', 'POSIX'))::text \
 FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd' \
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation \
 CROSS JOIN (SELECT datcollate FROM pg_catalog.pg_database WHERE datname = current_database()) d";
 
 /// What the planner believes; negative where it has never looked.
-const ESTIMATE: &str = "SELECT c.reltuples::int8 FROM pg_catalog.pg_class c \
+const ESTIMATE: &str = "SELECT c.reltuples::int8::text FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm')";
 
@@ -93,7 +91,7 @@ impl Server for Database {
     }
 
     fn is_good(session: &mut Kept) -> bool {
-        session.line.is_open()
+        session.talk.is_open()
     }
 
     fn brake(session: &Kept) -> Arc<CancelToken> {
@@ -101,7 +99,7 @@ impl Server for Database {
     }
 
     async fn stop(&self, brake: Arc<CancelToken>, work: Work<'_>) {
-        cancel(&self.server, &brake, work).await;
+        cancel(&self.server, self.limits, &brake, work).await;
     }
 
     async fn rows(
@@ -112,58 +110,59 @@ impl Server for Database {
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
         let statement = compile(&session.dialect, shape, read)?;
-        let failed = |error| self.failed("reading", &error);
-        let Kept {
-            client,
-            line,
-            prepared,
-            ..
-        } = session;
-        let reading = pin!(async {
-            let prepared = prepared.get(client, &statement.text).await;
-            let prepared = prepared.map_err(failed)?;
-            let rows = client.query_raw(&prepared, &statement.binds).await;
-            let mut rows = pin!(rows.map_err(failed)?);
-            let reader = values::Reader::new(&statement.outputs, &prepared);
-            while let Some(row) = rows.next().await {
-                let row = row.map_err(failed)?;
-                let values = reader.read(&row)?;
-                let full = match reader.bytes(&row) {
-                    Some(bytes) => sender.push_weighed(values, bytes),
-                    None => sender.push(values),
-                };
-                if full && !sender.flush().await {
-                    return Err(StoreError::Cancelled);
-                }
+        let failed = |failure| self.failed("reading", &failure);
+        let Kept { talk, prepared, .. } = session;
+        let prepared = prepared.get(talk, &statement.text).await.map_err(failed)?;
+        let ran = talk.run(&prepared, &statement.binds).await;
+        ran.map_err(failed)?;
+        let reader = values::Reader::new(&statement.outputs, &prepared.columns);
+        while let Some(row) = talk.row().await.map_err(failed)? {
+            let values = reader.read(row).map_err(|unread| match unread {
+                Unread::Strange => failed(Failure::strange()),
+                Unread::Unfit(error) => error,
+            })?;
+            let full = match reader.bytes(row) {
+                Some(bytes) => sender.push_weighed(values, bytes),
+                None => sender.push(values),
+            };
+            if full && !sender.flush().await {
+                return Err(StoreError::Cancelled);
             }
-            Ok(())
-        });
-        line.carry_pinned(reading).await
+        }
+        Ok(())
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
-        let failed = |error| self.failed("reading the table's columns", &error);
-        let values: [&(dyn ToSql + Sync); 2] = [&target.schema, &target.table];
-        let asked = session.client.query(COLUMNS, &values);
-        let rows = session.line.carry(asked).await.map_err(failed)?;
+        let failed = |failure| self.failed("reading the table's columns", &failure);
+        let named = [target.schema.as_deref(), Some(&*target.table)];
+        let rows = session.talk.query(COLUMNS, &named).await.map_err(failed)?;
         let mut schema = None;
         let mut columns = BTreeMap::new();
         for row in &rows {
-            schema = row.try_get::<_, Option<String>>(0).map_err(failed)?;
-            let name: String = row.try_get(1).map_err(failed)?;
-            let type_name: &str = row.try_get(2).map_err(failed)?;
-            let array: bool = row.try_get(3).map_err(failed)?;
-            let deterministic: bool = row.try_get(5).map_err(failed)?;
-            let by_code_point: bool = row.try_get(6).map_err(failed)?;
-            let kind = match kind(type_name, array) {
-                Kind::Text { .. } => Kind::Text {
-                    by_code_point,
+            let Some(
+                [
+                    in_schema,
+                    name,
+                    type_name,
+                    array,
+                    not_null,
                     deterministic,
+                    by_code_point,
+                ],
+            ) = told(row)
+            else {
+                return Err(failed(Failure::strange()));
+            };
+            schema = Some(in_schema.to_owned());
+            let kind = match kind(type_name, is_true(array)) {
+                Kind::Text { .. } => Kind::Text {
+                    by_code_point: is_true(by_code_point),
+                    deterministic: is_true(deterministic),
                 },
                 other => other,
             };
-            let not_null = row.try_get(4).map_err(failed)?;
-            columns.insert(name, Native { kind, not_null });
+            let not_null = is_true(not_null);
+            columns.insert(name.to_owned(), Native { kind, not_null });
         }
         if columns.is_empty() {
             return Err(no_table(target));
@@ -180,15 +179,17 @@ impl Server for Database {
         session: &mut Kept,
         shape: &Shape<Kind>,
     ) -> Result<Option<i128>, StoreError> {
-        let failed = |error| self.failed("reading statistics", &error);
-        let values: [&(dyn ToSql + Sync); 2] = [&shape.schema, &shape.table];
-        let asked = session.client.query(ESTIMATE, &values);
-        let rows = session.line.carry(asked).await.map_err(failed)?;
-        let estimate = match rows.first() {
-            Some(row) => row.try_get::<_, i64>(0).map_err(failed)?,
-            None => return Ok(None),
+        let failed = |failure| self.failed("reading statistics", &failure);
+        let named = [shape.schema.as_deref(), Some(&*shape.table)];
+        let rows = session.talk.query(ESTIMATE, &named).await.map_err(failed)?;
+        let Some(row) = rows.first() else {
+            return Ok(None);
         };
-        Ok((estimate >= 0).then_some(i128::from(estimate)))
+        let Some([estimate]) = told(row) else {
+            return Err(failed(Failure::strange()));
+        };
+        let estimate: i128 = estimate.parse().unwrap_or(-1);
+        Ok((estimate >= 0).then_some(estimate))
     }
 
     async fn part(session: Kept) {
@@ -197,9 +198,20 @@ impl Server for Database {
 }
 
 impl Database {
-    fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
-        store_error(&self.server, self.limits, doing, error)
+    fn failed(&self, doing: &'static str, failure: &Failure) -> StoreError {
+        talk_error(&self.server, self.limits, doing, failure)
     }
+}
+
+/// The texts of a row of our own that has so many and no NULL.
+fn told<const N: usize>(row: &[Option<Vec<u8>>]) -> Option<[&str; N]> {
+    let values = row.iter().map(Option::as_deref);
+    let texts = values.map(|value| std::str::from_utf8(value?).ok());
+    texts.collect::<Option<Vec<_>>>()?.try_into().ok()
+}
+
+fn is_true(text: &str) -> bool {
+    text == "true"
 }
 
 fn kind(name: &str, array: bool) -> Kind {

@@ -4,12 +4,12 @@ use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Row, Statement};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{Value, decimal_from_text};
 use wayleave_store::StoreError;
 
+use super::talk::DataRow;
 use crate::compile::{Bind, Output};
 use crate::values::{self, Cell};
 
@@ -21,6 +21,8 @@ const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 /// row.
 pub(super) struct Reader<'a> {
     outputs: &'a [Output<'a>],
+    /// What the columns hold.
+    held: &'a [Type],
     /// Each column with its short cut, where the answer is columns alone.
     columns: Option<Vec<(&'a Column, ShortCut)>>,
 }
@@ -74,59 +76,70 @@ impl ShortCut {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(outputs: &'a [Output<'a>], statement: &Statement) -> Self {
-        let held = statement
-            .columns()
-            .iter()
-            .map(tokio_postgres::Column::type_);
+    pub(super) fn new(outputs: &'a [Output<'a>], held: &'a [Type]) -> Self {
         let column = |(output, held): (&Output<'a>, &Type)| match output {
             Output::Column(column) => Some((*column, ShortCut::of(column, held))),
             _ => None,
         };
         Self {
             outputs,
+            held,
             columns: outputs.iter().zip(held).map(column).collect(),
         }
     }
 
     /// About how many bytes the values of a row hold, where it takes no look at them to tell.
-    pub(super) fn bytes(&self, row: &Row) -> Option<usize> {
+    pub(super) fn bytes(&self, row: DataRow<'_>) -> Option<usize> {
         let columns = self.columns.as_ref()?;
         let is_flat = |(_, short_cut): &(&Column, ShortCut)| *short_cut != ShortCut::None;
-        columns.iter().all(is_flat).then(|| row.raw_size_bytes())
+        columns.iter().all(is_flat).then(|| row.bytes())
     }
 
     /// A row as values.
-    pub(super) fn read(&self, row: &Row) -> Result<Vec<Value>, StoreError> {
+    pub(super) fn read(&self, mut row: DataRow<'_>) -> Result<Vec<Value>, Unread> {
+        if row.columns() != self.held.len() {
+            return Err(Unread::Strange);
+        }
         let Some(columns) = &self.columns else {
-            return values::row(self.outputs, cells(row));
+            let mut cells = Vec::with_capacity(self.held.len());
+            for held in self.held {
+                cells.push(cell(held, row.value()?));
+            }
+            return Ok(values::row(self.outputs, cells.into_iter())?);
         };
         let mut read = Vec::with_capacity(columns.len());
-        for (index, (column, short_cut)) in columns.iter().enumerate() {
-            let value = match row.try_get::<_, Option<Raw<'_>>>(index) {
-                Ok(None) => Some(Value::Null),
-                Ok(Some(Raw(raw))) => short_cut.take(raw),
-                Err(_) => None,
+        for ((column, short_cut), held) in columns.iter().zip(self.held) {
+            let raw = row.value()?;
+            let value = match raw {
+                None => Some(Value::Null),
+                Some(raw) => short_cut.take(raw),
             };
             read.push(match value {
                 Some(value) => value,
-                None => values::of_column(column, cell(row, index))?,
+                None => values::of_column(column, cell(held, raw))?,
             });
         }
         Ok(read)
     }
 }
 
-/// A value as it was sent.
-struct Raw<'a>(&'a [u8]);
+/// Why a row is not read.
+pub(super) enum Unread {
+    /// It is no row of this statement.
+    Strange,
+    /// One of its values is not what the mapping says.
+    Unfit(StoreError),
+}
 
-impl<'a> FromSql<'a> for Raw<'a> {
-    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
-        Ok(Self(raw))
+impl From<std::io::Error> for Unread {
+    fn from(_: std::io::Error) -> Self {
+        Self::Strange
     }
+}
 
-    fn accepts(_: &Type) -> bool {
-        true
+impl From<StoreError> for Unread {
+    fn from(error: StoreError) -> Self {
+        Self::Unfit(error)
     }
 }
 
@@ -138,15 +151,11 @@ fn instant(since_2000: i64) -> Option<i64> {
         .filter(|_| since_2000 != i64::MIN)
 }
 
-/// The cells of a row.
-fn cells(row: &Row) -> impl Iterator<Item = Cell<'_>> {
-    (0..row.len()).map(|index| cell(row, index))
-}
-
-fn cell(row: &Row, index: usize) -> Cell<'_> {
-    match row.try_get::<_, Option<Cell<'_>>>(index) {
-        Ok(cell) => cell.unwrap_or(Cell::Null),
-        Err(_) => Cell::Strange,
+/// A value as it was sent, as a cell.
+fn cell<'a>(held: &Type, raw: Option<&'a [u8]>) -> Cell<'a> {
+    match raw {
+        Some(raw) => Cell::from_sql(held, raw).unwrap_or(Cell::Strange),
+        None => Cell::Null,
     }
 }
 

@@ -1,0 +1,132 @@
+//! Logging in: the driver makes a connection secure and proves who we are; from then on the
+//! connection is ours alone, and [`Talk`](super::talk::Talk) speaks over it.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use socket2::SockRef;
+use tokio::net::{TcpStream, UnixStream};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_postgres::{CancelToken, NoTls};
+use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::either::Either;
+use wayleave_store::{Limits, StoreError};
+
+use super::connect::{GRACE, config};
+use super::error::{io_error, store_error};
+use super::lent::{Lent, locked};
+use crate::dsn::{Place, Server};
+use crate::tls;
+
+/// A connection, as it is or made secure.
+pub(super) type Stream = Either<Socket, Secure>;
+type Socket = Either<TcpStream, UnixStream>;
+
+/// Logs in; beside the connection, what stops its statements.
+pub(super) async fn login(
+    server: &Server,
+    limits: Limits,
+) -> Result<(Stream, CancelToken), StoreError> {
+    let failed = |error| store_error(server, limits, "connecting", &error);
+    let config = config(server, limits);
+    let socket = Lent::new(socket(server, limits).await?);
+    let Some(connector) = connector(server)? else {
+        let logged_in = config.connect_raw(socket.clone(), NoTls).await;
+        let token = logged_in.map_err(failed)?.0.cancel_token();
+        return Ok((Either::Left(socket.back()?), token));
+    };
+    let lent = Arc::new(Mutex::new(None));
+    let keeping = Keeping {
+        connector,
+        lent: Arc::clone(&lent),
+    };
+    let logged_in = config.connect_raw(socket.clone(), keeping).await;
+    let token = logged_in.map_err(failed)?.0.cancel_token();
+    let secure = locked(&lent).take();
+    match secure {
+        Some(secure) => Ok((Either::Right(secure.back()?), token)),
+        // The server has no TLS, and none was required.
+        None => Ok((Either::Left(socket.back()?), token)),
+    }
+}
+
+/// Asks the server, over a connection of its own, to stop what another does.
+pub(super) async fn stop(server: &Server, limits: Limits, token: &CancelToken) {
+    // Whatever fails here, the statement's own limit ends it.
+    let Ok(socket) = socket(server, limits).await else {
+        return;
+    };
+    match connector(server) {
+        Ok(Some(secure)) => drop(token.cancel_query_raw(socket, secure).await),
+        Ok(None) => drop(token.cancel_query_raw(socket, NoTls).await),
+        // The session could not have been opened.
+        Err(_) => {}
+    }
+}
+
+async fn socket(server: &Server, limits: Limits) -> Result<Socket, StoreError> {
+    let connected = async {
+        Ok(match &server.place {
+            Place::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                stream.set_nodelay(true)?;
+                #[cfg(target_os = "linux")]
+                SockRef::from(&stream).set_tcp_user_timeout(Some(limits.statement + GRACE))?;
+                Either::Left(stream)
+            }
+            Place::Socket { path, port } => {
+                let path = path.join(format!(".s.PGSQL.{port}"));
+                Either::Right(UnixStream::connect(path).await?)
+            }
+        })
+    };
+    let failed = |error| io_error(server, "error connecting to server", &error);
+    connected.await.map_err(failed)
+}
+
+/// What makes a connection secure, where that is wanted.
+fn connector(server: &Server) -> Result<Option<Connector>, StoreError> {
+    let Some(config) = tls::config(server.tls, server.authority.as_deref())? else {
+        return Ok(None);
+    };
+    let name = match &server.place {
+        Place::Tcp { host, .. } => host.as_str(),
+        Place::Socket { .. } => "",
+    };
+    let mut make = MakeRustlsConnect::new(config);
+    match MakeTlsConnect::<Socket>::make_tls_connect(&mut make, name) {
+        Ok(connector) => Ok(Some(connector)),
+        Err(never) => match never {},
+    }
+}
+
+type Connector = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
+type Secure = <Connector as TlsConnect<Lent<Socket>>>::Stream;
+
+/// Makes a connection secure, and lends it to the driver.
+struct Keeping {
+    connector: Connector,
+    lent: Arc<Mutex<Option<Lent<Secure>>>>,
+}
+
+impl TlsConnect<Lent<Socket>> for Keeping {
+    type Stream = Lent<Secure>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Lent<Secure>>> + Send>>;
+
+    fn connect(self, stream: Lent<Socket>) -> Self::Future {
+        Box::pin(async move {
+            let secure = Lent::new(self.connector.connect(stream).await?);
+            *locked(&self.lent) = Some(secure.clone());
+            Ok(secure)
+        })
+    }
+}
+
+impl TlsStream for Lent<Secure> {
+    fn channel_binding(&self) -> ChannelBinding {
+        self.locked().channel_binding()
+    }
+}

@@ -5,6 +5,7 @@ mod error;
 mod introspect;
 mod lent;
 mod login;
+mod message;
 mod pool;
 mod read;
 mod talk;

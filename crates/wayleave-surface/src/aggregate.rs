@@ -27,7 +27,7 @@ pub(crate) async fn answer(
         asked.most.saturating_sub(512),
     );
     for group in groups {
-        if !table.push(&group, &[]) {
+        if !table.push(group, &[]) {
             more = true;
             break;
         }

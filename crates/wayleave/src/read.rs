@@ -45,17 +45,14 @@ pub(crate) async fn run(
     };
     deployment.close().await;
     if reply.is_error {
-        let failure = failure(&reply.structured.value());
-        return Ok(output.refuse(&reply.structured.value(), &failure));
+        let failure = failure(reply.structured.value());
+        return Ok(output.refuse(reply.structured.value(), &failure));
     }
-    output.answer(
-        &reply.structured.value(),
-        text(read, &reply, output.width()),
-    );
-    if matches!(read, Read::Search) && is_partial(&reply.structured.value()) {
+    output.answer(reply.structured.value(), text(read, &reply, output.width()));
+    if matches!(read, Read::Search) && is_partial(reply.structured.value()) {
         output.remark("hint: `wayleave index status` shows what is not indexed yet");
     }
-    if let Some((next, of)) = piece(&reply.structured.value()) {
+    if let Some((next, of)) = piece(reply.structured.value()) {
         output.remark(format_args!(
             "the text has {of} characters; next: the same with `--offset {next}`"
         ));
@@ -103,11 +100,10 @@ fn text(read: Read, reply: &Reply, width: Option<usize>) -> String {
             member("url").unwrap_or_default(),
             member("text").unwrap_or_default()
         ),
-        Read::Query | Read::Aggregate => beneath(
-            reply,
-            &columns::fit(&rows(&reply.structured.value()), width),
-        ),
-        Read::Search => beneath(reply, &columns::align(&hits(&reply.structured.value()))),
+        Read::Query | Read::Aggregate => {
+            beneath(reply, &columns::fit(&rows(reply.structured.value()), width))
+        }
+        Read::Search => beneath(reply, &columns::align(&hits(reply.structured.value()))),
     }
 }
 

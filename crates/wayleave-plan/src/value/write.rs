@@ -1,5 +1,7 @@
 //! Values as canonical JSON and text.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Number, Value as Json};
 
 use super::Value;
@@ -143,7 +145,8 @@ fn push_date(text: &mut String, days: i32) {
             push_two(text, number);
         }
     } else {
-        text.push_str(&format!("{year:+07}-{month:02}-{day:02}"));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{year:+07}-{month:02}-{day:02}");
     }
 }
 

@@ -6,18 +6,17 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::either::Either;
-use wayleave_store::{Limits, StoreError};
+use wayleave_store::{Detail, Limits, StoreError};
 
 use super::connect::{GRACE, config};
 use super::error::{io_error, store_error};
 use super::lent::{Lent, locked};
-use crate::dsn::{Place, Server};
+use crate::dsn::{Place, Server, TlsMode};
 use crate::tls;
 
 /// A connection, as it is or made secure.
@@ -47,8 +46,11 @@ pub(super) async fn login(
     let secure = locked(&lent).take();
     match secure {
         Some(secure) => Ok((Either::Right(secure.back()?), token)),
-        // The server has no TLS, and none was required.
-        None => Ok((Either::Left(socket.back()?), token)),
+        // The server has no TLS. The driver goes on only where none was required; twice is safer.
+        None if server.tls == TlsMode::Prefer => Ok((Either::Left(socket.back()?), token)),
+        None => Err(StoreError::Tls {
+            detail: Detail::fixed("the connection was not made secure"),
+        }),
     }
 }
 
@@ -66,6 +68,10 @@ pub(super) async fn stop(server: &Server, limits: Limits, token: &CancelToken) {
     }
 }
 
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(unused_variables, reason = "only Linux gives up on a silent peer")
+)]
 async fn socket(server: &Server, limits: Limits) -> Result<Socket, StoreError> {
     let connected = async {
         Ok(match &server.place {
@@ -73,7 +79,8 @@ async fn socket(server: &Server, limits: Limits) -> Result<Socket, StoreError> {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
                 #[cfg(target_os = "linux")]
-                SockRef::from(&stream).set_tcp_user_timeout(Some(limits.statement + GRACE))?;
+                socket2::SockRef::from(&stream)
+                    .set_tcp_user_timeout(Some(limits.statement + GRACE))?;
                 Either::Left(stream)
             }
             Place::Socket { path, port } => {

@@ -9,7 +9,7 @@ use wayleave_plan::plan::Column;
 use wayleave_plan::value::{Value, decimal_from_text};
 use wayleave_store::StoreError;
 
-use super::talk::DataRow;
+use super::message::DataRow;
 use crate::compile::{Bind, Output};
 use crate::values::{self, Cell};
 

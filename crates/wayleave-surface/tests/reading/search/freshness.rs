@@ -95,7 +95,7 @@ async fn a_dead_connection_is_named_and_the_rest_is_served() {
         json!({ "q": "tide" }),
     )
     .await;
-    assert_eq!(ids(&reply.structured.value()), ["c00/notes:1"]);
+    assert_eq!(ids(reply.structured.value()), ["c00/notes:1"]);
     let sources = reply.structured.value()["meta"]["sources"]
         .as_array()
         .unwrap();

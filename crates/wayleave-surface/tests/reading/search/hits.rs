@@ -34,7 +34,7 @@ async fn r22_r23_r28_titles_snippets_and_the_way_to_fetch() {
     assert!(lines[1].starts_with("source_mix=c00:3"), "{}", reply.text);
     let document = good(&service, &local, "fetch", json!({ "id": first })).await;
     assert_eq!(document.structured.value()["id"], first);
-    for hit in results(&reply.structured.value()) {
+    for hit in results(reply.structured.value()) {
         assert_ne!(hit["title"], hit["snippet"]);
         let snippet = hit["snippet"].as_str().unwrap();
         assert_eq!(
@@ -57,7 +57,7 @@ async fn r22_r23_r28_titles_snippets_and_the_way_to_fetch() {
         }
     }
     let by_key = |key: &str| {
-        let mut hits = results(&reply.structured.value()).iter();
+        let mut hits = results(reply.structured.value()).iter();
         hits.find(|hit| hit["record_id"] == key).unwrap().clone()
     };
     assert_eq!(
@@ -106,7 +106,7 @@ async fn ten_hits_fit_their_budget_whatever_they_hold() {
         reply.bytes(),
         reply.text.len()
     );
-    assert_eq!(results(&reply.structured.value()).len(), 10);
+    assert_eq!(results(reply.structured.value()).len(), 10);
     assert!(
         reply.bytes() <= 8_000,
         "{} bytes\n{}",

@@ -35,7 +35,6 @@ pub(super) fn strange() -> io::Error {
 
 /// A message from the server.
 pub(super) struct Message<'a> {
-    pub(super) tag: u8,
     pub(super) body: &'a [u8],
     whole: &'a [u8],
 }
@@ -44,7 +43,6 @@ impl<'a> Message<'a> {
     /// A message that is framed.
     pub(super) fn of(whole: &'a [u8]) -> Self {
         Self {
-            tag: whole.first().copied().unwrap_or_default(),
             body: whole.get(HEAD..).unwrap_or_default(),
             whole,
         }

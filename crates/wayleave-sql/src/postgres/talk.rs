@@ -72,6 +72,8 @@ pub(super) struct Talk {
     said: BytesMut,
     /// How many statements have been given a name.
     named: u64,
+    /// Whether the last of the rows has been told.
+    complete: bool,
     /// Whether everything that was asked has been answered.
     at_rest: bool,
 }
@@ -84,6 +86,7 @@ impl Talk {
             seen: 0,
             said: BytesMut::new(),
             named: 0,
+            complete: true,
             at_rest: true,
         }
     }
@@ -99,12 +102,18 @@ impl Talk {
         frontend::parse(&name, text, [], &mut self.said)?;
         frontend::describe(b'S', &name, &mut self.said)?;
         self.send().await?;
-        let mut columns = Vec::new();
-        while let Some(message) = self.answer().await? {
-            if message.tag == backend::ROW_DESCRIPTION_TAG {
-                columns = message.columns()?;
+        let mut columns = None;
+        while let Some(tag) = self.next().await? {
+            match tag {
+                backend::ROW_DESCRIPTION_TAG => columns = Some(self.message().columns()?),
+                backend::NO_DATA_TAG => columns = Some(Vec::new()),
+                backend::PARSE_COMPLETE_TAG
+                | backend::PARAMETER_DESCRIPTION_TAG
+                | backend::CLOSE_COMPLETE_TAG => {}
+                _ => return Err(Failure::strange()),
             }
         }
+        let columns = columns.ok_or_else(Failure::strange)?;
         Ok(Statement { name, columns })
     }
 
@@ -141,18 +150,20 @@ impl Talk {
             frontend::BindError::Serialization(error) => error,
         })?;
         frontend::execute("", 0, &mut self.said)?;
+        self.complete = false;
         self.send().await
     }
 
     /// The next row; `None` after the last.
     pub(super) async fn row(&mut self) -> Result<Option<DataRow<'_>>, Failure> {
         loop {
-            // Not in one go: a row that is given out would be borrowed for every turn.
-            let Some(tag) = self.next().await? else {
-                return Ok(None);
-            };
-            if tag == backend::DATA_ROW_TAG {
-                break;
+            match self.next().await? {
+                Some(backend::DATA_ROW_TAG) if !self.complete => break,
+                Some(backend::COMMAND_COMPLETE_TAG) => self.complete = true,
+                Some(backend::BIND_COMPLETE_TAG | backend::CLOSE_COMPLETE_TAG) => {}
+                // Rows whose end was not told may be some of them only.
+                None if self.complete => return Ok(None),
+                _ => return Err(Failure::strange()),
             }
         }
         Ok(Some(DataRow::of(self.message().body)?))
@@ -209,13 +220,8 @@ impl Talk {
         Ok(())
     }
 
-    /// The next message of an answer, if there is one; `None` once all is said. A failure is told
-    /// when the server is done with it.
-    async fn answer(&mut self) -> Result<Option<Message<'_>>, Failure> {
-        Ok(self.next().await?.map(|_| self.message()))
-    }
-
-    /// The same: its tag.
+    /// The tag of the next message of an answer, if there is one; `None` once all is said. A failure
+    /// is told when the server is done with it.
     #[inline]
     async fn next(&mut self) -> Result<Option<u8>, Failure> {
         loop {

@@ -145,7 +145,7 @@ async fn answered(bytes: &'static [u8]) -> Result<usize, Failure> {
 
 #[tokio::test]
 async fn what_is_no_message_or_not_whole_is_no_answer() {
-    const ROW: &[u8] = b"2\0\0\0\x04D\0\0\0\x0c\0\x01\0\0\0\x02abZ\0\0\0\x05I";
+    const ROW: &[u8] = b"2\0\0\0\x04D\0\0\0\x0c\0\x01\0\0\0\x02abC\0\0\0\x05\0Z\0\0\0\x05I";
     assert_eq!(answered(ROW).await.unwrap(), 1);
     for odd in [
         // Nothing, and less than all.
@@ -160,6 +160,12 @@ async fn what_is_no_message_or_not_whole_is_no_answer() {
         b"D\0\0\0\x05\0Z\0\0\0\x05I",
         b"D\0\0\0\x0c\0\x01\0\0\0\x03abZ\0\0\0\x05I",
         b"D\0\0\0\x0c\0\x02\0\0\0\x02abZ\0\0\0\x05I",
+        // Rows whose end is not told, and one after it.
+        b"2\0\0\0\x04Z\0\0\0\x05I",
+        b"C\0\0\0\x05\0D\0\0\0\x0c\0\x01\0\0\0\x02abZ\0\0\0\x05I",
+        // An answer to something else: bytes that are asked for, and a password.
+        b"G\0\0\0\x07\0\0\0C\0\0\0\x05\0Z\0\0\0\x05I",
+        b"R\0\0\0\x08\0\0\0\x03C\0\0\0\x05\0Z\0\0\0\x05I",
         // A failure that is none.
         b"E\0\0\0\x05XZ\0\0\0\x05I",
         b"HTTP/1.1 400 Bad Request\r\n\r\n",

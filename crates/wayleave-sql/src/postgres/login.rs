@@ -3,9 +3,11 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
+use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, NoTls};
@@ -23,18 +25,29 @@ use crate::tls;
 pub(super) type Stream = Either<Socket, Secure>;
 type Socket = Either<TcpStream, UnixStream>;
 
+/// What stops the statements of one connection.
+pub(crate) struct Brake {
+    token: CancelToken,
+    /// Where the connection leads: a name may stand for several servers, and the others know nothing
+    /// of its statements.
+    peer: Option<SocketAddr>,
+}
+
 /// Logs in; beside the connection, what stops its statements.
-pub(super) async fn login(
-    server: &Server,
-    limits: Limits,
-) -> Result<(Stream, CancelToken), StoreError> {
+pub(super) async fn login(server: &Server, limits: Limits) -> Result<(Stream, Brake), StoreError> {
     let failed = |error| store_error(server, limits, "connecting", &error);
     let config = config(server, limits);
-    let socket = Lent::new(socket(server, limits).await?);
+    let socket = socket(server, limits, None).await?;
+    let peer = match &socket {
+        Either::Left(stream) => stream.peer_addr().ok(),
+        Either::Right(_) => None,
+    };
+    let brake = |token| Brake { token, peer };
+    let socket = Lent::new(socket);
     let Some(connector) = connector(server)? else {
         let logged_in = config.connect_raw(socket.clone(), NoTls).await;
         let token = logged_in.map_err(failed)?.0.cancel_token();
-        return Ok((Either::Left(socket.back()?), token));
+        return Ok((Either::Left(socket.back()?), brake(token)));
     };
     let lent = Arc::new(Mutex::new(None));
     let keeping = Keeping {
@@ -45,9 +58,9 @@ pub(super) async fn login(
     let token = logged_in.map_err(failed)?.0.cancel_token();
     let secure = locked(&lent).take();
     match secure {
-        Some(secure) => Ok((Either::Right(secure.back()?), token)),
+        Some(secure) => Ok((Either::Right(secure.back()?), brake(token))),
         // The server has no TLS. The driver goes on only where none was required; twice is safer.
-        None if server.tls == TlsMode::Prefer => Ok((Either::Left(socket.back()?), token)),
+        None if server.tls == TlsMode::Prefer => Ok((Either::Left(socket.back()?), brake(token))),
         None => Err(StoreError::Tls {
             detail: Detail::fixed("the connection was not made secure"),
         }),
@@ -55,9 +68,10 @@ pub(super) async fn login(
 }
 
 /// Asks the server, over a connection of its own, to stop what another does.
-pub(super) async fn stop(server: &Server, limits: Limits, token: &CancelToken) {
+pub(super) async fn stop(server: &Server, limits: Limits, brake: &Brake) {
+    let Brake { token, peer } = brake;
     // Whatever fails here, the statement's own limit ends it.
-    let Ok(socket) = socket(server, limits).await else {
+    let Ok(socket) = socket(server, limits, *peer).await else {
         return;
     };
     match connector(server) {
@@ -68,19 +82,28 @@ pub(super) async fn stop(server: &Server, limits: Limits, token: &CancelToken) {
     }
 }
 
+/// A connection to where the server listens, or to the one of its places that is meant.
 #[cfg_attr(
     not(target_os = "linux"),
     expect(unused_variables, reason = "only Linux gives up on a silent peer")
 )]
-async fn socket(server: &Server, limits: Limits) -> Result<Socket, StoreError> {
+async fn socket(
+    server: &Server,
+    limits: Limits,
+    peer: Option<SocketAddr>,
+) -> Result<Socket, StoreError> {
     let connected = async {
         Ok(match &server.place {
             Place::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                let stream = match peer {
+                    Some(peer) => TcpStream::connect(peer).await?,
+                    None => TcpStream::connect((host.as_str(), *port)).await?,
+                };
                 stream.set_nodelay(true)?;
+                let options = SockRef::from(&stream);
+                options.set_keepalive(true)?;
                 #[cfg(target_os = "linux")]
-                socket2::SockRef::from(&stream)
-                    .set_tcp_user_timeout(Some(limits.statement + GRACE))?;
+                options.set_tcp_user_timeout(Some(limits.statement + GRACE))?;
                 Either::Left(stream)
             }
             Place::Socket { path, port } => {

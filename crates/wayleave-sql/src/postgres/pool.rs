@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::CancelToken;
 use wayleave_store::{Limits, StoreError};
 
 use super::connect::{READ_ONLY, bound};
 use super::error::talk_error;
-use super::login::{self, login};
+use super::login::{self, Brake, login};
 use super::talk::{Failure, Statement, Talk};
 use crate::compile::postgres::Postgres;
 use crate::dsn::Server;
@@ -38,7 +37,7 @@ const FORMS: &str = "SELECT set_config('TimeZone', 'UTC', false), \
 pub(crate) struct Kept {
     pub(super) talk: Talk,
     /// What stops its statements.
-    pub(super) brake: Arc<CancelToken>,
+    pub(super) brake: Arc<Brake>,
     pub(super) prepared: Prepared,
     /// How statements are written for its database.
     pub(super) dialect: Postgres,
@@ -49,7 +48,7 @@ impl Kept {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let failed = |failure| talk_error(server, limits, "opening a session", &failure);
         let opening = async {
-            let (stream, token) = login(server, limits).await?;
+            let (stream, brake) = login(server, limits).await?;
             let mut talk = Talk::new(stream);
             let read_only = talk.query(READ_ONLY, &[bound(limits)]).await;
             read_only.map_err(failed)?;
@@ -57,7 +56,7 @@ impl Kept {
             let encoding = forms.first().and_then(|row| row.get(5)?.as_deref());
             Ok(Self {
                 talk,
-                brake: Arc::new(token),
+                brake: Arc::new(brake),
                 prepared: Prepared::default(),
                 // The last is none: bytes are taken as they are.
                 dialect: Postgres {
@@ -117,11 +116,11 @@ impl Prepared {
 pub(super) async fn cancel(
     server: &Server,
     limits: Limits,
-    token: &CancelToken,
+    brake: &Brake,
     mut work: impl Future<Output = Result<(), StoreError>> + Unpin,
 ) {
     for _ in 0..CANCEL_TRIES {
-        let _ = timeout(CANCEL_WAIT, login::stop(server, limits, token)).await;
+        let _ = timeout(CANCEL_WAIT, login::stop(server, limits, brake)).await;
         if timeout(CANCEL_SEEN, &mut work).await.is_ok() {
             return;
         }

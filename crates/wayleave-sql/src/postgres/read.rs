@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio_postgres::CancelToken;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
 
 use super::error::talk_error;
+use super::login::Brake;
 use super::pool::{Kept, cancel};
 use super::talk::Failure;
 use super::values::{self, Unread};
@@ -81,7 +81,7 @@ pub(crate) async fn statements(
 
 impl Server for Database {
     type Session = Kept;
-    type Brake = Arc<CancelToken>;
+    type Brake = Arc<Brake>;
     type Kind = Kind;
 
     const CAPABILITIES: &'static Capabilities = &POSTGRES;
@@ -94,11 +94,11 @@ impl Server for Database {
         session.talk.is_open()
     }
 
-    fn brake(session: &Kept) -> Arc<CancelToken> {
+    fn brake(session: &Kept) -> Arc<Brake> {
         Arc::clone(&session.brake)
     }
 
-    async fn stop(&self, brake: Arc<CancelToken>, work: Work<'_>) {
+    async fn stop(&self, brake: Arc<Brake>, work: Work<'_>) {
         cancel(&self.server, self.limits, &brake, work).await;
     }
 

@@ -7,9 +7,8 @@
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{CallToolResponse, ServerJsonRpcMessage};
-use serde_json::Value;
 
-use crate::{RpcError, ToolReply, convert};
+use crate::{RpcError, ToolReply, convert, structured};
 
 /// An answer, with what is written of it already.
 pub(crate) struct ToolAnswer {
@@ -45,8 +44,7 @@ impl ToolAnswer {
             None => self.written,
         };
         if let (Some(json), CallToolResponse::Complete(result)) = (left, &mut self.response) {
-            let value: Value = serde_json::from_str(&json).unwrap_or_default();
-            result.structured_content = Some(value);
+            result.structured_content = Some(structured::value_of(&json));
         }
         self.response
     }
@@ -97,7 +95,7 @@ mod tests {
         ErrorData,
         model::{RequestId, ServerResult},
     };
-    use serde_json::{Map, json};
+    use serde_json::{Map, Value, json};
 
     use super::*;
     use crate::{Structured, ToolResult};

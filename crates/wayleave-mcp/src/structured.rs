@@ -5,6 +5,7 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 /// The structured content of a [`ToolResult`](crate::ToolResult).
@@ -76,8 +77,12 @@ impl Structured {
     }
 }
 
-fn value_of(json: &str) -> Value {
-    serde_json::from_str(json).unwrap_or_default()
+/// What JSON of this program's says. It is as deep as its writer made it: what holds a value of a store
+/// is deeper than any value that is taken from one.
+pub(crate) fn value_of(json: &str) -> Value {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    reader.disable_recursion_limit();
+    Value::deserialize(&mut reader).unwrap_or_default()
 }
 
 impl From<Value> for Structured {
@@ -110,6 +115,15 @@ mod tests {
         assert_eq!(Structured::from(value.clone()).json(), json);
         assert_eq!(written.clone().into_value(), value);
         assert_eq!(written.into_json().as_deref(), Ok(json));
+    }
+
+    #[test]
+    fn what_holds_the_deepest_value_that_is_read_reads_back_whole() {
+        let deepest = format!("{}7{}", "[".repeat(127), "]".repeat(127));
+        assert!(serde_json::from_str::<Value>(&deepest).is_ok());
+        let json = format!(r#"{{"data":{{"rows":[[{deepest}]]}}}}"#);
+        let written = Structured::written(json.clone());
+        assert_eq!(written.value().to_string(), json);
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, NoTls, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::error::store_error;
@@ -29,7 +29,7 @@ pub(super) const READ_ONLY: &str = "SELECT set_config('default_transaction_read_
 pub(super) struct Session<'a> {
     client: Client,
     /// Carries what the client asks.
-    carrier: JoinHandle<()>,
+    carrier: AbortOnDropHandle<()>,
     server: &'a Server,
     limits: Limits,
 }
@@ -89,7 +89,10 @@ impl<'a> Session<'a> {
     }
 }
 
-async fn connect(server: &Server, limits: Limits) -> Result<(Client, JoinHandle<()>), StoreError> {
+async fn connect(
+    server: &Server,
+    limits: Limits,
+) -> Result<(Client, AbortOnDropHandle<()>), StoreError> {
     let config = config(server, limits);
     let failed = |error: tokio_postgres::Error| store_error(server, limits, "connecting", &error);
     if let Some(secure) = tls::config(server.tls, server.authority.as_deref())? {
@@ -102,14 +105,14 @@ async fn connect(server: &Server, limits: Limits) -> Result<(Client, JoinHandle<
     }
 }
 
-/// Moves a connection on until its client is gone. Its failure shows in whatever waits for an
+/// Moves a connection on until its client is gone, or nobody waits for it. Its failure shows in whatever waits for an
 /// answer.
-fn carried<S, T>(connection: Connection<S, T>) -> JoinHandle<()>
+fn carried<S, T>(connection: Connection<S, T>) -> AbortOnDropHandle<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    tokio::spawn(async { drop(connection.await) })
+    AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }))
 }
 
 /// How long a statement may take, as PostgreSQL is told.

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use socket2::SockRef;
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres::{CancelToken, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -25,6 +25,8 @@ use crate::tls;
 pub(super) type Stream = Either<Socket, Secure>;
 type Socket = Either<TcpStream, UnixStream>;
 
+const CONNECTING: &str = "error connecting to server";
+
 /// What stops the statements of one connection.
 pub(crate) struct Brake {
     token: CancelToken,
@@ -33,17 +35,34 @@ pub(crate) struct Brake {
     peer: Option<SocketAddr>,
 }
 
-/// Logs in; beside the connection, what stops its statements.
+/// Logs in, at the first of the server's addresses where that succeeds; beside the connection, what
+/// stops its statements.
 pub(super) async fn login(server: &Server, limits: Limits) -> Result<(Stream, Brake), StoreError> {
+    let Place::Tcp { host, port } = &server.place else {
+        return login_at(server, limits, None).await;
+    };
+    let found = lookup_host((host.as_str(), *port)).await;
+    let found = found.map_err(|error| io_error(server, CONNECTING, &error))?;
+    let nowhere = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    let mut outcome = Err(io_error(server, CONNECTING, &nowhere));
+    for peer in found {
+        outcome = login_at(server, limits, Some(peer)).await;
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
+async fn login_at(
+    server: &Server,
+    limits: Limits,
+    peer: Option<SocketAddr>,
+) -> Result<(Stream, Brake), StoreError> {
     let failed = |error| store_error(server, limits, "connecting", &error);
     let config = config(server, limits);
-    let socket = socket(server, limits, None).await?;
-    let peer = match &socket {
-        Either::Left(stream) => stream.peer_addr().ok(),
-        Either::Right(_) => None,
-    };
     let brake = |token| Brake { token, peer };
-    let socket = Lent::new(socket);
+    let socket = Lent::new(socket(server, limits, peer).await?);
     let Some(connector) = connector(server)? else {
         let logged_in = config.connect_raw(socket.clone(), NoTls).await;
         let token = logged_in.map_err(failed)?.0.cancel_token();
@@ -82,7 +101,7 @@ pub(super) async fn stop(server: &Server, limits: Limits, brake: &Brake) {
     }
 }
 
-/// A connection to where the server listens, or to the one of its places that is meant.
+/// A connection to the server at this address, or to its socket.
 #[cfg_attr(
     not(target_os = "linux"),
     expect(unused_variables, reason = "only Linux gives up on a silent peer")
@@ -93,26 +112,22 @@ async fn socket(
     peer: Option<SocketAddr>,
 ) -> Result<Socket, StoreError> {
     let connected = async {
-        Ok(match &server.place {
-            Place::Tcp { host, port } => {
-                let stream = match peer {
-                    Some(peer) => TcpStream::connect(peer).await?,
-                    None => TcpStream::connect((host.as_str(), *port)).await?,
-                };
-                stream.set_nodelay(true)?;
-                let options = SockRef::from(&stream);
-                options.set_keepalive(true)?;
-                #[cfg(target_os = "linux")]
-                options.set_tcp_user_timeout(Some(limits.statement + GRACE))?;
-                Either::Left(stream)
-            }
-            Place::Socket { path, port } => {
+        let stream = match (peer, &server.place) {
+            (Some(peer), _) => TcpStream::connect(peer).await?,
+            (None, Place::Tcp { host, port }) => TcpStream::connect((host.as_str(), *port)).await?,
+            (None, Place::Socket { path, port }) => {
                 let path = path.join(format!(".s.PGSQL.{port}"));
-                Either::Right(UnixStream::connect(path).await?)
+                return Ok(Either::Right(UnixStream::connect(path).await?));
             }
-        })
+        };
+        stream.set_nodelay(true)?;
+        let options = SockRef::from(&stream);
+        options.set_keepalive(true)?;
+        #[cfg(target_os = "linux")]
+        options.set_tcp_user_timeout(Some(limits.statement + GRACE))?;
+        Ok(Either::Left(stream))
     };
-    let failed = |error| io_error(server, "error connecting to server", &error);
+    let failed = |error| io_error(server, CONNECTING, &error);
     connected.await.map_err(failed)
 }
 

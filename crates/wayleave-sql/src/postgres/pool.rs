@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use wayleave_store::{Limits, StoreError};
+use wayleave_store::{Detail, Limits, StoreError};
 
 use super::connect::{READ_ONLY, bound};
 use super::error::talk_error;
@@ -31,7 +31,11 @@ const FORMS: &str = "SELECT set_config('TimeZone', 'UTC', false), \
     set_config('IntervalStyle', 'iso_8601', false), \
     set_config('bytea_output', 'hex', false), \
     set_config('extra_float_digits', '1', false), \
-    current_setting('server_encoding')";
+    current_setting('server_encoding'), current_setting('default_transaction_read_only')";
+
+/// A pooler that gives every transaction another session keeps none of its settings.
+const NOT_KEPT: &str =
+    "the session does not stay read-only: a pooler must pool sessions, not transactions";
 
 /// A session that is kept between reads.
 pub(crate) struct Kept {
@@ -53,7 +57,16 @@ impl Kept {
             let read_only = talk.query(READ_ONLY, &[bound(limits)]).await;
             read_only.map_err(failed)?;
             let forms = talk.query::<String>(FORMS, &[]).await.map_err(failed)?;
-            let encoding = forms.first().and_then(|row| row.get(5)?.as_deref());
+            let told = |place: usize| forms.first()?.get(place)?.as_deref();
+            // What was set before, as the session has it now.
+            if told(6) != Some(b"on") {
+                return Err(StoreError::Failed {
+                    doing: "opening a session",
+                    code: None,
+                    detail: Detail::fixed(NOT_KEPT),
+                });
+            }
+            let encoding = told(5);
             Ok(Self {
                 talk,
                 brake: Arc::new(brake),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wayleave_plan::plan::{Read, Target};
-use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
+use wayleave_store::{Capabilities, Detail, Limits, RowSender, StoreError};
 
 use super::error::talk_error;
 use super::login::Brake;
@@ -151,7 +151,7 @@ impl Server for Database {
                 ],
             ) = told(row)
             else {
-                return Err(failed(Failure::strange()));
+                return Err(untold("reading the table's columns"));
             };
             schema = Some(in_schema.to_owned());
             let kind = match kind(type_name, is_true(array)) {
@@ -186,7 +186,7 @@ impl Server for Database {
             return Ok(None);
         };
         let Some([estimate]) = told(row) else {
-            return Err(failed(Failure::strange()));
+            return Err(untold("reading statistics"));
         };
         let estimate: i128 = estimate.parse().unwrap_or(-1);
         Ok((estimate >= 0).then_some(estimate))
@@ -208,6 +208,15 @@ fn told<const N: usize>(row: &[Option<Vec<u8>>]) -> Option<[&str; N]> {
     let values = row.iter().map(Option::as_deref);
     let texts = values.map(|value| std::str::from_utf8(value?).ok());
     texts.collect::<Option<Vec<_>>>()?.try_into().ok()
+}
+
+/// What is said of other rows.
+fn untold(doing: &'static str) -> StoreError {
+    StoreError::Failed {
+        doing,
+        code: None,
+        detail: Detail::fixed("a name in the database's catalogue is no UTF-8"),
+    }
 }
 
 fn is_true(text: &str) -> bool {

@@ -5,6 +5,7 @@
 //! between the network and whoever asked. Here whoever asks reads the network. It knows messages,
 //! and nothing of what statements mean.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use super::message::{DataRow, Message, framed, strange};
 
 /// How many bytes are read at once: of most answers the whole.
 const READ: usize = 16 * 1024;
-/// A session at rest keeps no more room than this.
+/// A session at rest keeps no more room than for this.
 const KEPT: usize = 256 * 1024;
 /// Values in PostgreSQL's own form, not as text.
 const BINARY: i16 = 1;
@@ -69,7 +70,12 @@ pub(super) struct Talk {
     heard: BytesMut,
     /// How much of that has been looked at.
     seen: usize,
+    /// Whether a message was so long that its room is not worth keeping.
+    grown: bool,
     said: BytesMut,
+    /// What the names of its statements begin with: behind a pooler that hands one session to many, no
+    /// other's statement is taken for one of these.
+    mark: u64,
     /// How many statements have been given a name.
     named: u64,
     /// Whether the last of the rows has been told.
@@ -84,7 +90,9 @@ impl Talk {
             stream,
             heard: BytesMut::with_capacity(READ),
             seen: 0,
+            grown: false,
             said: BytesMut::new(),
+            mark: RandomState::new().build_hasher().finish(),
             named: 0,
             complete: true,
             at_rest: true,
@@ -94,11 +102,8 @@ impl Talk {
     /// Has a statement prepared, to be run as often as one likes.
     pub(super) async fn prepare(&mut self, text: &str) -> Result<Arc<Statement>, Failure> {
         self.named += 1;
-        let name = format!("s{}", self.named);
-        self.prepare_as(name, text).await.map(Arc::new)
-    }
-
-    async fn prepare_as(&mut self, name: String, text: &str) -> Result<Statement, Failure> {
+        let name = format!("w{:016x}_{}", self.mark, self.named);
+        self.at_rest = false;
         frontend::parse(&name, text, [], &mut self.said)?;
         frontend::describe(b'S', &name, &mut self.said)?;
         self.send().await?;
@@ -114,7 +119,7 @@ impl Talk {
             }
         }
         let columns = columns.ok_or_else(Failure::strange)?;
-        Ok(Statement { name, columns })
+        Ok(Arc::new(Statement { name, columns }))
     }
 
     /// Lets a statement go, with the next thing that is said.
@@ -128,6 +133,11 @@ impl Talk {
         statement: &Statement,
         values: &[T],
     ) -> Result<(), Failure> {
+        self.run_named(&statement.name, values).await
+    }
+
+    async fn run_named<T: ToSql>(&mut self, name: &str, values: &[T]) -> Result<(), Failure> {
+        self.at_rest = false;
         let written = |value: &T, out: &mut BytesMut| {
             // Statements of ours name the type of every value; none is looked at.
             Ok(match value.to_sql(&Type::TEXT, out)? {
@@ -136,15 +146,7 @@ impl Talk {
             })
         };
         let formats = values.iter().map(|_| BINARY);
-        let bound = frontend::bind(
-            "",
-            &statement.name,
-            formats,
-            values,
-            written,
-            [BINARY],
-            &mut self.said,
-        );
+        let bound = frontend::bind("", name, formats, values, written, [BINARY], &mut self.said);
         bound.map_err(|error| match error {
             frontend::BindError::Conversion(error) => io::Error::other(error),
             frontend::BindError::Serialization(error) => error,
@@ -160,7 +162,11 @@ impl Talk {
             match self.next().await? {
                 Some(backend::DATA_ROW_TAG) if !self.complete => break,
                 Some(backend::COMMAND_COMPLETE_TAG) => self.complete = true,
-                Some(backend::BIND_COMPLETE_TAG | backend::CLOSE_COMPLETE_TAG) => {}
+                Some(
+                    backend::PARSE_COMPLETE_TAG
+                    | backend::BIND_COMPLETE_TAG
+                    | backend::CLOSE_COMPLETE_TAG,
+                ) => {}
                 // Rows whose end was not told may be some of them only.
                 None if self.complete => return Ok(None),
                 _ => return Err(Failure::strange()),
@@ -175,9 +181,9 @@ impl Talk {
         text: &str,
         values: &[T],
     ) -> Result<Vec<Vec<Option<Vec<u8>>>>, Failure> {
-        // A statement without a name goes with the next one.
-        let statement = self.prepare_as(String::new(), text).await?;
-        self.run(&statement, values).await?;
+        // In one exchange: a statement without a name is whoever's was parsed last.
+        frontend::parse("", text, [], &mut self.said)?;
+        self.run_named("", values).await?;
         let mut rows = Vec::new();
         while let Some(mut row) = self.row().await? {
             let mut values = Vec::new();
@@ -213,10 +219,12 @@ impl Talk {
     /// Says what is to be said, and that an answer is expected.
     async fn send(&mut self) -> Result<(), Failure> {
         frontend::sync(&mut self.said);
-        self.at_rest = false;
         self.stream.write_all(&self.said).await?;
         self.stream.flush().await?;
         self.said.clear();
+        if self.said.capacity() > KEPT {
+            self.said = BytesMut::new();
+        }
         Ok(())
     }
 
@@ -262,7 +270,7 @@ impl Talk {
         self.heard.advance(self.seen);
         self.seen = 0;
         self.at_rest = self.heard.is_empty();
-        if self.heard.capacity() > KEPT {
+        if std::mem::take(&mut self.grown) {
             self.heard = BytesMut::with_capacity(READ);
         }
     }
@@ -277,6 +285,7 @@ impl Talk {
                 self.seen = length;
                 return Ok(tag);
             }
+            self.grown |= self.heard.len() > KEPT;
             self.heard.reserve(READ);
             if self.stream.read_buf(&mut self.heard).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());

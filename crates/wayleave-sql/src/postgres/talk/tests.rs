@@ -45,7 +45,32 @@ async fn rows_come_whole_however_many_and_however_long() {
         assert_eq!(expected, most);
         assert!(talk.is_open());
     }
-    assert!(talk.heard.capacity() <= KEPT);
+}
+
+#[tokio::test]
+async fn the_room_of_a_long_message_is_not_kept() {
+    let mut talk = talk("talk_room").await;
+    for length in [100, 8 * 1024 * 1024] {
+        let text = format!("SELECT repeat('x', {length}), $1::text");
+        let long = "y".repeat(length);
+        let rows = talk.query(&text, &[long.as_str()]).await.unwrap();
+        let lengths = rows[0].iter().map(|it| it.as_ref().map(Vec::len));
+        assert!(lengths.eq([Some(length), Some(length)]));
+        assert!(talk.is_open());
+        // What was consumed of a buffer is no part of its capacity, but none is.
+        assert!(talk.heard.capacity() <= KEPT && talk.said.capacity() <= KEPT);
+    }
+}
+
+#[tokio::test]
+async fn two_talks_name_their_statements_apart() {
+    let (mut one, mut other) = (talk("talk_one").await, talk("talk_other").await);
+    let text = "SELECT 1";
+    let names = (
+        one.prepare(text).await.unwrap(),
+        other.prepare(text).await.unwrap(),
+    );
+    assert_ne!(names.0.name, names.1.name);
 }
 
 #[tokio::test]

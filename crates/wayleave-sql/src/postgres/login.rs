@@ -175,3 +175,55 @@ impl TlsStream for Lent<Secure> {
         self.locked().channel_binding()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wayleave_model::mapping::SourceKind;
+
+    use super::super::talk::Talk;
+    use super::*;
+    use crate::dsn::{Dsn, Target};
+
+    async fn logged_in(dsn: &str) -> Result<Stream, StoreError> {
+        let dsn = Dsn::parse(SourceKind::Postgres, dsn).unwrap();
+        let Target::Postgres(server) = dsn.into_target() else {
+            panic!("not a server")
+        };
+        let (stream, _) = login(&server, Limits::default()).await?;
+        Ok(stream)
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_taken_back_is_as_secure_as_the_dsn_says() {
+        let server = wayleave_test::postgres().await.endpoint();
+        let dsn = |host: &str, parameters: &str| {
+            let (user, password, port) = (server.user, server.password, server.port);
+            format!("postgres://{user}:{password}@{host}:{port}/postgres?{parameters}")
+        };
+        let authority = server.certificate.to_str().unwrap();
+        let vouched = format!("sslmode=verify-full&sslrootcert={authority}");
+        for (host, parameters, secure) in [
+            ("127.0.0.1", "sslmode=disable", false),
+            ("127.0.0.1", "sslmode=prefer", true),
+            ("127.0.0.1", "sslmode=require", true),
+            ("localhost", vouched.as_str(), true),
+        ] {
+            let stream = logged_in(&dsn(host, parameters)).await.unwrap();
+            assert_eq!(matches!(stream, Either::Right(_)), secure, "{parameters}");
+            let asked = "SELECT ssl::text FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+            let told = Talk::new(stream).query::<String>(asked, &[]).await.unwrap();
+            assert_eq!(told, [[Some(secure.to_string().into_bytes())]]);
+        }
+        for (host, parameters) in [
+            // A certificate nobody here vouches for, and one for another name.
+            ("localhost", "sslmode=verify-full"),
+            ("127.0.0.1", vouched.as_str()),
+        ] {
+            let refused = logged_in(&dsn(host, parameters)).await.err();
+            assert!(
+                matches!(refused, Some(StoreError::Tls { .. })),
+                "{parameters}: {refused:?}"
+            );
+        }
+    }
+}

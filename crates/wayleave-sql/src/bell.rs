@@ -1,21 +1,14 @@
 //! What wakes a task, unless it is just looking.
 //!
 //! The parts of one task wake each other. To the runtime that is a task with new work: it is run once
-//! more, and often another thread is woken to help. Here such a wake is noted instead, for whoever
-//! polls the parts to look again. It knows nothing of what they are.
+//! more, and often another thread is woken to help. Here such a wake wakes nobody: whoever polls one
+//! part looks at the other right after. It knows nothing of what they are.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use futures::task::AtomicWaker;
-
-/// Nobody looks.
-const RESTS: u8 = 0;
-/// Somebody does,
-const LOOKS: u8 = 1;
-/// and was woken meanwhile.
-const WOKEN: u8 = 2;
 
 /// A bell for one task at a time.
 pub(crate) struct Bell {
@@ -27,7 +20,7 @@ pub(crate) struct Bell {
 #[derive(Default)]
 struct Rung {
     task: AtomicWaker,
-    state: AtomicU8,
+    looked_at: AtomicBool,
 }
 
 impl Default for Bell {
@@ -51,13 +44,12 @@ impl Bell {
         self.rung.task.register(context.waker());
     }
 
-    /// Does something after which the task looks at all it waits for; whether it was rung for
-    /// meanwhile, which woke nobody.
-    pub(crate) fn while_looking<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
-        self.rung.state.store(LOOKS, Ordering::SeqCst);
+    /// Does something after which the task looks at all it waits for. Ringing meanwhile wakes nobody.
+    pub(crate) fn while_looking<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.rung.looked_at.store(true, Ordering::SeqCst);
         let done = work();
-        let woken = self.rung.state.swap(RESTS, Ordering::SeqCst) == WOKEN;
-        (done, woken)
+        self.rung.looked_at.store(false, Ordering::SeqCst);
+        done
     }
 }
 
@@ -67,10 +59,7 @@ impl Wake for Rung {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let looking = self
-            .state
-            .compare_exchange(LOOKS, WOKEN, Ordering::SeqCst, Ordering::SeqCst);
-        if looking == Err(RESTS) {
+        if !self.looked_at.load(Ordering::SeqCst) {
             self.task.wake();
         }
     }

@@ -136,7 +136,7 @@ impl Readings {
             let first = poll_fn(|context| {
                 bell.wakes(context);
                 // Whatever rows the reading sends are looked for right after.
-                let (read, _) = bell.while_looking(|| underway.poll(context));
+                let read = bell.while_looking(|| underway.poll(context));
                 if read.is_ready() {
                     return Poll::Ready(None);
                 }

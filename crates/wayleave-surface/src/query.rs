@@ -174,12 +174,12 @@ impl Writer<'_> {
         let values_alone =
             !shows_ids && !self.plan.marks_deleted() && self.plan.expansions().is_empty();
         for index in records {
-            let has_room = if values_alone {
-                table.push(self.values(index), &[])
+            let more = if values_alone {
+                Vec::new()
             } else {
-                table.push(self.values(index), &self.more(index, related, shows_ids))
+                self.more(index, related, shows_ids)
             };
-            if !has_room {
+            if !table.push(self.values(index), &more) {
                 return;
             }
         }

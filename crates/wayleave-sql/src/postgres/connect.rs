@@ -105,8 +105,8 @@ async fn connect(
     }
 }
 
-/// Moves a connection on until its client is gone, or nobody waits for it. Its failure shows in whatever waits for an
-/// answer.
+/// Moves a connection on until its client is gone, or nobody waits for it. Its failure shows in
+/// whatever waits for an answer.
 fn carried<S, T>(connection: Connection<S, T>) -> AbortOnDropHandle<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

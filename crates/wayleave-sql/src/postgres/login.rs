@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
@@ -32,21 +33,32 @@ pub(crate) struct Brake {
     token: CancelToken,
     /// Where the connection leads: a name may stand for several servers, and the others know nothing
     /// of its statements.
-    peer: Option<SocketAddr>,
+    address: Address,
+}
+
+/// Where one server listens.
+#[derive(Debug, Clone)]
+enum Address {
+    Tcp(SocketAddr),
+    Socket(PathBuf),
 }
 
 /// Logs in, at the first of the server's addresses where that succeeds; beside the connection, what
 /// stops its statements.
 pub(super) async fn login(server: &Server, limits: Limits) -> Result<(Stream, Brake), StoreError> {
-    let Place::Tcp { host, port } = &server.place else {
-        return login_at(server, limits, None).await;
+    let (host, port) = match &server.place {
+        Place::Tcp { host, port } => (host.as_str(), *port),
+        Place::Socket { path, port } => {
+            let path = path.join(format!(".s.PGSQL.{port}"));
+            return login_at(server, limits, Address::Socket(path)).await;
+        }
     };
-    let found = lookup_host((host.as_str(), *port)).await;
+    let found = lookup_host((host, port)).await;
     let found = found.map_err(|error| io_error(server, CONNECTING, &error))?;
     let nowhere = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     let mut outcome = Err(io_error(server, CONNECTING, &nowhere));
     for peer in found {
-        outcome = login_at(server, limits, Some(peer)).await;
+        outcome = login_at(server, limits, Address::Tcp(peer)).await;
         if outcome.is_ok() {
             break;
         }
@@ -57,12 +69,12 @@ pub(super) async fn login(server: &Server, limits: Limits) -> Result<(Stream, Br
 async fn login_at(
     server: &Server,
     limits: Limits,
-    peer: Option<SocketAddr>,
+    address: Address,
 ) -> Result<(Stream, Brake), StoreError> {
     let failed = |error| store_error(server, limits, "connecting", &error);
     let config = config(server, limits);
-    let brake = |token| Brake { token, peer };
-    let socket = Lent::new(socket(server, limits, peer).await?);
+    let socket = Lent::new(socket(server, limits, &address).await?);
+    let brake = |token| Brake { token, address };
     let Some(connector) = connector(server)? else {
         let logged_in = config.connect_raw(socket.clone(), NoTls).await;
         let token = logged_in.map_err(failed)?.0.cancel_token();
@@ -88,9 +100,9 @@ async fn login_at(
 
 /// Asks the server, over a connection of its own, to stop what another does.
 pub(super) async fn stop(server: &Server, limits: Limits, brake: &Brake) {
-    let Brake { token, peer } = brake;
+    let Brake { token, address } = brake;
     // Whatever fails here, the statement's own limit ends it.
-    let Ok(socket) = socket(server, limits, *peer).await else {
+    let Ok(socket) = socket(server, limits, address).await else {
         return;
     };
     match connector(server) {
@@ -101,24 +113,16 @@ pub(super) async fn stop(server: &Server, limits: Limits, brake: &Brake) {
     }
 }
 
-/// A connection to the server at this address, or to its socket.
+/// A connection to an address.
 #[cfg_attr(
     not(target_os = "linux"),
     expect(unused_variables, reason = "only Linux gives up on a silent peer")
 )]
-async fn socket(
-    server: &Server,
-    limits: Limits,
-    peer: Option<SocketAddr>,
-) -> Result<Socket, StoreError> {
+async fn socket(server: &Server, limits: Limits, address: &Address) -> Result<Socket, StoreError> {
     let connected = async {
-        let stream = match (peer, &server.place) {
-            (Some(peer), _) => TcpStream::connect(peer).await?,
-            (None, Place::Tcp { host, port }) => TcpStream::connect((host.as_str(), *port)).await?,
-            (None, Place::Socket { path, port }) => {
-                let path = path.join(format!(".s.PGSQL.{port}"));
-                return Ok(Either::Right(UnixStream::connect(path).await?));
-            }
+        let stream = match address {
+            Address::Tcp(peer) => TcpStream::connect(peer).await?,
+            Address::Socket(path) => return Ok(Either::Right(UnixStream::connect(path).await?)),
         };
         stream.set_nodelay(true)?;
         let options = SockRef::from(&stream);

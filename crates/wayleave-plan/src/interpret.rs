@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use wayleave_model::mapping::AggregateOp;
+use wayleave_model::mapping::{AggregateOp, Datatype};
 
 use crate::calendar::Calendar;
 use crate::plan::{
@@ -14,14 +14,103 @@ use crate::plan::{
 };
 use crate::value::{self, Value};
 
-/// A row: its columns by name. A column that is not there is NULL.
+/// A row: its columns by name. A column that is not there is NULL. A value of another datatype than
+/// the column's stands for one that the store holds and the mapping does not allow.
 pub type Row = BTreeMap<String, Value>;
 
 /// The tables of one source, by name.
 pub type Tables = BTreeMap<String, Vec<Row>>;
 
+/// Whether a plan can be answered, given that stores hold values that are not of their datatype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fit {
+    /// No such value is met.
+    Fits,
+    /// A caller's filter or order meets such a value in a granted row. A store may fail for it; if
+    /// it does not, it answers what [`interpret`] does, where such a value satisfies nothing.
+    Doubtful,
+    /// Such a value would be part of the answer.
+    Unfit,
+}
+
+/// Whether the plan can be answered over these tables.
+pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
+    let table = tables.get(&plan.target().table);
+    let all = table.map_or(&[][..], Vec::as_slice);
+    let (predicate, mut met) = match plan.read() {
+        Read::Rows(read) => (
+            &read.predicate,
+            read.order.iter().map(|by| &by.column).collect(),
+        ),
+        Read::Groups(read) => (&read.predicate, Vec::new()),
+        Read::Count { predicate, .. } => (predicate, Vec::new()),
+    };
+    compared(predicate, &mut met);
+    let answered: Vec<&Column> = match plan.read() {
+        Read::Rows(read) => read.columns.iter().collect(),
+        Read::Groups(read) => {
+            let keys = read.by.iter().map(|by| match by {
+                GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
+            });
+            // What is counted need not be looked at.
+            let measured = read.measures.iter().filter(|it| it.op != AggregateOp::Count);
+            keys.chain(measured.filter_map(|it| it.column.as_ref()))
+                .collect()
+        }
+        Read::Count { .. } => Vec::new(),
+    };
+    let malformed = |row: &Row, columns: &[&Column]| columns.iter().any(|it| !is_fit(row, it));
+    let in_answer = match plan.read() {
+        Read::Rows(read) => interpret(plan, tables).iter().any(|row| {
+            let cells = row.iter().zip(read.columns.iter());
+            cells
+                .into_iter()
+                .any(|(value, column)| !is_of(value, column))
+        }),
+        Read::Groups(_) => all
+            .iter()
+            .any(|row| holds(predicate, row) && malformed(row, &answered)),
+        Read::Count { .. } => false,
+    };
+    if in_answer {
+        Fit::Unfit
+    } else if all
+        .iter()
+        .any(|row| is_granted(predicate, row) && malformed(row, &met))
+    {
+        Fit::Doubtful
+    } else {
+        Fit::Fits
+    }
+}
+
+/// Whether a row is one that the grant lets be seen.
+fn is_granted(predicate: &Predicate, row: &Row) -> bool {
+    match predicate {
+        Predicate::And(parts) => parts.iter().all(|part| is_granted(part, row)),
+        Predicate::Granted(_) => holds(predicate, row),
+        _ => true,
+    }
+}
+
+/// The columns that a caller's filter compares.
+fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
+    match predicate {
+        Predicate::True | Predicate::False | Predicate::Granted(_) => {}
+        Predicate::And(parts) | Predicate::Or(parts) => {
+            for part in parts {
+                compared(part, found);
+            }
+        }
+        Predicate::Compare { column, .. }
+        | Predicate::In { column, .. }
+        | Predicate::Like { column, .. }
+        | Predicate::IsNull { column, .. } => found.push(column),
+    }
+}
+
 /// What the plan answers: rows of the plan's columns; or of its groups' keys and measures; or one
-/// row with the count.
+/// row with the count. Rows that a value of another datatype makes undecided are left out.
 pub fn interpret(plan: &AuthorizedPlan, tables: &Tables) -> Vec<Vec<Value>> {
     let table = tables.get(&plan.target().table);
     let all = table.map_or(&[][..], Vec::as_slice);
@@ -42,6 +131,7 @@ fn rows(read: &Rows, all: &[Row]) -> Vec<Vec<Value>> {
     let mut found: Vec<&Row> = all
         .iter()
         .filter(|row| holds(&read.predicate, row))
+        .filter(|row| read.order.iter().all(|by| is_fit(row, &by.column)))
         .collect();
     found.sort_by(|a, b| ordered(&position(a), &position(b), &directions));
     if let Some(each) = &read.each {
@@ -147,26 +237,37 @@ fn measured(measure: &Measure, rows: &[&Row]) -> Value {
 /// Whether a predicate holds of a row.
 pub fn holds(predicate: &Predicate, row: &Row) -> bool {
     match predicate {
+        Predicate::Granted(inner) => holds_within(inner, row, true),
+        Predicate::And(parts) => parts.iter().all(|part| holds(part, row)),
+        other => holds_within(other, row, false),
+    }
+}
+
+fn holds_within(predicate: &Predicate, row: &Row, granted: bool) -> bool {
+    // Neither NULL nor a value of another datatype compares with anything.
+    let comparable = |column: &Column| {
+        Some(get(row, column)).filter(|it| *it != Value::Null && is_of(it, column))
+    };
+    match predicate {
         Predicate::True => true,
         Predicate::False => false,
-        Predicate::And(parts) => parts.iter().all(|part| holds(part, row)),
-        Predicate::Or(parts) => parts.iter().any(|part| holds(part, row)),
+        Predicate::And(parts) => parts.iter().all(|part| holds_within(part, row, granted)),
+        Predicate::Or(parts) => parts.iter().any(|part| holds_within(part, row, granted)),
+        Predicate::Granted(inner) => holds_within(inner, row, true),
         Predicate::Compare {
             column,
             comparison,
             value,
-        } => match get(row, column) {
-            Value::Null => false,
-            held => compares(held.compare(value), *comparison),
-        },
+        } => {
+            comparable(column).is_some_and(|held| compares(held.compare(value), *comparison))
+        }
         Predicate::In {
             column,
             values,
             negated,
-        } => match get(row, column) {
-            Value::Null => false,
-            held => values.iter().any(|value| held.compare(value).is_eq()) != *negated,
-        },
+        } => comparable(column).is_some_and(|held| {
+            values.iter().any(|value| held.compare(value).is_eq()) != *negated
+        }),
         Predicate::Like {
             column,
             text,
@@ -176,7 +277,32 @@ pub fn holds(predicate: &Predicate, row: &Row) -> bool {
             Value::Text(held) => held.contains(text),
             _ => false,
         },
-        Predicate::IsNull { column, negated } => (get(row, column) == Value::Null) != *negated,
+        Predicate::IsNull { column, negated } => {
+            let held = get(row, column);
+            (held == Value::Null) != *negated && (!granted || is_of(&held, column))
+        }
+    }
+}
+
+/// Whether what a row holds is of its column's datatype, or NULL.
+fn is_fit(row: &Row, column: &Column) -> bool {
+    is_of(&get(row, column), column)
+}
+
+fn is_of(value: &Value, column: &Column) -> bool {
+    match (value, column.datatype) {
+        (Value::Null, _) => true,
+        (Value::List(_), _) if column.many => true,
+        _ if column.many => false,
+        (Value::Text(_), Datatype::String | Datatype::Iri)
+        | (Value::Integer(_), Datatype::Integer)
+        | (Value::Decimal(_), Datatype::Decimal)
+        | (Value::Number(_), Datatype::Number)
+        | (Value::Boolean(_), Datatype::Boolean)
+        | (Value::Date(_), Datatype::Date)
+        | (Value::Datetime(_), Datatype::Datetime)
+        | (Value::Json(_), Datatype::Json) => true,
+        _ => false,
     }
 }
 

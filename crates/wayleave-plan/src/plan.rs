@@ -235,6 +235,11 @@ pub struct GroupOrder {
 }
 
 /// Which rows. Two-valued: a comparison with NULL is false, and so is its opposite.
+///
+/// A store may hold values that are not of their column's datatype. Under [`Predicate::Granted`]
+/// such a value satisfies nothing. Elsewhere it never satisfies anything either, but a store that
+/// meets one among the granted rows, and cannot tell that the row is not wanted, fails the read
+/// instead of guessing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predicate {
     /// Every row.
@@ -245,6 +250,10 @@ pub enum Predicate {
     And(Vec<Predicate>),
     /// Any of these.
     Or(Vec<Predicate>),
+    /// What a grant, or the mapping, lets be seen at all. A value that is not of its column's
+    /// datatype satisfies nothing in here, negated comparisons included. Stands only in a
+    /// conjunction at the top of a plan's predicate, and never inside another one.
+    Granted(Box<Predicate>),
     /// A comparison with one value of the column's datatype, never NULL.
     Compare {
         /// The column.
@@ -299,6 +308,14 @@ pub enum Comparison {
 }
 
 impl Predicate {
+    /// This, as a grant says it.
+    pub(crate) fn granted(self) -> Self {
+        match self {
+            Self::True | Self::False | Self::Granted(_) => self,
+            other => Self::Granted(Box::new(other)),
+        }
+    }
+
     /// All of these, with what is needless left out.
     pub(crate) fn all(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut kept = Vec::new();

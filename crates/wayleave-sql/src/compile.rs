@@ -25,6 +25,8 @@ use wayleave_store::StoreError;
 pub(crate) use dialect::{Dialect, Native, Shape};
 pub(crate) use sql::{Bind, Sql};
 
+use crate::named::deciding;
+
 /// A statement and how its answer is read.
 #[derive(Debug)]
 pub(crate) struct Statement<'a> {
@@ -34,6 +36,44 @@ pub(crate) struct Statement<'a> {
     pub(crate) binds: Vec<Bind>,
     /// What the columns of the answer are.
     pub(crate) outputs: Vec<Output<'a>>,
+    /// The columns of the answer whose types tell whether columns of the table, which decide what
+    /// rows there are, still are of the types that the statement was written for.
+    pub(crate) witnesses: Vec<(usize, &'a Column)>,
+}
+
+/// What a statement selects.
+struct Selection<'a> {
+    selected: Vec<Sql>,
+    outputs: Vec<Output<'a>>,
+    witnesses: Vec<(usize, &'a Column)>,
+}
+
+impl<'a> Selection<'a> {
+    /// Sees to it that the types of these columns are told, where the dialect needs that.
+    fn witness<D: Dialect>(
+        &mut self,
+        dialect: &D,
+        shape: &Shape<D::Kind>,
+        predicate: &'a Predicate,
+    ) -> Result<(), StoreError> {
+        if !dialect.needs_witness() {
+            return Ok(());
+        }
+        for column in deciding(predicate) {
+            let name = shape.name(dialect, column)?;
+            let place = if let Some(place) = self.selected.iter().position(|it| *it == name) {
+                place
+            } else {
+                // A mean is two columns of the answer, which stand in one place here.
+                let means = |it: &&Output<'_>| matches!(it, Output::Mean(_));
+                self.selected.push(shape.witness(dialect, column)?);
+                self.outputs.push(Output::Witness(column));
+                self.selected.len() - 1 + self.outputs.iter().filter(means).count()
+            };
+            self.witnesses.push((place, column));
+        }
+        Ok(())
+    }
 }
 
 /// What one value of an answer is. A mean takes two columns of the answer, all others one.
@@ -53,6 +93,8 @@ pub(crate) enum Output<'a> {
     Sum(&'a Column),
     /// The sum of a column and how many values were added.
     Mean(&'a Column),
+    /// NULL, of a column's type. No part of the answer.
+    Witness(&'a Column),
 }
 
 /// Compiles a plan's read over a table of that shape.
@@ -61,22 +103,46 @@ pub(crate) fn compile<'a, D: Dialect>(
     shape: &Shape<D::Kind>,
     read: &'a Read,
 ) -> Result<Statement<'a>, StoreError> {
-    let (sql, outputs) = match read {
-        Read::Rows(plan) => return compile_rows(dialect, shape, plan, &Predicate::True),
+    let compiled = match read {
+        Read::Rows(plan) => rows::compile(dialect, shape, plan, &Predicate::True)?,
         Read::Groups(plan) => groups::compile(dialect, shape, plan)?,
         Read::Count { predicate, .. } => {
-            let mut sql = Sql::text("SELECT COUNT(*) FROM ");
+            let mut selection = Selection {
+                selected: vec![Sql::text("COUNT(*)")],
+                outputs: vec![Output::Count],
+                witnesses: Vec::new(),
+            };
+            selection.witness(dialect, shape, predicate)?;
+            let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", " FROM ");
             sql.add(shape.from(dialect)?);
             sql.add(predicate::filter(dialect, shape, predicate)?);
-            (sql, vec![Output::Count])
+            Compiled {
+                sql,
+                outputs: selection.outputs,
+                witnesses: selection.witnesses,
+            }
         }
     };
-    let (text, binds) = sql.render(dialect.placeholder());
-    Ok(Statement {
-        text,
-        binds,
-        outputs,
-    })
+    Ok(compiled.render(dialect))
+}
+
+/// A statement that is not yet written out.
+struct Compiled<'a> {
+    sql: Sql,
+    outputs: Vec<Output<'a>>,
+    witnesses: Vec<(usize, &'a Column)>,
+}
+
+impl<'a> Compiled<'a> {
+    fn render<D: Dialect>(self, dialect: &D) -> Statement<'a> {
+        let (text, binds) = self.sql.render(dialect.placeholder());
+        Statement {
+            text,
+            binds,
+            outputs: self.outputs,
+            witnesses: self.witnesses,
+        }
+    }
 }
 
 /// Compiles a plan's rows over a table of that shape, given what is true of all of them anyway.
@@ -86,13 +152,7 @@ pub(crate) fn compile_rows<'a, D: Dialect>(
     rows: &'a Rows,
     bound: &Predicate,
 ) -> Result<Statement<'a>, StoreError> {
-    let (sql, outputs) = rows::compile(dialect, shape, rows, bound)?;
-    let (text, binds) = sql.render(dialect.placeholder());
-    Ok(Statement {
-        text,
-        binds,
-        outputs,
-    })
+    Ok(rows::compile(dialect, shape, rows, bound)?.render(dialect))
 }
 
 /// The years, in UTC, of a datetime column's values in the rows of a plan.
@@ -114,5 +174,6 @@ pub(crate) fn years<D: Dialect>(
         text,
         binds,
         outputs: vec![Output::Count],
+        witnesses: Vec::new(),
     })
 }

@@ -11,6 +11,7 @@ mod checks;
 mod compile;
 mod dsn;
 mod mysql;
+mod named;
 mod pool;
 mod postgres;
 #[cfg(feature = "raw")]

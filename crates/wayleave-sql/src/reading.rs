@@ -215,10 +215,15 @@ async fn count(rows: Rows) -> Result<Answer, StoreError> {
     })
 }
 
-/// The tables of one name: each with its schema, if it was asked for with one.
-type Namesakes<K> = Vec<(Option<String>, Arc<Shape<K>>)>;
+/// How long what was read of a table is believed. What a statement cannot check for itself, such as
+/// whether a column may be NULL, is right again after this.
+const SHAPE_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// The shapes of tables that were read before, by the tables' names.
+/// The tables of one name: each with its schema, if it was asked for with one, and when it was
+/// looked at.
+type Namesakes<K> = Vec<(Option<String>, Instant, Arc<Shape<K>>)>;
+
+/// The shapes of tables that were read a moment ago, by the tables' names.
 pub(crate) struct Shapes<K> {
     known: Mutex<HashMap<String, Namesakes<K>>>,
 }
@@ -235,16 +240,18 @@ impl<K> Shapes<K> {
     pub(crate) fn get(&self, target: &Target) -> Option<Arc<Shape<K>>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut namesakes = known.get(&target.table)?.iter();
-        let found = namesakes.find(|(schema, _)| *schema == target.schema);
-        found.map(|(_, shape)| Arc::clone(shape))
+        let found = namesakes.find(|(schema, ..)| *schema == target.schema);
+        found
+            .filter(|(_, at, _)| at.elapsed() < SHAPE_MAX_AGE)
+            .map(|(.., shape)| Arc::clone(shape))
     }
 
     pub(crate) fn put(&self, target: &Target, shape: Shape<K>) -> Arc<Shape<K>> {
         let shape = Arc::new(shape);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let namesakes = known.entry(target.table.clone()).or_default();
-        namesakes.retain(|(schema, _)| *schema != target.schema);
-        namesakes.push((target.schema.clone(), Arc::clone(&shape)));
+        namesakes.retain(|(schema, ..)| *schema != target.schema);
+        namesakes.push((target.schema.clone(), Instant::now(), Arc::clone(&shape)));
         shape
     }
 
@@ -252,7 +259,7 @@ impl<K> Shapes<K> {
     pub(crate) fn forget(&self, target: &Target) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(namesakes) = known.get_mut(&target.table) {
-            namesakes.retain(|(schema, _)| *schema != target.schema);
+            namesakes.retain(|(schema, ..)| *schema != target.schema);
         }
     }
 }

@@ -56,6 +56,7 @@ pub(crate) fn row<'a>(
     for output in outputs {
         let cell = next();
         row.push(match output {
+            Output::Witness(_) => continue,
             Output::Column(column) => of_column(column, cell)?,
             Output::Key(column) => {
                 key_value(column, cell).ok_or_else(|| unfit(column, column.datatype))?

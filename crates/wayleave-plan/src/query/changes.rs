@@ -88,7 +88,7 @@ pub(super) fn begin(
         Some(filter) => filter::of_caller(stream, filter)?,
     };
     let predicate = Predicate::all([
-        stream.rows.clone(),
+        stream.rows.clone().granted(),
         wanted,
         since_predicate(&column, from.as_ref()),
     ]);

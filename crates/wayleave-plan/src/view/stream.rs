@@ -21,7 +21,7 @@ pub struct StreamView {
     pub(crate) fields: Vec<usize>,
     /// Indexes of the relations that may be followed.
     pub(crate) relations: Vec<usize>,
-    /// The grant's row filter.
+    /// The grant's row filter, without [`Predicate::Granted`] around it.
     pub(crate) rows: Predicate,
     /// Where it is read.
     pub(crate) target: Arc<Target>,
@@ -173,7 +173,7 @@ impl StreamView {
 
     /// Which rows an ordinary read may see: the grant's, without the deleted.
     pub(crate) fn base(&self) -> Predicate {
-        Predicate::all([self.rows.clone(), self.alive()])
+        Predicate::all([self.rows.clone(), self.alive()]).granted()
     }
 
     fn alive(&self) -> Predicate {

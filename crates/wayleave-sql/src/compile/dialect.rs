@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use wayleave_model::drift::fits;
+use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
@@ -15,10 +17,14 @@ const ALIAS: &str = "t";
 /// A table as the store has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape<K> {
+    /// The kind of store it is in.
+    pub(crate) store: SourceKind,
     /// The schema it is in, where the store has schemas.
     pub(crate) schema: Option<String>,
     /// Its name.
     pub(crate) table: String,
+    /// The version of the schema it was read from, where the store counts them.
+    pub(crate) version: Option<i64>,
     /// Its columns by name. Few as they are, finding one is quicker than hashing its name.
     pub(crate) columns: BTreeMap<String, Native<K>>,
 }
@@ -28,15 +34,24 @@ pub(crate) struct Shape<K> {
 pub(crate) struct Native<K> {
     /// What the store says it holds.
     pub(crate) kind: K,
+    /// The datatype that is, by the same rules as introspection's.
+    pub(crate) datatype: Datatype,
+    /// Whether it holds many values.
+    pub(crate) many: bool,
     /// Whether the store keeps NULL out of it.
     pub(crate) not_null: bool,
+    /// The type it was declared with, by the number that answers name it by; `None` where they do
+    /// not.
+    pub(crate) type_id: Option<u32>,
 }
 
 impl<K> Shape<K> {
-    /// What the store says of a column.
+    /// What the store says of a column. One whose type no longer fits the mapped datatype has
+    /// drifted as much as one that is gone: the store would compare it by guesses of its own.
     pub(crate) fn column(&self, column: &Column) -> Result<&Native<K>, StoreError> {
         self.columns
             .get(&column.name)
+            .filter(|native| native.reads_as(self.store, column))
             .ok_or_else(|| StoreError::SchemaDrift {
                 table: self.table.clone(),
                 column: Some(column.name.clone()),
@@ -79,6 +94,38 @@ impl<K> Shape<K> {
         Ok(Sql::text(from))
     }
 
+    /// A selected value that is NULL and of a column's own type, so that the answer tells whether
+    /// that type still is what the statement was written for.
+    pub(crate) fn witness<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Sql, StoreError> {
+        let mut sql = self.name(dialect, column)?.within("(SELECT ", " FROM ");
+        sql.add(self.from(dialect)?);
+        sql.push(" LIMIT 0)");
+        Ok(sql)
+    }
+
+    /// Compares the types that an answer tells of with what is known of the columns.
+    pub(crate) fn check_witnesses<T>(
+        &self,
+        witnesses: &[(usize, &Column)],
+        types: &[T],
+        is_same: impl Fn(&Native<K>, &T) -> bool,
+    ) -> Result<(), StoreError> {
+        for (place, column) in witnesses {
+            let native = self.column(column)?;
+            if !types.get(*place).is_some_and(|told| is_same(native, told)) {
+                return Err(StoreError::SchemaDrift {
+                    table: self.table.clone(),
+                    column: Some(column.name.clone()),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn quote<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -102,6 +149,25 @@ impl<K> Shape<K> {
         }
         out.push(quote);
         Ok(())
+    }
+}
+
+impl<K> Native<K> {
+    /// Whether values of this column can be read as the mapping says.
+    fn reads_as(&self, store: SourceKind, column: &Column) -> bool {
+        if column.many || store == SourceKind::Sqlite {
+            // Lists are never compared, and each one is looked at when it is read. What SQLite says
+            // of a column is no promise, so there each value is looked at.
+            return true;
+        }
+        if self.many {
+            return column.datatype.is_text();
+        }
+        // MariaDB keeps JSON in text columns, and says so only in a constraint.
+        let is_json_text = store == SourceKind::Mysql
+            && column.datatype == Datatype::Json
+            && self.datatype.is_text();
+        is_json_text || fits(store, self.datatype, column.datatype)
     }
 }
 
@@ -158,6 +224,10 @@ pub(crate) trait Dialect {
     /// Whether `(a, b) > (x, y)` begins in the middle of an index.
     fn has_row_values(&self) -> bool;
 
+    /// Whether a statement must ask what type a column has. Where it need not, the store's own
+    /// version of the schema was compared before.
+    fn needs_witness(&self) -> bool;
+
     /// A column as it is selected.
     fn select(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
 
@@ -183,7 +253,8 @@ pub(crate) trait Dialect {
         key
     }
 
-    /// A column compared with a value.
+    /// A column compared with a value. A value of the column that is not of its datatype may
+    /// satisfy it or not: see [`Dialect::well_formed`].
     fn compare(
         &self,
         column: &Column,
@@ -192,6 +263,19 @@ pub(crate) trait Dialect {
         comparison: Comparison,
         value: &Value,
     ) -> Compared;
+
+    /// A condition for values of a column that are of its datatype, NULL apart; `None` where the
+    /// store keeps all others out, or where whatever satisfies the comparison is of it.
+    fn well_formed(
+        &self,
+        column: &Column,
+        kind: &Self::Kind,
+        name: &Sql,
+        comparison: Option<Comparison>,
+    ) -> Option<Sql>;
+
+    /// A condition that holds where a flag is 0, and fails the statement where it is 1.
+    fn fail_where(&self, flag: Sql) -> Sql;
 
     /// The column's side of a comparison, as it is written before `IN`.
     fn listed(&self, _column: &Column, left: Sql) -> Sql {

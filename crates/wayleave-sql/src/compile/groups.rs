@@ -7,9 +7,9 @@ use wayleave_model::mapping::AggregateOp;
 use wayleave_plan::plan::{Column, GroupKey, Groups, Measure};
 use wayleave_store::StoreError;
 
-use super::Output;
+use super::{Compiled, Output, Selection};
 use super::dialect::{Dialect, Shape};
-use super::predicate::filter;
+use super::predicate::{conditions, where_all};
 use super::sql::Sql;
 
 /// One value of a group.
@@ -31,7 +31,7 @@ pub(super) fn compile<'a, D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     plan: &'a Groups,
-) -> Result<(Sql, Vec<Output<'a>>), StoreError> {
+) -> Result<Compiled<'a>, StoreError> {
     let mut parts = Vec::new();
     for (number, key) in plan.by.iter().enumerate() {
         parts.push(key_part(dialect, shape, key, &format!("k{number}"))?);
@@ -58,21 +58,44 @@ pub(super) fn compile<'a, D: Dialect>(
         grouped.extend(part.grouped);
         outputs.push(part.output);
     }
+    let mut selection = Selection {
+        selected,
+        outputs,
+        witnesses: Vec::new(),
+    };
+    selection.witness(dialect, shape, &plan.predicate)?;
     if inner.is_empty() {
         // Nothing but rows is counted.
         inner.push(Sql::text("1 AS one"));
     }
-    let mut sql = Sql::joined(selected, ", ").within("SELECT ", " FROM (SELECT ");
+    let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", " FROM (SELECT ");
     sql.add(Sql::joined(inner, ", "));
     sql.add(shape.from(dialect)?.within(" FROM ", ""));
-    sql.add(filter(dialect, shape, &plan.predicate)?);
+    let rows_in = conditions(dialect, shape, &plan.predicate, &compared(plan))?;
+    sql.add(where_all(rows_in));
     sql.push(") AS g");
     if !grouped.is_empty() {
         sql.add(Sql::joined(grouped, ", ").within(" GROUP BY ", ""));
         sql.add(Sql::joined(order, ", ").within(" ORDER BY ", ""));
     }
     sql.push(&format!(" LIMIT {}", plan.limit));
-    Ok((sql, outputs))
+    Ok(Compiled {
+        sql,
+        outputs: selection.outputs,
+        witnesses: selection.witnesses,
+    })
+}
+
+/// The columns whose values are compared with each other and not told, so that one that is not
+/// of its datatype would pass unseen.
+fn compared(plan: &Groups) -> Vec<&Column> {
+    let measures = plan.measures.iter().filter(|it| {
+        matches!(
+            it.op,
+            AggregateOp::Min | AggregateOp::Max | AggregateOp::CountDistinct
+        )
+    });
+    measures.filter_map(|it| it.column.as_ref()).collect()
 }
 
 /// The order asked for, then every key that it leaves open.

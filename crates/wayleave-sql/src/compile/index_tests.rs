@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use wayleave_model::mapping::Datatype;
+use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
@@ -27,12 +27,22 @@ fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
         .map(|(name, kind)| {
             let native = Native {
                 kind,
+                // As the mapping says, whatever that is.
+                datatype: match name {
+                    "word" => Datatype::String,
+                    "at" => Datatype::Datetime,
+                    _ => Datatype::Integer,
+                },
+                many: false,
                 not_null: true,
+                type_id: None,
             };
             (name.to_owned(), native)
         })
         .collect();
     Shape {
+        store: SourceKind::Sqlite,
+        version: None,
         schema: None,
         table: "things".to_owned(),
         columns,
@@ -210,10 +220,7 @@ async fn postgres_begins_in_the_middle_of_the_index() {
         .await
         .unwrap();
     let driver = tokio::spawn(connection);
-    let text = postgres::Kind::Text {
-        by_code_point: true,
-        deterministic: true,
-    };
+    let text = postgres::Kind::Text(postgres::Order::Database);
     let shape = shape([
         ("id", postgres::Kind::Integer),
         ("small", postgres::Kind::Integer),
@@ -255,7 +262,7 @@ async fn mariadb_reads_a_page_of_the_index() {
         .unwrap();
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
-        by_code_point: true,
+        by_code_point: Some(("utf8mb4".to_owned(), "utf8mb4_nopad_bin".to_owned())),
         letters: mysql::Letters::All,
     };
     let shape = shape([
@@ -308,8 +315,8 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
         .unwrap();
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
-        by_code_point: false,
-        letters: mysql::Letters::of("latin1", "latin1_german2_ci"),
+        by_code_point: None,
+        letters: mysql::Letters::from_charset("latin1", "latin1_german2_ci"),
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),

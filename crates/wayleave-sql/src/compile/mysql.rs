@@ -19,9 +19,9 @@ use super::sql::{Bind, Placeholder, Sql};
 pub(crate) enum Kind {
     /// Characters.
     Text {
-        /// Whether its collation is the order of code points, trailing spaces counted, so that
-        /// an index is too.
-        by_code_point: bool,
+        /// Its character set and collation, where that is the order of code points, trailing
+        /// spaces counted, so that an index is too.
+        by_code_point: Option<(String, String)>,
         /// Those that it can hold.
         letters: Letters,
     },
@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     /// Anything whose text form is served: enums, sets, times, addresses.
     Other,
     Integer,
+    /// `YEAR`, which the server compares with a small number as with a year of this century.
+    Year,
     Bit,
     Decimal,
     Float,
@@ -53,6 +55,8 @@ pub(crate) struct Offsets {
 /// statement needs are ours, and bound.
 #[derive(Default)]
 pub(crate) struct Mysql {
+    /// Whether texts that the server takes for one when it sorts are sorted by their length.
+    pub(crate) by_length: bool,
     pub(crate) zones: BTreeMap<(String, String), Offsets>,
 }
 
@@ -72,7 +76,7 @@ impl Mysql {
         name.within("CONVERT(", " USING utf8mb4)")
     }
 
-    /// Bits as the number they are.
+    /// Bits, or a year, as the number they are.
     fn bits(name: Sql) -> Sql {
         name.within("(", " + 0)")
     }
@@ -117,6 +121,10 @@ impl Dialect for Mysql {
         false
     }
 
+    fn needs_witness(&self) -> bool {
+        true
+    }
+
     fn select(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         let is_text = column.datatype.is_text();
         match kind {
@@ -134,7 +142,7 @@ impl Dialect for Mysql {
             (
                 Datatype::String | Datatype::Iri,
                 Kind::Text {
-                    by_code_point: true,
+                    by_code_point: Some(_),
                     ..
                 },
             ) => name,
@@ -143,8 +151,9 @@ impl Dialect for Mysql {
                 .within("CAST(", " AS BINARY)"),
             (Datatype::String | Datatype::Iri, _) => Self::bytes(name),
             (Datatype::Boolean, _) => name.within("(", " <> 0)"),
-            (Datatype::Integer, Kind::Bit) => Self::bits(name),
-            (Datatype::Number, Kind::Integer | Kind::Bit | Kind::Decimal) => {
+            (Datatype::Integer, Kind::Bit | Kind::Year) => Self::bits(name),
+            (Datatype::Decimal, Kind::Year) => Self::bits(name),
+            (Datatype::Number, Kind::Integer | Kind::Year | Kind::Bit | Kind::Decimal) => {
                 name.within("(", " + 0e0)")
             }
             _ => name,
@@ -152,15 +161,12 @@ impl Dialect for Mysql {
     }
 
     /// The server fills what it sorts with NULs, so a text that ends with some is the longer one.
-    /// A column that an index may sort is left to that.
+    /// A column that an index may sort is left to that, until a text ends so.
     fn then(&self, column: &Column, kind: &Kind, name: &Sql) -> Option<Sql> {
-        let filled = matches!(
-            kind,
-            Kind::Text {
-                by_code_point: false,
-                ..
-            }
-        );
+        let filled = match kind {
+            Kind::Text { by_code_point, .. } => by_code_point.is_none() || self.by_length,
+            _ => false,
+        };
         (filled && column.datatype.is_text()).then(|| name.clone().within("LENGTH(", ")"))
     }
 
@@ -197,6 +203,35 @@ impl Dialect for Mysql {
             Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
         };
         Compared::with(left, comparison, Sql::bind(right))
+    }
+
+    /// A date may have no month or no day, or be one that its month does not have.
+    fn well_formed(
+        &self,
+        column: &Column,
+        kind: &Kind,
+        name: &Sql,
+        comparison: Option<Comparison>,
+    ) -> Option<Sql> {
+        if column.datatype.is_text() || column.many {
+            return None;
+        }
+        match kind {
+            Kind::Date | Kind::Datetime if comparison != Some(Comparison::Eq) => {
+                let mut fits = name.clone().within("DAYOFMONTH(", ") BETWEEN 1 AND ");
+                fits.add(name.clone().within("DAYOFMONTH(LAST_DAY(", "))"));
+                Some(fits.within("COALESCE(", ", 0)"))
+            }
+            Kind::Text { .. } if column.datatype == Datatype::Json => {
+                Some(name.clone().within("JSON_VALID(", ")"))
+            }
+            _ => None,
+        }
+    }
+
+    /// No float is as large as this power, which the server refuses to compute.
+    fn fail_where(&self, flag: Sql) -> Sql {
+        flag.within("EXP(10000 * ", ") = 1")
     }
 
     fn contains(&self, column: &Column, kind: &Kind, name: Sql, text: &str) -> Sql {
@@ -315,18 +350,27 @@ fn compare_text(
         Kind::Text {
             by_code_point,
             letters,
-        } => match letters.hold(text) {
+        } => match (letters.hold(text), by_code_point) {
             // The server refuses to compare the two.
-            Held::Never => return without_letters(name, comparison, text),
-            Held::Surely if *by_code_point => return Compared::with(left, comparison, bound()),
+            (Held::Never, _) => return without_letters(name, comparison, text),
+            // Said in the statement, so that the column's own collation never decides.
+            (Held::Surely, Some((charset, collation))) => {
+                let collated = format!(" USING {charset}) COLLATE {collation}");
+                let right = bound().within("CONVERT(", &collated);
+                return Compared::with(left, comparison, right);
+            }
             // The same text is equal in every collation.
-            Held::Surely => Some(bound()),
+            (Held::Surely, None) => Some(bound()),
             // What is lost by this is not in the column either.
-            Held::Once(converted) => converted.map(|it| bound().within("CONVERT(", it)),
+            (Held::Once(converted), _) => converted.map(|it| bound().within("CONVERT(", it)),
         },
         // The same bytes have the same digits.
         Kind::Binary => from_hexadecimal(text).map(|bytes| Sql::bind(Bind::Bytes(bytes))),
         _ => None,
+    };
+    let left = match kind {
+        Kind::Text { .. } => Mysql::bytes(name.clone()),
+        _ => left,
     };
     let hint = hint.filter(|_| comparison == Comparison::Eq);
     Compared::With {
@@ -337,11 +381,11 @@ fn compare_text(
     }
 }
 
-/// A comparison with a text that a column cannot hold.
+/// A comparison with a text that a column cannot hold. Only equality is told without a look: it
+/// opens nothing, should the column have become another.
 fn without_letters(name: &Sql, comparison: Comparison, text: &str) -> Compared {
     match comparison {
         Comparison::Eq => Compared::Never,
-        Comparison::Ne => Compared::Always,
         _ => Compared::with(Mysql::bytes(name.clone()), comparison, bytes_operand(text)),
     }
 }

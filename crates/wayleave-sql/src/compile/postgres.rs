@@ -12,12 +12,7 @@ use super::sql::{Bind, Placeholder, Sql};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `text` and `varchar`.
-    Text {
-        /// Whether its collation is the order of code points, so that an index is too.
-        by_code_point: bool,
-        /// Whether texts are equal only when all their bytes are.
-        deterministic: bool,
-    },
+    Text(Order),
     Uuid,
     /// Anything whose text form is served.
     Other,
@@ -34,6 +29,28 @@ pub(crate) enum Kind {
     TimestampTz,
     Json,
     Array,
+}
+
+/// The collation by which a column of text is compared by code point. Statements name it, so that
+/// the column's own never decides; where it is that one, an index serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// `"C"`, for every column that has neither of the others.
+    C,
+    /// `"POSIX"`.
+    Posix,
+    /// That of the database, where it is the order of code points.
+    Database,
+}
+
+impl Order {
+    const fn clause(self) -> &'static str {
+        match self {
+            Self::C => " COLLATE \"C\"",
+            Self::Posix => " COLLATE \"POSIX\"",
+            Self::Database => " COLLATE \"default\"",
+        }
+    }
 }
 
 /// The dialect.
@@ -87,14 +104,23 @@ impl Postgres {
             return beside(Self::bytes(name), comparison, right, side);
         }
         let right = typed(Bind::Text(kept.to_owned()), "::text");
-        let left = match kind {
-            Kind::Text {
-                deterministic: true,
+        let left = self.key(column, &kind, name.clone());
+        let compared = beside(left, comparison, right.clone(), side);
+        match compared {
+            // The same text is equal in every collation, and an index has the column's own.
+            Compared::With {
+                left,
+                comparison: Comparison::Eq,
+                right,
                 ..
-            } if equality => name,
-            _ => self.key(column, &kind, name),
-        };
-        beside(left, comparison, right, side)
+            } if matches!(kind, Kind::Text(_)) => Compared::With {
+                hint: Some(Sql::joined([name, right.clone()], " = ")),
+                left,
+                comparison: Comparison::Eq,
+                right,
+            },
+            other => other,
+        }
     }
 }
 
@@ -113,12 +139,16 @@ impl Dialect for Postgres {
         true
     }
 
+    fn needs_witness(&self) -> bool {
+        true
+    }
+
     fn select(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         if column.many {
             return name.within("(", "::text[])");
         }
         match (kind, column.datatype) {
-            (Kind::Text { .. }, _) => name,
+            (Kind::Text(_), _) => name,
             // Whatever the column is, so that infinity and NaN have a form too.
             (_, Datatype::String | Datatype::Iri) => Self::text(name),
             (Kind::Numeric, Datatype::Number) => name.within("(", "::float8)"),
@@ -132,15 +162,8 @@ impl Dialect for Postgres {
 
     fn key(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         match (column.datatype, kind) {
-            (
-                Datatype::String | Datatype::Iri,
-                Kind::Text {
-                    by_code_point: true,
-                    ..
-                },
-            ) => name,
-            (Datatype::String | Datatype::Iri, Kind::Text { .. }) => {
-                name.within("", " COLLATE \"C\"")
+            (Datatype::String | Datatype::Iri, Kind::Text(order)) => {
+                name.within("", order.clause())
             }
             (Datatype::String | Datatype::Iri, _) => Self::text(name).within("", " COLLATE \"C\""),
             (Datatype::Decimal, Kind::Integer | Kind::Oid) => name.within("(", "::numeric)"),
@@ -207,6 +230,46 @@ impl Dialect for Postgres {
         Compared::with(left, comparison, right)
     }
 
+    fn list_hint(&self, _: &Column, kind: &Kind, name: &Sql, values: &[Value]) -> Option<Sql> {
+        let text = |value: &Value| match value {
+            Value::Text(text) => Some(typed(Bind::Text(text.to_string()), "::text")),
+            _ => None,
+        };
+        let texts: Option<Vec<Sql>> = values.iter().map(text).collect();
+        let texts = texts.filter(|_| matches!(kind, Kind::Text(_)) && !self.encoded)?;
+        let list = Sql::joined(texts, ", ").within(" IN (", ")");
+        Some(Sql::joined([name.clone(), list], ""))
+    }
+
+    /// Infinity and NaN are of no datatype. No value that is equals them.
+    fn well_formed(
+        &self,
+        column: &Column,
+        kind: &Kind,
+        name: &Sql,
+        comparison: Option<Comparison>,
+    ) -> Option<Sql> {
+        if is_text(column) || column.many || comparison == Some(Comparison::Eq) {
+            return None;
+        }
+        match kind {
+            Kind::Date | Kind::Timestamp | Kind::TimestampTz => {
+                Some(name.clone().within("isfinite(", ")"))
+            }
+            // Infinity less itself is NaN, and so is NaN.
+            Kind::Numeric | Kind::Float | Kind::Single => {
+                let less = Sql::joined([name.clone(), name.clone()], " - ");
+                Some(less.within("(", ") = 0"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The planner computes what is constant, but a flag never is.
+    fn fail_where(&self, flag: Sql) -> Sql {
+        flag.within("1 / (1 - ", ") = 1")
+    }
+
     fn contains(&self, column: &Column, kind: &Kind, name: Sql, text: &str) -> Sql {
         if text.contains('\0') {
             return Sql::text("1 = 0");
@@ -217,7 +280,7 @@ impl Dialect for Postgres {
         }
         // By code point whatever the collation: some refuse to search at all.
         let key = match kind {
-            Kind::Text { .. } => name.within("", " COLLATE \"C\""),
+            Kind::Text(_) => name.within("", " COLLATE \"C\""),
             _ => self.key(column, kind, name),
         };
         let text = typed(Bind::Text(text.to_owned()), "::text");

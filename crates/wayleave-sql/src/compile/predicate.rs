@@ -12,13 +12,24 @@ use super::sql::Sql;
 const TRUE: &str = "1 = 1";
 const FALSE: &str = "1 = 0";
 
+/// What values that are not of their column's datatype do to a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Malformed {
+    /// They may satisfy it.
+    MayHold,
+    /// They satisfy no comparison, but are there.
+    NeverCompare,
+    /// They satisfy nothing.
+    NeverHold,
+}
+
 /// ` WHERE …`, or nothing for every row.
 pub(super) fn filter<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
-    Ok(where_all(vec![condition(dialect, shape, predicate)?]))
+    Ok(where_all(conditions(dialect, shape, predicate, &[])?))
 }
 
 /// ` WHERE …` of all these conditions.
@@ -31,17 +42,85 @@ pub(super) fn where_all(conditions: Vec<Sql>) -> Sql {
     }
 }
 
-/// A condition that holds for the rows of a predicate; safe beside `AND`.
+/// Conditions that together hold for the rows of a predicate, each safe beside `AND`.
+///
+/// What a grant says holds only for values of their datatype. What a caller says may hold for
+/// others too, so that an index can answer it; where it does for a granted row, and would not
+/// otherwise, the last condition fails the statement. So it does where one of the `measured`
+/// columns of a wanted row holds such a value.
+pub(super) fn conditions<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    predicate: &Predicate,
+    measured: &[&Column],
+) -> Result<Vec<Sql>, StoreError> {
+    let parts = match predicate {
+        Predicate::And(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let (mut wanted, mut decided, mut is_sure) = (Vec::new(), Vec::new(), true);
+    for part in parts {
+        if let Predicate::Granted(granted) = part {
+            wanted.push(condition_where(dialect, shape, granted, Malformed::NeverHold)?);
+            continue;
+        }
+        let may = condition_where(dialect, shape, part, Malformed::MayHold)?;
+        let does = condition_where(dialect, shape, part, Malformed::NeverCompare)?;
+        if may != does {
+            is_sure = false;
+            decided.push(does);
+        }
+        wanted.push(may);
+    }
+    for column in measured {
+        let (name, native) = shape.named(dialect, column)?;
+        if let Some(fits) = dialect.well_formed(column, &native.kind, &name, None) {
+            is_sure = false;
+            decided.push(any(vec![name.within("", " IS NULL"), fits]));
+        }
+    }
+    if !is_sure {
+        let mut flag = every(wanted.clone()).within("CASE WHEN ", " THEN CASE WHEN ");
+        flag.add(every(decided));
+        flag.push(" THEN 0 ELSE 1 END ELSE 0 END");
+        wanted.push(dialect.fail_where(flag));
+    }
+    Ok(wanted)
+}
+
+/// A condition that holds for the rows of a predicate that is ours or the grant's.
 pub(super) fn condition<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
+    condition_where(dialect, shape, predicate, Malformed::MayHold)
+}
+
+fn condition_where<D: Dialect>(
+    dialect: &D,
+    shape: &Shape<D::Kind>,
+    predicate: &Predicate,
+    malformed: Malformed,
+) -> Result<Sql, StoreError> {
     let all = |parts: &[Predicate]| -> Result<Vec<Sql>, StoreError> {
         parts
             .iter()
-            .map(|part| condition(dialect, shape, part))
+            .map(|part| condition_where(dialect, shape, part, malformed))
             .collect()
+    };
+    // What holds for a value, if it is of its datatype.
+    let checked = |condition: Sql, column: &Column, comparison| -> Result<Sql, StoreError> {
+        if malformed == Malformed::MayHold {
+            return Ok(condition);
+        }
+        let (name, native) = shape.named(dialect, column)?;
+        Ok(
+            match dialect.well_formed(column, &native.kind, &name, comparison) {
+                Some(fits) => every(vec![condition, fits]),
+                None => condition,
+            },
+        )
     };
     Ok(match predicate {
         Predicate::True => Sql::text(TRUE),
@@ -50,27 +129,32 @@ pub(super) fn condition<D: Dialect>(
         Predicate::Or(parts) if parts.is_empty() => Sql::text(FALSE),
         Predicate::And(parts) => every(all(parts)?),
         Predicate::Or(parts) => any(all(parts)?),
+        Predicate::Granted(granted) => {
+            condition_where(dialect, shape, granted, Malformed::NeverHold)?
+        }
         Predicate::Compare {
             column,
             comparison,
             value,
-        } => compare(dialect, shape, column, *comparison, value)?,
+        } => {
+            let compared = compare(dialect, shape, column, *comparison, value)?;
+            checked(compared, column, Some(*comparison))?
+        }
         Predicate::In {
             column,
             values,
-            negated: false,
-        } => match list(dialect, shape, column, Comparison::Eq, values)? {
-            Some(list) => list,
-            None => any(each(dialect, shape, column, Comparison::Eq, values)?),
-        },
-        Predicate::In {
-            column,
-            values,
-            negated: true,
-        } => match list(dialect, shape, column, Comparison::Ne, values)? {
-            Some(list) => list,
-            None => every(each(dialect, shape, column, Comparison::Ne, values)?),
-        },
+            negated,
+        } => {
+            let comparison = if *negated { Comparison::Ne } else { Comparison::Eq };
+            let listed = match list(dialect, shape, column, comparison, values)? {
+                Some(list) => list,
+                None => {
+                    let each = each(dialect, shape, column, comparison, values)?;
+                    if *negated { every(each) } else { any(each) }
+                }
+            };
+            checked(listed, column, Some(comparison))?
+        }
         Predicate::Like {
             column,
             text,
@@ -83,7 +167,13 @@ pub(super) fn condition<D: Dialect>(
         Predicate::IsNull {
             column,
             negated: true,
-        } => shape.name(dialect, column)?.within("", " IS NOT NULL"),
+        } => {
+            let present = shape.name(dialect, column)?.within("", " IS NOT NULL");
+            match malformed {
+                Malformed::MayHold | Malformed::NeverCompare => present,
+                Malformed::NeverHold => checked(present, column, None)?,
+            }
+        }
     })
 }
 

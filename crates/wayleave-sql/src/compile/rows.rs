@@ -3,10 +3,10 @@
 use wayleave_plan::plan::{Each, Predicate, Rows};
 use wayleave_store::StoreError;
 
-use super::Output;
+use super::{Compiled, Output, Selection};
 use super::dialect::{Dialect, Shape};
 use super::keyset;
-use super::predicate::{condition, where_all};
+use super::predicate::{condition, conditions, where_all};
 use super::sql::Sql;
 
 /// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`. Of the rows, `bound` is true.
@@ -15,23 +15,29 @@ pub(super) fn compile<'a, D: Dialect>(
     shape: &Shape<D::Kind>,
     plan: &'a Rows,
     bound: &Predicate,
-) -> Result<(Sql, Vec<Output<'a>>), StoreError> {
+) -> Result<Compiled<'a>, StoreError> {
     let mut selected = Vec::with_capacity(plan.columns.len());
     for column in plan.columns.iter() {
         let (name, native) = shape.named(dialect, column)?;
         selected.push(dialect.select(column, &native.kind, name));
     }
+    let mut selection = Selection {
+        selected,
+        outputs: plan.columns.iter().map(Output::Column).collect(),
+        witnesses: Vec::new(),
+    };
+    selection.witness(dialect, shape, &plan.predicate)?;
     let mut after = match &plan.after {
         Some(values) => Some(keyset::after(dialect, shape, &plan.order, values)?),
         None => None,
     };
     // Of two ends of a range, SQLite takes the first that it is told. So what is known of the
     // page's own comes before what the plan says of all pages.
-    let mut conditions = vec![condition(dialect, shape, bound)?];
+    let mut rows_in = vec![condition(dialect, shape, bound)?];
     if plan.each.is_none() {
-        conditions.extend(after.take());
+        rows_in.extend(after.take());
     }
-    conditions.push(condition(dialect, shape, &plan.predicate)?);
+    rows_in.extend(conditions(dialect, shape, &plan.predicate, &[])?);
     let mut order = Vec::new();
     for by in &plan.order {
         let (name, native) = shape.named(dialect, &by.column)?;
@@ -44,24 +50,27 @@ pub(super) fn compile<'a, D: Dialect>(
     let order = Sql::joined(order, ", ").within(" ORDER BY ", "");
     let mut rest = Sql::text(" FROM ");
     rest.add(shape.from(dialect)?);
-    rest.add(where_all(conditions));
+    rest.add(where_all(rows_in));
     let mut sql = if let Some(each) = &plan.each {
         let numbered = Numbered {
-            selected,
+            selected: selection.selected,
             order,
             after,
             rest,
         };
         first_of_each(dialect, shape, each, numbered)?
     } else {
-        let mut sql = Sql::joined(selected, ", ").within("SELECT ", "");
+        let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", "");
         sql.add(rest);
         sql.add(order);
         sql
     };
     sql.push(&format!(" LIMIT {}", plan.limit));
-    let outputs = plan.columns.iter().map(Output::Column).collect();
-    Ok((sql, outputs))
+    Ok(Compiled {
+        sql,
+        outputs: selection.outputs,
+        witnesses: selection.witnesses,
+    })
 }
 
 /// The parts of a statement whose rows are numbered.

@@ -28,6 +28,15 @@ use crate::values::EXACT;
 pub(crate) mod functions {
     /// Any value as text: numbers as they are written, bytes as `\x` and hexadecimal digits.
     pub(crate) const TEXT: &str = "wayleave_text";
+    /// Whether a value is of a datatype: `(value, word)`.
+    pub(crate) const FITS: &str = "wayleave_fits";
+    /// Whether a flag is 0; fails where it is 1.
+    pub(crate) const DECIDED: &str = "wayleave_decided";
+    /// A value as 0 or 1. This and the three after it fail for a value that is none, unless they
+    /// are told what to take for such a one: `(value, instead)`.
+    pub(crate) const BOOLEAN: &str = "wayleave_boolean";
+    /// A value as a floating-point number.
+    pub(crate) const NUMBER: &str = "wayleave_number";
     /// A text or number as microseconds since 1970-01-01T00:00:00Z.
     pub(crate) const DATETIME: &str = "wayleave_datetime";
     /// A text or number as bytes that sort as decimals do.
@@ -44,8 +53,12 @@ pub(crate) mod functions {
     pub(crate) const ROUNDED: &str = "wayleave_rounded";
 
     /// All of them, for the authorizer.
-    pub(crate) const ALL: [&str; 8] = [
+    pub(crate) const ALL: [&str; 12] = [
         TEXT,
+        FITS,
+        DECIDED,
+        BOOLEAN,
+        NUMBER,
         DATETIME,
         DECIMAL,
         PERIOD,
@@ -67,6 +80,8 @@ pub(crate) enum Affinity {
     /// Text, and the index that begins with it takes small letters for large ones.
     TextFolded,
     Integer,
+    /// An integer that is the row's own number, and so never anything else.
+    RowNumber,
     Real,
     Numeric,
     Blob,
@@ -95,7 +110,10 @@ impl Affinity {
     }
 
     const fn holds_numbers(self) -> bool {
-        matches!(self, Self::Integer | Self::Real | Self::Numeric)
+        matches!(
+            self,
+            Self::Integer | Self::RowNumber | Self::Real | Self::Numeric
+        )
     }
 }
 
@@ -146,10 +164,10 @@ impl Sqlite {
             Datatype::String | Datatype::Iri => {
                 affinity.is_text() || self.held(column) == Held::Texts
             }
-            Datatype::Decimal => affinity.holds_numbers(),
+            Datatype::Integer | Datatype::Decimal => affinity.holds_numbers(),
             Datatype::Datetime => matches!(self.held(column), Held::Written(_)),
             Datatype::Number => affinity == Affinity::Real || self.held(column) == Held::Numbers,
-            Datatype::Integer | Datatype::Date => true,
+            Datatype::Date => true,
             Datatype::Boolean | Datatype::Json => false,
         }
     }
@@ -163,12 +181,23 @@ impl Sqlite {
     }
 }
 
-/// What is read as true, as false; other numbers are true.
-const TRUE_WORDS: &str = "('true', 't', 'TRUE', 'True', 'T')";
-const FALSE_WORDS: &str = "('false', 'f', 'FALSE', 'False', 'F')";
-
 fn call(function: &str, argument: Sql) -> Sql {
     argument.within(&format!("{function}("), ")")
+}
+
+/// A function of a column that takes something else for a value which is not of the datatype.
+fn call_or(function: &str, argument: Sql, instead: Sql) -> Sql {
+    call(function, Sql::joined([argument, instead], ", "))
+}
+
+/// What to take for a value that is not of the datatype, so that it satisfies a comparison: the
+/// operand itself, or what is beyond every value on the right side of it.
+fn satisfying(comparison: Comparison, operand: &Sql, least: &str, greatest: &str) -> Sql {
+    match comparison {
+        Comparison::Eq | Comparison::Gte | Comparison::Lte => operand.clone(),
+        Comparison::Gt | Comparison::Ne => Sql::text(greatest),
+        Comparison::Lt => Sql::text(least),
+    }
 }
 
 impl Dialect for Sqlite {
@@ -184,6 +213,10 @@ impl Dialect for Sqlite {
 
     fn has_row_values(&self) -> bool {
         true
+    }
+
+    fn needs_witness(&self) -> bool {
+        false
     }
 
     fn select(&self, _column: &Column, _kind: &Affinity, name: Sql) -> Sql {
@@ -202,23 +235,19 @@ impl Dialect for Sqlite {
                 call(functions::TEXT, name).within("", &self.by_code_point())
             }
             (Datatype::String | Datatype::Iri, _) => call(functions::TEXT, name),
-            (Datatype::Decimal, affinity) if !affinity.holds_numbers() => {
+            (Datatype::Integer | Datatype::Decimal, affinity) if !affinity.holds_numbers() => {
                 call(functions::DECIMAL, name)
             }
-            (Datatype::Boolean, _) => {
-                let mut sql = name
-                    .clone()
-                    .within("(CASE WHEN ", &format!(" IN {TRUE_WORDS} THEN 1 WHEN "));
-                sql.add(
-                    name.clone()
-                        .within("", &format!(" IN {FALSE_WORDS} THEN 0 ELSE ")),
-                );
-                sql.add(name.within("", " <> 0 END)"));
-                sql
-            }
+            (Datatype::Boolean, _) => call(functions::BOOLEAN, name),
             (Datatype::Datetime, _) => call(functions::DATETIME, name),
             // Several large integers are one number.
-            (Datatype::Number, _) if !self.is_raw(column, *kind) => as_real(name),
+            (Datatype::Number, affinity) if !self.is_raw(column, *kind) => {
+                if affinity.holds_numbers() {
+                    as_real(name)
+                } else {
+                    call(functions::NUMBER, name)
+                }
+            }
             _ => name,
         }
     }
@@ -278,16 +307,30 @@ impl Dialect for Sqlite {
                 }
                 return compare_text(*kind, raw, &name, left, comparison, text);
             }
+            Value::Integer(integer) if !kind.holds_numbers() => {
+                return compare_decimal(*kind, name, comparison, &integer.to_string());
+            }
             Value::Integer(integer) => match i64::try_from(*integer) {
                 Ok(integer) => Bind::Integer(integer),
                 Err(_) => return beyond_all(comparison, *integer > 0),
             },
-            Value::Decimal(text) => return compare_decimal(*kind, left, comparison, text),
+            Value::Decimal(text) => return compare_decimal(*kind, name, comparison, text),
+            Value::Number(number) if !kind.holds_numbers() => {
+                let right = Sql::bind(Bind::Real(*number));
+                let instead = satisfying(comparison, &right, "-9e999", "9e999");
+                let left = call_or(functions::NUMBER, name, instead);
+                return Compared::with(left, comparison, right);
+            }
             Value::Number(number) if number.abs() < EXACT => {
                 return Compared::with(name, comparison, Sql::bind(Bind::Real(*number)));
             }
             Value::Number(number) => Bind::Real(*number),
-            Value::Boolean(boolean) => Bind::Integer(i64::from(*boolean)),
+            Value::Boolean(boolean) => {
+                let right = Sql::bind(Bind::Integer(i64::from(*boolean)));
+                let instead = satisfying(comparison, &right, "-1", "2");
+                let left = call_or(functions::BOOLEAN, name, instead);
+                return Compared::with(left, comparison, right);
+            }
             Value::Date(_) => {
                 let text = value.to_text().unwrap_or_default();
                 return Compared::with(left, comparison, binary(text));
@@ -297,17 +340,56 @@ impl Dialect for Sqlite {
                 if let Held::Written(form) = held {
                     return Self::compare_written(form, name, comparison, *micros);
                 }
+                let right = Sql::bind(Bind::Integer(*micros));
+                let (least, greatest) = ("-9223372036854775808", "9223372036854775807");
+                let instead = satisfying(comparison, &right, least, greatest);
                 return Compared::With {
-                    left,
-                    comparison,
-                    right: Sql::bind(Bind::Integer(*micros)),
                     hint: near(held, &name, comparison, *micros),
+                    left: call_or(functions::DATETIME, name, instead),
+                    comparison,
+                    right,
                 };
             }
             // No plan compares with these.
             Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
         };
         Compared::with(left, comparison, Sql::bind(right))
+    }
+
+    /// Of a value that its column compares as it is, equality tells that it is of the datatype.
+    fn well_formed(
+        &self,
+        column: &Column,
+        kind: &Affinity,
+        name: &Sql,
+        comparison: Option<Comparison>,
+    ) -> Option<Sql> {
+        let is_told = match column.datatype {
+            Datatype::String | Datatype::Iri => true,
+            _ if column.many || *kind == Affinity::RowNumber => true,
+            Datatype::Integer | Datatype::Decimal | Datatype::Number | Datatype::Date => {
+                comparison == Some(Comparison::Eq)
+                    && (column.datatype == Datatype::Date || kind.holds_numbers())
+            }
+            Datatype::Boolean | Datatype::Datetime | Datatype::Json => false,
+        };
+        if is_told {
+            return None;
+        }
+        let word = Sql::text(format!("'{}'", column.datatype));
+        let fits = call_or(functions::FITS, name.clone(), word);
+        Some(match column.datatype {
+            // Most are, and that takes no call.
+            Datatype::Integer | Datatype::Decimal | Datatype::Number => {
+                let integer = name.clone().within("typeof(", ") = 'integer'");
+                Sql::joined([integer, fits], " OR ").within("(", ")")
+            }
+            _ => fits,
+        })
+    }
+
+    fn fail_where(&self, flag: Sql) -> Sql {
+        call(functions::DECIDED, flag)
     }
 
     /// Before `IN`, only the column's own collation counts.
@@ -373,7 +455,13 @@ impl Dialect for Sqlite {
 
     fn addend(&self, column: &Column, _kind: &Affinity, name: Sql) -> Sql {
         match column.datatype {
-            Datatype::Number => as_real(name),
+            // A cast would take any text for a number.
+            Datatype::Number => {
+                let mut sql = name.clone().within("CASE WHEN typeof(", ") = 'real' THEN ");
+                sql.add(name.clone());
+                sql.add(call(functions::NUMBER, name).within(" ELSE ", " END"));
+                sql
+            }
             _ => name,
         }
     }
@@ -429,7 +517,7 @@ fn compare_text(
         && match kind {
             Affinity::Text | Affinity::TextFolded => false,
             Affinity::Blob => text.parse::<f64>().is_err(),
-            Affinity::Integer | Affinity::Real | Affinity::Numeric => true,
+            _ => true,
         };
     let hint = if kind == Affinity::TextFolded && comparison == Comparison::Eq {
         // What is the same letter by letter is so when letters are folded.
@@ -452,11 +540,14 @@ fn compare_text(
 
 /// Numbers are held as integers or as floats, and a float stands for the decimal it is written
 /// as; texts are compared by a key of ours.
-fn compare_decimal(kind: Affinity, left: Sql, comparison: Comparison, text: &str) -> Compared {
+fn compare_decimal(kind: Affinity, name: Sql, comparison: Comparison, text: &str) -> Compared {
     if !kind.holds_numbers() {
         let right = call(functions::DECIMAL, Sql::bind(Bind::Text(text.to_owned())));
+        let instead = satisfying(comparison, &right, "x''", "x'03'");
+        let left = call_or(functions::DECIMAL, name, instead);
         return Compared::with(left, comparison, right);
     }
+    let left = name;
     if let Ok(integer) = text.parse::<i64>() {
         return Compared::with(left, comparison, Sql::bind(Bind::Integer(integer)));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use wayleave_model::mapping::{AggregateOp, Datatype};
+use wayleave_model::mapping::{AggregateOp, Datatype, SourceKind};
 use wayleave_plan::plan::{
     Column, Comparison, Each, Granularity, GroupKey, GroupOrder, Groups, Measure, OrderBy,
     Predicate, Read, Rows,
@@ -309,12 +309,26 @@ fn shape<K: Clone>(schema: Option<&str>, kinds: &[(&str, K, bool)]) -> Shape<K> 
         .map(|(name, kind, not_null)| {
             let native = Native {
                 kind: kind.clone(),
+                // As the plans of these tests read it.
+                datatype: match *name {
+                    "na\"me`" => Datatype::String,
+                    "price" => Datatype::Decimal,
+                    "ratio" => Datatype::Number,
+                    "day" => Datatype::Date,
+                    "at" => Datatype::Datetime,
+                    "active" => Datatype::Boolean,
+                    _ => Datatype::Integer,
+                },
+                many: false,
                 not_null: *not_null,
+                type_id: None,
             };
             ((*name).to_owned(), native)
         })
         .collect();
     Shape {
+        store: SourceKind::Sqlite,
+        version: None,
         schema: schema.map(str::to_owned),
         table: "the \"table` '".to_owned(),
         columns,
@@ -339,10 +353,7 @@ fn sqlite_shape() -> Shape<Affinity> {
 
 fn postgres_shape() -> Shape<postgres::Kind> {
     use postgres::Kind;
-    let text = Kind::Text {
-        by_code_point: false,
-        deterministic: true,
-    };
+    let text = Kind::Text(postgres::Order::C);
     shape(
         Some("pub\"lic"),
         &[
@@ -361,7 +372,7 @@ fn postgres_shape() -> Shape<postgres::Kind> {
 fn mysql_shape() -> Shape<mysql::Kind> {
     use mysql::Kind;
     let text = Kind::Text {
-        by_code_point: false,
+        by_code_point: None,
         letters: mysql::Letters::All,
     };
     shape(

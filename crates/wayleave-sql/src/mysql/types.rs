@@ -1,6 +1,13 @@
 //! What MySQL's types mean to a mapping.
 
+use mysql_async::Column;
+use mysql_async::consts::ColumnType;
 use wayleave_model::mapping::Datatype;
+
+use crate::compile::mysql::Kind;
+
+/// The number of the character set that stands for no characters.
+const BINARY: u16 = 63;
 
 /// The datatype of a column, by `DATA_TYPE` and, where a length decides, `COLUMN_TYPE`.
 pub(super) fn datatype(data_type: &str, column_type: &str) -> Datatype {
@@ -17,6 +24,34 @@ pub(super) fn datatype(data_type: &str, column_type: &str) -> Datatype {
         "datetime" | "timestamp" => Datatype::Datetime,
         "json" => Datatype::Json,
         _ => Datatype::String,
+    }
+}
+
+/// Whether a column of an answer still holds what the table's column held when it was looked at.
+pub(super) fn is_same(kind: &Kind, told: &Column) -> bool {
+    let is_text = told.character_set() != BINARY;
+    match told.column_type() {
+        ColumnType::MYSQL_TYPE_DECIMAL | ColumnType::MYSQL_TYPE_NEWDECIMAL => {
+            *kind == Kind::Decimal
+        }
+        ColumnType::MYSQL_TYPE_TINY
+        | ColumnType::MYSQL_TYPE_SHORT
+        | ColumnType::MYSQL_TYPE_LONG
+        | ColumnType::MYSQL_TYPE_INT24
+        | ColumnType::MYSQL_TYPE_LONGLONG => *kind == Kind::Integer,
+        ColumnType::MYSQL_TYPE_YEAR => *kind == Kind::Year,
+        ColumnType::MYSQL_TYPE_BIT => *kind == Kind::Bit,
+        ColumnType::MYSQL_TYPE_FLOAT => *kind == Kind::Single,
+        ColumnType::MYSQL_TYPE_DOUBLE => *kind == Kind::Float,
+        ColumnType::MYSQL_TYPE_DATE | ColumnType::MYSQL_TYPE_NEWDATE => *kind == Kind::Date,
+        ColumnType::MYSQL_TYPE_DATETIME
+        | ColumnType::MYSQL_TYPE_DATETIME2
+        | ColumnType::MYSQL_TYPE_TIMESTAMP
+        | ColumnType::MYSQL_TYPE_TIMESTAMP2 => *kind == Kind::Datetime,
+        ColumnType::MYSQL_TYPE_JSON => *kind == Kind::Json,
+        // Enums, sets and what only has a text form are told as one of these too.
+        _ if is_text => matches!(kind, Kind::Text { .. } | Kind::Other | Kind::Json),
+        _ => matches!(kind, Kind::Binary | Kind::Other),
     }
 }
 

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio_postgres::types::Type;
+use wayleave_model::mapping::SourceKind;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Detail, Limits, RowSender, StoreError};
 
@@ -13,11 +15,13 @@ use super::error::talk_error;
 use super::login::Brake;
 use super::pool::{Kept, cancel};
 use super::talk::Failure;
+use super::types;
 use super::values::{self, Unread};
 use crate::capabilities::POSTGRES;
-use crate::compile::postgres::Kind;
+use crate::compile::postgres::{Kind, Order};
 use crate::compile::{Native, Shape, compile};
 use crate::dsn::Server as Address;
+use crate::named::undecided;
 use crate::reading::{StoreOptions, no_table};
 use crate::served::{Reader, Server, Work};
 
@@ -38,16 +42,22 @@ const COLUMNS: &str = "WITH RECURSIVE place AS ( \
     FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd' \
 ) \
 SELECT (SELECT nspname::text FROM place), b.attname::text, t.typname::text, (t.typcategory = 'A')::text, \
-    b.attnotnull::text, COALESCE(l.collisdeterministic, true)::text, \
-    (COALESCE(CASE WHEN l.collname = 'default' THEN d.datcollate ELSE l.collcollate END, '') IN ('C', 'POSIX'))::text \
+    b.attnotnull::text, b.typ::int8::text, \
+    CASE WHEN l.collname <> 'default' THEN l.collname::text \
+         WHEN d.datcollate IN ('C', 'POSIX') AND COALESCE(to_jsonb(d)->>'datlocprovider', 'c') = 'c' THEN 'default' \
+         ELSE '' END \
 FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd' \
-LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation \
-CROSS JOIN (SELECT datcollate FROM pg_catalog.pg_database WHERE datname = current_database()) d";
+LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation AND l.collnamespace = 'pg_catalog'::regnamespace \
+CROSS JOIN (SELECT * FROM pg_catalog.pg_database WHERE datname = current_database()) d";
 
 /// What the planner believes; negative where it has never looked.
 const ESTIMATE: &str = "SELECT c.reltuples::int8::text FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm')";
+
+/// What a statement fails with that cannot tell whether a row is wanted; nothing else of ours
+/// divides by zero.
+const DIVISION_BY_ZERO: &str = "22012";
 
 /// A PostgreSQL database.
 pub(crate) struct Database {
@@ -110,9 +120,19 @@ impl Server for Database {
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
         let statement = compile(&session.dialect, shape, read)?;
-        let failed = |failure| self.failed("reading", &failure);
+        let failed = |failure| match self.failed("reading", &failure) {
+            StoreError::Failed {
+                code: Some(code), ..
+            } if code == DIVISION_BY_ZERO => undecided(read),
+            error => error,
+        };
         let Kept { talk, prepared, .. } = session;
         let prepared = prepared.get(talk, &statement.text).await.map_err(failed)?;
+        shape.check_witnesses(&statement.witnesses, &prepared.columns, |native, told| {
+            // Types of the database's own are told by no name here, and all have a text form.
+            let known = native.type_id.and_then(Type::from_oid);
+            known.is_none_or(|known| known == *told)
+        })?;
         let ran = talk.run(&prepared, &statement.binds).await;
         ran.map_err(failed)?;
         let reader = values::Reader::new(&statement.outputs, &prepared.columns);
@@ -146,30 +166,32 @@ impl Server for Database {
                     type_name,
                     array,
                     not_null,
-                    deterministic,
-                    by_code_point,
+                    type_id,
+                    collation,
                 ],
             ) = told(row)
             else {
                 return Err(untold("reading the table's columns"));
             };
             schema = Some(in_schema.to_owned());
-            let kind = match kind(type_name, is_true(array)) {
-                Kind::Text { .. } => Kind::Text {
-                    by_code_point: is_true(by_code_point),
-                    deterministic: is_true(deterministic),
-                },
-                other => other,
+            let many = is_true(array);
+            let native = Native {
+                kind: kind(type_name, many, collation),
+                datatype: types::datatype(type_name),
+                many,
+                not_null: is_true(not_null),
+                type_id: type_id.parse().ok(),
             };
-            let not_null = is_true(not_null);
-            columns.insert(name.to_owned(), Native { kind, not_null });
+            columns.insert(name.to_owned(), native);
         }
         if columns.is_empty() {
             return Err(no_table(target));
         }
         Ok(Shape {
+            store: SourceKind::Postgres,
             schema,
             table: target.table.clone(),
+            version: None,
             columns,
         })
     }
@@ -223,13 +245,14 @@ fn is_true(text: &str) -> bool {
     text == "true"
 }
 
-fn kind(name: &str, array: bool) -> Kind {
+fn kind(name: &str, array: bool, collation: &str) -> Kind {
     match name {
         _ if array => Kind::Array,
-        "text" | "varchar" => Kind::Text {
-            by_code_point: false,
-            deterministic: false,
-        },
+        "text" | "varchar" => Kind::Text(match collation {
+            "default" => Order::Database,
+            "POSIX" => Order::Posix,
+            _ => Order::C,
+        }),
         "uuid" => Kind::Uuid,
         "int2" | "int4" | "int8" => Kind::Integer,
         "oid" => Kind::Oid,

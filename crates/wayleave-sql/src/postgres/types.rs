@@ -76,7 +76,7 @@ impl Types {
 }
 
 /// The datatype of a base type. One not named has a text form, and that is served.
-fn datatype(name: &str) -> Datatype {
+pub(super) fn datatype(name: &str) -> Datatype {
     match name {
         "int2" | "int4" | "int8" | "oid" => Datatype::Integer,
         "numeric" => Datatype::Decimal,

@@ -84,7 +84,13 @@ impl<'a> Reader<'a> {
         Self {
             outputs,
             held,
-            columns: outputs.iter().zip(held).map(column).collect(),
+            columns: {
+                let shown = outputs
+                    .iter()
+                    .zip(held)
+                    .filter(|(output, _)| !matches!(output, Output::Witness(_)));
+                shown.map(column).collect()
+            },
         }
     }
 

@@ -4,7 +4,7 @@
 //! the mapping says rather than compare it as something else.
 
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Value as Held, ValueRef};
 use rusqlite::{Connection, Error, Result};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::{Calendar, UnknownZone};
@@ -16,24 +16,71 @@ use super::values::cell;
 use crate::compile::sqlite::functions;
 use crate::values::{Cell, datetime, decimal, scalar, text};
 
+const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
+    .union(FunctionFlags::SQLITE_DETERMINISTIC)
+    .union(FunctionFlags::SQLITE_DIRECTONLY);
+
 /// What a refusal begins with; the datatype follows.
 pub(super) const UNFIT: &str = "wayleave: not of datatype ";
 
+/// What a statement fails with that cannot tell whether a row is wanted.
+pub(super) const UNDECIDED: &str = "wayleave: a value is not of its datatype";
+
+/// Gives a function in both its forms: it fails for what is not of its datatype, or takes its
+/// second argument for it.
+fn register_read(
+    connection: &Connection,
+    name: &str,
+    datatype: Datatype,
+    read: fn(Cell<'_>) -> Option<Held>,
+) -> Result<()> {
+    connection.create_scalar_function(name, 1, FLAGS, move |call| of(call, datatype, read))?;
+    connection.create_scalar_function(name, 2, FLAGS, move |call| {
+        let held = cell(call.get_raw(0));
+        match held {
+            Cell::Null => Ok(Held::Null),
+            held => read(held).map_or_else(|| call.get(1), Ok),
+        }
+    })
+}
+
+/// Whether a value is of the datatype that a word names, NULL apart.
+fn fits(call: &Context<'_>) -> Result<bool> {
+    let Some(datatype) = Datatype::from_word(word(call, 1)) else {
+        return Ok(false);
+    };
+    Ok(match cell(call.get_raw(0)) {
+        Cell::Null => false,
+        held => scalar(datatype, held).is_some(),
+    })
+}
+
 /// Gives a session all of them.
 pub(crate) fn register(connection: &Connection) -> Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8
-        | FunctionFlags::SQLITE_DETERMINISTIC
-        | FunctionFlags::SQLITE_DIRECTONLY;
+    let flags = FLAGS;
     connection.create_scalar_function(functions::TEXT, 1, flags, |call| {
         of(call, Datatype::String, |cell| text(cell).map(String::from))
     })?;
-    connection.create_scalar_function(functions::DATETIME, 1, flags, |call| {
-        of(call, Datatype::Datetime, |cell| datetime(&cell))
-    })?;
-    connection.create_scalar_function(functions::DECIMAL, 1, flags, |call| {
-        of(call, Datatype::Decimal, |cell| {
-            decimal(cell).map(|it| decimal_key::encode(&it))
-        })
+    let boolean = |cell: Cell<'_>| match scalar(Datatype::Boolean, cell) {
+        Some(Value::Boolean(boolean)) => Some(Held::Integer(i64::from(boolean))),
+        _ => None,
+    };
+    let number = |cell: Cell<'_>| match scalar(Datatype::Number, cell) {
+        Some(Value::Number(number)) => Some(Held::Real(number)),
+        _ => None,
+    };
+    let micros = |cell: Cell<'_>| datetime(&cell).map(Held::Integer);
+    let key = |cell: Cell<'_>| decimal(cell).map(|it| Held::Blob(decimal_key::encode(&it)));
+    register_read(connection, functions::BOOLEAN, Datatype::Boolean, boolean)?;
+    register_read(connection, functions::NUMBER, Datatype::Number, number)?;
+    register_read(connection, functions::DATETIME, Datatype::Datetime, micros)?;
+    register_read(connection, functions::DECIMAL, Datatype::Decimal, key)?;
+    connection.create_scalar_function(functions::FITS, 2, flags, fits)?;
+    connection.create_scalar_function(functions::DECIDED, 1, flags, |call| {
+        match call.get_raw(0) {
+            ValueRef::Integer(0) => Ok(true),
+            _ => Err(Error::UserFunctionError(UNDECIDED.into())),
+        }
     })?;
     connection.create_scalar_function(functions::PERIOD, 3, flags, period)?;
     connection.create_scalar_function(functions::DATE_PERIOD, 2, flags, date_period)?;

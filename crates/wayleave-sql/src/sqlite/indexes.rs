@@ -106,6 +106,7 @@ fn pairs(mut statement: CachedStatement<'_>, table: &str) -> Result<Vec<(String,
 pub(super) fn equal<'a>(predicate: &'a Predicate, name: &str) -> Option<&'a Predicate> {
     match predicate {
         Predicate::And(parts) => parts.iter().find_map(|part| equal(part, name)),
+        Predicate::Granted(granted) => equal(granted, name),
         Predicate::Compare {
             column,
             comparison: Comparison::Eq,

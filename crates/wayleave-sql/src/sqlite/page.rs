@@ -57,6 +57,7 @@ fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
                 compared(part, found);
             }
         }
+        Predicate::Granted(granted) => compared(granted, found),
         Predicate::Compare {
             column, comparison, ..
         } if column.datatype != Datatype::Number

@@ -104,8 +104,10 @@ impl Table {
             let outcome = {
                 let mut kept = Kept::open(&file, Limits::default()).unwrap();
                 // What is read once and kept is not counted.
-                drop(kept.indexes(&target.table).unwrap());
-                let shape = inner.shape(&kept, &target).unwrap();
+                let version = kept.connection.query_row("PRAGMA schema_version", [], |row| row.get(0));
+                let version = Some(version.unwrap());
+                drop(kept.indexes(&target.table, version).unwrap());
+                let shape = inner.shape(&kept, &target, version).unwrap();
                 let shape = inner.shapes.put(&target, shape);
                 let count = move || {
                     counted.fetch_add(1, Ordering::Relaxed);
@@ -232,7 +234,7 @@ async fn a_page_far_into_a_filter_looks_at_itself() {
     ] {
         let request = json!({"stream": "things", "sort": [sort], "filter": filter, "limit": 100});
         let turns = table.pages(&request, 60).await;
-        assert!(turns < 2 * FEW, "{request}: {turns} turns");
+        assert!(turns < 3 * FEW, "{request}: {turns} turns");
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) const LOCK_WAIT: Duration = Duration::from_millis(500);
 const LARGE: i32 = 64 * 1024;
 
 /// The functions of SQLite's own that statements of ours call.
-const BUILT_IN: [&str; 8] = [
+const BUILT_IN: [&str; 9] = [
     "avg",
     "count",
     "glob",
@@ -38,6 +38,7 @@ const BUILT_IN: [&str; 8] = [
     "min",
     "row_number",
     "sum",
+    "typeof",
 ];
 /// What is asked about a table; none of it takes a value that would change something.
 const PRAGMAS: [&str; 3] = ["table_xinfo", "index_list", "index_xinfo"];
@@ -55,7 +56,7 @@ pub(super) struct Kept {
     /// Whether its texts are UTF-16.
     wide: bool,
     /// By table, with the version of the schema that had them.
-    indexes: RefCell<HashMap<String, (i64, Arc<Indexes>)>>,
+    indexes: RefCell<HashMap<String, (Option<i64>, Arc<Indexes>)>>,
 }
 
 /// Which file a path names.
@@ -105,10 +106,12 @@ impl Kept {
             .map(drop)
     }
 
-    /// The indexes of a table, read again when the schema has changed.
-    pub(super) fn indexes(&self, table: &str) -> rusqlite::Result<Arc<Indexes>> {
-        let mut version = self.connection.prepare_cached("PRAGMA schema_version")?;
-        let version = version.query_row([], |row| row.get::<_, i64>(0))?;
+    /// The indexes of a table in a version of the schema, read again when it is another.
+    pub(super) fn indexes(
+        &self,
+        table: &str,
+        version: Option<i64>,
+    ) -> rusqlite::Result<Arc<Indexes>> {
         if let Some((known, indexes)) = self.indexes.borrow().get(table)
             && *known == version
         {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Predicate, Read, Target};
 use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
@@ -13,6 +14,7 @@ use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreE
 use super::error::{ended, store_error};
 use super::indexes::Indexes;
 use super::pool::{Identity, Kept};
+use super::types;
 use super::work::Work;
 use crate::capabilities::SQLITE;
 use crate::compile::sqlite::Affinity;
@@ -33,7 +35,9 @@ const BRIEF: Duration = Duration::from_millis(1);
 /// and so many that follow are left to threads that may wait.
 const WARY: u32 = 1_000;
 
-const COLUMNS: &str = "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?1)";
+/// The columns of a table. A key that has an index of its own is not the row's number.
+const COLUMNS: &str = "SELECT name, type, \"notnull\", pk > 0 AND NOT EXISTS ( \
+    SELECT 1 FROM pragma_index_list(?1) AS i WHERE i.origin = 'pk') FROM pragma_table_xinfo(?1)";
 
 /// A SQLite file that answers plans.
 pub(crate) struct Reader {
@@ -70,7 +74,7 @@ impl Reader {
     ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
         let kept = Kept::open(&self.inner.file, self.inner.options.limits)?;
         let statement = |plan: &&AuthorizedPlan| {
-            let shape = self.inner.shape(&kept, plan.target())?;
+            let shape = self.inner.shape(&kept, plan.target(), None)?;
             let statement = crate::compile::compile(
                 &crate::compile::sqlite::Sqlite::default(),
                 &shape,
@@ -252,17 +256,24 @@ impl Inner {
         &self,
         kept: &Kept,
         target: &Target,
+        version: Option<i64>,
     ) -> Result<Shape<Affinity>, StoreError> {
         let limit = self.options.limits.statement;
         let failed = |error| store_error("reading the table's columns", limit, &error);
         let mut statement = kept.connection.prepare_cached(COLUMNS).map_err(failed)?;
         let columns = statement.query_map([&target.table], |row| {
             let declared: String = row.get(1)?;
-            // Such a column is the row's own number.
-            let row_number = row.get::<_, i64>(3)? > 0 && declared.eq_ignore_ascii_case("INTEGER");
+            let row_number = row.get::<_, bool>(3)? && declared.eq_ignore_ascii_case("INTEGER");
             let native = Native {
-                kind: Affinity::of(&declared),
+                kind: if row_number {
+                    Affinity::RowNumber
+                } else {
+                    Affinity::of(&declared)
+                },
+                datatype: types::datatype(&declared),
+                many: false,
                 not_null: row.get::<_, bool>(2)? || row_number,
+                type_id: None,
             };
             Ok((row.get::<_, String>(0)?, native))
         });
@@ -281,8 +292,10 @@ impl Inner {
             }
         }
         Ok(Shape {
+            store: SourceKind::Sqlite,
             schema: None,
             table: target.table.clone(),
+            version,
             columns,
         })
     }
@@ -303,6 +316,7 @@ fn names_few(predicate: &Predicate) -> bool {
             ..
         } => u32::try_from(values.len()).is_ok_and(|many| many <= ROWS_AT_ONCE),
         Predicate::And(parts) => parts.iter().any(names_few),
+        Predicate::Granted(granted) => names_few(granted),
         _ => false,
     }
 }

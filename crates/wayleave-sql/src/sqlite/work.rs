@@ -6,12 +6,12 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, ErrorCode};
 use tokio::runtime::Handle;
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, GroupKey, Predicate, Read, Rows, Target};
+use wayleave_plan::plan::{Predicate, Read, Rows, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{RowSender, StoreError, Unwanted};
 
 use super::error::store_error;
-use super::functions::UNFIT;
+use super::functions::{UNDECIDED, UNFIT};
 use super::page::{self, Part, Way};
 use super::pool::Kept;
 use super::read::Inner;
@@ -20,7 +20,11 @@ use crate::compile::sqlite::bytes::Odd;
 use crate::compile::sqlite::{Affinity, Sqlite, probe};
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
 use crate::reading::Stop;
+use crate::named::{column_of, undecided};
 use crate::values;
+
+/// Counts the changes of the file's schema.
+const SCHEMA_VERSION: &str = "PRAGMA schema_version";
 
 /// So many rows are read and sorted sooner than anything is asked about an index.
 const FEW: u32 = 128;
@@ -44,12 +48,20 @@ impl Work<'_> {
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        // A statement that has not ended holds the moment: the schema is this version for all that
+        // is read until then.
+        let mut asked = self.prepare(kept, SCHEMA_VERSION, read)?;
+        let mut moment = asked.raw_query();
+        let told = moment.next();
+        let told = told.map_err(|error| self.failed("reading", read, &error))?;
+        let version = told.and_then(|row| row.get::<_, i64>(0).ok());
+        let known = known.filter(|shape| shape.version == version);
         let shape = match known {
             Some(shape) => shape,
             None => self
                 .inner
                 .shapes
-                .put(target, self.inner.shape(kept, target)?),
+                .put(target, self.inner.shape(kept, target, version)?),
         };
         let columns = page::curious(&shape, read);
         let blind = || Sqlite::default().wide(kept.is_wide());
@@ -58,7 +70,7 @@ impl Work<'_> {
             return self.send_way(kept, blind(), &shape, read, way, sender);
         }
         let failed = |error| self.failed("reading the table's indexes", read, &error);
-        let indexes = kept.indexes(&target.table).map_err(failed)?;
+        let indexes = kept.indexes(&target.table, version).map_err(failed)?;
         if let Some(narrowed) = indexes.narrowed(page::predicate(read))
             && self.is_of_few(kept, &shape, read, narrowed)?
         {
@@ -66,13 +78,13 @@ impl Work<'_> {
             return self.send_way(kept, blind(), &shape, read, way, sender);
         }
         let mut asked = page::asked(&indexes, &columns, read);
-        let mut facts = probe::facts(&shape, &asked)?;
+        let mut facts = probe::facts(&shape, &asked, page::predicate(read))?;
         if kept.connection.prepare_cached(&facts.text).is_err() {
             // An index of odd values may be of others than its pattern says, which SQLite knows.
             for it in &mut asked {
                 it.odd = None;
             }
-            facts = probe::facts(&shape, &asked)?;
+            facts = probe::facts(&shape, &asked, page::predicate(read))?;
         }
         let mut prepared = self.prepare(kept, &facts.text, read)?;
         self.bind(&mut prepared, &facts.binds, read)?;
@@ -167,7 +179,7 @@ impl Work<'_> {
         read: &Read,
         predicate: &Predicate,
     ) -> Result<bool, StoreError> {
-        let statement = probe::count(shape, predicate, FEW + 1)?;
+        let statement = probe::count(shape, predicate, page::predicate(read), FEW + 1)?;
         let mut prepared = self.prepare(kept, &statement.text, read)?;
         self.bind(&mut prepared, &statement.binds, read)?;
         let mut rows = prepared.raw_query();
@@ -279,6 +291,11 @@ impl Work<'_> {
             return self.stop.now().unwrap_or(StoreError::Cancelled);
         }
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
+            && said == UNDECIDED
+        {
+            return undecided(read);
+        }
+        if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && let Some(word) = said.strip_prefix(UNFIT)
             && let Some(datatype) = Datatype::from_word(word)
             && let Some(column) = column_of(read, datatype)
@@ -286,44 +303,5 @@ impl Work<'_> {
             return values::unfit(column, column.datatype);
         }
         store_error(doing, self.inner.options.limits.statement, error)
-    }
-}
-
-/// The first column of a datatype that a plan computes with.
-fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
-    let mut found = Vec::new();
-    match read {
-        Read::Rows(plan) => {
-            found.extend(plan.order.iter().map(|by| &by.column));
-            columns_of(&plan.predicate, &mut found);
-        }
-        Read::Groups(plan) => {
-            found.extend(plan.by.iter().map(|key| match key {
-                GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
-            }));
-            found.extend(plan.measures.iter().filter_map(|it| it.column.as_ref()));
-            columns_of(&plan.predicate, &mut found);
-        }
-        Read::Count { predicate, .. } => columns_of(predicate, &mut found),
-    }
-    let exact = found.iter().find(|it| it.datatype == datatype);
-    // The sum of integers is computed as decimals are.
-    exact
-        .or_else(|| found.iter().find(|it| it.datatype.is_numeric()))
-        .copied()
-}
-
-fn columns_of<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
-    match predicate {
-        Predicate::True | Predicate::False => {}
-        Predicate::And(parts) | Predicate::Or(parts) => {
-            for part in parts {
-                columns_of(part, found);
-            }
-        }
-        Predicate::Compare { column, .. }
-        | Predicate::In { column, .. }
-        | Predicate::Like { column, .. }
-        | Predicate::IsNull { column, .. } => found.push(column),
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Held<'a> {
 
 impl Letters {
     /// Those of a character set, in a column of that collation.
-    pub(crate) fn of(charset: &str, collation: &str) -> Self {
+    pub(crate) fn from_charset(charset: &str, collation: &str) -> Self {
         let plain = |name: &str| {
             name.bytes()
                 .all(|it| it.is_ascii_alphanumeric() || it == b'_')

@@ -13,9 +13,10 @@ use super::form::Form;
 use super::held::{Held, possible};
 use super::{Affinity, Sqlite};
 use crate::compile::dialect::{Dialect, Shape};
-use crate::compile::predicate::{condition, where_all};
+use crate::compile::predicate::{condition, conditions, where_all};
 use crate::compile::sql::Sql;
 use crate::compile::{Output, Statement, keyset};
+use crate::named::granting;
 
 /// A column of which something would be worth knowing.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,10 +52,20 @@ impl Facts {
     }
 }
 
-/// Asks what columns hold. The statement reads the table even if there is nothing to ask, since
-/// it also holds the moment for what follows.
-pub(crate) fn facts(shape: &Shape<Affinity>, asked: &[Asked]) -> Result<Facts, StoreError> {
+/// Asks what columns hold in the rows that may be seen: what is hidden must not decide how a read
+/// goes about. Of a column that decides what may be seen, all rows must tell. The statement reads the table even if there is nothing to ask, since it also holds
+/// the moment for what follows.
+pub(crate) fn facts(
+    shape: &Shape<Affinity>,
+    asked: &[Asked],
+    predicate: &Predicate,
+) -> Result<Facts, StoreError> {
     let dialect = Sqlite::default();
+    let seen = granted(&dialect, shape, predicate)?;
+    let seen_by = |column: &Column| {
+        let decides = granting(predicate).iter().any(|it| it.name == column.name);
+        seen.clone().filter(|_| !decides)
+    };
     let from = shape.from(&dialect)?;
     let mut truths = vec![from.clone().within("EXISTS (SELECT 1 FROM ", ")")];
     let mut told = Vec::new();
@@ -65,10 +76,10 @@ pub(crate) fn facts(shape: &Shape<Affinity>, asked: &[Asked]) -> Result<Facts, S
                 .clone()
                 .within("EXISTS (SELECT 1 FROM ", " INDEXED BY ");
             odd.push(&format!("\"{}\" WHERE ", index.replace('"', "\"\"")));
-            odd.add(
-                name.clone()
-                    .within("", &format!(" NOT GLOB '{}')", form.pattern())),
-            );
+            let pattern = format!(" NOT GLOB '{}'", form.pattern());
+            let mut rows_in = vec![name.clone().within("", &pattern)];
+            rows_in.extend(seen_by(&it.column));
+            odd.add(Sql::joined(rows_in, " AND ").within("", ")"));
             told.push((
                 it.column.name.clone(),
                 Held::Written(*form),
@@ -78,13 +89,14 @@ pub(crate) fn facts(shape: &Shape<Affinity>, asked: &[Asked]) -> Result<Facts, S
         }
         for (held, outside) in possible(&it.column, shape.column(&it.column)?.kind, &name) {
             let first = truths.len();
-            for condition_outside in outside {
-                let mut conditions = vec![condition_outside];
+            for outside in outside {
+                let mut rows_in = vec![outside];
                 for equal in &it.equal {
-                    conditions.push(condition(&dialect, shape, equal)?);
+                    rows_in.push(condition(&dialect, shape, equal)?);
                 }
+                rows_in.extend(seen_by(&it.column));
                 let mut truth = from.clone();
-                truth.add(where_all(conditions));
+                truth.add(where_all(rows_in));
                 truths.push(truth.within("EXISTS (SELECT 1 FROM ", ")"));
             }
             told.push((it.column.name.clone(), held, vec![first, first + 1]));
@@ -93,6 +105,25 @@ pub(crate) fn facts(shape: &Shape<Affinity>, asked: &[Asked]) -> Result<Facts, S
     let sql = Sql::joined(truths, ", ").within("SELECT ", "");
     let (text, binds) = sql.render(dialect.placeholder());
     Ok(Facts { text, binds, told })
+}
+
+/// What a plan's predicate says of the rows that may be seen.
+fn granted(
+    dialect: &Sqlite,
+    shape: &Shape<Affinity>,
+    predicate: &Predicate,
+) -> Result<Option<Sql>, StoreError> {
+    let parts = match predicate {
+        Predicate::And(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let mut granted = parts
+        .iter()
+        .filter(|it| matches!(it, Predicate::Granted(_)));
+    granted
+        .next()
+        .map(|it| condition(dialect, shape, it))
+        .transpose()
 }
 
 /// The columns of a page's order in which the row that it begins after is told by a text that may
@@ -138,25 +169,30 @@ pub(crate) fn standing(
         text,
         binds,
         outputs: Vec::new(),
+        witnesses: Vec::new(),
     })
 }
 
-/// Counts the rows of which this is true, up to so many.
+/// Counts the rows that may be seen of which this is true, up to so many.
 pub(crate) fn count(
     shape: &Shape<Affinity>,
     predicate: &Predicate,
+    of: &Predicate,
     most: u32,
 ) -> Result<Statement<'static>, StoreError> {
     let dialect = Sqlite::default();
     let mut sql = Sql::text("SELECT COUNT(*) FROM (SELECT 1 FROM ");
     sql.add(shape.from(&dialect)?);
-    sql.add(where_all(vec![condition(&dialect, shape, predicate)?]));
+    let mut rows_in = vec![condition(&dialect, shape, predicate)?];
+    rows_in.extend(granted(&dialect, shape, of)?);
+    sql.add(where_all(rows_in));
     sql.push(&format!(" LIMIT {most}) AS p"));
     let (text, binds) = sql.render(dialect.placeholder());
     Ok(Statement {
         text,
         binds,
         outputs: vec![Output::Count],
+        witnesses: Vec::new(),
     })
 }
 
@@ -173,18 +209,18 @@ pub(crate) fn edge<'a>(
     let name = shape.name(dialect, &first.column)?;
     let kind = &shape.column(&first.column)?.kind;
     let key = dialect.key(&first.column, kind, name.clone());
-    let mut conditions = Vec::new();
+    let mut rows_in = Vec::new();
     if let Some(values) = &plan.after {
-        conditions.push(keyset::after(dialect, shape, &plan.order, values)?);
+        rows_in.push(keyset::after(dialect, shape, &plan.order, values)?);
     }
-    conditions.push(condition(dialect, shape, &plan.predicate)?);
+    rows_in.extend(conditions(dialect, shape, &plan.predicate, &[])?);
     let last = if first.descending { "MIN(k)" } else { "MAX(k)" };
     let mut sql = key.within(
         &format!("SELECT COUNT(*), {last} FROM (SELECT "),
         " AS k FROM ",
     );
     sql.add(shape.from(dialect)?);
-    sql.add(where_all(conditions));
+    sql.add(where_all(rows_in));
     let raw = name.within("", " COLLATE BINARY");
     let order = dialect.order(raw, first.descending, false);
     sql.add(order.within(" ORDER BY ", &format!(" LIMIT {}) AS p", plan.limit)));
@@ -193,5 +229,6 @@ pub(crate) fn edge<'a>(
         text,
         binds,
         outputs: vec![Output::Count, Output::Key(&first.column)],
+        witnesses: Vec::new(),
     }))
 }

@@ -15,7 +15,7 @@ SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WH
 --   Text("a\0b")
 
 -- a beginning and a part
-SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WHERE ((CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) >= CAST(? AS BINARY) AND CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) < CAST(? AS BINARY)) AND LOCATE(CAST(? AS BINARY), CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY)) > 0) ORDER BY t.`id` LIMIT 26
+SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WHERE (CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) >= CAST(? AS BINARY) AND CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) < CAST(? AS BINARY)) AND LOCATE(CAST(? AS BINARY), CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY)) > 0 ORDER BY t.`id` LIMIT 26
 --   Text("50%_")
 --   Text("50%`")
 --   Text("%")
@@ -27,12 +27,19 @@ SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WH
 --   Text("b")
 
 -- decimals, numbers, times and truth
-SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WHERE (t.`price` > CAST(? AS DECIMAL(65, 30)) AND t.`ratio` < ? AND t.`day` <> ? AND t.`at` <= ? AND (t.`active` <> 0) = ?) ORDER BY t.`id` LIMIT 26
+SELECT t.`id`, t.`na"me```, t.`price`, (SELECT t.`active` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`at` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`day` FROM `data``base`.`the "table`` '` AS t LIMIT 0), (SELECT t.`ratio` FROM `data``base`.`the "table`` '` AS t LIMIT 0) FROM `data``base`.`the "table`` '` AS t WHERE t.`price` > CAST(? AS DECIMAL(65, 30)) AND t.`ratio` < ? AND t.`day` <> ? AND t.`at` <= ? AND (t.`active` <> 0) = ? AND EXP(10000 * CASE WHEN (t.`price` > CAST(? AS DECIMAL(65, 30)) AND t.`ratio` < ? AND t.`day` <> ? AND t.`at` <= ? AND (t.`active` <> 0) = ?) THEN CASE WHEN ((t.`day` <> ? AND COALESCE(DAYOFMONTH(t.`day`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`day`)), 0)) AND (t.`at` <= ? AND COALESCE(DAYOFMONTH(t.`at`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`at`)), 0))) THEN 0 ELSE 1 END ELSE 0 END) = 1 ORDER BY t.`id` LIMIT 26
 --   Text("0.100000000000000000000000000000")
 --   Real(0.5)
 --   Date(0)
 --   Datetime(1)
 --   Integer(1)
+--   Text("0.100000000000000000000000000000")
+--   Real(0.5)
+--   Date(0)
+--   Datetime(1)
+--   Integer(1)
+--   Date(0)
+--   Datetime(1)
 
 -- a page by key
 SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WHERE t.`id` > ? ORDER BY t.`id` LIMIT 26
@@ -59,14 +66,14 @@ SELECT t.`id`, t.`na"me```, t.`price` FROM `data``base`.`the "table`` '` AS t WH
 SELECT c0 FROM (SELECT t.`id` AS c0, ROW_NUMBER() OVER (PARTITION BY t.`small` ORDER BY t.`id`) AS place, ROW_NUMBER() OVER ( ORDER BY t.`id`) AS position, CASE WHEN 1 = 1 THEN 1 ELSE 0 END AS later FROM `data``base`.`the "table`` '` AS t) AS r WHERE place <= 3 AND later = 1 ORDER BY position LIMIT 30
 
 -- a count
-SELECT COUNT(*) FROM `data``base`.`the "table`` '` AS t WHERE t.`id` > ?
+SELECT COUNT(*), (SELECT t.`id` FROM `data``base`.`the "table`` '` AS t LIMIT 0) FROM `data``base`.`the "table`` '` AS t WHERE t.`id` > ?
 --   Integer(0)
 
 -- measures of everything
-SELECT COUNT(*) AS v0, COUNT(DISTINCT m1) AS v1, SUM(m2) AS v2, SUM(m3), COUNT(m3) AS v3, SUM(m4) AS v4, MIN(m5) AS v5, MAX(m6) AS v6 FROM (SELECT CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) AS m1, t.`id` AS m2, t.`price` AS m3, t.`ratio` AS m4, CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) AS m5, t.`at` AS m6 FROM `data``base`.`the "table`` '` AS t) AS g LIMIT 1
+SELECT COUNT(*) AS v0, COUNT(DISTINCT m1) AS v1, SUM(m2) AS v2, SUM(m3), COUNT(m3) AS v3, SUM(m4) AS v4, MIN(m5) AS v5, MAX(m6) AS v6 FROM (SELECT CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) AS m1, t.`id` AS m2, t.`price` AS m3, t.`ratio` AS m4, CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) AS m5, t.`at` AS m6 FROM `data``base`.`the "table`` '` AS t WHERE EXP(10000 * CASE WHEN (1 = 1) THEN CASE WHEN ((t.`at` IS NULL OR COALESCE(DAYOFMONTH(t.`at`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`at`)), 0))) THEN 0 ELSE 1 END ELSE 0 END) = 1) AS g LIMIT 1
 
 -- groups
-SELECT k0 AS v0, k1 AS v1, SUM(m0), COUNT(m0) AS v2 FROM (SELECT CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) AS k0, (t.`active` <> 0) AS k1, t.`price` AS m0 FROM `data``base`.`the "table`` '` AS t WHERE t.`id` > ?) AS g GROUP BY k0, k1 ORDER BY SIGN(SUM(m0)) * ((ABS(SUM(m0)) * 2000000 + COUNT(m0) - MOD(ABS(SUM(m0)) * 2000000 + COUNT(m0), (2 * COUNT(m0)))) / (2 * COUNT(m0))) DESC, k0 IS NULL, k0, k1 IS NULL, k1 LIMIT 11
+SELECT k0 AS v0, k1 AS v1, SUM(m0), COUNT(m0) AS v2, (SELECT t.`id` FROM `data``base`.`the "table`` '` AS t LIMIT 0) FROM (SELECT CAST(CONVERT(t.`na"me``` USING utf8mb4) AS BINARY) AS k0, (t.`active` <> 0) AS k1, t.`price` AS m0 FROM `data``base`.`the "table`` '` AS t WHERE t.`id` > ?) AS g GROUP BY k0, k1 ORDER BY SIGN(SUM(m0)) * ((ABS(SUM(m0)) * 2000000 + COUNT(m0) - MOD(ABS(SUM(m0)) * 2000000 + COUNT(m0), (2 * COUNT(m0)))) / (2 * COUNT(m0))) DESC, k0 IS NULL, k0, k1 IS NULL, k1 LIMIT 11
 --   Integer(0)
 
 -- periods of a zone

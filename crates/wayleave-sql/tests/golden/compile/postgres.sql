@@ -6,7 +6,8 @@ SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" A
 --   Integer(7)
 
 -- text is bound, never written
-SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" AS t WHERE t."na""me`" = $1::text ORDER BY t."id" LIMIT 26
+SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" AS t WHERE (t."na""me`" = $1::text AND t."na""me`" COLLATE "C" = $2::text) ORDER BY t."id" LIMIT 26
+--   Text("'; DROP TABLE t; -- \" ` \\")
 --   Text("'; DROP TABLE t; -- \" ` \\")
 
 -- text greater than a text with a NUL in it
@@ -14,24 +15,33 @@ SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" A
 --   Text("a")
 
 -- a beginning and a part
-SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" AS t WHERE ((t."na""me`" COLLATE "C" >= $1::text AND t."na""me`" COLLATE "C" < $2::text) AND strpos(t."na""me`" COLLATE "C", $3::text) > 0) ORDER BY t."id" LIMIT 26
+SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" AS t WHERE (t."na""me`" COLLATE "C" >= $1::text AND t."na""me`" COLLATE "C" < $2::text) AND strpos(t."na""me`" COLLATE "C", $3::text) > 0 ORDER BY t."id" LIMIT 26
 --   Text("50%_")
 --   Text("50%`")
 --   Text("%")
 
 -- any of, none of, none at all
-SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" AS t WHERE ((t."id" = $1::int8 OR 1 = 0) OR t."na""me`" NOT IN ($2::text, $3::text) OR t."na""me`" IS NULL) ORDER BY t."id" LIMIT 26
+SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" AS t WHERE ((t."id" = $1::int8 OR 1 = 0) OR t."na""me`" COLLATE "C" NOT IN ($2::text, $3::text) OR t."na""me`" IS NULL) ORDER BY t."id" LIMIT 26
 --   Integer(1)
 --   Text("a")
 --   Text("b")
 
 -- decimals, numbers, times and truth
-SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" AS t WHERE (t."price" >= $1::text::numeric AND t."ratio" < $2::float8 AND t."day" <> $3::date AND t."at" <= $4::timestamptz AND t."active" = $5::bool) ORDER BY t."id" LIMIT 26
+SELECT t."id", t."na""me`", (t."price"::text), (SELECT t."active" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."at" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."day" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."price" FROM "pub""lic"."the ""table` '" AS t LIMIT 0), (SELECT t."ratio" FROM "pub""lic"."the ""table` '" AS t LIMIT 0) FROM "pub""lic"."the ""table` '" AS t WHERE t."price" >= $1::text::numeric AND t."ratio" < $2::float8 AND t."day" <> $3::date AND t."at" <= $4::timestamptz AND t."active" = $5::bool AND 1 / (1 - CASE WHEN (t."price" >= $6::text::numeric AND t."ratio" < $7::float8 AND t."day" <> $8::date AND t."at" <= $9::timestamptz AND t."active" = $10::bool) THEN CASE WHEN ((t."price" >= $11::text::numeric AND (t."price" - t."price") = 0) AND (t."ratio" < $12::float8 AND (t."ratio" - t."ratio") = 0) AND (t."day" <> $13::date AND isfinite(t."day")) AND (t."at" <= $14::timestamptz AND isfinite(t."at"))) THEN 0 ELSE 1 END ELSE 0 END) = 1 ORDER BY t."id" LIMIT 26
 --   Text("0.10000000000000000000000000000000001")
 --   Real(0.5)
 --   Date(0)
 --   Datetime(1)
 --   Boolean(true)
+--   Text("0.10000000000000000000000000000000001")
+--   Real(0.5)
+--   Date(0)
+--   Datetime(1)
+--   Boolean(true)
+--   Text("0.10000000000000000000000000000000001")
+--   Real(0.5)
+--   Date(0)
+--   Datetime(1)
 
 -- a page by key
 SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" AS t WHERE t."id" > $1::int8 ORDER BY t."id" LIMIT 26
@@ -56,14 +66,14 @@ SELECT t."id", t."na""me`", (t."price"::text) FROM "pub""lic"."the ""table` '" A
 SELECT c0 FROM (SELECT t."id" AS c0, ROW_NUMBER() OVER (PARTITION BY t."small" ORDER BY t."id") AS place, ROW_NUMBER() OVER ( ORDER BY t."id") AS position, CASE WHEN 1 = 1 THEN 1 ELSE 0 END AS later FROM "pub""lic"."the ""table` '" AS t) AS r WHERE place <= 3 AND later = 1 ORDER BY position LIMIT 30
 
 -- a count
-SELECT COUNT(*) FROM "pub""lic"."the ""table` '" AS t WHERE t."id" > $1::int8
+SELECT COUNT(*), (SELECT t."id" FROM "pub""lic"."the ""table` '" AS t LIMIT 0) FROM "pub""lic"."the ""table` '" AS t WHERE t."id" > $1::int8
 --   Integer(0)
 
 -- measures of everything
-SELECT COUNT(*) AS v0, COUNT(DISTINCT m1) AS v1, SUM(m2)::text AS v2, SUM(m3)::text, COUNT(m3) AS v3, SUM(m4) AS v4, MIN(m5) AS v5, MAX(m6) AS v6 FROM (SELECT t."na""me`" COLLATE "C" AS m1, t."id" AS m2, t."price" AS m3, t."ratio" AS m4, t."na""me`" COLLATE "C" AS m5, t."at" AS m6 FROM "pub""lic"."the ""table` '" AS t) AS g LIMIT 1
+SELECT COUNT(*) AS v0, COUNT(DISTINCT m1) AS v1, SUM(m2)::text AS v2, SUM(m3)::text, COUNT(m3) AS v3, SUM(m4) AS v4, MIN(m5) AS v5, MAX(m6) AS v6 FROM (SELECT t."na""me`" COLLATE "C" AS m1, t."id" AS m2, t."price" AS m3, t."ratio" AS m4, t."na""me`" COLLATE "C" AS m5, t."at" AS m6 FROM "pub""lic"."the ""table` '" AS t WHERE 1 / (1 - CASE WHEN (1 = 1) THEN CASE WHEN ((t."at" IS NULL OR isfinite(t."at"))) THEN 0 ELSE 1 END ELSE 0 END) = 1) AS g LIMIT 1
 
 -- groups
-SELECT k0 AS v0, k1 AS v1, SUM(m0)::text, COUNT(m0) AS v2 FROM (SELECT t."na""me`" COLLATE "C" AS k0, t."active" AS k1, t."price" AS m0 FROM "pub""lic"."the ""table` '" AS t WHERE t."id" > $1::int8) AS g GROUP BY k0, k1 ORDER BY sign(SUM(m0)::numeric) * div(abs(SUM(m0)::numeric) * 2000000 + COUNT(m0)::numeric, nullif(2 * COUNT(m0)::numeric, 0)) DESC NULLS LAST, k0, k1 LIMIT 11
+SELECT k0 AS v0, k1 AS v1, SUM(m0)::text, COUNT(m0) AS v2, (SELECT t."id" FROM "pub""lic"."the ""table` '" AS t LIMIT 0) FROM (SELECT t."na""me`" COLLATE "C" AS k0, t."active" AS k1, t."price" AS m0 FROM "pub""lic"."the ""table` '" AS t WHERE t."id" > $1::int8) AS g GROUP BY k0, k1 ORDER BY sign(SUM(m0)::numeric) * div(abs(SUM(m0)::numeric) * 2000000 + COUNT(m0)::numeric, nullif(2 * COUNT(m0)::numeric, 0)) DESC NULLS LAST, k0, k1 LIMIT 11
 --   Integer(0)
 
 -- periods of a zone

@@ -1,0 +1,95 @@
+//! Which columns a plan names, to tell which one a failure is about.
+
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, GroupKey, Predicate, Read};
+use wayleave_store::StoreError;
+
+/// The first column of a datatype that a plan computes with.
+pub(crate) fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
+    let mut found = Vec::new();
+    named(read, &mut found);
+    let exact = found.iter().find(|it| it.datatype == datatype);
+    // The sum of integers is computed as decimals are.
+    exact
+        .or_else(|| found.iter().find(|it| it.datatype.is_numeric()))
+        .copied()
+}
+
+fn named<'a>(read: &'a Read, found: &mut Vec<&'a Column>) {
+    match read {
+        Read::Rows(plan) => {
+            found.extend(plan.order.iter().map(|by| &by.column));
+            columns_of(&plan.predicate, found);
+        }
+        Read::Groups(plan) => {
+            found.extend(plan.by.iter().map(|key| match key {
+                GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
+            }));
+            found.extend(plan.measures.iter().filter_map(|it| it.column.as_ref()));
+            columns_of(&plan.predicate, found);
+        }
+        Read::Count { predicate, .. } => columns_of(predicate, found),
+    }
+}
+
+fn columns_of<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
+    match predicate {
+        Predicate::True | Predicate::False => {}
+        Predicate::Granted(granted) => columns_of(granted, found),
+        Predicate::And(parts) | Predicate::Or(parts) => {
+            for part in parts {
+                columns_of(part, found);
+            }
+        }
+        Predicate::Compare { column, .. }
+        | Predicate::In { column, .. }
+        | Predicate::Like { column, .. }
+        | Predicate::IsNull { column, .. } => found.push(column),
+    }
+}
+
+/// What is said of a read that cannot tell whether a row is wanted: it names the first column that
+/// a caller's filter, or a measure, compares and that may hold a value of another datatype.
+pub(crate) fn undecided(read: &Read) -> StoreError {
+    let (predicate, measures) = match read {
+        Read::Rows(plan) => (&plan.predicate, &[][..]),
+        Read::Groups(plan) => (&plan.predicate, plan.measures.as_slice()),
+        Read::Count { predicate, .. } => (predicate, &[][..]),
+    };
+    let parts = match predicate {
+        Predicate::And(parts) => parts.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    let mut found = Vec::new();
+    for part in parts {
+        if !matches!(part, Predicate::Granted(_)) {
+            columns_of(part, &mut found);
+        }
+    }
+    found.extend(measures.iter().filter_map(|it| it.column.as_ref()));
+    let column = found.into_iter().find(|it| !it.datatype.is_text());
+    StoreError::Unfit {
+        column: column.map(|it| it.name.clone()).unwrap_or_default(),
+        datatype: column.map_or(Datatype::String, |it| it.datatype),
+    }
+}
+
+/// The columns whose values decide which rows are wanted, each once.
+pub(crate) fn deciding(predicate: &Predicate) -> Vec<&Column> {
+    let mut found = Vec::new();
+    columns_of(predicate, &mut found);
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    found.dedup_by(|a, b| a.name == b.name);
+    found
+}
+
+/// The columns that decide which rows may be seen.
+pub(crate) fn granting(predicate: &Predicate) -> Vec<&Column> {
+    let mut found = Vec::new();
+    match predicate {
+        Predicate::And(parts) => found.extend(parts.iter().flat_map(granting)),
+        Predicate::Granted(granted) => columns_of(granted, &mut found),
+        _ => {}
+    }
+    found
+}

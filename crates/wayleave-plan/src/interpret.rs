@@ -53,7 +53,10 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
                 GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
             });
             // What is counted need not be looked at.
-            let measured = read.measures.iter().filter(|it| it.op != AggregateOp::Count);
+            let measured = read
+                .measures
+                .iter()
+                .filter(|it| it.op != AggregateOp::Count);
             keys.chain(measured.filter_map(|it| it.column.as_ref()))
                 .collect()
         }
@@ -258,16 +261,13 @@ fn holds_within(predicate: &Predicate, row: &Row, granted: bool) -> bool {
             column,
             comparison,
             value,
-        } => {
-            comparable(column).is_some_and(|held| compares(held.compare(value), *comparison))
-        }
+        } => comparable(column).is_some_and(|held| compares(held.compare(value), *comparison)),
         Predicate::In {
             column,
             values,
             negated,
-        } => comparable(column).is_some_and(|held| {
-            values.iter().any(|value| held.compare(value).is_eq()) != *negated
-        }),
+        } => comparable(column)
+            .is_some_and(|held| values.iter().any(|value| held.compare(value).is_eq()) != *negated),
         Predicate::Like {
             column,
             text,

@@ -65,7 +65,9 @@ impl QueryPlan {
         };
         let predicate = match &changes {
             None => Predicate::all([stream.base(), wanted]),
-            Some(changes) => Predicate::all([stream.rows.clone().granted(), wanted, changes.since()]),
+            Some(changes) => {
+                Predicate::all([stream.rows.clone().granted(), wanted, changes.since()])
+            }
         };
         let mut layout = layout.ordered(&order);
         if changes.is_some() {

@@ -10,9 +10,10 @@
 
 mod stores;
 
-use stores::{Loaded, fixture_sql};
+use stores::{Loaded, fixture_sql, fixture_sql_of};
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::conformance::{ConformanceError, Exclusion, Options, run};
+use wayleave_store::conformance::fixture::{Malformed, malformed_rows};
+use wayleave_store::conformance::{ConformanceError, Exclusion, Options, run, run_malformed};
 
 /// A share of the requests on every run, all of them with `WAYLEAVE_FULL=1`.
 fn requests() -> usize {
@@ -43,6 +44,184 @@ async fn conforms_as(loaded: Loaded, exclusions: &[Exclusion]) {
         }
     }
     store.close().await;
+}
+
+/// Values of other datatypes than their mapped ones, as many kinds as each store takes.
+fn malformed(kind: SourceKind) -> &'static [Malformed] {
+    const SQLITE: &[Malformed] = &[
+        Malformed {
+            field: "active",
+            literals: &[
+                "'no'", "'No'", "'off'", "'nein'", "''", "' '", "x'00'", "x'01'",
+            ],
+        },
+        Malformed {
+            field: "day",
+            literals: &[
+                "'12/31/2031'",
+                "''",
+                "20250101",
+                "'2024-02-30'",
+                "'garbage'",
+                "x'ff'",
+                "-1.5",
+            ],
+        },
+        Malformed {
+            field: "at",
+            literals: &[
+                "'garbage'",
+                "'2024-05-05 nonsense'",
+                "'2024-05-05T99:99:99Z'",
+                "1e300",
+                "1714979289000",
+                "x'00'",
+                "''",
+                "'12/31/2031'",
+            ],
+        },
+        Malformed {
+            field: "stamp",
+            literals: &["'garbage'", "'2024-99-05 00:00:00'", "1e300", "x'00'", "''"],
+        },
+        Malformed {
+            field: "small",
+            literals: &[
+                "'unknown'",
+                "'n/a'",
+                "'1?'",
+                "''",
+                "x'31'",
+                "3.5",
+                "1e300",
+                "-9e999",
+            ],
+        },
+        Malformed {
+            field: "big",
+            literals: &["'x'", "x'01'", "0.5", "1e19"],
+        },
+        Malformed {
+            field: "amount",
+            literals: &["'n/a'", "x'01'", "9e999", "''", "'1.2.3'"],
+        },
+        Malformed {
+            field: "price",
+            literals: &["'n/a'", "'1.2.3'", "''", "x'31'"],
+        },
+        Malformed {
+            field: "ratio",
+            literals: &["'abc'", "'nan'", "9e999", "-9e999", "x'00'", "''"],
+        },
+        Malformed {
+            field: "data",
+            literals: &["'{broken'", "x'7b7d'"],
+        },
+    ];
+    const POSTGRES: &[Malformed] = &[
+        Malformed {
+            field: "day",
+            literals: &["'infinity'", "'-infinity'"],
+        },
+        Malformed {
+            field: "at",
+            literals: &["'infinity'", "'-infinity'"],
+        },
+        Malformed {
+            field: "stamp",
+            literals: &["'infinity'", "'-infinity'"],
+        },
+        Malformed {
+            field: "amount",
+            literals: &["'NaN'"],
+        },
+        Malformed {
+            field: "price",
+            literals: &["'NaN'"],
+        },
+        Malformed {
+            field: "ratio",
+            literals: &["'NaN'", "'Infinity'", "'-Infinity'"],
+        },
+    ];
+    const MYSQL: &[Malformed] = &[
+        Malformed {
+            field: "day",
+            literals: &[
+                "'0000-00-00'",
+                "'2024-00-00'",
+                "'2023-05-00'",
+                "'2023-02-30'",
+            ],
+        },
+        Malformed {
+            field: "at",
+            literals: &[
+                "'0000-00-00 00:00:00'",
+                "'2023-05-00 10:00:00'",
+                "'2024-00-10 00:00:00'",
+                "'2023-02-30 00:00:00'",
+            ],
+        },
+        Malformed {
+            field: "stamp",
+            literals: &["'0000-00-00 00:00:00'"],
+        },
+    ];
+    match kind {
+        SourceKind::Sqlite => SQLITE,
+        SourceKind::Postgres => POSTGRES,
+        _ => MYSQL,
+    }
+}
+
+/// The suite's records with such values among them.
+async fn loaded_malformed(kind: SourceKind) -> Loaded {
+    let lax = match kind {
+        SourceKind::Mysql => "SET sql_mode = 'ALLOW_INVALID_DATES';\n",
+        _ => "",
+    };
+    let sql = fixture_sql_of(kind, &malformed_rows(malformed(kind)));
+    Loaded::new(kind, &format!("{lax}{sql}")).await
+}
+
+async fn holds_grants(loaded: Loaded) {
+    let kind = loaded.kind;
+    let store = loaded.store();
+    let options = Options {
+        requests: requests(),
+        seed: 1,
+    };
+    match run_malformed(store.as_ref(), options, malformed(kind)).await {
+        Ok(report) => println!("{kind}: {report:?}"),
+        Err(error) => {
+            let source = std::error::Error::source(&error);
+            panic!("{kind}: {error}\n{source:?}")
+        }
+    }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_grant_in_sqlite_holds_only_for_values_of_their_datatype() {
+    holds_grants(loaded_malformed(SourceKind::Sqlite).await).await;
+}
+
+#[tokio::test]
+async fn a_grant_in_sqlite_with_indexes_holds_only_for_values_of_their_datatype() {
+    let loaded = loaded_malformed(SourceKind::Sqlite).await;
+    loaded.execute(&indexes()).await;
+    holds_grants(loaded).await;
+}
+
+#[tokio::test]
+async fn a_grant_in_postgres_holds_only_for_values_of_their_datatype() {
+    holds_grants(loaded_malformed(SourceKind::Postgres).await).await;
+}
+
+#[tokio::test]
+async fn a_grant_in_mariadb_holds_only_for_values_of_their_datatype() {
+    holds_grants(loaded_malformed(SourceKind::Mysql).await).await;
 }
 
 #[tokio::test]

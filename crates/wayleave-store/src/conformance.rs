@@ -7,8 +7,10 @@
 
 mod dice;
 pub mod fixture;
+mod malformed;
 mod requests;
 mod run;
 
 pub use dice::Dice;
+pub use malformed::{MalformedReport, run_malformed};
 pub use run::{ConformanceError, Exclusion, Options, Report, Served, run};

@@ -315,6 +315,11 @@ pub(crate) trait Dialect {
         zone: &str,
     ) -> Sql;
 
+    /// Whether [`Dialect::period`] fails for a value that is not of its datatype.
+    fn checks_periods(&self) -> bool {
+        false
+    }
+
     /// A numeric column as it is added up.
     fn addend(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
 

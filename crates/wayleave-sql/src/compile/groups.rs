@@ -7,10 +7,10 @@ use wayleave_model::mapping::AggregateOp;
 use wayleave_plan::plan::{Column, GroupKey, Groups, Measure};
 use wayleave_store::StoreError;
 
-use super::{Compiled, Output, Selection};
 use super::dialect::{Dialect, Shape};
 use super::predicate::{conditions, where_all};
 use super::sql::Sql;
+use super::{Compiled, Output, Selection};
 
 /// One value of a group.
 struct Part<'a> {
@@ -71,7 +71,7 @@ pub(super) fn compile<'a, D: Dialect>(
     let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", " FROM (SELECT ");
     sql.add(Sql::joined(inner, ", "));
     sql.add(shape.from(dialect)?.within(" FROM ", ""));
-    let rows_in = conditions(dialect, shape, &plan.predicate, &compared(plan))?;
+    let rows_in = conditions(dialect, shape, &plan.predicate, &compared(dialect, plan))?;
     sql.add(where_all(rows_in));
     sql.push(") AS g");
     if !grouped.is_empty() {
@@ -86,16 +86,21 @@ pub(super) fn compile<'a, D: Dialect>(
     })
 }
 
-/// The columns whose values are compared with each other and not told, so that one that is not
-/// of its datatype would pass unseen.
-fn compared(plan: &Groups) -> Vec<&Column> {
+/// The columns whose values are compared with each other, or computed with, and not told: one that
+/// is not of its datatype would pass unseen.
+fn compared<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Vec<&'a Column> {
     let measures = plan.measures.iter().filter(|it| {
         matches!(
             it.op,
             AggregateOp::Min | AggregateOp::Max | AggregateOp::CountDistinct
         )
     });
-    measures.filter_map(|it| it.column.as_ref()).collect()
+    let periods = plan.by.iter().filter_map(|key| match key {
+        GroupKey::Period { column, .. } if !dialect.checks_periods() => Some(column),
+        _ => None,
+    });
+    let measures = measures.filter_map(|it| it.column.as_ref());
+    measures.chain(periods).collect()
 }
 
 /// The order asked for, then every key that it leaves open.

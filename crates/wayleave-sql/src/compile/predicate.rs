@@ -61,7 +61,12 @@ pub(super) fn conditions<D: Dialect>(
     let (mut wanted, mut decided, mut is_sure) = (Vec::new(), Vec::new(), true);
     for part in parts {
         if let Predicate::Granted(granted) = part {
-            wanted.push(condition_where(dialect, shape, granted, Malformed::NeverHold)?);
+            wanted.push(condition_where(
+                dialect,
+                shape,
+                granted,
+                Malformed::NeverHold,
+            )?);
             continue;
         }
         let may = condition_where(dialect, shape, part, Malformed::MayHold)?;
@@ -145,7 +150,11 @@ fn condition_where<D: Dialect>(
             values,
             negated,
         } => {
-            let comparison = if *negated { Comparison::Ne } else { Comparison::Eq };
+            let comparison = if *negated {
+                Comparison::Ne
+            } else {
+                Comparison::Eq
+            };
             let listed = match list(dialect, shape, column, comparison, values)? {
                 Some(list) => list,
                 None => {

@@ -3,11 +3,11 @@
 use wayleave_plan::plan::{Each, Predicate, Rows};
 use wayleave_store::StoreError;
 
-use super::{Compiled, Output, Selection};
 use super::dialect::{Dialect, Shape};
 use super::keyset;
 use super::predicate::{condition, conditions, where_all};
 use super::sql::Sql;
+use super::{Compiled, Output, Selection};
 
 /// `SELECT … FROM … WHERE … ORDER BY … LIMIT …`. Of the rows, `bound` is true.
 pub(super) fn compile<'a, D: Dialect>(

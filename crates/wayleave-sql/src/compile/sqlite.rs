@@ -453,6 +453,10 @@ impl Dialect for Sqlite {
         call(functions::PERIOD, Sql::joined([micros, unit, zone], ", "))
     }
 
+    fn checks_periods(&self) -> bool {
+        true
+    }
+
     fn addend(&self, column: &Column, _kind: &Affinity, name: Sql) -> Sql {
         match column.datatype {
             // A cast would take any text for a number.

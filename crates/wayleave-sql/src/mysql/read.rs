@@ -111,7 +111,10 @@ impl Server for Database {
         }
         let statement = compile(&dialect, shape, read)?;
         let streamed = self.stream(&mut transaction, shape, &statement, sender);
-        streamed.await.map_err(|error| refine(read, error)).map(drop)?;
+        streamed
+            .await
+            .map_err(|error| refine(read, error))
+            .map(drop)?;
         transaction.rollback().await.map_err(failed)
     }
 
@@ -125,16 +128,18 @@ impl Server for Database {
         let schema = rows.first().map(|row| row.0.clone());
         let columns: BTreeMap<_, _> = rows
             .into_iter()
-            .map(|(_, name, data_type, column_type, nullable, charset, collation)| {
-                let native = Native {
-                    kind: kind(&data_type, &charset, &collation),
-                    datatype: types::datatype(&data_type, &column_type),
-                    many: false,
-                    not_null: nullable == "NO",
-                    type_id: None,
-                };
-                (name, native)
-            })
+            .map(
+                |(_, name, data_type, column_type, nullable, charset, collation)| {
+                    let native = Native {
+                        kind: kind(&data_type, &charset, &collation),
+                        datatype: types::datatype(&data_type, &column_type),
+                        many: false,
+                        not_null: nullable == "NO",
+                        type_id: None,
+                    };
+                    (name, native)
+                },
+            )
             .collect();
         if columns.is_empty() {
             return Err(no_table(target));
@@ -260,9 +265,7 @@ fn begins_after_nul(read: &Read) -> bool {
 /// A failure whose reason was the statement's own: it could not tell whether a row is wanted.
 fn refine(read: &Read, error: StoreError) -> StoreError {
     match &error {
-        StoreError::OutOfRange { detail } if detail.to_string().contains("exp(") => {
-            undecided(read)
-        }
+        StoreError::OutOfRange { detail } if detail.to_string().contains("exp(") => undecided(read),
         _ => error,
     }
 }

@@ -104,7 +104,9 @@ impl Table {
             let outcome = {
                 let mut kept = Kept::open(&file, Limits::default()).unwrap();
                 // What is read once and kept is not counted.
-                let version = kept.connection.query_row("PRAGMA schema_version", [], |row| row.get(0));
+                let version = kept
+                    .connection
+                    .query_row("PRAGMA schema_version", [], |row| row.get(0));
                 let version = Some(version.unwrap());
                 drop(kept.indexes(&target.table, version).unwrap());
                 let shape = inner.shape(&kept, &target, version).unwrap();

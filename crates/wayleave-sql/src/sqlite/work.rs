@@ -19,8 +19,8 @@ use super::values::cell;
 use crate::compile::sqlite::bytes::Odd;
 use crate::compile::sqlite::{Affinity, Sqlite, probe};
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
-use crate::reading::Stop;
 use crate::named::{column_of, undecided};
+use crate::reading::Stop;
 use crate::values;
 
 /// Counts the changes of the file's schema.

@@ -18,7 +18,7 @@ use serde_json::{Map, Value as Json};
 use tempfile::TempDir;
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::interpret::Row as Record;
+use wayleave_plan::interpret::{Row as Record, Tables};
 use wayleave_plan::value::Value;
 use wayleave_sql::{Dsn, StoreOptions, store};
 use wayleave_store::conformance::fixture::{
@@ -164,7 +164,11 @@ pub fn patient() -> ReadContext {
 
 /// The statements that make and fill the suite's tables.
 pub fn fixture_sql(kind: SourceKind) -> String {
-    let tables = rows();
+    fixture_sql_of(kind, &rows())
+}
+
+/// The same with records of one's own.
+pub fn fixture_sql_of(kind: SourceKind, tables: &Tables) -> String {
     let mut sql = schema(kind).to_owned();
     for (table, columns) in [
         (SAMPLES, SAMPLE_COLUMNS.as_slice()),
@@ -221,6 +225,8 @@ pub fn text_literal(kind: SourceKind, text: &str) -> String {
 fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
+        // What is not of the column's datatype is written as the store would.
+        Value::List(items) if !column.many => items[0].to_text().unwrap(),
         Value::Text(text) if column.field == "token" && kind == SourceKind::Postgres => {
             format!("'{text}'::uuid")
         }

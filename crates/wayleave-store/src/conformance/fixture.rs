@@ -146,6 +146,34 @@ pub fn rows() -> Tables {
     BTreeMap::from([(SAMPLES.to_owned(), samples), (PARTS.to_owned(), parts)])
 }
 
+/// Values that a store holds in the column of a field although they are not of its datatype.
+#[derive(Debug, Clone, Copy)]
+pub struct Malformed {
+    /// The field of `samples`.
+    pub field: &'static str,
+    /// Such values, as the store's language writes them.
+    pub literals: &'static [&'static str],
+}
+
+/// The records, some of whose values are not of their datatype: each such one is a list of its
+/// literal.
+pub fn malformed_rows(malformed: &[Malformed]) -> Tables {
+    let mut dice = Dice::new(0xBAD);
+    let mut tables = rows();
+    for row in tables.get_mut(SAMPLES).into_iter().flatten() {
+        for it in malformed {
+            let column = SAMPLE_COLUMNS
+                .iter()
+                .find(|column| column.field == it.field);
+            if let Some(column) = column.filter(|_| dice.percent(5)) {
+                let literal = Value::Text(dice.word(it.literals).into());
+                row.insert(column.column.to_owned(), Value::List(vec![literal]));
+            }
+        }
+    }
+    tables
+}
+
 /// Texts that stores are known to sort, fold, pad or escape.
 pub const TEXTS: [&str; 44] = [
     "",

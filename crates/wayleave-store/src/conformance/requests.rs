@@ -63,6 +63,11 @@ impl<'a> Maker<'a> {
         }
     }
 
+    /// The row filter of a grant on `samples`.
+    pub(super) fn row_filter(&mut self) -> Json {
+        Json::Object(self.filter(&SAMPLE_COLUMNS, 2))
+    }
+
     /// Filters that together hold for every record exactly once: one, its opposite, and NULL.
     pub(super) fn partition(&mut self) -> [Json; 3] {
         let scalars: Vec<FixtureColumn> = SAMPLE_COLUMNS.into_iter().filter(scalar).collect();

@@ -122,8 +122,13 @@ pub struct Served {
 }
 
 impl Served {
-    /// Ratifies a mapping and serves it.
+    /// Ratifies a mapping and serves it whole.
     pub fn new(mapping: &str) -> Result<Self, ConformanceError> {
+        Self::to(mapping, &Package::local())
+    }
+
+    /// Ratifies a mapping and serves what a package grants of it.
+    pub fn to(mapping: &str, package: &Package) -> Result<Self, ConformanceError> {
         let broken = |reason: String| ConformanceError::Broken { reason };
         let ratification = Ratification {
             dataset: "conformance".to_owned(),
@@ -142,7 +147,7 @@ impl Served {
             secret: [7; 32],
         };
         Ok(Self {
-            view: View::new(&world, &Package::local()),
+            view: View::new(&world, package),
             keys: KeyRing::new(&key, &[]),
         })
     }
@@ -361,14 +366,17 @@ impl Suite<'_> {
 }
 
 /// Every row of an answer.
-async fn answer(store: &dyn Store, plan: &AuthorizedPlan) -> Result<Vec<Vec<Value>>, StoreError> {
+pub(super) async fn answer(
+    store: &dyn Store,
+    plan: &AuthorizedPlan,
+) -> Result<Vec<Vec<Value>>, StoreError> {
     match store.read(plan, &ReadContext::within(PATIENCE)).await? {
         Answer::Rows(rows) | Answer::Groups(rows) => rows.collect().await,
         Answer::Count { rows, .. } => Ok(vec![vec![Value::Integer(rows.into())]]),
     }
 }
 
-fn lines(rows: &[Vec<Value>]) -> Vec<String> {
+pub(super) fn lines(rows: &[Vec<Value>]) -> Vec<String> {
     rows.iter()
         .map(|row| Json::Array(row.iter().map(Value::to_json).collect()).to_string())
         .collect()

@@ -1,0 +1,200 @@
+//! Stores that hold values which are not of their datatype: none satisfies a grant, and none is
+//! guessed at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::interpret::{Fit, Tables, fit, interpret};
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
+use wayleave_plan::plan::Read;
+use wayleave_plan::value::Value;
+
+use super::fixture::{self, Malformed};
+use super::requests::{Maker, Request};
+use super::run::{ConformanceError, Options, Served, answer, lines};
+use crate::{Store, StoreError};
+
+/// How far a walk of pages goes.
+const PAGES: usize = 3;
+/// How many requests are made under one grant.
+const REQUESTS_A_GRANT: usize = 4;
+
+/// What was asked and answered as it should be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MalformedReport {
+    /// Requests made.
+    pub requests: usize,
+    /// Requests, or grants, that policy refused before any store was asked.
+    pub refused: usize,
+    /// Reads that met no such value, and were answered as the interpreter does.
+    pub fit: usize,
+    /// Reads that met one and were answered without its row.
+    pub without: usize,
+    /// Reads that met one and failed for it.
+    pub unfit: usize,
+}
+
+/// Runs requests under drawn grants over a store that holds [`fixture::malformed_rows`].
+pub async fn run_malformed(
+    store: &dyn Store,
+    options: Options,
+    malformed: &[Malformed],
+) -> Result<MalformedReport, ConformanceError> {
+    let kind: SourceKind = store.capabilities().kind;
+    let mapping = fixture::mapping(kind);
+    let tables = fixture::malformed_rows(malformed);
+    let operands = fixture::rows();
+    let mut maker = Maker::new(options.seed, &operands);
+    let mut suite = Suite {
+        store,
+        tables: &tables,
+        report: MalformedReport::default(),
+    };
+    while suite.report.requests < options.requests {
+        let rows = maker.row_filter();
+        let served = Served::to(&mapping, &package(&rows))?;
+        for _ in 0..REQUESTS_A_GRANT {
+            suite.report.requests += 1;
+            match maker.request() {
+                Request::Query(arguments) => suite.query(&served, arguments, &rows).await?,
+                Request::Aggregate(arguments) => {
+                    suite.aggregate(&served, &arguments, &rows).await?;
+                }
+            }
+        }
+    }
+    let MalformedReport {
+        fit,
+        unfit,
+        without,
+        ..
+    } = suite.report;
+    if fit == 0 || unfit == 0 || without == 0 {
+        let reason = format!("nothing malformed was met: {:?}", suite.report);
+        return Err(ConformanceError::Broken { reason });
+    }
+    Ok(suite.report)
+}
+
+/// A package that sees all of the fixture's fields, and of `samples` only some rows.
+fn package(rows: &Json) -> Package {
+    let stream = |rows: Option<Json>| StreamGrant {
+        fields: FieldScope::All,
+        relations: RelationScope::All,
+        rows,
+    };
+    let streams = BTreeMap::from([
+        ("samples".to_owned(), stream(Some(rows.clone()))),
+        ("parts".to_owned(), stream(None)),
+    ]);
+    let grant = Grant {
+        id: "grant".to_owned(),
+        dataset: "conformance".to_owned(),
+        streams: StreamScope::Only(streams),
+    };
+    Package {
+        subject: "the suite".to_owned(),
+        epoch: 0,
+        grants: Grants::Only(Arc::new(BTreeMap::from([("main".to_owned(), grant)]))),
+    }
+}
+
+struct Suite<'a> {
+    store: &'a dyn Store,
+    tables: &'a Tables,
+    report: MalformedReport,
+}
+
+impl Suite<'_> {
+    async fn query(
+        &mut self,
+        served: &Served,
+        mut arguments: Map<String, Json>,
+        rows: &Json,
+    ) -> Result<(), ConformanceError> {
+        arguments.remove("expand");
+        for _ in 0..PAGES {
+            let Some(plan) = served.query(&arguments) else {
+                self.report.refused += 1;
+                return Ok(());
+            };
+            let named = json!({"query_records": arguments, "granted": rows});
+            if let Some(count) = plan.count() {
+                self.check("a count", count, &named).await?;
+            }
+            let Some(rows) = self.check("rows", plan.rows(), &named).await? else {
+                return Ok(());
+            };
+            let page = plan.page(&rows);
+            match page.next_cursor(page.records().len(), served.seal()) {
+                Some(cursor) => arguments.insert("cursor".to_owned(), Json::String(cursor)),
+                None => return Ok(()),
+            };
+        }
+        Ok(())
+    }
+
+    async fn aggregate(
+        &mut self,
+        served: &Served,
+        arguments: &Map<String, Json>,
+        rows: &Json,
+    ) -> Result<(), ConformanceError> {
+        let Some(plan) = served.aggregate(arguments) else {
+            self.report.refused += 1;
+            return Ok(());
+        };
+        let named = json!({"aggregate": arguments, "granted": rows});
+        self.check("groups", plan.groups(), &named).await.map(drop)
+    }
+
+    /// Asks the store, and compares with what may be answered; `None` where it failed, as it may.
+    async fn check(
+        &mut self,
+        what: &'static str,
+        plan: &AuthorizedPlan,
+        named: &Json,
+    ) -> Result<Option<Vec<Vec<Value>>>, ConformanceError> {
+        let expected = interpret(plan, self.tables);
+        let fits = fit(plan, self.tables);
+        let request = || format!("{named}\n{:?}", plan.read());
+        match answer(self.store, plan).await {
+            Err(StoreError::Unfit { .. }) if fits != Fit::Fits => {
+                self.report.unfit += 1;
+                Ok(None)
+            }
+            Err(source) => Err(ConformanceError::Failed {
+                request: request(),
+                source,
+            }),
+            Ok(answered) if fits == Fit::Unfit && is_cut(plan, &answered) => Ok(None),
+            Ok(answered) if fits == Fit::Unfit || lines(&answered) != lines(&expected) => {
+                Err(ConformanceError::Differs {
+                    what,
+                    request: request(),
+                    expected: format!("{fits:?} {}", lines(&expected).join("\n")),
+                    answered: lines(&answered).join("\n"),
+                })
+            }
+            Ok(answered) => {
+                match fits {
+                    Fit::Fits => self.report.fit += 1,
+                    _ => self.report.without += 1,
+                }
+                Ok(Some(answered))
+            }
+        }
+    }
+}
+
+/// Whether there may be groups that are not told, and so need not be looked at.
+fn is_cut(plan: &AuthorizedPlan, answered: &[Vec<Value>]) -> bool {
+    let limit = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
+    matches!(plan.read(), Read::Groups(groups)
+        if !groups.by.is_empty() && answered.len() == limit(groups.limit))
+}

@@ -4,9 +4,12 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::format_push_string,
     reason = "tests"
 )]
 
+#[path = "edges/altered.rs"]
+mod altered;
 #[path = "edges/drawn.rs"]
 mod drawn;
 #[path = "edges/encodings.rs"]

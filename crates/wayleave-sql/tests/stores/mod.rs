@@ -10,6 +10,7 @@
     reason = "each test binary uses what it needs"
 )]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,9 @@ use tempfile::TempDir;
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::interpret::{Row as Record, Tables};
+use wayleave_plan::package::{
+    FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
+};
 use wayleave_plan::value::Value;
 use wayleave_sql::{Dsn, StoreOptions, store};
 use wayleave_store::conformance::fixture::{
@@ -135,6 +139,25 @@ pub fn mapping(kind: SourceKind, tables: &[(&str, &[(&str, &str)])]) -> String {
         }
     }
     text
+}
+
+/// A package that sees all of one stream's fields, and the rows of which a filter holds.
+pub fn granted(stream: &str, rows: &Json) -> Package {
+    let granted = StreamGrant {
+        fields: FieldScope::All,
+        relations: RelationScope::All,
+        rows: Some(rows.clone()),
+    };
+    let grant = Grant {
+        id: "grant".to_owned(),
+        dataset: "conformance".to_owned(),
+        streams: StreamScope::Only(BTreeMap::from([(stream.to_owned(), granted)])),
+    };
+    Package {
+        subject: "the tests".to_owned(),
+        epoch: 0,
+        grants: Grants::Only(Arc::new(BTreeMap::from([("main".to_owned(), grant)]))),
+    }
 }
 
 /// The arguments of a call.

@@ -151,6 +151,7 @@ impl Around {
                 order: layout::total(&self.stream, Vec::new()),
                 after: None,
                 each: None,
+                previews: false,
             }),
         ))
     }

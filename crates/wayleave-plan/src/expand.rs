@@ -94,6 +94,7 @@ impl Expansion {
                     limit: per_parent,
                 }),
                 limit: parents.saturating_mul(per_parent),
+                previews: false,
             }),
         ))
     }

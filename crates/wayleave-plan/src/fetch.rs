@@ -88,6 +88,7 @@ impl FetchPlan {
                     after: None,
                     each: None,
                     limit: 1,
+                    previews: false,
                 }),
             ),
             layout,

@@ -120,6 +120,9 @@ pub struct Rows {
     pub each: Option<Each>,
     /// At most so many rows.
     pub limit: u32,
+    /// Whether a column that the rows are not ordered by may be answered by the beginning of a text
+    /// that no page shows whole: a [`Value::Preview`].
+    pub previews: bool,
 }
 
 /// The first rows, in the order of the plan, of each distinct value of some columns: what

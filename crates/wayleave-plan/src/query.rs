@@ -88,6 +88,7 @@ impl QueryPlan {
                     after: None,
                     each: None,
                     limit: request.limit + 1,
+                    previews: false,
                 }),
             ),
             layout,
@@ -100,6 +101,18 @@ impl QueryPlan {
             plan.resume(cursor, seal)?;
         }
         Ok(plan)
+    }
+
+    /// Lets the store answer texts that no page shows whole by their beginnings. Not where records
+    /// are joined: any value may be what they are joined on.
+    #[must_use]
+    pub fn with_previews(mut self) -> Self {
+        if self.expansions.is_empty()
+            && let Read::Rows(rows) = self.rows.read_mut()
+        {
+            rows.previews = true;
+        }
+        self
     }
 
     /// Goes on where a cursor says.

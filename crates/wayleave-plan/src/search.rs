@@ -208,6 +208,7 @@ impl SearchStream {
                 after: None,
                 each: None,
                 limit,
+                previews: false,
             }),
         ))
     }

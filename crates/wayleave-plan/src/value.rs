@@ -56,4 +56,20 @@ pub enum Value {
     Json(Box<Json>),
     /// Several values.
     List(Vec<Value>),
+    /// The beginning of a text that is too long to be shown, whatever its datatype.
+    Preview(Box<Preview>),
+}
+
+/// Texts of more bytes than this may be answered by a [`Preview`]. No page has room for them.
+pub const MAX_WHOLE_BYTES: u32 = 64 * 1024;
+/// How many characters a preview has.
+pub const PREVIEW_CHARACTERS: u32 = 1_000;
+
+/// The beginning of a long text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// Its first [`PREVIEW_CHARACTERS`].
+    pub start: Text,
+    /// How many characters the whole has.
+    pub characters: u64,
 }

@@ -22,7 +22,7 @@ mod tests;
 use wayleave_plan::plan::{Column, Predicate, Read, Rows};
 use wayleave_store::StoreError;
 
-pub(crate) use dialect::{Dialect, Native, Shape};
+pub(crate) use dialect::{Dialect, Native, PREVIEW, Shape, WHOLE};
 pub(crate) use sql::{Bind, Sql};
 
 use crate::named::deciding;
@@ -81,6 +81,8 @@ impl<'a> Selection<'a> {
 pub(crate) enum Output<'a> {
     /// A column, as it is selected.
     Column(&'a Column),
+    /// A column whose long texts are answered by their beginnings.
+    Preview(&'a Column),
     /// A column, as it is compared and grouped by.
     Key(&'a Column),
     /// The first day of a period.

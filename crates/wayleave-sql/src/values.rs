@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{
-    Text, Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
+    Preview, Text, Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
 };
 use wayleave_store::{Row, StoreError};
 
-use crate::compile::Output;
+use crate::compile::{Output, PREVIEW, WHOLE};
 
 /// A value as a driver has it: still in the driver's own memory, where that lends it.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +58,7 @@ pub(crate) fn row<'a>(
         row.push(match output {
             Output::Witness(_) => continue,
             Output::Column(column) => of_column(column, cell)?,
+            Output::Preview(column) => of_preview(column, cell)?,
             Output::Key(column) => {
                 key_value(column, cell).ok_or_else(|| unfit(column, column.datatype))?
             }
@@ -82,6 +83,26 @@ pub(crate) fn row<'a>(
 /// The value of one column.
 pub(crate) fn of_column(column: &Column, cell: Cell<'_>) -> Result<Value, StoreError> {
     column_value(column, cell).ok_or_else(|| unfit(column, column.datatype))
+}
+
+/// The value of a column whose long texts are answered by their beginnings.
+pub(crate) fn of_preview(column: &Column, cell: Cell<'_>) -> Result<Value, StoreError> {
+    let Cell::Text(text) = &cell else {
+        return of_column(column, cell);
+    };
+    if let Some(whole) = text.strip_prefix(WHOLE) {
+        return of_column(column, Cell::Text(whole.into()));
+    }
+    let Some(preview) = text.strip_prefix(PREVIEW) else {
+        return of_column(column, cell);
+    };
+    let told = preview.split_once(':');
+    let told = told.and_then(|(many, start)| Some((many.parse().ok()?, start)));
+    let (characters, start) = told.ok_or_else(|| unfit(column, column.datatype))?;
+    Ok(Value::Preview(Box::new(Preview {
+        start: start.into(),
+        characters,
+    })))
 }
 
 /// A value of a column is not what the mapping says.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use serde_json::json;
 use stores::{KINDS, Loaded, all, arguments, mapping};
 use wayleave_model::mapping::SourceKind;
+use wayleave_plan::value::Value;
 use wayleave_sql::StoreOptions;
 use wayleave_store::ReadContext;
 use wayleave_store::conformance::Served;
@@ -58,8 +59,84 @@ fn resident() -> usize {
     pages * 4_096
 }
 
+/// Only one test at a time: they look at the memory of the same process.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// How many characters a long text has.
+const LONG: usize = 12_000_000;
+
+fn long_texts(kind: SourceKind) -> String {
+    let half = LONG / 2;
+    match kind {
+        SourceKind::Sqlite => format!(
+            "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15)
+             INSERT INTO things SELECT i, hex(zeroblob({half})) FROM n;"
+        ),
+        SourceKind::Postgres => format!(
+            "CREATE TABLE things (id int PRIMARY KEY, word text);
+             INSERT INTO things SELECT i, repeat('0', {LONG}) FROM generate_series(1, 15) i;"
+        ),
+        _ => format!(
+            "CREATE TABLE things (id int PRIMARY KEY, word longtext);
+             INSERT INTO things SELECT seq, REPEAT('0', {LONG}) FROM seq_1_to_15;"
+        ),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_long_texts_costs_their_beginnings() {
+    let _alone = ALONE.lock().await;
+    for kind in KINDS {
+        let loaded = Loaded::new(kind, &long_texts(kind)).await;
+        let mark = "INSERT INTO things VALUES (16, 'short');";
+        loaded.execute(mark).await;
+        let marked = match kind {
+            SourceKind::Postgres => "INSERT INTO things VALUES (17, chr(1) || 'P9:short');",
+            SourceKind::Sqlite => "INSERT INTO things VALUES (17, char(1) || 'P9:short');",
+            _ => "INSERT INTO things VALUES (17, CONCAT(CHAR(1), 'P9:short'));",
+        };
+        loaded.execute(marked).await;
+        let fields: &[(&str, &str)] = &[("word", "string")];
+        let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
+        let store = loaded.store();
+        let page = |filter: serde_json::Value| {
+            let query = json!({"stream": "things", "limit": 20, "filter": filter});
+            let plan = served.query(&arguments(query)).unwrap().with_previews();
+            plan.rows().clone()
+        };
+        let context = || ReadContext::within(PATIENCE);
+        let short = page(json!({"id": {"gte": 16}}));
+        let found = all(store.as_ref(), &short, &context()).await.unwrap();
+        let words = found.iter().map(|row| row[1].clone());
+        let expected = ["short", "\u{1}P9:short"].map(|it| Value::Text(it.into()));
+        assert_eq!(words.collect::<Vec<_>>(), expected, "{kind}");
+        let before = resident();
+        let found = all(
+            store.as_ref(),
+            &page(json!({"id": {"lte": 17}})),
+            &context(),
+        )
+        .await
+        .unwrap();
+        let grown = resident().saturating_sub(before);
+        println!("{kind}: long texts, memory grew by {} KiB", grown / 1_024);
+        assert_eq!(found.len(), 17, "{kind}");
+        for row in &found[..15] {
+            let Value::Preview(preview) = &row[1] else {
+                panic!("{kind}: not a preview");
+            };
+            assert_eq!(preview.characters, LONG as u64, "{kind}");
+            assert_eq!(preview.start, "0".repeat(1_000), "{kind}");
+        }
+        assert!(grown <= MOST, "{kind}: {grown}");
+        store.close().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_of_everything_holds_one_page() {
+    let _alone = ALONE.lock().await;
     for kind in KINDS {
         let loaded = Loaded::new(kind, &table(kind)).await;
         let fields: &[(&str, &str)] = &[("word", "string")];

@@ -45,19 +45,31 @@ impl Cut {
 }
 
 /// Cuts the longest values of the columns that may be cut, until the row's line takes no more bytes
-/// than there is room for beside what is said about the cuts; `None` when it does even then.
+/// than there is room for beside what is said about the cuts; `None` when it does even then. Of the
+/// `previews` only the beginning is there, and the whole has that many characters.
 pub(crate) fn cut(
     row: &mut [Json],
+    previews: &[Option<usize>],
     may_cut: impl Fn(usize) -> bool,
     room: impl Fn(&[Cut]) -> usize,
 ) -> Option<Vec<Cut>> {
+    let mut cuts: Vec<Cut> = Vec::new();
+    for (column, (value, characters)) in row.iter_mut().zip(previews).enumerate() {
+        if let Some(of) = *characters {
+            *value = beginning(value, SHOWN[0]).into();
+            cuts.push(Cut {
+                column,
+                shown: SHOWN[0],
+                of,
+            });
+        }
+    }
     // Every value is measured once: there may be many, and each may be large.
     let mut cells: Vec<Measured> = row
         .iter()
         .enumerate()
         .map(|(column, value)| Measured::of(value, may_cut(column)))
         .collect();
-    let mut cuts: Vec<Cut> = Vec::new();
     for most in SHOWN {
         loop {
             let bytes: usize = cells.iter().map(|cell| cell.bytes).sum();

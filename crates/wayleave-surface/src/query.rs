@@ -35,7 +35,7 @@ pub(crate) async fn answer(
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = QueryRequest::read(arguments)?;
-    let mut plan = QueryPlan::new(asked.view, &request, asked.seal)?;
+    let mut plan = QueryPlan::new(asked.view, &request, asked.seal)?.with_previews();
     if let Some(horizon) = plan.horizon() {
         let read = asked.reading.rows(horizon, usize::MAX).await?;
         let value = read.rows.into_iter().flatten().next();
@@ -211,7 +211,12 @@ impl Writer<'_> {
             let tail = self.tail(&handles, related, 1, cuts);
             asked.most.saturating_sub(before + tail.len())
         };
-        let Some(cuts) = long::cut(&mut row, may_cut, room) else {
+        let previews = self.values(0).iter().map(|value| match value {
+            Value::Preview(preview) => usize::try_from(preview.characters).ok(),
+            _ => None,
+        });
+        let previews: Vec<Option<usize>> = previews.collect();
+        let Some(cuts) = long::cut(&mut row, &previews, may_cut, room) else {
             return Ok(None);
         };
         self.cuts = cuts;

@@ -154,6 +154,8 @@ fn weight(value: &Value) -> usize {
         Value::Text(text) | Value::Decimal(text) => text.len(),
         Value::Json(json) => json_weight(json),
         Value::List(values) => values.iter().map(weight).sum(),
+        // As heavy as the whole, which no page has room for.
+        Value::Preview(preview) => usize::try_from(preview.characters).unwrap_or(usize::MAX / 2),
         _ => 8,
     }
 }

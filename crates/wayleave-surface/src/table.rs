@@ -54,6 +54,10 @@ impl Table {
     /// for it.
     #[must_use = "a row without room is not in the table"]
     pub(crate) fn push(&mut self, values: &[Value], more: &[Json]) -> bool {
+        // Of these the whole is longer than any page.
+        if values.iter().any(|it| matches!(it, Value::Preview(_))) {
+            return false;
+        }
         let start = (self.text.len(), self.json.len());
         self.json
             .push_str(if self.starts.is_empty() { "[" } else { ",[" });

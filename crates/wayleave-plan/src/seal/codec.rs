@@ -58,7 +58,7 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
             signed(out, i128::from(*micros));
         }
         // Neither is ever part of an order.
-        Value::Null | Value::Json(_) | Value::List(_) => out.push(0),
+        Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) => out.push(0),
     }
 }
 

@@ -51,7 +51,8 @@ impl Value {
             Self::Datetime(_) => 6,
             Self::Json(_) => 7,
             Self::List(_) => 8,
-            Self::Null => 9,
+            Self::Preview(_) => 9,
+            Self::Null => 10,
         }
     }
 }

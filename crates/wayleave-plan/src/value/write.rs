@@ -34,6 +34,7 @@ impl Value {
             Self::Datetime(micros) => Json::String(written(|text| push_datetime(text, *micros))),
             Self::Json(json) => sorted(json),
             Self::List(values) => Json::Array(values.iter().map(Self::to_json).collect()),
+            Self::Preview(preview) => Json::String(preview.start.to_string()),
         }
     }
 

@@ -14,6 +14,11 @@ use super::sql::{Placeholder, Sql};
 /// qualified name is never anything but a column.
 const ALIAS: &str = "t";
 
+/// What a selected text begins with that is the beginning of a longer one.
+pub(crate) const PREVIEW: &str = "\u{1}P";
+/// What a selected text begins with that is whole although it looks like such a one.
+pub(crate) const WHOLE: &str = "\u{1}T";
+
 /// A table as the store has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape<K> {
@@ -230,6 +235,13 @@ pub(crate) trait Dialect {
 
     /// A column as it is selected.
     fn select(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
+
+    /// A column as it is selected, where a text of more than [`MAX_WHOLE_BYTES`] is answered by its
+    /// beginning: [`PREVIEW`], its number of characters, a colon and the first of them. A text that
+    /// itself begins as such a one does comes after [`WHOLE`]. `None` where no text is that long.
+    ///
+    /// [`MAX_WHOLE_BYTES`]: wayleave_plan::value::MAX_WHOLE_BYTES
+    fn preview(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Option<Sql>;
 
     /// A column such that equal values, and only they, are equal, and `MIN` and `MAX` are right.
     fn key(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
-use wayleave_plan::value::Value;
+use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use self::letters::Held;
 pub(crate) use self::letters::Letters;
@@ -59,6 +59,9 @@ pub(crate) struct Mysql {
     pub(crate) by_length: bool,
     pub(crate) zones: BTreeMap<(String, String), Offsets>,
 }
+
+/// How a condition begins that fails the statement.
+pub(crate) const FAILS: &str = "EXP(10000 * ";
 
 /// More digits than any column has.
 const DIGITS: usize = 65;
@@ -137,6 +140,38 @@ impl Dialect for Mysql {
         }
     }
 
+    fn preview(&self, column: &Column, kind: &Kind, name: Sql) -> Option<Sql> {
+        let may_be_long = matches!(
+            (kind, column.datatype),
+            (
+                Kind::Text { .. } | Kind::Binary | Kind::Json,
+                Datatype::String | Datatype::Iri | Datatype::Json
+            )
+        );
+        if !may_be_long {
+            return None;
+        }
+        let text = match kind {
+            Kind::Json => Self::text(name),
+            _ => self.select(column, kind, name),
+        };
+        let mut sql = Sql::text("CASE WHEN OCTET_LENGTH(");
+        let mut then = |more: &str| {
+            sql.add(text.clone());
+            sql.push(more);
+        };
+        let mark = "CHAR(1 USING utf8mb4)";
+        then(&format!(
+            ") > {MAX_WHOLE_BYTES} THEN CONCAT({mark}, 'P', CHAR_LENGTH("
+        ));
+        then("), ':', LEFT(");
+        then(&format!(", {PREVIEW_CHARACTERS})) WHEN ORD("));
+        then(&format!(") = 1 THEN CONCAT({mark}, 'T', "));
+        then(") ELSE ");
+        then(" END");
+        Some(sql)
+    }
+
     fn key(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         match (column.datatype, kind) {
             (
@@ -200,7 +235,9 @@ impl Dialect for Mysql {
             Value::Date(days) => Bind::Date(*days),
             Value::Datetime(micros) => Bind::Datetime(*micros),
             // No plan compares with these.
-            Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
+            Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) => {
+                return Compared::Never;
+            }
         };
         Compared::with(left, comparison, Sql::bind(right))
     }
@@ -231,7 +268,7 @@ impl Dialect for Mysql {
 
     /// No float is as large as this power, which the server refuses to compute.
     fn fail_where(&self, flag: Sql) -> Sql {
-        flag.within("EXP(10000 * ", ") = 1")
+        flag.within(FAILS, ") = 1")
     }
 
     fn contains(&self, column: &Column, kind: &Kind, name: Sql, text: &str) -> Sql {

@@ -2,7 +2,7 @@
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
-use wayleave_plan::value::Value;
+use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use super::dialect::{Compared, Dialect, is_within_a_day};
 use super::numbers::{beside, beyond_all, nearest_single};
@@ -160,6 +160,34 @@ impl Dialect for Postgres {
         }
     }
 
+    fn preview(&self, column: &Column, kind: &Kind, name: Sql) -> Option<Sql> {
+        let may_be_long = matches!(
+            (kind, column.datatype),
+            (
+                Kind::Text(_) | Kind::Other | Kind::Json | Kind::Array,
+                Datatype::String | Datatype::Iri | Datatype::Json
+            )
+        );
+        if !may_be_long {
+            return None;
+        }
+        let text = self.select(column, kind, name);
+        let mut sql = Sql::text("CASE WHEN octet_length(");
+        let mut then = |more: &str| {
+            sql.add(text.clone());
+            sql.push(more);
+        };
+        then(&format!(
+            ") > {MAX_WHOLE_BYTES} THEN chr(1) || 'P' || length("
+        ));
+        then(") || ':' || left(");
+        then(&format!(", {PREVIEW_CHARACTERS}) WHEN ascii("));
+        then(") = 1 THEN chr(1) || 'T' || ");
+        then(" ELSE ");
+        then(" END");
+        Some(sql)
+    }
+
     fn key(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         match (column.datatype, kind) {
             (Datatype::String | Datatype::Iri, Kind::Text(order)) => {
@@ -223,7 +251,7 @@ impl Dialect for Postgres {
             }
             Value::Datetime(micros) => typed(Bind::Datetime(*micros), "::timestamptz"),
             // No plan compares with these.
-            Value::Null | Value::Text(_) | Value::Json(_) | Value::List(_) => {
+            Value::Null | Value::Text(_) | Value::Json(_) | Value::List(_) | Value::Preview(_) => {
                 return Compared::Never;
             }
         };

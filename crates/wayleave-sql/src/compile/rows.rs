@@ -17,13 +17,24 @@ pub(super) fn compile<'a, D: Dialect>(
     bound: &Predicate,
 ) -> Result<Compiled<'a>, StoreError> {
     let mut selected = Vec::with_capacity(plan.columns.len());
+    let mut outputs = Vec::with_capacity(plan.columns.len());
     for column in plan.columns.iter() {
         let (name, native) = shape.named(dialect, column)?;
-        selected.push(dialect.select(column, &native.kind, name));
+        let is_ordered_by = plan.order.iter().any(|by| by.column.name == column.name);
+        let preview = if plan.previews && !column.many && !is_ordered_by {
+            dialect.preview(column, &native.kind, name.clone())
+        } else {
+            None
+        };
+        outputs.push(match preview {
+            Some(_) => Output::Preview(column),
+            None => Output::Column(column),
+        });
+        selected.push(preview.unwrap_or_else(|| dialect.select(column, &native.kind, name)));
     }
     let mut selection = Selection {
         selected,
-        outputs: plan.columns.iter().map(Output::Column).collect(),
+        outputs,
         witnesses: Vec::new(),
     };
     selection.witness(dialect, shape, &plan.predicate)?;

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
-use wayleave_plan::value::Value;
+use wayleave_plan::value::{MAX_WHOLE_BYTES, Value};
 
 use self::bytes::{Odd, spelled};
 use self::form::Form;
@@ -32,15 +32,22 @@ pub(crate) mod functions {
     pub(crate) const FITS: &str = "wayleave_fits";
     /// Whether a flag is 0; fails where it is 1.
     pub(crate) const DECIDED: &str = "wayleave_decided";
-    /// A value as 0 or 1. This and the three after it fail for a value that is none, unless they
+    /// A value as 0 or 1. This and the four after it fail for a value that is none, unless they
     /// are told what to take for such a one: `(value, instead)`.
     pub(crate) const BOOLEAN: &str = "wayleave_boolean";
+    /// A value as a whole number; as text beyond what the store holds.
+    pub(crate) const INTEGER: &str = "wayleave_integer";
     /// A value as a floating-point number.
     pub(crate) const NUMBER: &str = "wayleave_number";
     /// A text or number as microseconds since 1970-01-01T00:00:00Z.
     pub(crate) const DATETIME: &str = "wayleave_datetime";
     /// A text or number as bytes that sort as decimals do.
     pub(crate) const DECIMAL: &str = "wayleave_decimal";
+    /// The beginning of a long value, as [`Dialect::preview`] says. Of SQLite's own functions each
+    /// would have the whole value read once more.
+    ///
+    /// [`Dialect::preview`]: crate::compile::Dialect::preview
+    pub(crate) const PREVIEW: &str = "wayleave_preview";
     /// The beginning of the period of a datetime: `(micros, granularity, zone)`.
     pub(crate) const PERIOD: &str = "wayleave_period";
     /// The beginning of the period of a date: `(text, granularity)`.
@@ -53,14 +60,16 @@ pub(crate) mod functions {
     pub(crate) const ROUNDED: &str = "wayleave_rounded";
 
     /// All of them, for the authorizer.
-    pub(crate) const ALL: [&str; 12] = [
+    pub(crate) const ALL: [&str; 14] = [
         TEXT,
         FITS,
         DECIDED,
         BOOLEAN,
+        INTEGER,
         NUMBER,
         DATETIME,
         DECIMAL,
+        PREVIEW,
         PERIOD,
         DATE_PERIOD,
         SUM,
@@ -223,6 +232,31 @@ impl Dialect for Sqlite {
         name
     }
 
+    fn preview(&self, column: &Column, _kind: &Affinity, name: Sql) -> Option<Sql> {
+        let may_be_long = matches!(
+            column.datatype,
+            Datatype::String | Datatype::Iri | Datatype::Json
+        );
+        if !may_be_long {
+            return None;
+        }
+        let mut sql = Sql::text("CASE WHEN octet_length(");
+        let mut then = |text: &str| {
+            sql.add(name.clone());
+            sql.push(text);
+        };
+        then(&format!(
+            ") > {MAX_WHOLE_BYTES} THEN {}(",
+            functions::PREVIEW
+        ));
+        then(") WHEN ");
+        then(" >= char(1) COLLATE BINARY AND ");
+        then(" < char(2) COLLATE BINARY THEN char(1) || 'T' || ");
+        then(" ELSE ");
+        then(" END");
+        Some(sql)
+    }
+
     fn key(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
         match (column.datatype, kind) {
             (Datatype::Date | Datatype::Datetime, _) if self.is_raw(column, *kind) => {
@@ -351,7 +385,9 @@ impl Dialect for Sqlite {
                 };
             }
             // No plan compares with these.
-            Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
+            Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) => {
+                return Compared::Never;
+            }
         };
         Compared::with(left, comparison, Sql::bind(right))
     }
@@ -459,13 +495,9 @@ impl Dialect for Sqlite {
 
     fn addend(&self, column: &Column, _kind: &Affinity, name: Sql) -> Sql {
         match column.datatype {
-            // A cast would take any text for a number.
-            Datatype::Number => {
-                let mut sql = name.clone().within("CASE WHEN typeof(", ") = 'real' THEN ");
-                sql.add(name.clone());
-                sql.add(call(functions::NUMBER, name).within(" ELSE ", " END"));
-                sql
-            }
+            // A cast would take any text for a number, and a sum any number for a whole one.
+            Datatype::Number => unless_typed("real", functions::NUMBER, name),
+            Datatype::Integer => unless_typed("integer", functions::INTEGER, name),
             _ => name,
         }
     }
@@ -494,6 +526,16 @@ impl Dialect for Sqlite {
         let mean = call(functions::MEAN, Sql::joined([sum, count], ", "));
         call(functions::DECIMAL, mean)
     }
+}
+
+/// A column as it is where it holds that type of SQLite's, and else what a function makes of it.
+fn unless_typed(held: &str, function: &str, name: Sql) -> Sql {
+    let mut sql = name
+        .clone()
+        .within("CASE WHEN typeof(", &format!(") = '{held}' THEN "));
+    sql.add(name.clone());
+    sql.add(call(function, name).within(" ELSE ", " END"));
+    sql
 }
 
 fn as_real(name: Sql) -> Sql {

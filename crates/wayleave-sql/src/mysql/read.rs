@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row, TxOpts};
+use mysql_async::{Params, Row, Transaction, TxOpts};
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::plan::{Column, GroupKey, Read, Target};
 use wayleave_plan::value::Value;
@@ -18,7 +18,7 @@ use super::types::{self, is_same};
 use super::values::{bound, cell};
 use super::zones;
 use crate::capabilities::MYSQL;
-use crate::compile::mysql::{Kind, Letters, Mysql, Offsets};
+use crate::compile::mysql::{FAILS, Kind, Letters, Mysql, Offsets};
 use crate::compile::{Native, Output, Shape, Statement, compile, years};
 use crate::dsn::Server as Address;
 use crate::named::undecided;
@@ -80,10 +80,7 @@ impl Server for Database {
     ) -> Result<(), StoreError> {
         let zoned = zoned(read);
         if zoned.is_empty() {
-            return self
-                .plain_rows(session, shape, read, sender)
-                .await
-                .map_err(|error| refine(read, error));
+            return self.plain_rows(session, shape, read, sender).await;
         }
         // Both statements must see the same rows.
         let failed = |error| self.failed("reading", &error);
@@ -94,28 +91,12 @@ impl Server for Database {
             .start_transaction(options)
             .await
             .map_err(failed)?;
-        let mut dialect = Mysql::default();
-        for (column, zone) in zoned {
-            let statement = years(&dialect, shape, read, &column)?;
-            let params = Params::Positional(statement.binds.iter().map(bound).collect());
-            let years: Vec<Option<i16>> = transaction
-                .exec(statement.text, params)
-                .await
-                .map_err(failed)?;
-            let years: Vec<i16> = years.into_iter().flatten().collect();
-            let offsets: Offsets =
-                zones::offsets(&zone, &years).ok_or(StoreError::Unsupported {
-                    what: "a time zone's calendar over so many years",
-                })?;
-            dialect.zones.insert((column.name, zone), offsets);
-        }
-        let statement = compile(&dialect, shape, read)?;
-        let streamed = self.stream(&mut transaction, shape, &statement, sender);
-        streamed
-            .await
-            .map_err(|error| refine(read, error))
-            .map(drop)?;
-        transaction.rollback().await.map_err(failed)
+        let sent = self
+            .zoned_rows(&mut transaction, shape, read, zoned, sender)
+            .await;
+        // Whatever came of it: no transaction outlives an answer.
+        let ended = transaction.rollback().await.map_err(failed);
+        sent.and(ended)
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
@@ -172,6 +153,38 @@ impl Server for Database {
 }
 
 impl Database {
+    /// Sends the rows of a plan that groups by a zone's calendar, in a transaction.
+    async fn zoned_rows(
+        &self,
+        transaction: &mut Transaction<'_>,
+        shape: &Shape<Kind>,
+        read: &Read,
+        zoned: Vec<(Column, String)>,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        let failed = |error| self.failed("reading", &error);
+        let mut dialect = Mysql::default();
+        for (column, zone) in zoned {
+            let statement = years(&dialect, shape, read, &column)?;
+            let params = Params::Positional(statement.binds.iter().map(bound).collect());
+            let years: Vec<Option<i16>> =
+                transaction
+                    .exec(statement.text.as_str(), params)
+                    .await
+                    .map_err(|error| refine(read, &statement.text, failed(error)))?;
+            let years: Vec<i16> = years.into_iter().flatten().collect();
+            let offsets: Offsets =
+                zones::offsets(&zone, &years).ok_or(StoreError::Unsupported {
+                    what: "a time zone's calendar over so many years",
+                })?;
+            dialect.zones.insert((column.name, zone), offsets);
+        }
+        let statement = compile(&dialect, shape, read)?;
+        let streamed = self.stream(transaction, shape, &statement, sender);
+        let streamed = streamed.await.map(drop);
+        streamed.map_err(|error| refine(read, &statement.text, error))
+    }
+
     /// Sends the rows of one statement; once more, sorted with more care, where a text among them
     /// ends in NUL.
     async fn plain_rows(
@@ -187,7 +200,8 @@ impl Database {
         };
         let statement = compile(&dialect, shape, read)?;
         let connection = &mut session.connection;
-        let met_nul = self.stream(connection, shape, &statement, sender).await?;
+        let streamed = self.stream(connection, shape, &statement, sender).await;
+        let met_nul = streamed.map_err(|error| refine(read, &statement.text, error))?;
         if !met_nul || dialect.by_length || !matches!(read, Read::Rows(_)) {
             return Ok(());
         }
@@ -262,10 +276,11 @@ fn begins_after_nul(read: &Read) -> bool {
     plan.after.iter().flatten().any(ends_in_nul)
 }
 
-/// A failure whose reason was the statement's own: it could not tell whether a row is wanted.
-fn refine(read: &Read, error: StoreError) -> StoreError {
+/// A failure of a statement. One that is made to fail where it cannot tell whether a row is wanted
+/// says so by a number that is out of range.
+fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
     match &error {
-        StoreError::OutOfRange { detail } if detail.to_string().contains("exp(") => undecided(read),
+        StoreError::OutOfRange { .. } if statement.contains(FAILS) => undecided(read),
         _ => error,
     }
 }

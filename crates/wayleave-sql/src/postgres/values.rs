@@ -31,6 +31,8 @@ pub(super) struct Reader<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShortCut {
     Text,
+    /// A text that may be the beginning of a longer one.
+    Preview,
     Decimal,
     Int4,
     Int8,
@@ -60,6 +62,11 @@ impl ShortCut {
                 let text = std::str::from_utf8(raw).ok()?;
                 Some(Value::Text(text.into()))
             }
+            Self::Preview if raw.first() == Some(&1) => None,
+            Self::Preview => {
+                let text = std::str::from_utf8(raw).ok()?;
+                Some(Value::Text(text.into()))
+            }
             Self::Decimal => decimal_from_text(std::str::from_utf8(raw).ok()?).map(Value::Decimal),
             Self::Int4 => {
                 let integer = i32::from_be_bytes(raw.try_into().ok()?);
@@ -79,6 +86,10 @@ impl<'a> Reader<'a> {
     pub(super) fn new(outputs: &'a [Output<'a>], held: &'a [Type]) -> Self {
         let column = |(output, held): (&Output<'a>, &Type)| match output {
             Output::Column(column) => Some((*column, ShortCut::of(column, held))),
+            Output::Preview(column) if column.datatype.is_text() => {
+                Some((*column, ShortCut::Preview))
+            }
+            Output::Preview(column) => Some((*column, ShortCut::None)),
             _ => None,
         };
         Self {
@@ -122,7 +133,8 @@ impl<'a> Reader<'a> {
             };
             read.push(match value {
                 Some(value) => value,
-                None => values::of_column(column, cell(held, raw))?,
+                // What was not asked for as one never begins so.
+                None => values::of_preview(column, cell(held, raw))?,
             });
         }
         Ok(read)

@@ -9,10 +9,11 @@ use rusqlite::{Connection, Error, Result};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::{Calendar, UnknownZone};
 use wayleave_plan::plan::Granularity;
-use wayleave_plan::value::{Total, Value, average, rounded};
+use wayleave_plan::value::{PREVIEW_CHARACTERS, Total, Value, average, rounded};
 
 use super::decimal_key;
 use super::values::cell;
+use crate::compile::PREVIEW as BEGINNING;
 use crate::compile::sqlite::functions;
 use crate::values::{Cell, datetime, decimal, scalar, text};
 
@@ -44,6 +45,25 @@ fn register_read(
     })
 }
 
+/// How many characters a value is shown with, and the first of them.
+fn preview(call: &Context<'_>) -> String {
+    let most = usize::try_from(PREVIEW_CHARACTERS).unwrap_or(usize::MAX);
+    let (characters, start) = match cell(call.get_raw(0)) {
+        Cell::Text(text) => (text.chars().count(), text.chars().take(most).collect()),
+        Cell::Bytes(bytes) => {
+            // Two digits for each byte, after `\\x`.
+            let shown = bytes.get(..most / 2 - 1).unwrap_or(&bytes);
+            let start = text(Cell::Bytes(shown.into())).unwrap_or_default();
+            (2 + 2 * bytes.len(), start.to_string())
+        }
+        other => {
+            let start: String = text(other).map(String::from).unwrap_or_default();
+            (start.chars().count(), start)
+        }
+    };
+    format!("{BEGINNING}{characters}:{start}")
+}
+
 /// Whether a value is of the datatype that a word names, NULL apart.
 fn fits(call: &Context<'_>) -> Result<bool> {
     let Some(datatype) = Datatype::from_word(word(call, 1)) else {
@@ -65,6 +85,12 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
         Some(Value::Boolean(boolean)) => Some(Held::Integer(i64::from(boolean))),
         _ => None,
     };
+    let integer = |cell: Cell<'_>| match scalar(Datatype::Integer, cell) {
+        Some(Value::Integer(integer)) => Some(
+            i64::try_from(integer).map_or_else(|_| Held::Text(integer.to_string()), Held::Integer),
+        ),
+        _ => None,
+    };
     let number = |cell: Cell<'_>| match scalar(Datatype::Number, cell) {
         Some(Value::Number(number)) => Some(Held::Real(number)),
         _ => None,
@@ -72,9 +98,11 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
     let micros = |cell: Cell<'_>| datetime(&cell).map(Held::Integer);
     let key = |cell: Cell<'_>| decimal(cell).map(|it| Held::Blob(decimal_key::encode(&it)));
     register_read(connection, functions::BOOLEAN, Datatype::Boolean, boolean)?;
+    register_read(connection, functions::INTEGER, Datatype::Integer, integer)?;
     register_read(connection, functions::NUMBER, Datatype::Number, number)?;
     register_read(connection, functions::DATETIME, Datatype::Datetime, micros)?;
     register_read(connection, functions::DECIMAL, Datatype::Decimal, key)?;
+    connection.create_scalar_function(functions::PREVIEW, 1, flags, |call| Ok(preview(call)))?;
     connection.create_scalar_function(functions::FITS, 2, flags, fits)?;
     connection.create_scalar_function(functions::DECIDED, 1, flags, |call| {
         match call.get_raw(0) {

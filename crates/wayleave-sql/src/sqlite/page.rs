@@ -247,6 +247,7 @@ fn nulls(plan: &Rows, first: &OrderBy, rest: &[OrderBy], after: Option<Vec<Value
         after,
         each: None,
         limit: plan.limit,
+        previews: plan.previews,
     }
 }
 

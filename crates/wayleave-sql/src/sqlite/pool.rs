@@ -29,13 +29,15 @@ pub(super) const LOCK_WAIT: Duration = Duration::from_millis(500);
 const LARGE: i32 = 64 * 1024;
 
 /// The functions of SQLite's own that statements of ours call.
-const BUILT_IN: [&str; 9] = [
+const BUILT_IN: [&str; 11] = [
     "avg",
+    "char",
     "count",
     "glob",
     "instr",
     "max",
     "min",
+    "octet_length",
     "row_number",
     "sum",
     "typeof",

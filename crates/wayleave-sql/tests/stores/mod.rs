@@ -287,7 +287,7 @@ fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
             };
             format!("ARRAY[{}]::{cast}", items.join(", "))
         }
-        Value::List(_) => text_literal(kind, &value.to_json().to_string()),
+        Value::List(_) | Value::Preview(_) => text_literal(kind, &value.to_json().to_string()),
     }
 }
 

@@ -51,8 +51,11 @@ fn term(datatype: Datatype, value: &Value) -> Json {
         Value::Date(_) => typed("date"),
         Value::Datetime(_) => typed("dateTime"),
         Value::Json(_) => json!({ "@type": "@json", "@value": json }),
-        Value::Null | Value::Text(_) | Value::Integer(_) | Value::Boolean(_) | Value::List(_) => {
-            json
-        }
+        Value::Null
+        | Value::Text(_)
+        | Value::Integer(_)
+        | Value::Boolean(_)
+        | Value::List(_)
+        | Value::Preview(_) => json,
     }
 }

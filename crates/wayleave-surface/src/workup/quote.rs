@@ -21,7 +21,9 @@ pub(super) fn value(value: &Value, most: usize) -> String {
         | Value::Date(_)
         | Value::Datetime(_) => value.to_text().unwrap_or_default(),
         Value::Text(text) => quoted(text, most),
-        Value::Json(_) | Value::List(_) => quoted(&value.to_text().unwrap_or_default(), most),
+        Value::Json(_) | Value::List(_) | Value::Preview(_) => {
+            quoted(&value.to_text().unwrap_or_default(), most)
+        }
     }
 }
 

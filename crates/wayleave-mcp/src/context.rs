@@ -65,6 +65,9 @@ impl Context {
             // A stateless request is sent log messages only when it asked for them itself.
             Era::Stateless => request.meta.log_level().map(LogLevel::from_wire),
         };
+        if let Some(line) = request.extensions.get::<Line>() {
+            line.stops(&request.ct);
+        }
         Self {
             caller,
             origin: Arc::new(Origin::Sdk(request)),

@@ -21,7 +21,7 @@ use super::{
     Options,
     body::Served,
     connections::Connection,
-    direct,
+    cors, direct,
     exchange::{Begun, Exchange, HANDED, Handed},
     head::{self, METHOD, SESSION_ID, accepts_both, era, is_json, text},
     held::{Held, Lasts, charge},
@@ -110,7 +110,15 @@ impl Gate {
         if let Some(why) = self.options.guests.refuse(&parts.uri, &parts.headers) {
             return reply::refuse(StatusCode::FORBIDDEN, why);
         }
-        self.respond(parts, body, connection).await
+        let page = parts.headers.get(header::ORIGIN).cloned();
+        let mut response = match cors::preflight(&parts) {
+            Some(answer) => answer,
+            None => self.respond(parts, body, connection).await,
+        };
+        if let Some(origin) = page {
+            cors::share(response.headers_mut(), origin);
+        }
+        response
     }
 
     async fn respond(

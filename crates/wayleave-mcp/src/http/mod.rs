@@ -19,6 +19,7 @@ mod at_once;
 mod authenticate;
 mod body;
 mod connections;
+mod cors;
 mod direct;
 pub(crate) mod exchange;
 mod gate;

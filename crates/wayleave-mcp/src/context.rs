@@ -49,7 +49,7 @@ enum Origin {
 #[derive(Debug)]
 pub(crate) struct Direct {
     pub(crate) meta: RequestMetaObject,
-    pub(crate) parts: http::request::Parts,
+    pub(crate) parts: Arc<http::request::Parts>,
     /// Cancelled when the request is dropped.
     pub(crate) cancelled: CancellationToken,
 }

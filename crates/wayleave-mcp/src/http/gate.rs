@@ -219,7 +219,10 @@ impl Gate {
             return Ok(reply::json(StatusCode::OK, answer));
         }
         let parts = match direct::read(&self.shared, parts, &caller, &message) {
-            Ok(call) => return Ok(call.answer(&self.shared, caller, held).await),
+            Ok(call) => {
+                let authenticate = &*self.options.authenticate;
+                return Ok(call.answer(&self.shared, caller, held, authenticate).await);
+            }
             Err(parts) => *parts,
         };
         if era == Era::Session

@@ -271,6 +271,27 @@ async fn where_every_connection_is_in_use_one_more_is_turned_away_and_room_comes
 }
 
 #[tokio::test]
+async fn a_request_that_is_sent_slowly_holds_no_connection_against_another() {
+    let listening = limited(Limits {
+        connections: 4,
+        ..Limits::default()
+    })
+    .await;
+    let client = listening.client();
+    let list = || client.stateless("tools/list", json!({}));
+    let mut slow = Vec::new();
+    for _ in 0..12 {
+        let mut stream = TcpStream::connect(listening.address).await.unwrap();
+        let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                    content-length: 100\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        slow.push(stream);
+        let mut next = Connection::http1(&client).await;
+        assert_eq!(next.ask(list()).await, Some(200));
+    }
+}
+
+#[tokio::test]
 async fn those_without_a_credential_do_not_crowd_out_those_with_one() {
     let listening = started(Options {
         limits: Limits {

@@ -226,7 +226,8 @@ async fn a_newcomer_is_served_whatever_a_crowd_holds_open() {
 
     let mut crowd = Vec::new();
     for number in 0..size.connections {
-        crowd.extend(Idle::open(address).await);
+        let idle = timeout(LOST, Idle::open(address)).await;
+        crowd.extend(idle.expect("neither answered nor let go"));
         if number % 25 == 0 {
             is_served(&newcomer).await;
         }

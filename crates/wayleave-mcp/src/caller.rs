@@ -1,11 +1,38 @@
 //! Who is asking: the authorization of one request, as the embedder established it.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::Budget;
+use crate::{Budget, RpcError};
+
+/// Ends an authorization, once. Every clone ends the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Revocation {
+    ended: CancellationToken,
+    why: Arc<OnceLock<RpcError>>,
+}
+
+impl Revocation {
+    /// Ends the authorization; `why` is what its requests under way are answered.
+    pub fn end(&self, why: RpcError) {
+        let _ = self.why.set(why);
+        self.ended.cancel();
+    }
+}
+
+impl From<CancellationToken> for Revocation {
+    fn from(ended: CancellationToken) -> Self {
+        Self {
+            ended,
+            why: Arc::default(),
+        }
+    }
+}
 
 /// The authorization of one request.
 ///
@@ -28,7 +55,7 @@ pub struct Caller {
     subject: Arc<str>,
     view: Option<Arc<str>>,
     attachment: Option<Arc<dyn std::any::Any + Send + Sync>>,
-    revoked: Option<CancellationToken>,
+    revoked: Option<Revocation>,
     expires: Option<Instant>,
     budget: Option<Arc<Budget>>,
 }
@@ -68,11 +95,11 @@ impl Caller {
         self
     }
 
-    /// Ends this authorization when `revoked` is cancelled: its streams and sessions end then,
-    /// not at its next request.
+    /// Ends this authorization when it is `revoked`, or that token cancelled: its streams, its
+    /// sessions and its requests under way end then, not at its next request.
     #[must_use]
-    pub fn until(mut self, revoked: CancellationToken) -> Self {
-        self.revoked = Some(revoked);
+    pub fn until(mut self, revoked: impl Into<Revocation>) -> Self {
+        self.revoked = Some(revoked.into());
         self
     }
 
@@ -107,18 +134,33 @@ impl Caller {
 
     /// Whether this authorization has ended.
     pub fn is_over(&self) -> bool {
+        self.is_revoked() || self.is_expired()
+    }
+
+    fn is_revoked(&self) -> bool {
         let revoked = self.revoked.as_ref();
-        revoked.is_some_and(CancellationToken::is_cancelled)
-            || self
-                .expires
-                .is_some_and(|expires| expires <= Instant::now())
+        revoked.is_some_and(|revoked| revoked.ended.is_cancelled())
+    }
+
+    fn is_expired(&self) -> bool {
+        self.expires
+            .is_some_and(|expires| expires <= Instant::now())
+    }
+
+    /// What a request is answered whose authorization has ended; none if it has not.
+    pub(crate) fn why_over(&self) -> Option<RpcError> {
+        if self.is_revoked() {
+            let told = self.revoked.as_ref().and_then(|revoked| revoked.why.get());
+            return Some(told.cloned().unwrap_or_else(RpcError::revoked));
+        }
+        self.is_expired().then(RpcError::expired)
     }
 
     /// Waits until this authorization has ended; for one without an end, for ever.
     pub(crate) async fn over(&self) {
         let revoked = async {
             match &self.revoked {
-                Some(revoked) => revoked.cancelled().await,
+                Some(revoked) => revoked.ended.cancelled().await,
                 None => std::future::pending().await,
             }
         };

@@ -49,7 +49,7 @@ enum Origin {
 #[derive(Debug)]
 pub(crate) struct Direct {
     pub(crate) meta: RequestMetaObject,
-    pub(crate) parts: http::request::Parts,
+    pub(crate) parts: Arc<http::request::Parts>,
     /// Cancelled when the request is dropped.
     pub(crate) cancelled: CancellationToken,
 }
@@ -65,6 +65,9 @@ impl Context {
             // A stateless request is sent log messages only when it asked for them itself.
             Era::Stateless => request.meta.log_level().map(LogLevel::from_wire),
         };
+        if let Some(line) = request.extensions.get::<Line>() {
+            line.stops(&request.ct);
+        }
         Self {
             caller,
             origin: Arc::new(Origin::Sdk(request)),

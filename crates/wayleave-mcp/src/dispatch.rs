@@ -29,14 +29,16 @@ impl Shared {
         }
     }
 
-    /// Runs a handler: a panic is an answer, a client that left is not waited for, and a change
-    /// it made is told to listeners before its reply.
+    /// Runs a handler: a panic is an answer, a client that left is not waited for, one whose
+    /// authorization ends meanwhile is not answered what it asked for, and a change it made is told
+    /// to listeners before its reply.
     async fn run<T>(
         &self,
         context: &Context,
         handler: impl Future<Output = Result<T, RpcError>>,
     ) -> Result<T, RpcError> {
         let cancelled = context.cancelled();
+        let caller = context.caller();
         let counted = COMMITTED.scope(Cell::new(0), async {
             let reply = handler.await;
             (reply, COMMITTED.with(Cell::get))
@@ -51,11 +53,17 @@ impl Shared {
             () = cancelled.cancelled() => {
                 return Err(RpcError::cancelled());
             }
+            () = caller.over() => {
+                return Err(caller.why_over().unwrap_or_else(RpcError::revoked));
+            }
         };
         if committed > 0 {
             self.registry.settled(committed, PATIENCE).await;
         }
-        reply
+        match caller.why_over() {
+            Some(why) => Err(why),
+            None => reply,
+        }
     }
 
     pub(crate) async fn call(

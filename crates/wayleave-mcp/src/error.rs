@@ -30,6 +30,8 @@ impl RpcError {
     pub const INVALID_REQUEST: i32 = -32600;
     /// No such method.
     pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// There is no authorization for the request, or none any more; `data.reason` says why.
+    pub const UNAUTHENTICATED: i32 = -32001;
     /// No such resource, for protocol revisions before 2026-07-28 (later ones: `-32602`).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
     /// The caller has asked for more than its budget allows.
@@ -79,6 +81,18 @@ impl RpcError {
     /// The client wants no answer any longer.
     pub(crate) fn cancelled() -> Self {
         Self::new(Self::INVALID_REQUEST, "request cancelled")
+    }
+
+    /// The authorization of a request was taken back while it was under way.
+    pub(crate) fn revoked() -> Self {
+        let why = "authentication failed: the token was revoked";
+        Self::new(Self::UNAUTHENTICATED, why).with_data(json!({ "reason": "revoked_token" }))
+    }
+
+    /// The authorization of a request ran out while it was under way.
+    pub(crate) fn expired() -> Self {
+        let why = "authentication failed: the authorization has expired";
+        Self::new(Self::UNAUTHENTICATED, why).with_data(json!({ "reason": "expired_token" }))
     }
 
     /// `-32602` of a name that means nothing here; `near` is the one that was probably meant.

@@ -50,7 +50,7 @@ mod wire_error;
 
 pub use admit::{Admit, TurnedAway};
 pub use budget::{Allowance, Budget};
-pub use caller::Caller;
+pub use caller::{Caller, Revocation};
 pub use completion::{Completing, Completion, CompletionRef};
 pub use content::{Content, ResourceBody, ResourceContents};
 pub use context::{Context, Era};

@@ -9,13 +9,16 @@
 
 mod support;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, StatusCode, request::Parts};
 use http_body_util::{BodyExt as _, Full};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{
     http::Listening,
     pipe::{Era, Pipe},
@@ -25,11 +28,12 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
     sync::Notify,
+    time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
-    Admit, Allowance, Budget, Call, Caller, Decision, RpcError, Tool, ToolResult, TurnedAway,
-    Visibility,
+    Admit, Allowance, Budget, Call, Caller, Decision, Revocation, RpcError, Tool, ToolResult,
+    TurnedAway, Visibility,
     http::{Authenticate, Options, Rejection},
 };
 
@@ -72,8 +76,13 @@ impl Authenticate for Doorman {
     }
 
     fn denied(&self, _request: &Parts, error: &RpcError) -> Option<Rejection> {
-        (error.code == -32004).then(|| Rejection {
-            status: StatusCode::FORBIDDEN,
+        let status = match error.code {
+            -32001 => StatusCode::UNAUTHORIZED,
+            -32004 => StatusCode::FORBIDDEN,
+            _ => return None,
+        };
+        Some(Rejection {
+            status,
             challenge: Some("Bearer error=\"insufficient_scope\"".to_owned()),
             error: error.clone(),
         })
@@ -356,4 +365,78 @@ async fn a_listener_on_a_pipe_is_told_when_its_authorization_is_over() {
     over.cancel();
     let last = client.line().await.unwrap();
     assert_eq!(last["result"]["resultType"], "complete", "{last}");
+}
+
+/// Sends a call that does not end by itself, ends its authorization, and gives what it is answered
+/// once it was stopped.
+async fn ended_under_way(in_session: bool, expires: bool) -> (u16, Value) {
+    let over = CancellationToken::new();
+    let doorman = Doorman::with(Caller::new("alice"));
+    let (registry, listening) = behind(&doorman).await;
+    let slow = support::puppet("slow");
+    registry.add_tool(slow.tool.clone());
+    let client = listening.client();
+    let named = json!({ "name": "slow" });
+    let request = if in_session {
+        let session = client.begin().await;
+        client.in_session(&session, "tools/call", &named)
+    } else {
+        client.stateless("tools/call", named)
+    };
+    let caller = Caller::new("alice").until(over.clone());
+    doorman.now(if expires {
+        caller.until_at(Instant::now() + Duration::from_millis(300))
+    } else {
+        caller
+    });
+    let call = tokio::spawn(async move { client.send(request).await });
+    slow.running.notified().await;
+    if !expires {
+        over.cancel();
+    }
+    let reply = timeout(support::LOST, call).await.unwrap().unwrap();
+    timeout(support::LOST, slow.ended.notified()).await.unwrap();
+    (reply.status.as_u16(), reply.json()["error"].clone())
+}
+
+#[tokio::test]
+async fn a_call_under_way_ends_with_its_authorization() {
+    for (expires, reason) in [(false, "revoked_token"), (true, "expired_token")] {
+        for (in_session, status) in [(false, 401), (true, 200)] {
+            let (found, error) = ended_under_way(in_session, expires).await;
+            assert_eq!((found, &error["code"]), (status, &json!(-32001)), "{error}");
+            assert_eq!(error["data"]["reason"], reason);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_under_way_on_a_pipe_ends_with_its_authorization() {
+    let (registry, server) = server();
+    let slow = support::puppet("slow");
+    registry.add_tool(slow.tool.clone());
+    let revoked = Revocation::default();
+    let mut pipe = Pipe::raw(&server, Caller::new("alice").until(revoked.clone()));
+    pipe.initialize().await;
+    let id = pipe.send("tools/call", json!({ "name": "slow" })).await;
+    slow.running.notified().await;
+    revoked.end(RpcError::new(-32001, "taken back"));
+    assert_eq!(pipe.answer(id).await["error"]["message"], "taken back");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_ready_is_not_given_to_one_whose_authorization_has_ended() {
+    let over = CancellationToken::new();
+    let doorman = Doorman::with(Caller::new("alice").until(over.clone()));
+    let (registry, listening) = behind(&doorman).await;
+    let tool = Tool::new("revoking", json!({ "type": "object" }), move |_| {
+        over.cancel();
+        async { Ok(ToolResult::text("rows")) }
+    });
+    registry.add_tool(tool.unwrap());
+    let client = listening.client();
+    let answer = client
+        .ask("tools/call", json!({ "name": "revoking" }))
+        .await;
+    assert_eq!(answer.json()["error"]["data"]["reason"], "revoked_token");
 }

@@ -135,11 +135,13 @@ async fn no_header_makes_room_for_one_session_more() {
     })
     .await;
     let client = listening.client();
-    client.begin().await;
+    let mut session = client.begin().await;
     for request in [client.initialize(), odd_hello(&client, None)] {
-        let refused = client.send(request).await;
-        let found = (refused.status.as_u16(), refused.error_code());
-        assert_eq!(found, (503, -32600));
+        let begun = client.send(request).await;
+        begun.result();
+        let ping = client.in_session(&session, "ping", &json!({}));
+        assert_eq!(client.send(ping).await.status, 404);
+        session = begun.headers["mcp-session-id"].to_str().unwrap().to_owned();
     }
 }
 

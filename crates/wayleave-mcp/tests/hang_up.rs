@@ -1,20 +1,26 @@
-//! A call that lets its stream go, and answers when the client comes back for it; and one that
-//! needs no stream.
+//! A call that lets its stream go, and answers when the client comes back for it; one that needs
+//! no stream; and one whose client leaves it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use http::Method;
+use bytes::Bytes;
+use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
 use support::{
+    Puppet,
     http::{Http, Listening, Reply},
     puppet, server, text, tool,
 };
-use tokio::{sync::Notify, time::timeout};
+use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use wayleave_mcp::{Tool, ToolResult, http::Options};
+
+/// A call whose client left is over after no longer than this. The SDK would give the calls of an
+/// ended session five seconds to end by themselves.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Hangs up, and says who it was called by when the client is back; `ended` is notified when a
 /// call is over, in whatever way.
@@ -98,10 +104,7 @@ async fn a_call_that_hung_up_does_not_wait_for_a_session_that_is_over() {
         .body(Full::default())
         .unwrap();
     assert_eq!(client.send(request).await.status, 204);
-    // The SDK gives calls of an ended session five seconds to end by themselves.
-    timeout(Duration::from_secs(2), ended.notified())
-        .await
-        .unwrap();
+    timeout(SOON, ended.notified()).await.unwrap();
 }
 
 #[tokio::test]
@@ -132,7 +135,7 @@ async fn a_client_that_would_not_come_back_is_not_hung_up_on() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_be_come_back_for() {
+async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_move_to_another() {
     let (registry, server) = server();
     let slow = puppet("slow");
     registry.add_tool(slow.tool.clone());
@@ -154,7 +157,7 @@ async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_be_come_ba
         (200, -32602)
     );
 
-    // It is told where to come back while the call goes on, leaves, and comes back.
+    // It is told where to come back while the call goes on, and comes back before it leaves.
     let request = client.in_session(&session, "tools/call", &json!({ "name": "slow" }));
     let mut response = client.open(request).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -162,7 +165,6 @@ async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_be_come_ba
     let first = first.unwrap().unwrap().unwrap().into_data().unwrap();
     let first = std::str::from_utf8(&first).unwrap();
     let id = first.lines().find_map(|line| line.strip_prefix("id:"));
-    drop(response);
     let request = client
         .request(Method::GET)
         .header("mcp-session-id", &session)
@@ -170,8 +172,79 @@ async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_be_come_ba
         .body(Full::default())
         .unwrap();
     let back = client.open(request).await;
+    let rest = timeout(support::LOST, response.into_body().collect()).await;
+    rest.unwrap().unwrap();
     slow.go_on.notify_one();
     let rest = timeout(support::LOST, back.into_body().collect()).await;
     let rest = rest.unwrap().unwrap().to_bytes();
     assert!(std::str::from_utf8(&rest).unwrap().contains("finished"));
+}
+
+/// A call that does not end by itself, and the connection it was sent on.
+async fn under_way(request: Request<Full<Bytes>>, client: &Http, slow: &Puppet) -> JoinHandle<()> {
+    let client = client.clone();
+    let sent = tokio::spawn(async move {
+        // Whether its head comes at once or never, the connection is kept open.
+        let response = client.open(request).await;
+        let _ = response.into_body().collect().await;
+    });
+    timeout(support::LOST, slow.running.notified())
+        .await
+        .unwrap();
+    sent
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_stops_its_call_in_either_era() {
+    let (registry, server) = server();
+    let slow = puppet("slow");
+    registry.add_tool(slow.tool.clone());
+    let listening = Listening::start(&server, Options::default()).await;
+    let client = listening.client();
+    let session = client.begin().await;
+    let named = json!({ "name": "slow" });
+    let in_session = || client.in_session(&session, "tools/call", &named);
+    // Unusual enough that the SDK reads it itself.
+    let with_progress = || {
+        let params = json!({ "name": "slow", "_meta": { "progressToken": 1 } });
+        client.in_session(&session, "tools/call", &params)
+    };
+    let stateless = || client.stateless("tools/call", named.clone());
+    for request in [in_session(), with_progress(), stateless()] {
+        let call = under_way(request, &client, &slow).await;
+        call.abort();
+        timeout(SOON, slow.ended.notified()).await.unwrap();
+    }
+    // Also when it has been told where to come back.
+    for request in [in_session(), with_progress()] {
+        let mut response = client.open(request).await;
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        timeout(support::LOST, response.body_mut().frame())
+            .await
+            .unwrap();
+        drop(response);
+        timeout(SOON, slow.ended.notified()).await.unwrap();
+    }
+    // The session goes on.
+    let ping = client.in_session(&session, "ping", &json!({}));
+    assert_eq!(client.send(ping).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_session_that_is_ended_stops_its_calls() {
+    let (registry, server) = server();
+    let slow = puppet("slow");
+    registry.add_tool(slow.tool.clone());
+    let listening = Listening::start(&server, Options::default()).await;
+    let client = listening.client();
+    let session = client.begin().await;
+    let request = client.in_session(&session, "tools/call", &json!({ "name": "slow" }));
+    let _call = under_way(request, &client, &slow).await;
+    let request = client
+        .request(Method::DELETE)
+        .header("mcp-session-id", &session)
+        .body(Full::default())
+        .unwrap();
+    assert_eq!(client.send(request).await.status, 204);
+    timeout(SOON, slow.ended.notified()).await.unwrap();
 }

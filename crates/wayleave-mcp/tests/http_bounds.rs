@@ -11,12 +11,13 @@ mod support;
 use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use http::{Method, Request, request::Parts};
-use http_body_util::Full;
+use http::{StatusCode, request::Parts};
+use http_body_util::BodyExt as _;
 use serde_json::json;
 use support::{
     LOST,
-    http::{Http, limited, started, still_serves},
+    connection::Connection,
+    http::{Http, Listening, limited, started, still_serves},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -24,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 use wayleave_mcp::{
-    Allowance, Budget, Caller,
+    Allowance, Budget, Caller, RpcError,
     http::{Authenticate, Limits, Options, Rejection},
 };
 
@@ -100,22 +101,14 @@ async fn a_body_that_stops_half_way_is_408() {
 }
 
 #[tokio::test]
-async fn sessions_streams_and_connections_are_bounded_and_room_comes_back() {
+async fn streams_are_bounded_and_room_comes_back() {
     let listening = limited(Limits {
-        sessions: 2,
         streams: 1,
         ..Limits::default()
     })
     .await;
     let client = listening.client();
     let session = client.begin().await;
-    client.begin().await;
-    let refused = client.send(client.initialize()).await;
-    assert_eq!(
-        (refused.status.as_u16(), refused.error_code()),
-        (503, -32600)
-    );
-
     let stream = client.session_stream(&session).await;
     let listen = client.stateless("subscriptions/listen", json!({ "notifications": {} }));
     assert_eq!(client.send(listen).await.status, 503);
@@ -135,67 +128,218 @@ async fn sessions_streams_and_connections_are_bounded_and_room_comes_back() {
         }
     });
     listened.await.unwrap();
-
-    let end = client
-        .request(Method::DELETE)
-        .header("mcp-session-id", &session);
-    assert_eq!(
-        client.send(end.body(Full::default()).unwrap()).await.status,
-        204
-    );
-    client.begin().await;
 }
 
 #[tokio::test]
-async fn too_many_connections_are_turned_away() {
+async fn of_too_many_sessions_the_one_idle_for_longest_makes_room_whoever_holds_it() {
+    let listening = started(Options {
+        limits: Limits {
+            sessions: 4,
+            sessions_each: 2,
+            ..Limits::default()
+        },
+        authenticate: Arc::new(Budgeted),
+        ..Options::default()
+    })
+    .await;
+    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| listening.client_as(name));
+    let status = async |client: &Http, session: &str| {
+        let ping = client.in_session(session, "ping", &json!({}));
+        client.send(ping).await.status.as_u16()
+    };
+    let listens = ann.begin().await;
+    let _stream = ann.session_stream(&listens).await;
+    let oldest = bob.begin().await;
+    let others = [ann.begin().await, bob.begin().await];
+    // Each of them is within its own share, and all of them together fill the server.
+    let newcomer = eve.begin().await;
+    assert_eq!(status(&eve, &newcomer).await, 200);
+    assert_eq!(status(&bob, &oldest).await, 404);
+    assert_eq!(status(&ann, &listens).await, 200);
+    assert_eq!(status(&ann, &others[0]).await, 200);
+    assert_eq!(status(&bob, &others[1]).await, 200);
+}
+
+#[tokio::test]
+async fn where_every_session_is_in_use_whoever_has_most_gives_one_up() {
+    let listening = started(Options {
+        limits: Limits {
+            sessions: 3,
+            ..Limits::default()
+        },
+        authenticate: Arc::new(Budgeted),
+        ..Options::default()
+    })
+    .await;
+    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|name| listening.client_as(name));
+    let modest = bob.begin().await;
+    let mut kept = bob.session_stream(&modest).await;
+    let (first, second) = (ann.begin().await, ann.begin().await);
+    let mut ended = ann.session_stream(&first).await;
+    let _stream = ann.session_stream(&second).await;
+    eve.begin().await;
+    assert_eq!(ended.next().await, None);
+    kept.is_silent().await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_whichever_http_it_speaks() {
+    let listening = limited(Limits {
+        header_time: Duration::from_millis(300),
+        ..Limits::default()
+    })
+    .await;
+    let client = listening.client();
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    let mut listens = Connection::http2(&client).await;
+    let request = client.stateless("subscriptions/listen", listen);
+    let mut stream = listens.open(request).await.unwrap().into_body();
+    for speaks_http2 in [false, true] {
+        let mut idle = if speaks_http2 {
+            Connection::http2(&client).await
+        } else {
+            Connection::http1(&client).await
+        };
+        let request = client.stateless("tools/list", json!({}));
+        assert_eq!(idle.ask(request).await, Some(200));
+        idle.closed().await;
+    }
+    // One with an open stream is in use, however long nothing is said on it.
+    let request = client.stateless("tools/list", json!({}));
+    assert_eq!(listens.ask(request).await, Some(200));
+    assert!(stream.frame().await.is_some());
+}
+
+#[tokio::test]
+async fn of_too_many_connections_the_one_idle_for_longest_makes_room() {
+    let listening = limited(Limits {
+        connections: 3,
+        ..Limits::default()
+    })
+    .await;
+    let client = listening.client();
+    let list = || client.stateless("tools/list", json!({}));
+    let listen = json!({ "notifications": { "toolsListChanged": true } });
+    let mut listens = Connection::http1(&client).await;
+    let request = client.stateless("subscriptions/listen", listen);
+    let _stream = listens.open(request).await.unwrap();
+    let mut first = Connection::http2(&client).await;
+    let mut second = Connection::http1(&client).await;
+    assert_eq!(first.ask(list()).await, Some(200));
+    assert_eq!(second.ask(list()).await, Some(200));
+    // Now the second is the one that was idle for longest.
+    assert_eq!(first.ask(list()).await, Some(200));
+    let mut third = Connection::http1(&client).await;
+    assert_eq!(third.ask(list()).await, Some(200));
+    second.closed().await;
+    assert_eq!(first.ask(list()).await, Some(200));
+    assert!(listens.is_open());
+}
+
+#[tokio::test]
+async fn where_every_connection_is_in_use_one_more_is_turned_away_and_room_comes_back() {
     let listening = limited(Limits {
         connections: 2,
         ..Limits::default()
     })
     .await;
-    let first = TcpStream::connect(listening.address).await.unwrap();
-    let _second = TcpStream::connect(listening.address).await.unwrap();
-    let mut third = TcpStream::connect(listening.address).await.unwrap();
-    let mut nothing = Vec::new();
-    let closed = timeout(LOST, third.read_to_end(&mut nothing))
-        .await
-        .unwrap();
-    assert!(closed.is_err() || nothing.is_empty());
-    drop(first);
-    timeout(LOST, async {
+    let client = listening.client();
+    let listen = || {
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        client.stateless("subscriptions/listen", filter)
+    };
+    let mut first = Connection::http1(&client).await;
+    let stream = first.open(listen()).await.unwrap();
+    let mut second = Connection::http1(&client).await;
+    let _stream = second.open(listen()).await.unwrap();
+    let mut third = Connection::http1(&client).await;
+    assert_eq!(third.ask(listen()).await, None);
+    drop((stream, first));
+    let served = async {
         loop {
-            let stream = TcpStream::connect(listening.address).await.unwrap();
-            let sent =
-                hyper::client::conn::http1::handshake(hyper_util::rt::TokioIo::new(stream)).await;
-            let (mut sender, connection) = sent.unwrap();
-            let connection = tokio::spawn(connection);
-            let request: Request<Full<bytes::Bytes>> =
-                listening.client().stateless("tools/list", json!({}));
-            let served = sender.send_request(request).await.is_ok();
-            connection.abort();
-            if served {
+            let mut again = Connection::http1(&client).await;
+            if again
+                .ask(client.stateless("tools/list", json!({})))
+                .await
+                .is_some()
+            {
                 break;
             }
         }
-    })
-    .await
-    .unwrap();
+    };
+    timeout(LOST, served).await.unwrap();
 }
 
 #[tokio::test]
-async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
+async fn a_request_that_is_sent_slowly_holds_no_connection_against_another() {
     let listening = limited(Limits {
-        session_idle: Duration::from_millis(300),
-        sessions: 2,
+        connections: 4,
         ..Limits::default()
     })
     .await;
     let client = listening.client();
+    let list = || client.stateless("tools/list", json!({}));
+    let mut slow = Vec::new();
+    for _ in 0..12 {
+        let mut stream = TcpStream::connect(listening.address).await.unwrap();
+        let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                    content-length: 100\r\n\r\n{";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        slow.push(stream);
+        let mut next = Connection::http1(&client).await;
+        assert_eq!(next.ask(list()).await, Some(200));
+    }
+}
+
+#[tokio::test]
+async fn those_without_a_credential_do_not_crowd_out_those_with_one() {
+    let listening = started(Options {
+        limits: Limits {
+            connections: 16,
+            ..Limits::default()
+        },
+        authenticate: Arc::new(Budgeted),
+        ..Options::default()
+    })
+    .await;
+    let (alice, stranger) = (listening.client_as("alice"), listening.client());
+    let list = || alice.stateless("tools/list", json!({}));
+    let mut hers = Connection::http2(&alice).await;
+    assert_eq!(hers.ask(list()).await, Some(200));
+    let mut crowd = Vec::new();
+    for _ in 0..40 {
+        let mut one = Connection::http2(&stranger).await;
+        let asked = one.ask(stranger.stateless("tools/list", json!({}))).await;
+        assert_eq!(asked, Some(401));
+        crowd.push(one);
+        let mut new = Connection::http1(&alice).await;
+        assert_eq!(new.ask(list()).await, Some(200));
+    }
+    // Whatever the crowd does, what she holds open is hers.
+    assert_eq!(hers.ask(list()).await, Some(200));
+    let held = crowd.iter().filter(|one| one.is_open()).count();
+    assert!(held <= 4, "{held}");
+}
+
+#[tokio::test]
+async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
+    let (registry, server) = support::server();
+    registry.add_tool(support::tool("ok", "ok"));
+    let limits = Limits {
+        session_idle: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let options = Options {
+        limits,
+        ..Options::default()
+    };
+    let listening = Listening::start(&server, options).await;
+    let client = listening.client();
     let (idle, busy) = (client.begin().await, client.begin().await);
     let mut stream = client.session_stream(&busy).await;
-    // Asking would keep it alive; the room it leaves tells that it is gone.
+    // Asking would keep it alive; that nobody speaks to it any more tells that it is gone.
     let gone = async {
-        while client.send(client.initialize()).await.status == 503 {
+        while registry.listening() > 1 {
             tokio::task::yield_now().await;
         }
     };
@@ -225,9 +369,16 @@ impl Authenticate for Budgeted {
             concurrent: 10,
             streams: 10,
         };
-        let bearer = request.headers["authorization"].to_str().unwrap();
-        let caller = Caller::new(bearer).within(Budget::new(allowance).into());
-        Box::pin(std::future::ready(Ok(Arc::new(caller))))
+        let bearer = request.headers.get("authorization");
+        let caller = bearer.map(|bearer| {
+            let caller = Caller::new(bearer.to_str().unwrap());
+            Arc::new(caller.within(Budget::new(allowance).into()))
+        });
+        Box::pin(std::future::ready(caller.ok_or(Rejection {
+            status: StatusCode::UNAUTHORIZED,
+            challenge: None,
+            error: RpcError::new(-32001, "nobody"),
+        })))
     }
 }
 

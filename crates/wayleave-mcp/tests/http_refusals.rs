@@ -8,19 +8,19 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures::future::BoxFuture;
 use http::{Method, StatusCode, header, request::Parts};
 use http_body_util::Full;
 use serde_json::{Value, json};
 use support::{
-    http::{Http, Listening, started, still_serves},
+    http::{Http, Listening, Reply, started, still_serves},
     server, text, tool,
 };
 use wayleave_mcp::{
     Caller, RpcError, Tool, ToolResult,
-    http::{Authenticate, Options, Rejection},
+    http::{Authenticate, Guests, Options, Rejection},
 };
 
 struct Bearers;
@@ -311,4 +311,87 @@ async fn a_panic_over_http_is_an_answer() {
     }
     registry.remove_tool("broken");
     still_serves(&client).await;
+}
+
+/// The names in a header that lists some.
+fn listed(reply: &Reply, header: &str) -> BTreeSet<String> {
+    let names = reply.headers[header].to_str().unwrap().split(',');
+    names.map(|name| name.trim().to_ascii_lowercase()).collect()
+}
+
+#[tokio::test]
+async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() {
+    const PAGE: &str = "https://app.example";
+    let listening = started(Options {
+        guests: Guests::loopback().origin(PAGE),
+        ..with_bearers()
+    })
+    .await;
+    let client = listening.client_as("alice");
+    let from = |origin: &str, method: Method| {
+        let request = http::Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", client.address.to_string())
+            .header("origin", origin);
+        let request = request.header("access-control-request-method", "POST");
+        let wanted = "authorization, mcp-param-city, x-other";
+        let request = request.header("access-control-request-headers", wanted);
+        request.body(Full::default()).unwrap()
+    };
+    // A browser asks first, without the credential.
+    let asked = client.send(from(PAGE, Method::OPTIONS)).await;
+    assert_eq!((asked.status.as_u16(), asked.body.len()), (204, 0));
+    let methods = listed(&asked, "access-control-allow-methods");
+    assert!(
+        ["get", "post", "delete"]
+            .iter()
+            .all(|it| methods.contains(*it))
+    );
+    let headers = listed(&asked, "access-control-allow-headers");
+    for name in [
+        "authorization",
+        "content-type",
+        "mcp-session-id",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+        "mcp-param-city",
+        "last-event-id",
+    ] {
+        assert!(headers.contains(name), "{name}: {headers:?}");
+    }
+    assert!(!headers.contains("x-other"));
+    // And may then read whatever it is answered.
+    let list = |client: &Http| {
+        let mut request = client.stateless("tools/list", json!({}));
+        let page = header::HeaderValue::from_static(PAGE);
+        request.headers_mut().insert("origin", page);
+        request
+    };
+    let served = client.send(list(&client)).await;
+    let refused = client.send(list(&listening.client())).await;
+    assert_eq!(
+        (served.status.as_u16(), refused.status.as_u16()),
+        (200, 401)
+    );
+    for reply in [&asked, &served, &refused] {
+        assert_eq!(reply.headers["access-control-allow-origin"], PAGE);
+        assert!(listed(reply, "vary").contains("origin"));
+        let exposed = listed(reply, "access-control-expose-headers");
+        assert!(exposed.contains("mcp-session-id") && exposed.contains("www-authenticate"));
+    }
+    // No other page is told anything, nor whoever is no page.
+    let foreign = client
+        .send(from("https://evil.example", Method::OPTIONS))
+        .await;
+    let no_page = client.ask("tools/list", json!({})).await;
+    assert_eq!(
+        (foreign.status.as_u16(), no_page.status.as_u16()),
+        (403, 200)
+    );
+    for reply in [foreign, no_page] {
+        let names = reply.headers.keys().map(header::HeaderName::as_str);
+        assert!(!names.into_iter().any(|it| it.starts_with("access-control")));
+    }
 }

@@ -14,11 +14,17 @@ mod roster;
 mod rules;
 mod stdio;
 
-use std::sync::{Arc, Weak};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock as _, LedgerError, Millis, Standing, SystemClock, TokenEntry};
+use wayleave_ledger::{Clock, LedgerError, Millis, Standing, SystemClock, TokenEntry};
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
 use wayleave_plan::package::Package;
@@ -41,6 +47,10 @@ use crate::{
     watch::{LedgerWatch, Seen},
 };
 
+/// How often the clock is looked at for credentials whose time is over. What they hold open also
+/// has a timer, which does not run while the machine sleeps and does not hear of a clock that is set.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The credentials a deployment takes. Cheap to clone; every clone takes the same.
 #[derive(Clone)]
 pub struct Credentials(Arc<Shared>);
@@ -52,6 +62,7 @@ struct Shared {
     budgets: Budgets,
     roster: Roster,
     jwt: Option<Jwt>,
+    clock: Arc<dyn Clock>,
     /// Ends the task that looks after revocation.
     _stop: DropGuard,
 }
@@ -66,6 +77,11 @@ impl Credentials {
     /// Takes the credentials the settings name, of the ledger that is watched. While any clone of
     /// this is there, whatever is revoked ends within a moment.
     pub fn new(watch: LedgerWatch, settings: &Settings) -> Self {
+        Self::with_clock(watch, settings, Arc::new(SystemClock))
+    }
+
+    /// The same, by a clock of one's own.
+    pub fn with_clock(watch: LedgerWatch, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
         let stop = CancellationToken::new();
         let moved = watch.subscribe();
         let shared = Arc::new(Shared {
@@ -74,7 +90,8 @@ impl Credentials {
             ceiling: settings.scopes,
             budgets: Budgets::new(settings.limits),
             roster: Roster::default(),
-            jwt: settings.jwt.clone().map(Jwt::new),
+            jwt: settings.jwt.clone().map(|jwt| Jwt::new(jwt, &clock)),
+            clock,
             _stop: stop.clone().drop_guard(),
         });
         tokio::spawn(sweep(Arc::downgrade(&shared), moved, stop));
@@ -87,7 +104,7 @@ impl Credentials {
             return Ok(true);
         }
         let state = self.0.watch.fresh().await?;
-        let now = SystemClock.now();
+        let now = self.0.clock.now();
         Ok(state
             .tokens()
             .values()
@@ -129,7 +146,7 @@ impl Shared {
     }
 
     async fn of_jwt(&self, jwt: &Jwt, text: &str) -> Result<Arc<Caller>, Refusal> {
-        let opened = jwt.opened(text, SystemClock.now()).await?;
+        let opened = jwt.opened(text, self.clock.now()).await?;
         let seen = self.fresh().await?;
         self.admitted(seen, |seen| Ok(self.of_opened(seen, &opened)))
     }
@@ -155,7 +172,7 @@ impl Shared {
         seen: &Seen,
         token: &TokenEntry,
     ) -> Result<Result<Arc<Caller>, Outdated>, Refusal> {
-        let (state, now) = (seen.state(), SystemClock.now());
+        let (state, now) = (seen.state(), self.clock.now());
         match (token.kind, token.standing(now)) {
             (TokenKind::Client, Standing::Live) => {}
             (TokenKind::Client, Standing::Expired) => return Err(Refusal::Expired),
@@ -176,7 +193,7 @@ impl Shared {
     }
 
     fn of_opened(&self, seen: &Seen, opened: &Arc<jwt::Opened>) -> Result<Arc<Caller>, Outdated> {
-        let now = SystemClock.now();
+        let now = self.clock.now();
         let (package, ends) = opened.package(seen.state(), now);
         let found = self.found(seen, package, opened.scopes, Some(ends), now);
         let whose = Whose::Jwt(Arc::clone(opened));
@@ -206,33 +223,58 @@ impl Shared {
     /// Ends what callers hold open whose access has changed, or is over.
     fn end_changed(&self) {
         let seen = self.watch.last();
-        // A changed access replaces the one before it in the roster, and so ends it.
         for whose in self.roster.call(seen.order()) {
-            let kept = match &whose {
-                Whose::Token(id) => {
-                    let token = seen.state().tokens().get(id);
-                    token.is_some_and(|token| self.of_entry(&seen, token).is_ok())
-                }
-                Whose::Jwt(opened) => {
-                    let _ = self.of_opened(&seen, opened);
-                    !opened.is_over(SystemClock.now())
-                }
-            };
-            if !kept {
-                self.roster.end(&whose);
+            self.reconsider(&seen, &whose);
+        }
+    }
+
+    /// The same, where the clock says so.
+    fn end_due(&self) {
+        let due = self.roster.due(self.clock.now());
+        if due.is_empty() {
+            return;
+        }
+        let seen = self.watch.last();
+        for whose in due {
+            self.reconsider(&seen, &whose);
+        }
+    }
+
+    fn reconsider(&self, seen: &Seen, whose: &Whose) {
+        // A changed access replaces the one before it in the roster, and so ends it.
+        let over = match whose {
+            Whose::Token(id) => match seen.state().tokens().get(id) {
+                Some(token) => self.of_entry(seen, token).err(),
+                None => Some(Refusal::Invalid),
+            },
+            Whose::Jwt(opened) => {
+                let _ = self.of_opened(seen, opened);
+                let expired = opened.is_over(self.clock.now());
+                expired.then_some(Refusal::Expired)
             }
+        };
+        if let Some(refusal) = over {
+            self.roster.end(whose, refusal.error());
         }
     }
 }
 
-/// Looks again at everyone who is in, whenever the ledger has moved.
+/// Looks again at everyone who is in, whenever the ledger has moved, and at those whose time is
+/// over.
 async fn sweep(shared: Weak<Shared>, mut moved: watch::Receiver<u64>, stop: CancellationToken) {
+    let mut ticks = interval(EXPIRY_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
+        let by_the_clock = tokio::select! {
             () = stop.cancelled() => return,
-            moved = moved.changed() => if moved.is_err() { return },
-        }
+            moved = moved.changed() => match moved {
+                Ok(()) => false,
+                Err(_) => return,
+            },
+            _ = ticks.tick() => true,
+        };
         match shared.upgrade() {
+            Some(shared) if by_the_clock => shared.end_due(),
             Some(shared) => shared.end_changed(),
             None => return,
         }

@@ -7,6 +7,7 @@ pub mod auth;
 pub mod check;
 pub mod datasets;
 pub mod deployment;
+mod descriptors;
 pub mod doctor;
 pub mod draft;
 pub mod indexes;

@@ -1,15 +1,6 @@
 //! Connections: accepting, bounding, and ending them.
 
-use std::{
-    convert::Infallible,
-    future::poll_fn,
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, future::poll_fn, io, sync::Arc, time::Duration};
 
 use hyper::service::service_fn;
 use hyper_util::{
@@ -19,13 +10,18 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Limits, Options, at_once::AtOnce, gate::Gate, stall::StallGuard};
+use super::{
+    Limits, Options,
+    at_once::AtOnce,
+    connections::{Connections, Open},
+    gate::Gate,
+    stall::StallGuard,
+};
 use crate::Server;
 
 /// A peer whose machine vanished is given up after this long without an acknowledgment.
@@ -34,6 +30,8 @@ const VANISHED: Duration = Duration::from_secs(20);
 const HEADER_BYTES: usize = 64 * 1024;
 /// The end of the time for stopping, kept for closing connections.
 const CLOSING: Duration = Duration::from_secs(1);
+/// How long the client of an idle connection that is being closed may take to agree.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) async fn serve(
     server: Server,
@@ -47,7 +45,7 @@ pub(crate) async fn serve(
     let door = Doorway {
         gate: gate.clone(),
         builder: builder(&limits),
-        room: Arc::new(Semaphore::new(limits.connections)),
+        open: Connections::new(&limits),
         connections: TaskTracker::new(),
         closing: CancellationToken::new(),
         limits: limits.clone(),
@@ -61,29 +59,17 @@ pub(crate) async fn serve(
         tokio::select! {
             () = stop.cancelled() => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => door.admit(stream),
-                Err(error) => pause_after(&error).await,
+                Ok((stream, _)) => tokio::select! {
+                    () = stop.cancelled() => break,
+                    () = door.admit(stream) => {}
+                },
+                Err(error) => door.pause_after(&error).await,
             },
         }
     }
     drop(listener);
     door.close(Instant::now() + limits.stop_time).await;
     reaper.abort();
-}
-
-/// A failed accept is the peer's fault, or we are out of file descriptors and must let some go.
-async fn pause_after(error: &io::Error) {
-    let peers_fault = matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::Interrupted
-    );
-    if !peers_fault {
-        tracing::warn!(%error, "cannot accept connections for a moment");
-        sleep(Duration::from_millis(50)).await;
-    }
 }
 
 fn builder(limits: &Limits) -> Builder<TokioExecutor> {
@@ -107,7 +93,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 struct Doorway {
     gate: Arc<Gate>,
     builder: Builder<TokioExecutor>,
-    room: Arc<Semaphore>,
+    open: Arc<Connections>,
     connections: TaskTracker,
     closing: CancellationToken,
     limits: Limits,
@@ -119,16 +105,33 @@ struct Driver {
     gate: Arc<Gate>,
     builder: Builder<TokioExecutor>,
     closing: CancellationToken,
-    /// How long the client may take to begin.
+    connection: Open,
+    /// How long the client may take to begin, and be idle.
     patience: Duration,
 }
 
 impl Doorway {
-    fn admit(&self, stream: TcpStream) {
-        let Ok(permit) = self.room.clone().try_acquire_owned() else {
+    /// A failed accept is the peer's fault, or we are out of file descriptors and must let some go.
+    async fn pause_after(&self, error: &io::Error) {
+        let peers_fault = matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::Interrupted
+        );
+        if !peers_fault {
+            tracing::warn!(%error, "cannot accept connections for a moment");
+            self.open.let_one_go();
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn admit(&self, stream: TcpStream) {
+        let Some(connection) = self.open.admit().await else {
             tracing::warn!(
                 limit = self.limits.connections,
-                "connection turned away: too many"
+                "connection turned away: too many are in use"
             );
             return;
         };
@@ -140,18 +143,26 @@ impl Doorway {
             gate: self.gate.clone(),
             builder: self.builder.clone(),
             closing: self.closing.clone(),
+            connection,
             patience: self.limits.header_time,
         };
         let tls = self.tls.clone();
         self.connections.spawn(async move {
-            let _permit = permit;
-            match tls {
-                None => driver.drive(stream).await,
-                Some(tls) => match timeout(driver.patience, tls.accept(stream)).await {
-                    Ok(Ok(stream)) => driver.drive(stream).await,
-                    Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
-                    Err(_) => tracing::debug!("a client took too long to begin TLS"),
-                },
+            let let_go = driver.connection.let_go.clone();
+            let serving = async {
+                match tls {
+                    None => driver.drive(stream).await,
+                    Some(tls) => match timeout(driver.patience, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => driver.drive(stream).await,
+                        Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
+                        Err(_) => tracing::debug!("a client took too long to begin TLS"),
+                    },
+                }
+            };
+            tokio::select! {
+                biased;
+                () = let_go.cancelled() => tracing::debug!("connection let go for another"),
+                () = serving => {}
             }
         });
     }
@@ -180,18 +191,21 @@ impl Doorway {
 impl Driver {
     async fn drive(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let gate = self.gate;
-        let began = Arc::new(AtomicBool::new(false));
-        let first_request = began.clone();
+        let open = Arc::clone(&self.connection);
         let service = service_fn(move |request| {
-            first_request.store(true, Ordering::Relaxed);
-            let gate = gate.clone();
-            async move { Ok::<_, Infallible>(gate.handle(request).await) }
+            let (gate, open) = (gate.clone(), open.clone());
+            let in_flight = open.begin();
+            async move {
+                let response = gate.handle(request, &open).await;
+                Ok::<_, Infallible>(response.map(|body| body.in_flight(in_flight)))
+            }
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
-        // Until the first request the protocol itself is unknown, and no other timer runs.
-        let mut first = std::pin::pin!(sleep(self.patience));
-        let (mut waiting, mut closed) = (true, false);
+        // Until the first request the protocol itself is unknown, and no other timer runs; nor does
+        // one for HTTP/2, where an idle client may acknowledge pings for ever.
+        let mut idle = std::pin::pin!(sleep(self.patience));
+        let mut closed = false;
         let mut at_once = AtOnce::default();
         loop {
             tokio::select! {
@@ -201,12 +215,15 @@ impl Driver {
                     }
                     return;
                 }
-                () = first.as_mut(), if waiting => {
-                    waiting = false;
-                    if !began.load(Ordering::Relaxed) {
-                        return;
+                () = idle.as_mut() => match self.connection.idle_until(self.patience) {
+                    Some(until) => idle.set(sleep_until(until)),
+                    None if closed || !self.connection.has_asked() => return,
+                    None => {
+                        closed = true;
+                        connection.as_mut().graceful_shutdown();
+                        idle.set(sleep(CLOSE_TIMEOUT));
                     }
-                }
+                },
                 () = self.closing.cancelled(), if !closed => {
                     closed = true;
                     connection.as_mut().graceful_shutdown();

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use super::reply::Body;
+use super::{connections::InFlight, reply::Body};
 
 pin_project_lite::pin_project! {
     /// A body, and what is to be let go of when it has been sent or dropped.
@@ -19,6 +19,7 @@ pin_project_lite::pin_project! {
         inner: Body,
         held: Option<Box<dyn Send + Sync>>,
         end: Option<BoxFuture<'static, ()>>,
+        in_flight: Option<InFlight>,
     }
 }
 
@@ -28,6 +29,7 @@ impl From<Body> for Served {
             inner,
             held: None,
             end: None,
+            in_flight: None,
         }
     }
 }
@@ -38,7 +40,14 @@ impl Served {
             inner,
             held: Some(Box::new(held)),
             end: None,
+            in_flight: None,
         }
+    }
+
+    /// The same, keeping its connection in use.
+    pub(super) fn in_flight(mut self, request: InFlight) -> Self {
+        self.in_flight = Some(request);
+        self
     }
 
     /// The same, ending no later than `end` does.
@@ -69,6 +78,7 @@ impl HttpBody for Served {
         if matches!(polled, Poll::Ready(None)) {
             *this.held = None;
             *this.end = None;
+            *this.in_flight = None;
         }
         polled
     }

@@ -20,6 +20,7 @@ use rmcp::model::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    Authenticate,
     body::Served,
     head::{METHOD, PROTOCOL_VERSION, accepts_both, only, text},
     held::Held,
@@ -101,17 +102,27 @@ impl Call {
         shared: &Shared,
         caller: Arc<Caller>,
         held: Held,
+        authenticate: &dyn Authenticate,
     ) -> Response<Served> {
         let cancelled = CancellationToken::new();
         let _dropped = cancelled.clone().drop_guard();
+        let parts = Arc::new(self.parts);
         let direct = Direct {
             meta: self.meta,
-            parts: self.parts,
+            parts: Arc::clone(&parts),
             cancelled,
         };
         let reply = shared
             .call(self.params, Context::direct(caller, direct))
             .await;
+        // Its authorization ended while it was under way.
+        if let Err(error) = &reply
+            && error.code == RpcError::UNAUTHENTICATED
+            && let Some(rejection) = authenticate.denied(&parts, error)
+        {
+            let id = serde_json::to_value(&self.id).unwrap_or_default();
+            return reply::reject(&rejection, &id);
+        }
         let status = reply.as_ref().map_or_else(status_of, |_| StatusCode::OK);
         let mut written = None;
         let message = match reply {

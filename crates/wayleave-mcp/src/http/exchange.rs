@@ -1,11 +1,17 @@
-//! The streams of sessions, kept by the SDK, with two things added: an answer that comes soon needs
-//! no stream, and a handler can hang up on its client and wait until that client calls again.
+//! The streams of sessions, kept by the SDK, with three things added: an answer that comes soon
+//! needs no stream, a handler can hang up on its client and wait until that client calls again, and
+//! a request whose client leaves, or whose session ends, is stopped.
+//!
+//! To the SDK a stream that breaks can be taken up again later, so a request outlives its client.
+//! Here it does not: a query for nobody still costs the database. Only a handler that hung up
+//! itself waits; and a client may take its stream up on another connection as long as it has not
+//! left the first.
 
 use std::{
     cell::Cell,
     collections::{HashMap, VecDeque},
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
     time::Duration,
 };
@@ -25,6 +31,7 @@ use tokio::{
     sync::{Notify, mpsc::Receiver},
     time::timeout,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{gate::WHO, sessions::Sessions};
 
@@ -46,10 +53,24 @@ pub(super) struct Handed {
     pub(super) answer: Cell<Option<Arc<ServerJsonRpcMessage>>>,
 }
 
-/// A request on its way, and what has been heard of it.
+/// A request on its way, and what has been heard of it. Dropped before its end, it stops the
+/// request.
 pub(super) struct Begun {
     came: VecDeque<ServerSseMessage>,
     more: Receiver<ServerSseMessage>,
+    /// None of what belongs to no request.
+    running: Option<Arc<Running>>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        // Closed by the other side, it was answered, hung up on, or taken up elsewhere.
+        if !self.more.is_closed()
+            && let Some(running) = &self.running
+        {
+            running.stop();
+        }
+    }
 }
 
 impl Begun {
@@ -96,23 +117,80 @@ impl Stream for Begun {
 /// A stream within one session, numbered by the SDK.
 type StreamNumber = u64;
 
-/// Clients that were hung up on and have not called again.
-#[derive(Default)]
-struct Away(Mutex<HashMap<(SessionId, StreamNumber), Arc<Notify>>>);
+/// A request within one session.
+type RequestKey = (SessionId, StreamNumber);
 
-impl Away {
-    fn locked(&self) -> MutexGuard<'_, HashMap<(SessionId, StreamNumber), Arc<Notify>>> {
+/// The requests under way.
+#[derive(Default)]
+struct Requests(Mutex<HashMap<RequestKey, Weak<Running>>>);
+
+impl Requests {
+    fn locked(&self) -> MutexGuard<'_, HashMap<RequestKey, Weak<Running>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits no longer for the clients of a session that is over.
-    fn give_up(&self, ended: &SessionId) {
-        self.locked().retain(|(session, _), back| {
-            if session == ended {
-                back.notify_one();
-            }
-            session != ended
+    fn add(self: &Arc<Self>, key: RequestKey) -> Arc<Running> {
+        let running = Arc::new(Running {
+            key: key.clone(),
+            among: Arc::clone(self),
+            stage: Mutex::new(Stage::Waiting),
+            back: Notify::new(),
         });
+        self.locked().insert(key, Arc::downgrade(&running));
+        running
+    }
+
+    fn get(&self, key: &RequestKey) -> Option<Arc<Running>> {
+        self.locked().get(key)?.upgrade()
+    }
+
+    /// Stops the requests of a session that is over.
+    fn stop(&self, ended: &SessionId) {
+        let stopped: Vec<_> = self
+            .locked()
+            .iter()
+            .filter(|((session, _), _)| session == ended)
+            .filter_map(|(_, running)| running.upgrade())
+            .collect();
+        // Without the lock: the last to hold one takes it to remove it.
+        for running in stopped {
+            running.stop();
+        }
+    }
+}
+
+/// One request under way.
+struct Running {
+    key: RequestKey,
+    among: Arc<Requests>,
+    stage: Mutex<Stage>,
+    /// Notified when a client that was hung up on is back.
+    back: Notify,
+}
+
+enum Stage {
+    /// Its handler has not begun.
+    Waiting,
+    /// Cancelling the token stops its handler.
+    Handled(CancellationToken),
+    Stopped,
+}
+
+impl Running {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stop(&self) {
+        if let Stage::Handled(token) = std::mem::replace(&mut *self.stage(), Stage::Stopped) {
+            token.cancel();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.among.locked().remove(&self.key);
     }
 }
 
@@ -120,7 +198,7 @@ impl Away {
 pub(crate) struct Exchange {
     sessions: LocalSessionManager,
     owned: Arc<Sessions>,
-    away: Arc<Away>,
+    requests: Arc<Requests>,
 }
 
 impl Exchange {
@@ -129,8 +207,13 @@ impl Exchange {
         Self {
             sessions,
             owned,
-            away: Arc::default(),
+            requests: Arc::default(),
         }
+    }
+
+    async fn session(&self, id: &str) -> Result<LocalSessionHandle, LocalSessionManagerError> {
+        let session = self.sessions.sessions.read().await.get(id).cloned();
+        session.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.into()))
     }
 
     /// Pushes a request into a session.
@@ -139,23 +222,23 @@ impl Exchange {
         id: &str,
         mut message: ClientJsonRpcMessage,
     ) -> Result<Begun, LocalSessionManagerError> {
-        let session = self.sessions.sessions.read().await.get(id).cloned();
-        let session =
-            session.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.into()))?;
+        let session = self.session(id).await?;
         let receiver = session.establish_request_wise_channel().await?;
         let number = receiver.http_request_id;
-        if let (JsonRpcMessage::Request(request), Some(number)) = (&mut message, number) {
+        let running = number.map(|number| self.requests.add((session.id().clone(), number)));
+        if let (JsonRpcMessage::Request(request), Some(running)) = (&mut message, &running) {
             request.request.extensions_mut().insert(Line {
                 session: session.clone(),
-                number,
-                away: self.away.clone(),
+                running: Arc::clone(running),
             });
         }
-        session.push_message(message, number).await?;
-        Ok(Begun {
+        let begun = Begun {
             came: VecDeque::new(),
             more: receiver.inner,
-        })
+            running,
+        };
+        session.push_message(message, number).await?;
+        Ok(begun)
     }
 }
 
@@ -163,44 +246,29 @@ impl Exchange {
 #[derive(Clone)]
 pub(crate) struct Line {
     session: LocalSessionHandle,
-    number: StreamNumber,
-    away: Arc<Away>,
+    running: Arc<Running>,
 }
 
 impl Line {
-    /// Ends the stream, telling the client to call again after `retry`, and waits until it does
-    /// or its session is over.
-    pub(crate) async fn hang_up(&self, retry: Duration) {
-        let expected = Expected::on(self);
-        match self
-            .session
-            .close_sse_stream(self.number, Some(retry))
-            .await
-        {
-            Ok(()) => expected.back.notified().await,
-            Err(error) => tracing::debug!(%error, "stream not closed"),
+    /// Has `token` cancelled when the client leaves or its session ends.
+    pub(crate) fn stops(&self, token: &CancellationToken) {
+        let mut stage = self.running.stage();
+        match *stage {
+            Stage::Stopped => token.cancel(),
+            Stage::Waiting | Stage::Handled(_) => *stage = Stage::Handled(token.clone()),
         }
     }
-}
 
-/// A client expected to call again; no longer, when dropped.
-struct Expected<'l> {
-    line: &'l Line,
-    back: Arc<Notify>,
-}
-
-impl<'l> Expected<'l> {
-    fn on(line: &'l Line) -> Self {
-        let key = (line.session.id().clone(), line.number);
-        let back = line.away.locked().entry(key).or_default().clone();
-        Self { line, back }
-    }
-}
-
-impl Drop for Expected<'_> {
-    fn drop(&mut self) {
-        let key = (self.line.session.id().clone(), self.line.number);
-        self.line.away.locked().remove(&key);
+    /// Ends the stream, telling the client to call again after `retry`, and waits until it does.
+    pub(crate) async fn hang_up(&self, retry: Duration) {
+        let (_, number) = self.running.key;
+        let mut back = std::pin::pin!(self.running.back.notified());
+        // It may be back before this is told that the stream is closed.
+        back.as_mut().enable();
+        match self.session.close_sse_stream(number, Some(retry)).await {
+            Ok(()) => back.await,
+            Err(error) => tracing::debug!(%error, "stream not closed"),
+        }
     }
 }
 
@@ -235,7 +303,7 @@ impl SessionManager for Exchange {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.away.give_up(id);
+        self.requests.stop(id);
         self.sessions.close_session(id).await
     }
 
@@ -279,12 +347,17 @@ impl SessionManager for Exchange {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let number = stream_of(&last_event_id);
-        let resumed = self.sessions.resume(id, last_event_id).await?;
-        let back = number.and_then(|number| self.away.locked().remove(&(id.clone(), number)));
-        if let Some(back) = back {
-            back.notify_one();
+        let running = number.and_then(|number| self.requests.get(&(id.clone(), number)));
+        let session = self.session(id).await?;
+        let resumed = session.resume(last_event_id.parse()?).await?;
+        if let Some(running) = &running {
+            running.back.notify_waiters();
         }
-        Ok(resumed)
+        Ok(Begun {
+            came: VecDeque::new(),
+            more: resumed.inner,
+            running,
+        })
     }
 
     async fn restore_session(

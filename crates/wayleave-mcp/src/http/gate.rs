@@ -20,7 +20,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     Options,
     body::Served,
-    direct,
+    connections::Connection,
+    cors, direct,
     exchange::{Begun, Exchange, HANDED, Handed},
     head::{self, METHOD, SESSION_ID, accepts_both, era, is_json, text},
     held::{Held, Lasts, charge},
@@ -100,11 +101,32 @@ impl Gate {
         }
     }
 
-    pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Served> {
-        let (mut parts, body) = request.into_parts();
+    pub(super) async fn handle(
+        &self,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Response<Served> {
+        let (parts, body) = request.into_parts();
         if let Some(why) = self.options.guests.refuse(&parts.uri, &parts.headers) {
             return reply::refuse(StatusCode::FORBIDDEN, why);
         }
+        let page = parts.headers.get(header::ORIGIN).cloned();
+        let mut response = match cors::preflight(&parts) {
+            Some(answer) => answer,
+            None => self.respond(parts, body, connection).await,
+        };
+        if let Some(origin) = page {
+            cors::share(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    async fn respond(
+        &self,
+        mut parts: Parts,
+        body: Incoming,
+        connection: &Connection,
+    ) -> Response<Served> {
         if parts.method == Method::GET
             && let Some(document) = self.options.authenticate.document(&parts)
         {
@@ -120,6 +142,7 @@ impl Gate {
             Ok(caller) => caller,
             Err(refused) => return refused.into(),
         };
+        connection.authenticated();
         parts.extensions.insert(caller.clone());
         if let Some(name) = head::given_twice(&parts.headers) {
             let why = format!("`{name}` is given twice");
@@ -130,7 +153,7 @@ impl Gate {
             parts.headers.remove(&SESSION_ID);
         }
         let served = match parts.method {
-            Method::POST => self.post(parts, body, caller).await,
+            Method::POST => self.post(parts, body, caller, connection).await,
             Method::GET => self.without_body(parts, caller, Lasts::UntilCut).await,
             Method::DELETE => self.delete(parts, caller).await,
             _ => {
@@ -154,6 +177,7 @@ impl Gate {
         mut parts: Parts,
         body: Incoming,
         caller: Arc<Caller>,
+        connection: &Connection,
     ) -> Result<Response<Served>, Refused> {
         let era = era(&parts.headers);
         let session = self.enter(&parts.headers, era, &caller)?;
@@ -173,7 +197,9 @@ impl Gate {
         // One way of writing it, for all who look at it from here on.
         let json = header::HeaderValue::from_static("application/json");
         parts.headers.insert(header::CONTENT_TYPE, json);
+        let receiving = connection.receive();
         let message = self.receive(&parts.headers, body).await?;
+        drop(receiving);
         if let Err(spent) = charge(&caller, lasts, &mut held).await {
             let asked = Asked::of(&message);
             if !asked.is_told() {
@@ -193,7 +219,10 @@ impl Gate {
             return Ok(reply::json(StatusCode::OK, answer));
         }
         let parts = match direct::read(&self.shared, parts, &caller, &message) {
-            Ok(call) => return Ok(call.answer(&self.shared, caller, held).await),
+            Ok(call) => {
+                let authenticate = &*self.options.authenticate;
+                return Ok(call.answer(&self.shared, caller, held, authenticate).await);
+            }
             Err(parts) => *parts,
         };
         if era == Era::Session
@@ -310,18 +339,18 @@ impl Gate {
         })
     }
 
-    /// Makes room for one more session, at the expense of the caller's own.
+    /// Makes room for one more session: the caller's own have to go where it has too many, and
+    /// anybody's where there are too many in all.
     async fn make_room(&self, caller: &Caller) -> Result<(), Refused> {
         let limits = &self.options.limits;
-        let ended = match caller.budget() {
-            Some(_) => (self.sessions).make_room(caller.subject(), limits.sessions_each),
-            None => Some(Vec::new()),
-        };
-        let full = || Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions");
-        self.close(ended.ok_or_else(full)?).await;
-        if self.sessions.count() >= limits.sessions {
-            return Err(full());
+        if caller.budget().is_some() {
+            let ended = (self.sessions).make_own_room(caller.subject(), limits.sessions_each);
+            let ended = ended.ok_or_else(|| {
+                Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
+            })?;
+            self.close(ended).await;
         }
+        self.close(self.sessions.make_room(limits.sessions)).await;
         Ok(())
     }
 

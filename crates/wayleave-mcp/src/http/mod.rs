@@ -18,6 +18,8 @@ mod accept;
 mod at_once;
 mod authenticate;
 mod body;
+mod connections;
+mod cors;
 mod direct;
 pub(crate) mod exchange;
 mod gate;
@@ -71,16 +73,21 @@ impl Default for Options {
 pub struct Limits {
     /// The largest request body, in bytes.
     pub body_bytes: usize,
-    /// Open connections.
+    /// Open connections. When there is one more, the one idle for longest is closed.
     pub connections: usize,
-    /// Sessions of clients of the older revisions.
+    /// Of these, connections on which no request with a good credential came yet; never more than
+    /// a quarter. When there is one more, the oldest of them is closed.
+    pub unauthenticated: usize,
+    /// Sessions of clients of the older revisions. When one more begins, the one that nobody used
+    /// for longest is forgotten.
     pub sessions: usize,
     /// Of these, sessions of one caller that has a [`Budget`](crate::Budget). When it begins one
     /// more, the one it did not use for longest is forgotten.
     pub sessions_each: usize,
     /// Streams held open by listening clients.
     pub streams: usize,
-    /// How long a client may take to send a request's headers, and to begin its first request.
+    /// How long a client may take to send a request's headers, and to begin its next request on a
+    /// connection.
     pub header_time: Duration,
     /// How long a client may take to send a body.
     pub body_time: Duration,
@@ -97,6 +104,7 @@ impl Default for Limits {
         Self {
             body_bytes: 4 * 1024 * 1024,
             connections: 10_000,
+            unauthenticated: 512,
             sessions: 4_096,
             sessions_each: 256,
             streams: 4_096,

@@ -48,13 +48,14 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.locked().len()
     }
 
     /// Makes room for one more session of a subject that may have `most`: forgets and returns those
     /// that it did not use for longest. None if all that could go are in use.
-    pub(crate) fn make_room(&self, subject: &str, most: usize) -> Option<Vec<Arc<str>>> {
+    pub(crate) fn make_own_room(&self, subject: &str, most: usize) -> Option<Vec<Arc<str>>> {
         let mut sessions = self.locked();
         let own = sessions
             .iter()
@@ -72,6 +73,24 @@ impl Sessions {
         let ended: Vec<_> = idle.into_iter().map(|(_, _, id)| id).collect();
         sessions.retain(|id, _| !ended.contains(id));
         Some(ended)
+    }
+
+    /// Makes room for one more session where there may be `most` of all subjects: forgets and
+    /// returns those that nobody used for longest. Only where all are in use, whoever has most of
+    /// them gives one up.
+    pub(crate) fn make_room(&self, most: usize) -> Vec<Arc<str>> {
+        let mut sessions = self.locked();
+        let too_many = (sessions.len() + 1).saturating_sub(most.max(1));
+        let mut ended = Vec::new();
+        while ended.len() < too_many {
+            let Some(id) = idle_for_longest(&sessions).or_else(|| of_the_greediest(&sessions))
+            else {
+                break;
+            };
+            sessions.remove(&id);
+            ended.push(id);
+        }
+        ended
     }
 
     /// Binds a new session to the subject that began it. From here on it counts, and is forgotten
@@ -132,6 +151,29 @@ impl Sessions {
         });
         reaped
     }
+}
+
+fn idle_for_longest(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
+    let idle = sessions.iter().filter(|(_, session)| !session.is_busy());
+    let longest = idle.min_by_key(|(_, session)| session.last_used);
+    longest.map(|(id, _)| id.clone())
+}
+
+/// The least recently used session of the subject that has most.
+fn of_the_greediest(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
+    let mut held = HashMap::<String, (usize, Instant, &Arc<str>)>::new();
+    for (id, session) in sessions {
+        let subject = session.who.caller().subject().to_owned();
+        let entry = held.entry(subject).or_insert((0, session.last_used, id));
+        entry.0 += 1;
+        if session.last_used < entry.1 {
+            (entry.1, entry.2) = (session.last_used, id);
+        }
+    }
+    let greediest = held
+        .into_values()
+        .max_by_key(|(count, used, _)| (*count, std::cmp::Reverse(*used)));
+    greediest.map(|(_, _, id)| id.clone())
 }
 
 #[cfg(test)]

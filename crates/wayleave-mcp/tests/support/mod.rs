@@ -10,6 +10,7 @@
     reason = "shared by several test binaries, none of which uses all of it"
 )]
 
+pub mod connection;
 pub mod http;
 pub mod pipe;
 

@@ -73,7 +73,7 @@ impl Authenticate for HttpDoor {
 
     fn denied(&self, request: &Parts, error: &RpcError) -> Option<Rejection> {
         let (status, code) = match error.code {
-            UNAUTHENTICATED => (StatusCode::UNAUTHORIZED, None),
+            UNAUTHENTICATED => (StatusCode::UNAUTHORIZED, ended(error)),
             SCOPE_DENIED => (StatusCode::FORBIDDEN, Some("insufficient_scope")),
             _ => return None,
         };
@@ -88,6 +88,12 @@ impl Authenticate for HttpDoor {
     fn document(&self, request: &Parts) -> Option<Bytes> {
         self.metadata.document(request)
     }
+}
+
+/// The error code of RFC 6750, where a token was taken whose time ended before its request did.
+fn ended(error: &RpcError) -> Option<&'static str> {
+    let reason = error.data.as_ref()?.get("reason")?.as_str()?;
+    matches!(reason, "revoked_token" | "expired_token").then_some("invalid_token")
 }
 
 /// Whether a proxy handed the request on. Then its client is on this machine only by appearance.

@@ -17,7 +17,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use wayleave_ledger::{Millis, Standing, State};
+use wayleave_ledger::{Clock, Millis, Standing, State};
 use wayleave_model::{
     digest::Digest,
     grant::{Claim, Claims, Scopes},
@@ -80,9 +80,9 @@ struct Last {
 }
 
 impl Jwt {
-    pub(super) fn new(issuer: Issuer) -> Self {
+    pub(super) fn new(issuer: Issuer, clock: &Arc<dyn Clock>) -> Self {
         Self {
-            keys: IssuerKeys::new(issuer),
+            keys: IssuerKeys::new(issuer, Arc::clone(clock)),
             opened: Mutex::default(),
         }
     }

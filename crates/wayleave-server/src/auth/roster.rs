@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
+use serde_json::json;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use wayleave_ledger::Millis;
-use wayleave_mcp::Caller;
+use wayleave_mcp::{Caller, Revocation, RpcError};
 use wayleave_model::{digest::Digest, grant::Scope};
 use wayleave_plan::package::{Grants, Package};
 use wayleave_surface::access::Access;
@@ -83,7 +83,14 @@ struct Known {
     access: Access,
     ends: Option<Millis>,
     caller: Arc<Caller>,
-    revoked: CancellationToken,
+    revoked: Revocation,
+}
+
+/// What a request under way is answered whose credential is good, but not for what it was.
+fn superseded() -> RpcError {
+    let why = "what this token may do changed while the request was under way; send it again";
+    RpcError::new(RpcError::UNAUTHENTICATED, why)
+        .with_data(json!({ "reason": "changed_authorization" }))
 }
 
 impl Default for Roster {
@@ -119,7 +126,7 @@ impl Roster {
             if before.is_still(&found) {
                 return Ok(Arc::clone(&before.caller));
             }
-            before.revoked.cancel();
+            before.revoked.end(superseded());
         } else {
             match whose {
                 Whose::Token(_) => forget_over(known, MANY),
@@ -140,10 +147,21 @@ impl Roster {
         known.map(|one| one.whose.clone()).collect()
     }
 
-    /// Ends whatever a credential holds open.
-    pub(super) fn end(&self, whose: &Whose) {
+    /// Credentials that have changed or are over by the clock. What they hold open ends by itself
+    /// when that much time has passed; a clock that was set, or a machine that slept, is ahead of it.
+    pub(super) fn due(&self, now: Millis) -> Vec<Whose> {
+        let book = self.locked();
+        let known = book.tokens.values().chain(book.jwts.values());
+        known
+            .filter(|one| one.ends.is_some_and(|ends| ends <= now))
+            .map(|one| one.whose.clone())
+            .collect()
+    }
+
+    /// Ends whatever a credential holds open; its requests under way are told why.
+    pub(super) fn end(&self, whose: &Whose, why: RpcError) {
         if let Some(ended) = self.locked().like(whose).remove(whose.key()) {
-            ended.revoked.cancel();
+            ended.revoked.end(why);
         }
     }
 }
@@ -173,7 +191,7 @@ fn make_room(known: &mut HashMap<String, Known>, most: usize) {
             return;
         };
         if let Some(ended) = known.remove(&key) {
-            ended.revoked.cancel();
+            ended.revoked.end(superseded());
         }
     }
 }
@@ -183,7 +201,7 @@ impl Known {
         let Found {
             access, ends, now, ..
         } = found;
-        let revoked = CancellationToken::new();
+        let revoked = Revocation::default();
         let subject: Arc<str> = access.package.subject.as_str().into();
         let caller = Caller::new(Arc::clone(&subject))
             .with_view(view(&access))

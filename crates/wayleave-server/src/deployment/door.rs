@@ -8,13 +8,13 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{
     StdioError,
-    http::{Guests, HttpServer, Options},
+    http::{Guests, HttpServer, Limits, Options},
 };
 
 use super::{DeployError, Deployment};
 use crate::{
     auth::{self, Credentials, GivenToken, HttpDoor, NotAnAgents, StdioDoor, UnknownGrant},
-    tls,
+    descriptors, tls,
 };
 
 /// Serving over stdio failed.
@@ -41,6 +41,16 @@ impl Deployment {
 
     /// Listens for agents, as the settings allow.
     pub async fn bind(&self, address: SocketAddr) -> Result<HttpServer, DeployError> {
+        self.bind_within(address, Limits::default()).await
+    }
+
+    /// The same within other limits than the usual ones. There are never more connections than the
+    /// process has file descriptors for.
+    pub async fn bind_within(
+        &self,
+        address: SocketAddr,
+        limits: Limits,
+    ) -> Result<HttpServer, DeployError> {
         let credentials = self.credentials();
         let asked = self.settings.tokens || credentials.any().await?;
         self.settings.check_listener(address, asked)?;
@@ -62,6 +72,10 @@ impl Deployment {
         };
         let mut options = Options {
             guests,
+            limits: Limits {
+                connections: limits.connections.min(descriptors::for_connections()),
+                ..limits
+            },
             ..Options::default()
         };
         let anonymous = self.settings.anonymous.then(Self::local_caller);

@@ -8,7 +8,7 @@ use std::sync::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock as _, Governance, Issuing, Millis, SystemClock};
+use wayleave_ledger::{Clock, Governance, Issuing, Millis, SystemClock};
 use wayleave_mcp::{
     Batch, Caller, Completion, CompletionRef, Identity, Prompt, PromptMessage, PromptReply,
     ReadReply, Registry, Resource, ResourceContents, Server, Tool, ToolResult,
@@ -61,6 +61,11 @@ impl House {
 
     /// With these settings besides.
     pub(crate) async fn with(more: &str) -> Self {
+        Self::by_clock(more, Arc::new(SystemClock)).await
+    }
+
+    /// With a clock of its own as well, by which credentials are looked at.
+    pub(crate) async fn by_clock(more: &str, clock: Arc<dyn Clock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let open = || Governance::open(folder.path(), Arc::new(SystemClock)).unwrap();
         let governance = open();
@@ -72,7 +77,7 @@ impl House {
         let key = SigningKey::ed25519("current");
         let issuer = AuthorizationServer::start(jwks(&[&key])).await;
         let settings = settings(&issuer.issuer, more);
-        let credentials = Credentials::new(watch, &settings);
+        let credentials = Credentials::with_clock(watch, &settings, clock);
         let (server, dispatched) = served();
         let options = Options::default();
         let anonymous = settings.anonymous.then(local);

@@ -13,6 +13,7 @@ mod issuer;
 mod wire;
 
 mod anonymous;
+mod crowd;
 mod deployed;
 mod guide;
 mod jwt;

@@ -1,16 +1,24 @@
 //! What is taken back is gone: on the next call, and from whatever is held open.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use http::Method as Verb;
 use http_body_util::{BodyExt as _, Full};
 use serde_json::json;
-use tokio::time::timeout;
-use wayleave_ledger::{Clock as _, SystemClock};
+use tokio::{sync::Notify, time::timeout};
+use wayleave_ledger::{Clock, Millis, SystemClock};
+use wayleave_mcp::{RpcError, Tool, ToolResult};
 use wayleave_model::grant::{Scope, TokenKind};
 
 use crate::{
-    house::House,
+    forge::claims,
+    house::{House, seconds},
     wire::{LOST, until_end},
 };
 
@@ -103,6 +111,83 @@ async fn streams_end_when_their_token_expires() {
     assert!((soon..soon + 1000).contains(&SystemClock.now()));
     let refused = client.call("echo").await;
     assert_eq!(refused.json()["error"]["data"]["reason"], "expired_token");
+}
+
+/// A clock that is so many milliseconds ahead.
+#[derive(Default)]
+struct SetClock(AtomicI64);
+
+impl Clock for SetClock {
+    fn now(&self) -> Millis {
+        SystemClock.now() + self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn streams_end_when_the_clock_is_set_beyond_their_credential() {
+    let hour: Millis = 3_600_000;
+    let clock = Arc::<SetClock>::default();
+    let house = House::by_clock("", clock.clone()).await;
+    let expires = Some(SystemClock.now() + hour);
+    let (token, _) = house
+        .issue(TokenKind::Client, &[Scope::Runtime], expires)
+        .await;
+    let claims = claims(&house.issuer.issuer, seconds());
+    let jwt = house.key.token(&house.key.header(), &claims);
+    let mut streams = Vec::new();
+    for bearer in [token, jwt] {
+        let client = house.http.with(bearer);
+        let stream = client
+            .open(client.stateless("subscriptions/listen", &everything(), None))
+            .await;
+        assert_eq!(stream.status(), 200);
+        let session = client.begin().await;
+        let request = session.request(Verb::GET).body(Full::default()).unwrap();
+        streams.extend([stream, session.open(request).await]);
+    }
+    clock.0.store(2 * hour, Ordering::SeqCst);
+    for stream in streams {
+        // Comments keep it alive, so waiting for the next frame is not enough.
+        let ended = timeout(LOST, until_end(stream.into_body())).await;
+        assert!(ended.is_ok(), "still open");
+    }
+}
+
+#[tokio::test]
+async fn a_call_under_way_when_its_token_is_revoked_delivers_nothing() {
+    let house = House::new().await;
+    let running = Arc::new(Notify::new());
+    let tell = Arc::clone(&running);
+    let endless = Tool::new("endless", json!({ "type": "object" }), move |_| {
+        tell.notify_one();
+        std::future::pending::<Result<ToolResult, RpcError>>()
+    });
+    house.server.registry().add_tool(endless.unwrap());
+    for in_session in [false, true] {
+        let (token, id) = house
+            .issue(TokenKind::Client, &[Scope::Runtime], None)
+            .await;
+        let client = house.http.with(token);
+        let params = json!({ "name": "endless", "arguments": {} });
+        let (client, request) = if in_session {
+            let session = client.begin().await;
+            let request = session.in_session("tools/call", &params);
+            (session, request)
+        } else {
+            let request = client.stateless("tools/call", &params, Some("endless"));
+            (client, request)
+        };
+        let call = tokio::spawn(async move { client.send(request).await });
+        timeout(LOST, running.notified()).await.unwrap();
+        house.revoke(&id).await;
+        let reply = timeout(LOST, call).await.unwrap().unwrap();
+        let error = &reply.json()["error"];
+        assert_eq!(error["data"]["reason"], "revoked_token", "{error}");
+        if !in_session {
+            assert_eq!(reply.status, 401);
+            assert!(reply.challenge().unwrap().contains("invalid_token"));
+        }
+    }
 }
 
 #[tokio::test]

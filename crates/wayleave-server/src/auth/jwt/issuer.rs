@@ -17,6 +17,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
+use wayleave_ledger::{Clock, Millis};
 
 use super::{
     fetch::{Fetch, FetchError},
@@ -75,12 +76,24 @@ struct Shared {
     issuer: Issuer,
     fetch: Fetch,
     times: Times,
+    clock: Arc<dyn Clock>,
     held: ArcSwapOption<Held>,
 }
 
 struct Held {
     keys: Arc<Keys>,
     since: Instant,
+    /// The same by the clock, which goes on while the machine sleeps.
+    fetched_at: Millis,
+}
+
+impl Held {
+    /// How old they are by whichever tells the more.
+    fn age(&self, clock: &dyn Clock) -> Duration {
+        // A clock that was set back tells nothing.
+        let told = u64::try_from(clock.now().saturating_sub(self.fetched_at)).unwrap_or(0);
+        self.since.elapsed().max(Duration::from_millis(told))
+    }
 }
 
 /// What became of asking the issuer; nothing yet, while it is being asked.
@@ -100,16 +113,17 @@ struct Metadata {
 }
 
 impl IssuerKeys {
-    pub(crate) fn new(issuer: Issuer) -> Self {
-        Self::with_times(issuer, Times::default())
+    pub(crate) fn new(issuer: Issuer, clock: Arc<dyn Clock>) -> Self {
+        Self::with_times(issuer, Times::default(), clock)
     }
 
-    fn with_times(issuer: Issuer, times: Times) -> Self {
+    fn with_times(issuer: Issuer, times: Times, clock: Arc<dyn Clock>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 issuer,
                 fetch: Fetch::new(),
                 times,
+                clock,
                 held: ArcSwapOption::empty(),
             }),
             asking: Mutex::default(),
@@ -123,7 +137,7 @@ impl IssuerKeys {
     /// The keys, with the one called `wanted` among them if the issuer has it.
     pub(crate) async fn with(&self, wanted: Option<&str>) -> Result<Arc<Keys>, Arc<KeysError>> {
         if let Some(held) = self.shared.believed() {
-            let fresh = held.since.elapsed() < self.shared.times.fresh;
+            let fresh = held.age(&*self.shared.clock) < self.shared.times.fresh;
             if wanted.is_none_or(|id| held.keys.knows(id)) {
                 if !fresh {
                     drop(self.ask());
@@ -183,7 +197,7 @@ impl Shared {
     /// The keys held, if they are not too old.
     fn believed(&self) -> Option<Arc<Held>> {
         let held = self.held.load_full()?;
-        (held.since.elapsed() < self.times.stale).then_some(held)
+        (held.age(&*self.clock) < self.times.stale).then_some(held)
     }
 
     /// Asks the issuer, and holds what it answers.
@@ -194,6 +208,7 @@ impl Shared {
                 let held = Held {
                     keys: Arc::new(keys),
                     since: Instant::now(),
+                    fetched_at: self.clock.now(),
                 };
                 self.held.store(Some(Arc::new(held)));
                 Ok(())

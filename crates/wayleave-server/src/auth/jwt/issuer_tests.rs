@@ -1,8 +1,11 @@
 //! Keys over a real HTTP server.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use super::super::forge::{AUDIENCE, SigningKey, jwks};
 use super::super::server::AuthorizationServer;
 use serde_json::json;
+use wayleave_ledger::SystemClock;
 
 use super::*;
 
@@ -11,7 +14,21 @@ const AT_ONCE: Duration = Duration::from_secs(2);
 /// Long enough that only what never comes takes this long.
 const LOST: Duration = Duration::from_secs(20);
 
+/// A clock that is so many milliseconds ahead.
+#[derive(Default)]
+struct SetClock(AtomicI64);
+
+impl Clock for SetClock {
+    fn now(&self) -> Millis {
+        SystemClock.now() + self.0.load(Ordering::SeqCst)
+    }
+}
+
 fn keys_of(server: &AuthorizationServer, times: Times) -> IssuerKeys {
+    keys_by(server, times, Arc::new(SystemClock))
+}
+
+fn keys_by(server: &AuthorizationServer, times: Times, clock: Arc<dyn Clock>) -> IssuerKeys {
     let issuer = Issuer {
         issuer: server.issuer.clone(),
         audience: AUDIENCE.to_owned(),
@@ -19,7 +36,7 @@ fn keys_of(server: &AuthorizationServer, times: Times) -> IssuerKeys {
         algorithms: std::collections::BTreeSet::new(),
         packages: Vec::new(),
     };
-    IssuerKeys::with_times(issuer, times)
+    IssuerKeys::with_times(issuer, times, clock)
 }
 
 /// The issuer may be asked at any time.
@@ -160,4 +177,23 @@ async fn keys_that_are_too_old_are_not_believed() {
     };
     let keys = keys_of(&server, times);
     assert!(keys.with(Some("one")).await.is_err());
+}
+
+#[tokio::test]
+async fn keys_of_an_issuer_that_is_away_are_believed_for_an_hour_by_the_clock_too() {
+    let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
+    let clock = Arc::<SetClock>::default();
+    let keys = keys_by(&server, often(), clock.clone());
+    assert!(keys.with(Some("one")).await.is_ok());
+    server.publish(None);
+    let minute: Millis = 60_000;
+    for (ahead, believed) in [
+        (59, true),
+        (61, false),
+        (-1_000, true),
+        (463 * 24 * 60, false),
+    ] {
+        clock.0.store(ahead * minute, Ordering::SeqCst);
+        assert_eq!(keys.with(Some("one")).await.is_ok(), believed, "{ahead}");
+    }
 }

@@ -1,0 +1,277 @@
+//! The open connections: how many there may be, and which is let go to make room for another.
+//!
+//! A connection is a stranger's until a request with a good credential came on it. Strangers have a
+//! small share of all connections, so that however many they are, they only displace each other.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Limits;
+
+/// How long a stranger may take to authenticate before it can be let go for another. Whoever
+/// connects at the same moment as many others is not cut off while its request is on its way.
+const STRANGER_GRACE: Duration = Duration::from_millis(250);
+/// How long a new connection waits for one that is being let go.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(super) struct Connections {
+    table: Mutex<Table>,
+    /// Notified when one has closed or is no longer a stranger's.
+    changed: Notify,
+    max_open: usize,
+    max_strangers: usize,
+    began: Instant,
+}
+
+#[derive(Default)]
+struct Table {
+    next_id: u64,
+    open: HashMap<u64, Arc<Connection>>,
+    strangers: usize,
+}
+
+/// What is known of an open connection.
+pub(super) struct Connection {
+    id: u64,
+    among: Arc<Connections>,
+    opened: Instant,
+    /// When its last request ended, or it was opened: milliseconds since the listener began.
+    idle_since: AtomicU64,
+    /// Requests whose response has not been sent.
+    in_flight: AtomicUsize,
+    /// Of these, requests that have not come whole.
+    receiving: AtomicUsize,
+    has_asked: AtomicBool,
+    is_stranger: AtomicBool,
+    /// Cancelled when it has to make room for another.
+    pub(super) let_go: CancellationToken,
+}
+
+/// An open connection, until dropped.
+pub(super) struct Open(Arc<Connection>);
+
+/// A request that came on a connection, until its response has been sent.
+pub(super) struct InFlight(Arc<Connection>);
+
+/// A request whose body is being received.
+pub(super) struct Receiving<'c>(&'c Connection);
+
+/// Whether one more connection fits.
+enum Room {
+    Admitted(Open),
+    /// Another is being let go, or can be at that moment.
+    Soon(Option<Instant>),
+    None,
+}
+
+impl Connections {
+    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+        let max_open = limits.connections.max(1);
+        Arc::new(Self {
+            table: Mutex::default(),
+            changed: Notify::new(),
+            max_open,
+            max_strangers: limits.unauthenticated.min(max_open / 4).max(1),
+            began: Instant::now(),
+        })
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn millis(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Waits for room for one more, letting another go for it. None if every one is in use.
+    pub(super) async fn admit(self: &Arc<Self>) -> Option<Open> {
+        let deadline = Instant::now() + ROOM_TIMEOUT;
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // Registered before looking, so that one closing in between is not missed.
+            changed.as_mut().enable();
+            let wake = match self.look() {
+                Room::Admitted(open) => return Some(open),
+                Room::Soon(wake) => wake.map_or(deadline, |wake| wake.min(deadline)),
+                Room::None => return None,
+            };
+            let _ = timeout_at(wake, changed).await;
+            if Instant::now() >= deadline {
+                return None;
+            }
+        }
+    }
+
+    fn look(self: &Arc<Self>) -> Room {
+        let mut table = self.locked();
+        let crowded = table.strangers >= self.max_strangers;
+        if !crowded && table.open.len() < self.max_open {
+            return Room::Admitted(table.open(self));
+        }
+        if table.open.values().any(|one| one.let_go.is_cancelled()) {
+            return Room::Soon(None);
+        }
+        if crowded {
+            let Some(oldest) = table.oldest_stranger() else {
+                return Room::None;
+            };
+            let ripe = oldest.opened + STRANGER_GRACE;
+            if ripe > Instant::now() {
+                return Room::Soon(Some(ripe));
+            }
+            oldest.let_go.cancel();
+            return Room::Soon(None);
+        }
+        match table.idle_for_longest() {
+            Some(idle) => {
+                idle.let_go.cancel();
+                Room::Soon(None)
+            }
+            None => Room::None,
+        }
+    }
+
+    /// Lets the connection go that was idle for longest, if there is one.
+    pub(super) fn let_one_go(&self) {
+        if let Some(idle) = self.locked().idle_for_longest() {
+            idle.let_go.cancel();
+        }
+    }
+}
+
+impl Table {
+    fn open(&mut self, among: &Arc<Connections>) -> Open {
+        let id = self.next_id;
+        self.next_id = id.wrapping_add(1);
+        let connection = Arc::new(Connection {
+            id,
+            among: Arc::clone(among),
+            opened: Instant::now(),
+            idle_since: AtomicU64::new(among.millis()),
+            in_flight: AtomicUsize::new(0),
+            receiving: AtomicUsize::new(0),
+            has_asked: AtomicBool::new(false),
+            is_stranger: AtomicBool::new(true),
+            let_go: CancellationToken::new(),
+        });
+        self.open.insert(id, Arc::clone(&connection));
+        self.strangers += 1;
+        Open(connection)
+    }
+
+    /// By when it was opened, not by when it was last used: asking in vain keeps no place.
+    fn oldest_stranger(&self) -> Option<&Arc<Connection>> {
+        let strangers = self.open.values().filter(|one| one.is_stranger());
+        strangers.min_by_key(|one| one.opened)
+    }
+
+    fn idle_for_longest(&self) -> Option<&Arc<Connection>> {
+        let idle = self.open.values().filter(|one| !one.is_working());
+        idle.filter(|one| !one.let_go.is_cancelled())
+            .min_by_key(|one| one.idle_since.load(Ordering::Relaxed))
+    }
+}
+
+impl std::ops::Deref for Open {
+    type Target = Arc<Connection>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let among = &self.0.among;
+        let mut table = among.locked();
+        table.open.remove(&self.0.id);
+        if self.0.is_stranger() {
+            table.strangers = table.strangers.saturating_sub(1);
+        }
+        drop(table);
+        among.changed.notify_waiters();
+    }
+}
+
+impl Connection {
+    fn is_stranger(&self) -> bool {
+        self.is_stranger.load(Ordering::Acquire)
+    }
+
+    /// Whether it is doing something its caller's budget counts. Sending a request slowly does not.
+    fn is_working(&self) -> bool {
+        let received = self.in_flight.load(Ordering::Acquire);
+        received > self.receiving.load(Ordering::Acquire)
+    }
+
+    /// Whether a request ever came on it.
+    pub(super) fn has_asked(&self) -> bool {
+        self.has_asked.load(Ordering::Relaxed)
+    }
+
+    /// A request came.
+    pub(super) fn begin(self: &Arc<Self>) -> InFlight {
+        self.has_asked.store(true, Ordering::Relaxed);
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        InFlight(Arc::clone(self))
+    }
+
+    /// The body of a request is being received.
+    pub(super) fn receive(&self) -> Receiving<'_> {
+        self.receiving.fetch_add(1, Ordering::AcqRel);
+        Receiving(self)
+    }
+
+    /// A request came with a good credential.
+    pub(super) fn authenticated(&self) {
+        if !self.is_stranger() {
+            return;
+        }
+        // Under the lock: it is counted among strangers exactly as long as it is one.
+        let mut table = self.among.locked();
+        if self.is_stranger.swap(false, Ordering::AcqRel) {
+            table.strangers = table.strangers.saturating_sub(1);
+            drop(table);
+            self.among.changed.notify_waiters();
+        }
+    }
+
+    /// When it will have been idle for `limit` if nothing comes until then; none if that is now.
+    pub(super) fn idle_until(&self, limit: Duration) -> Option<Instant> {
+        let now = Instant::now();
+        if self.in_flight.load(Ordering::Acquire) > 0 {
+            return Some(now + limit);
+        }
+        let since = Duration::from_millis(self.idle_since.load(Ordering::Relaxed));
+        let until = self.among.began + since + limit;
+        (until > now).then_some(until)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let Self(connection) = self;
+        let now = connection.among.millis();
+        connection.idle_since.store(now, Ordering::Relaxed);
+        connection.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Receiving<'_> {
+    fn drop(&mut self) {
+        self.0.receiving.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a browser is told, so that a page of an origin that is let in may use the server.
+//!
+//! Whether an origin is let in was decided before: nothing here is said to any other.
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Response, StatusCode, header, header::HeaderName,
+    request::Parts,
+};
+use http_body_util::{BodyExt as _, Full};
+
+use super::body::Served;
+
+/// What a client of either era sends.
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+const HEADERS: &str = "authorization, content-type, accept, last-event-id, mcp-session-id, \
+                       mcp-protocol-version, mcp-method, mcp-name";
+/// Arguments that a tool wants mirrored in headers; the tool names the rest.
+const ARGUMENT: &str = "mcp-param-";
+/// What it has to read.
+const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authenticate");
+/// How long a browser need not ask again, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+
+/// The answer to a browser that asks what it may send. It asks without the credential.
+pub(super) fn preflight(request: &Parts) -> Option<Response<Served>> {
+    let asks = request.method == Method::OPTIONS
+        && request.headers.contains_key(header::ORIGIN)
+        && request
+            .headers
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    if !asks {
+        return None;
+    }
+    let mut response = Response::new(Served::from(Full::new(Bytes::new()).boxed()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        allowed(&request.headers),
+    );
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    Some(response)
+}
+
+/// The headers a page may send, among them those it asks for that mirror arguments.
+fn allowed(request: &HeaderMap) -> HeaderValue {
+    let wanted = request.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    let wanted = wanted.iter().filter_map(|names| names.to_str().ok());
+    let arguments = wanted
+        .flat_map(|names| names.split(','))
+        .filter_map(|name| name.trim().parse::<HeaderName>().ok())
+        .filter(|name| name.as_str().starts_with(ARGUMENT));
+    let all = arguments.fold(HEADERS.to_owned(), |all, name| format!("{all}, {name}"));
+    HeaderValue::from_str(&all).unwrap_or(HeaderValue::from_static(HEADERS))
+}
+
+/// Lets the page of an origin read a response.
+pub(super) fn share(response: &mut HeaderMap, origin: HeaderValue) {
+    response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    response.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    response.append(header::VARY, HeaderValue::from_static("origin"));
+}

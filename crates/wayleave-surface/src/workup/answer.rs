@@ -90,7 +90,7 @@ impl ReadService {
             reference,
             by,
             is_partial,
-            tally: asked.reading.tally(),
+            tally: desk.tally(),
         };
         let ending = ending(&told.sealed);
         Ok(told.reply(written, &reached, &ending))

@@ -28,6 +28,8 @@ pub enum Change {
     Put(Document),
     /// The record of this key is no more.
     Gone(String),
+    /// A value of this record cannot be read, so it is not indexed; `None` where that is its key.
+    Skipped(Option<String>),
 }
 
 /// What is to be indexed, one change after another, so that no more than one is in memory.
@@ -66,7 +68,7 @@ impl Place {
             .map_err(IndexError::engine("making an index"))?;
         inner.set_tokenizers(analyze::registered());
         let stamp = Stamp::new(spec, reach, None);
-        write(&inner, &stamp, Fill::New, feed)?;
+        write(&inner, stamp, Fill::New, feed)?;
         self.publish(&lock, &passing, &name)?;
         self.reopened(spec)
     }
@@ -79,8 +81,8 @@ impl Place {
         let inner = shelf::engine(&self.path(&name)).map_err(IndexError::engine("opening"))?;
         let before = shelf::stamp(&inner).filter(|stamp| stamp.is_of(spec));
         let before = before.ok_or(IndexError::Absent)?;
-        let stamp = Stamp::new(spec, reach, Some(before.built));
-        write(&inner, &stamp, Fill::Changed, feed)?;
+        let stamp = Stamp::new(spec, reach, Some(before));
+        write(&inner, stamp, Fill::Changed, feed)?;
         drop::<Lock>(lock);
         self.reopened(spec)
     }
@@ -102,12 +104,12 @@ enum Fill {
 
 fn write(
     inner: &tantivy::Index,
-    stamp: &Stamp,
+    mut stamp: Stamp,
     fill: Fill,
     mut feed: impl Feed,
 ) -> Result<(), IndexError> {
     let mut writer = writer(inner)?;
-    let fields = Fields::of(inner, stamp)?;
+    let fields = Fields::of(inner, &stamp)?;
     loop {
         let change = feed.next().map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
@@ -115,9 +117,18 @@ fn write(
         match change {
             None => break,
             Some(Change::Gone(key)) => {
+                stamp.skipped.remove(&key);
                 writer.delete_term(Term::from_field_text(fields.key, &key));
             }
+            Some(Change::Skipped(Some(key))) => {
+                stamp.skipped.insert(Some(&key));
+                writer.delete_term(Term::from_field_text(fields.key, &key));
+            }
+            // Without a key, one that was counted before cannot be told from another.
+            Some(Change::Skipped(None)) if fill == Fill::New => stamp.skipped.insert(None),
+            Some(Change::Skipped(None)) => {}
             Some(Change::Put(document)) => {
+                stamp.skipped.remove(&document.key);
                 if fill == Fill::Changed {
                     writer.delete_term(Term::from_field_text(fields.key, &document.key));
                 }
@@ -127,12 +138,12 @@ fn write(
             }
         }
     }
-    commit(&mut writer, stamp)?;
+    commit(&mut writer, &stamp)?;
     writer
         .wait_merging_threads()
         .map_err(IndexError::engine("merging"))?;
     match fill {
-        Fill::New => gather(inner, stamp),
+        Fill::New => gather(inner, &stamp),
         Fill::Changed => Ok(()),
     }
 }

@@ -14,6 +14,7 @@ mod error;
 mod facts;
 #[cfg(test)]
 mod fixture;
+mod hash;
 mod impact;
 mod index;
 mod keys;
@@ -22,6 +23,7 @@ mod query;
 mod rank;
 mod segment;
 mod shelf;
+mod skipped;
 pub mod snippet;
 mod stamp;
 mod top;

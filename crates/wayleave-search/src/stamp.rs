@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analyze::ANALYZER;
+use crate::skipped::Skipped;
 
 /// The version of what is on disk. An index of another is made again.
 const FORMAT: u32 = 1;
@@ -43,10 +44,14 @@ pub struct Stamp {
     pub built: i64,
     /// Where the next refresh begins.
     pub bookmark: Option<String>,
+    #[serde(default)]
+    pub(crate) skipped: Skipped,
 }
 
 impl Stamp {
-    pub(crate) fn new(spec: &Spec, reach: Reach, built: Option<i64>) -> Self {
+    /// The stamp of an index made anew, or of one that goes on from `before`.
+    pub(crate) fn new(spec: &Spec, reach: Reach, before: Option<Self>) -> Self {
+        let built = before.as_ref().map(|it| it.built);
         Self {
             format: FORMAT,
             analyzer: ANALYZER.to_owned(),
@@ -55,7 +60,13 @@ impl Stamp {
             built: built.unwrap_or(reach.as_of),
             as_of: reach.as_of,
             bookmark: reach.bookmark,
+            skipped: before.map(|it| it.skipped).unwrap_or_default(),
         }
+    }
+
+    /// How many records it does not hold because a value of theirs cannot be read.
+    pub fn skipped(&self) -> u64 {
+        self.skipped.count()
     }
 
     /// Whether an index with this stamp is one of what is to be indexed.

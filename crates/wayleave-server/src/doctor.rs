@@ -341,7 +341,19 @@ async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
     let (mut ready, mut findings) = (0, Vec::new());
     for what in &searchable {
         let about = format!("index {}/{}", what.connection_id, what.stream);
-        match indexes::status(&place, what).map(|status| status.state) {
+        let status = indexes::status(&place, what);
+        let skipped = status.as_ref().ok().and_then(|it| it.skipped);
+        if let Some(many) = skipped.filter(|many| *many > 0) {
+            findings.push(Finding::warning(
+                about.clone(),
+                format!(
+                    "leaves out {many} record(s) with a value that is not of its datatype, in the \
+                     key, in `updated` or in a searched field"
+                ),
+                "mend these values in the source, or map the column with the datatype of what it holds",
+            ));
+        }
+        match status.map(|status| status.state) {
             Ok("ready") => ready += 1,
             Ok("damaged") => findings.push(Finding::warning(
                 about,

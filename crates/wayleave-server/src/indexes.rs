@@ -287,6 +287,7 @@ impl ServedIndexes {
                 tracing::info!(
                     index = one.name(),
                     documents = index.documents(),
+                    skipped = index.stamp().skipped(),
                     milliseconds = began.elapsed().as_millis(),
                     whole = extent == Extent::Whole,
                     "indexed"

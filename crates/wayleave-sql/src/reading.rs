@@ -129,6 +129,7 @@ impl Readings {
     {
         let stop = Stop::of(context, limits, self.closing.clone());
         let (sender, rows) = Rows::channel();
+        let sender = sender.with_malformed(context.on_malformed);
         let mut underway = Underway::new(task(sender, stop), &self.tasks);
         let rows = {
             let mut begun = pin!(rows.begun());

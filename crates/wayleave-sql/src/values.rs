@@ -9,7 +9,7 @@ use wayleave_plan::plan::Column;
 use wayleave_plan::value::{
     Text, Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
 };
-use wayleave_store::{Row, StoreError};
+use wayleave_store::{OnMalformed, Row, StoreError};
 
 use crate::compile::Output;
 
@@ -46,20 +46,19 @@ pub(crate) fn of_single(single: f32) -> f64 {
     format!("{single:e}").parse().unwrap_or(f64::NAN)
 }
 
-/// One row of an answer; a cell that fits its output in no way is named.
+/// One row of an answer; a cell that fits its output in no way is named, or marked.
 pub(crate) fn row<'a>(
     outputs: &[Output<'_>],
     mut cells: impl Iterator<Item = Cell<'a>>,
+    on_malformed: OnMalformed,
 ) -> Result<Row, StoreError> {
     let mut row = Vec::with_capacity(outputs.len());
     let mut next = || cells.next().unwrap_or(Cell::Null);
     for output in outputs {
         let cell = next();
         row.push(match output {
-            Output::Column(column) => of_column(column, cell)?,
-            Output::Key(column) => {
-                key_value(column, cell).ok_or_else(|| unfit(column, column.datatype))?
-            }
+            Output::Column(column) => of_column(column, cell, on_malformed)?,
+            Output::Key(column) => fitting(key_value(column, cell), column, on_malformed)?,
             Output::FirstDay => first_day(&cell)?,
             Output::FirstInstant => first_instant(&cell)?,
             Output::Count => integer(&cell).map_or(Value::Null, Value::Integer),
@@ -79,8 +78,25 @@ pub(crate) fn row<'a>(
 }
 
 /// The value of one column.
-pub(crate) fn of_column(column: &Column, cell: Cell<'_>) -> Result<Value, StoreError> {
-    column_value(column, cell).ok_or_else(|| unfit(column, column.datatype))
+pub(crate) fn of_column(
+    column: &Column,
+    cell: Cell<'_>,
+    on_malformed: OnMalformed,
+) -> Result<Value, StoreError> {
+    fitting(column_value(column, cell), column, on_malformed)
+}
+
+/// The value of a column, or what stands for one that does not fit it.
+fn fitting(
+    value: Option<Value>,
+    column: &Column,
+    on_malformed: OnMalformed,
+) -> Result<Value, StoreError> {
+    match (value, on_malformed) {
+        (Some(value), _) => Ok(value),
+        (None, OnMalformed::Mark) => Ok(Value::Malformed),
+        (None, OnMalformed::Fail) => Err(unfit(column, column.datatype)),
+    }
 }
 
 /// A value of a column is not what the mapping says.
@@ -391,7 +407,12 @@ mod tests {
             many: false,
         };
         let outputs = [Output::Column(&column)];
-        let error = row(&outputs, [Cell::Text("old".into())].into_iter()).unwrap_err();
+        let read = |on_malformed| {
+            let cells = [Cell::Text("old".into())].into_iter();
+            row(&outputs, cells, on_malformed)
+        };
+        assert_eq!(read(OnMalformed::Mark).unwrap(), [Value::Malformed]);
+        let error = read(OnMalformed::Fail).unwrap_err();
         assert_eq!(
             error.to_string(),
             "a value of column `age` is not of datatype `integer`"

@@ -42,6 +42,19 @@ pub struct ReadContext {
     pub deadline: Instant,
     /// Cancelled when nobody wants the answer any more.
     pub cancel: CancellationToken,
+    /// What to do about a value that is none of its column's datatype.
+    pub on_malformed: OnMalformed,
+}
+
+/// What a read does about a value that is none of its column's datatype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnMalformed {
+    /// Fails as [`StoreError::Unfit`].
+    #[default]
+    Fail,
+    /// Gives [`Value::Malformed`](wayleave_plan::value::Value::Malformed) in its place and goes on.
+    /// Where the store computes with such a value it satisfies no predicate and counts for nothing.
+    Mark,
 }
 
 impl ReadContext {
@@ -53,6 +66,7 @@ impl ReadContext {
         Self {
             deadline: now.checked_add(time.min(far)).unwrap_or(now),
             cancel: CancellationToken::new(),
+            on_malformed: OnMalformed::Fail,
         }
     }
 }

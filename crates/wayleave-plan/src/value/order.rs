@@ -52,6 +52,7 @@ impl Value {
             Self::Json(_) => 7,
             Self::List(_) => 8,
             Self::Null => 9,
+            Self::Malformed => 10,
         }
     }
 }

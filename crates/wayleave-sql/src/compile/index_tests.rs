@@ -133,7 +133,7 @@ fn sqlite_finds_times_by_the_index() {
     )
     .unwrap();
     let connection = rusqlite::Connection::open(path).unwrap();
-    crate::sqlite::register(&connection).unwrap();
+    crate::sqlite::register(&connection, &std::sync::Arc::default()).unwrap();
     let shape = shape([
         ("id", Affinity::Integer),
         ("at", Affinity::Numeric),

@@ -194,7 +194,9 @@ impl Dialect for Mysql {
             Value::Date(days) => Bind::Date(*days),
             Value::Datetime(micros) => Bind::Datetime(*micros),
             // No plan compares with these.
-            Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
+            Value::Null | Value::Json(_) | Value::List(_) | Value::Malformed => {
+                return Compared::Never;
+            }
         };
         Compared::with(left, comparison, Sql::bind(right))
     }

@@ -200,7 +200,7 @@ impl Dialect for Postgres {
             }
             Value::Datetime(micros) => typed(Bind::Datetime(*micros), "::timestamptz"),
             // No plan compares with these.
-            Value::Null | Value::Text(_) | Value::Json(_) | Value::List(_) => {
+            Value::Null | Value::Text(_) | Value::Json(_) | Value::List(_) | Value::Malformed => {
                 return Compared::Never;
             }
         };

@@ -305,7 +305,9 @@ impl Dialect for Sqlite {
                 };
             }
             // No plan compares with these.
-            Value::Null | Value::Json(_) | Value::List(_) => return Compared::Never,
+            Value::Null | Value::Json(_) | Value::List(_) | Value::Malformed => {
+                return Compared::Never;
+            }
         };
         Compared::with(left, comparison, Sql::bind(right))
     }

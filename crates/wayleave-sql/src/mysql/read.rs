@@ -181,7 +181,7 @@ impl Database {
             let row: Row = row;
             let cells = row.unwrap().into_iter().zip(columns.iter().copied());
             let cells = cells.map(|(value, output)| cell(value, output));
-            let row = values::row(&statement.outputs, cells)?;
+            let row = values::row(&statement.outputs, cells, sender.on_malformed())?;
             if sender.push(row) && !sender.flush().await {
                 return Err(StoreError::Cancelled);
             }

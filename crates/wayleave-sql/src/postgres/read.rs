@@ -115,7 +115,8 @@ impl Server for Database {
         let prepared = prepared.get(talk, &statement.text).await.map_err(failed)?;
         let ran = talk.run(&prepared, &statement.binds).await;
         ran.map_err(failed)?;
-        let reader = values::Reader::new(&statement.outputs, &prepared.columns);
+        let reader =
+            values::Reader::new(&statement.outputs, &prepared.columns, sender.on_malformed());
         while let Some(row) = talk.row().await.map_err(failed)? {
             let values = reader.read(row).map_err(|unread| match unread {
                 Unread::Strange => failed(Failure::strange()),

@@ -7,7 +7,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{Value, decimal_from_text};
-use wayleave_store::StoreError;
+use wayleave_store::{OnMalformed, StoreError};
 
 use super::message::DataRow;
 use crate::compile::{Bind, Output};
@@ -25,6 +25,7 @@ pub(super) struct Reader<'a> {
     held: &'a [Type],
     /// Each column with its short cut, where the answer is columns alone.
     columns: Option<Vec<(&'a Column, ShortCut)>>,
+    on_malformed: OnMalformed,
 }
 
 /// How most values are read, without a cell between.
@@ -76,7 +77,11 @@ impl ShortCut {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(outputs: &'a [Output<'a>], held: &'a [Type]) -> Self {
+    pub(super) fn new(
+        outputs: &'a [Output<'a>],
+        held: &'a [Type],
+        on_malformed: OnMalformed,
+    ) -> Self {
         let column = |(output, held): (&Output<'a>, &Type)| match output {
             Output::Column(column) => Some((*column, ShortCut::of(column, held))),
             _ => None,
@@ -85,6 +90,7 @@ impl<'a> Reader<'a> {
             outputs,
             held,
             columns: outputs.iter().zip(held).map(column).collect(),
+            on_malformed,
         }
     }
 
@@ -105,7 +111,11 @@ impl<'a> Reader<'a> {
             for held in self.held {
                 cells.push(cell(held, row.value()?));
             }
-            return Ok(values::row(self.outputs, cells.into_iter())?);
+            return Ok(values::row(
+                self.outputs,
+                cells.into_iter(),
+                self.on_malformed,
+            )?);
         };
         let mut read = Vec::with_capacity(columns.len());
         for ((column, short_cut), held) in columns.iter().zip(self.held) {
@@ -116,7 +126,7 @@ impl<'a> Reader<'a> {
             };
             read.push(match value {
                 Some(value) => value,
-                None => values::of_column(column, cell(held, raw))?,
+                None => values::of_column(column, cell(held, raw), self.on_malformed)?,
             });
         }
         Ok(read)

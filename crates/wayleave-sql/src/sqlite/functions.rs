@@ -3,6 +3,9 @@
 //! They are deterministic, cannot be called from a schema, and refuse a value that is not what
 //! the mapping says rather than compare it as something else.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Result};
@@ -19,21 +22,28 @@ use crate::values::{Cell, datetime, decimal, scalar, text};
 /// What a refusal begins with; the datatype follows.
 pub(super) const UNFIT: &str = "wayleave: not of datatype ";
 
-/// Gives a session all of them.
-pub(crate) fn register(connection: &Connection) -> Result<()> {
+/// Gives a session all of them. While `lenient` is set, those that read one value make NULL of what
+/// they would refuse.
+pub(crate) fn register(connection: &Connection, lenient: &Arc<AtomicBool>) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
         | FunctionFlags::SQLITE_DIRECTONLY;
-    connection.create_scalar_function(functions::TEXT, 1, flags, |call| {
-        of(call, Datatype::String, |cell| text(cell).map(String::from))
+    let is_lenient = Arc::clone(lenient);
+    connection.create_scalar_function(functions::TEXT, 1, flags, move |call| {
+        let value = of(call, Datatype::String, |cell| text(cell).map(String::from));
+        or_null(value, &is_lenient)
     })?;
-    connection.create_scalar_function(functions::DATETIME, 1, flags, |call| {
-        of(call, Datatype::Datetime, |cell| datetime(&cell))
+    let is_lenient = Arc::clone(lenient);
+    connection.create_scalar_function(functions::DATETIME, 1, flags, move |call| {
+        let value = of(call, Datatype::Datetime, |cell| datetime(&cell));
+        or_null(value, &is_lenient)
     })?;
-    connection.create_scalar_function(functions::DECIMAL, 1, flags, |call| {
-        of(call, Datatype::Decimal, |cell| {
+    let is_lenient = Arc::clone(lenient);
+    connection.create_scalar_function(functions::DECIMAL, 1, flags, move |call| {
+        let value = of(call, Datatype::Decimal, |cell| {
             decimal(cell).map(|it| decimal_key::encode(&it))
-        })
+        });
+        or_null(value, &is_lenient)
     })?;
     connection.create_scalar_function(functions::PERIOD, 3, flags, period)?;
     connection.create_scalar_function(functions::DATE_PERIOD, 2, flags, date_period)?;
@@ -46,6 +56,13 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
 
 fn unfit(datatype: Datatype) -> Error {
     Error::UserFunctionError(format!("{UNFIT}{datatype}").into())
+}
+
+fn or_null<T>(value: Result<Option<T>>, is_lenient: &AtomicBool) -> Result<Option<T>> {
+    match value {
+        Err(_) if is_lenient.load(Ordering::Relaxed) => Ok(None),
+        value => value,
+    }
 }
 
 /// A function of one value; NULL of NULL.

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, GroupKey, Predicate, Read, Rows, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{RowSender, StoreError, Unwanted};
+use wayleave_store::{OnMalformed, RowSender, StoreError, Unwanted};
 
 use super::error::store_error;
 use super::functions::UNFIT;
@@ -197,7 +197,7 @@ impl Work<'_> {
             return Ok((0, Value::Null));
         };
         let cells = (0..2).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-        let mut told = values::row(&statement.outputs, cells)?.into_iter();
+        let mut told = values::row(&statement.outputs, cells, OnMalformed::Fail)?.into_iter();
         let count = match told.next() {
             Some(Value::Integer(count)) => u32::try_from(count).unwrap_or(0),
             _ => 0,
@@ -243,7 +243,11 @@ impl Work<'_> {
         let mut rows = prepared.raw_query();
         while let Some(row) = rows.next().map_err(failed)? {
             let cells = (0..width).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-            if sender.push(values::row(&statement.outputs, cells)?) {
+            if sender.push(values::row(
+                &statement.outputs,
+                cells,
+                sender.on_malformed(),
+            )?) {
                 self.flush(sender)?;
             }
         }

@@ -220,7 +220,7 @@ pub fn text_literal(kind: SourceKind, text: &str) -> String {
 
 fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
     match value {
-        Value::Null => "NULL".to_owned(),
+        Value::Null | Value::Malformed => "NULL".to_owned(),
         Value::Text(text) if column.field == "token" && kind == SourceKind::Postgres => {
             format!("'{text}'::uuid")
         }

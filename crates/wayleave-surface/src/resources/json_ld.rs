@@ -23,7 +23,7 @@ pub(super) fn document(stream: &StreamView, header: &[String], record: &Record) 
             continue;
         };
         let shown = match value {
-            Value::Null => continue,
+            Value::Null | Value::Malformed => continue,
             Value::List(values) => {
                 let each = values.iter().map(|it| term(field.datatype.value, it));
                 Json::Array(each.collect())
@@ -51,8 +51,11 @@ fn term(datatype: Datatype, value: &Value) -> Json {
         Value::Date(_) => typed("date"),
         Value::Datetime(_) => typed("dateTime"),
         Value::Json(_) => json!({ "@type": "@json", "@value": json }),
-        Value::Null | Value::Text(_) | Value::Integer(_) | Value::Boolean(_) | Value::List(_) => {
-            json
-        }
+        Value::Null
+        | Value::Malformed
+        | Value::Text(_)
+        | Value::Integer(_)
+        | Value::Boolean(_)
+        | Value::List(_) => json,
     }
 }

@@ -1,0 +1,207 @@
+//! Records that cannot be read hold up the index of no other: they are skipped and counted.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tempfile::TempDir;
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::package::Package;
+use wayleave_sql::{Dsn, StoreOptions};
+use wayleave_store::{Store, StoreError};
+use wayleave_surface::{ReadLimits, ReadService, Stores};
+use wayleave_test::{mariadb, postgres};
+
+use super::library::Library;
+use super::notes::{TABLE, ids, notes, search};
+use crate::fixture::{NOW, keys, world};
+
+/// Values of `updated_at`, as SQL writes them, in one kind of store.
+struct Case {
+    kind: SourceKind,
+    datatype: &'static str,
+    /// In ascending order.
+    good: [&'static str; 4],
+    malformed: [&'static str; 3],
+}
+
+/// A database with the notes of a test.
+struct Notes {
+    kind: SourceKind,
+    name: String,
+    store: Arc<dyn Store>,
+    _folder: Option<TempDir>,
+}
+
+impl Notes {
+    async fn new(kind: SourceKind, sql: &str) -> Self {
+        let (dsn, name, folder) = match kind {
+            SourceKind::Sqlite => {
+                let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
+                let path = path.to_str().unwrap().to_owned();
+                (path.clone(), path, Some(folder))
+            }
+            SourceKind::Postgres => {
+                let made = postgres().await.fresh_database("skip", sql).await.unwrap();
+                (made.dsn, made.name, None)
+            }
+            _ => {
+                let made = mariadb().await.fresh_database("skip", sql).await.unwrap();
+                (made.dsn, made.name, None)
+            }
+        };
+        let dsn = Dsn::parse(kind, &dsn).unwrap();
+        Self {
+            kind,
+            name,
+            store: wayleave_sql::store(dsn, StoreOptions::default()),
+            _folder: folder,
+        }
+    }
+
+    async fn execute(&self, sql: &str) {
+        match self.kind {
+            SourceKind::Sqlite => wayleave_test::sqlite_execute(&self.name, sql).unwrap(),
+            SourceKind::Postgres => postgres().await.execute(&self.name, sql).await.unwrap(),
+            _ => mariadb().await.execute(&self.name, sql).await.unwrap(),
+        }
+    }
+}
+
+impl Stores for Notes {
+    fn store(&self, _: &str) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(Arc::clone(&self.store))
+    }
+}
+
+impl Case {
+    fn mapping(&self) -> String {
+        let updated = "[streams.notes.fields.updated_at]\ndatatype = ";
+        notes(1)
+            .replace("kind = \"sqlite\"", &format!("kind = \"{}\"", self.kind))
+            .replace(
+                &format!("{updated}\"datetime\""),
+                &format!("{updated}\"{}\"", self.datatype),
+            )
+    }
+
+    fn table(&self) -> String {
+        let (time, lax) = match self.kind {
+            SourceKind::Sqlite => ("", ""),
+            SourceKind::Postgres => ("timestamptz", ""),
+            // Else the server takes no day zero.
+            _ => ("DATETIME(6)", "SET sql_mode = '';\n"),
+        };
+        let table = TABLE
+            .replace(
+                "sent_at TEXT, updated_at TEXT",
+                "sent_at TIMESTAMP NULL, updated_at TIME_TYPE",
+            )
+            .replace("TIME_TYPE", time);
+        let table = match self.kind {
+            SourceKind::Postgres => table.replace("BOOLEAN DEFAULT 0", "BOOLEAN DEFAULT false"),
+            _ => table,
+        };
+        format!("{lax}{table}\n")
+    }
+
+    fn insert(id: usize, updated: &str) -> String {
+        format!(
+            "INSERT INTO notes (id, body, updated_at) VALUES ({id}, 'anchor n{id}', {updated});\n"
+        )
+    }
+
+    /// Indexes two good records and three malformed ones, then a good one more, then one mended.
+    async fn check(&self, more: &str) {
+        let mut sql = self.table() + more;
+        let values = self.good.iter().take(2).chain(&self.malformed);
+        for (id, updated) in values.enumerate() {
+            sql += &Self::insert(id + 1, updated);
+        }
+        let notes = Arc::new(Notes::new(self.kind, &sql).await);
+        let stores: Arc<dyn Stores> = notes.clone();
+        let world = world(&[&self.mapping()]);
+        let limits = ReadLimits::default();
+        let service = ReadService::with_clock(world, stores, keys(), limits, || NOW);
+        let library = Library::of(&service, &[]).await;
+        let case = format!("{} {} {more}", self.kind, self.datatype);
+        let counted = || {
+            let indexes = library.indexes.lock().unwrap();
+            let index = indexes.values().next().unwrap();
+            assert!(index.stamp().bookmark.is_some(), "{case}");
+            (index.documents(), index.stamp().skipped())
+        };
+        let found = async |q: &str| {
+            let found = search(&service, &Package::local(), json!({ "q": q })).await;
+            ids(&found).len()
+        };
+        assert_eq!(counted(), (2, 3), "{case}");
+        assert_eq!(found("anchor").await, 2, "{case}");
+        notes.execute(&Self::insert(6, self.good[2])).await;
+        // However often it is refreshed, each record is counted once.
+        for _ in 0..2 {
+            library.index_all(&service, &[]).await;
+            assert_eq!(found("n6").await, 1, "{case}");
+            assert_eq!(counted(), (3, 3), "{case}");
+        }
+        let mended = format!(
+            "UPDATE notes SET updated_at = {} WHERE id = 4",
+            self.good[3]
+        );
+        notes.execute(&mended).await;
+        library.index_all(&service, &[]).await;
+        assert_eq!(found("n4").await, 1, "{case}");
+        assert_eq!(counted(), (4, 2), "{case}");
+        notes.store.close().await;
+    }
+}
+
+const TIMES: [&str; 4] = [
+    "'2026-02-01 00:00:00'",
+    "'2026-02-02 00:00:00'",
+    "'2026-02-03 00:00:00'",
+    "'2026-02-04 00:00:00'",
+];
+
+#[tokio::test]
+async fn a_record_with_a_malformed_value_is_skipped_and_counted_and_the_rest_is_indexed() {
+    let kind = SourceKind::Sqlite;
+    for more in ["", "CREATE INDEX by_updated ON notes (updated_at);\n"] {
+        for malformed in [
+            ["'garbage'", "1e300", "x'00'"],
+            ["'2026-02-02T99:99:99Z'", "''", "'2027-05-05 nonsense'"],
+        ] {
+            let case = Case {
+                kind,
+                datatype: "datetime",
+                good: TIMES,
+                malformed,
+            };
+            case.check(more).await;
+        }
+        let case = Case {
+            kind,
+            datatype: "integer",
+            good: ["1", "2", "3", "4"],
+            malformed: ["'unknown'", "x'ff'", "'2?'"],
+        };
+        case.check(more).await;
+    }
+}
+
+#[tokio::test]
+async fn a_time_without_end_in_postgres_and_a_day_zero_in_mariadb_hold_up_no_index() {
+    let case = Case {
+        kind: SourceKind::Postgres,
+        datatype: "datetime",
+        good: TIMES,
+        malformed: ["'infinity'", "'-infinity'", "'infinity'"],
+    };
+    case.check("").await;
+    let case = Case {
+        kind: SourceKind::Mysql,
+        datatype: "datetime",
+        good: TIMES,
+        malformed: ["'0000-00-00'", "'2026-00-00'", "'2026-02-00'"],
+    };
+    case.check("").await;
+}

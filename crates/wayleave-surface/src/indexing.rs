@@ -21,13 +21,16 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{StreamView, Tracking, View};
 use wayleave_plan::{AuthorizedPlan, world::World};
 use wayleave_search::{Change, Document, Feed, Index, IndexError, Place, Reach, Spec};
-use wayleave_store::{Answer, OnMalformed, ReadContext, Rows, StoreError};
+use wayleave_store::{Answer, CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use crate::ids;
 use crate::reading::Stores;
 
 /// How long reading a whole stream may take.
 const PATIENCE: Duration = Duration::from_hours(24);
+
+/// As whom an index is read: no token has such a name.
+const INDEXER: &str = "full-text indexes";
 
 /// How many records one statement reads: a store bounds how long it may take.
 const A_STATEMENT: u32 = 10_000;
@@ -329,6 +332,7 @@ impl Indexing<'_> {
         let context = ReadContext {
             cancel: self.stop.clone(),
             on_malformed: OnMalformed::Mark,
+            caller: CallerKey::from_subject(INDEXER),
             ..ReadContext::within(PATIENCE)
         };
         let store = self.stores.store(&plan.target().source)?;

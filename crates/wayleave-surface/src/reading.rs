@@ -10,7 +10,7 @@ use tokio_util::sync::DropGuard;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::value::Value;
-use wayleave_store::{Answer, ReadContext, Row, Rows, Store, StoreError};
+use wayleave_store::{Answer, CallerKey, ReadContext, Row, Rows, Store, StoreError};
 
 use crate::failure;
 
@@ -36,8 +36,12 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(crate) fn within(limit: Duration, stores: &'a dyn Stores) -> Self {
-        let context = ReadContext::within(limit);
+    /// The reads of a caller, by its name, within so much time.
+    pub(crate) fn within(limit: Duration, stores: &'a dyn Stores, caller: &str) -> Self {
+        let context = ReadContext {
+            caller: CallerKey::from_subject(caller),
+            ..ReadContext::within(limit)
+        };
         Self {
             stores,
             limit,

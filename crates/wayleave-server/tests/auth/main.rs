@@ -21,5 +21,6 @@ mod matrix;
 mod metadata;
 mod revocation;
 mod scopes;
+mod sharing;
 mod stdio;
 mod tls;

@@ -117,11 +117,11 @@ async fn perform(
     stop: Stop,
 ) {
     let unwanted = sender.unwanted();
-    let slot = if let Some(slot) = pool.slot_now() {
+    let slot = if let Some(slot) = pool.slot_now(stop.caller()) {
         Ok(slot)
     } else {
         tokio::select! {
-            slot = pool.slot() => slot,
+            slot = pool.slot(stop.caller()) => slot,
             reason = stop.wait(&unwanted) => Err(reason),
         }
     };

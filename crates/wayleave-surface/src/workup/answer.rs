@@ -32,7 +32,7 @@ impl ReadService {
         let Some(view) = self.view_of(caller, dataset) else {
             return self.no_dataset(caller, dataset).into();
         };
-        let reading = self.reading();
+        let reading = self.reading(caller);
         let asked = self.asking(&view, &reading);
         let answered = self.worked_up(caller, dataset, request, &asked).await;
         answered.unwrap_or_else(Reply::from)

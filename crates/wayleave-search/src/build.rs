@@ -28,6 +28,8 @@ pub enum Change {
     Put(Document),
     /// The record of this key is no more.
     Gone(String),
+    /// A record is so now, and how it changes will not be told.
+    Untracked(Document),
     /// A value of this record cannot be read, so it is not indexed; `None` where that is its key.
     Skipped(Option<String>),
 }
@@ -114,28 +116,39 @@ fn write(
         let change = feed.next().map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
         })?;
-        match change {
+        let (key, document) = match change {
             None => break,
+            Some(Change::Put(document)) => {
+                stamp.malformed.remove(&document.key);
+                (document.key.clone(), Some(document))
+            }
+            Some(Change::Untracked(document)) => {
+                stamp.malformed.insert(Some(&document.key));
+                (document.key.clone(), Some(document))
+            }
             Some(Change::Gone(key)) => {
-                stamp.skipped.remove(&key);
-                writer.delete_term(Term::from_field_text(fields.key, &key));
+                stamp.malformed.remove(&key);
+                (key, None)
             }
             Some(Change::Skipped(Some(key))) => {
-                stamp.skipped.insert(Some(&key));
-                writer.delete_term(Term::from_field_text(fields.key, &key));
+                stamp.malformed.insert(Some(&key));
+                (key, None)
             }
-            // Without a key, one that was counted before cannot be told from another.
-            Some(Change::Skipped(None)) if fill == Fill::New => stamp.skipped.insert(None),
-            Some(Change::Skipped(None)) => {}
-            Some(Change::Put(document)) => {
-                stamp.skipped.remove(&document.key);
-                if fill == Fill::Changed {
-                    writer.delete_term(Term::from_field_text(fields.key, &document.key));
+            Some(Change::Skipped(None)) => {
+                // Without a key, one that was counted before cannot be told from another.
+                if fill == Fill::New {
+                    stamp.malformed.insert(None);
                 }
-                writer
-                    .add_document(fields.document(document))
-                    .map_err(IndexError::engine("writing"))?;
+                continue;
             }
+        };
+        if fill == Fill::Changed || document.is_none() {
+            writer.delete_term(Term::from_field_text(fields.key, &key));
+        }
+        if let Some(document) = document {
+            writer
+                .add_document(fields.document(document))
+                .map_err(IndexError::engine("writing"))?;
         }
     }
     commit(&mut writer, &stamp)?;

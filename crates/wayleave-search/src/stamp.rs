@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analyze::ANALYZER;
-use crate::skipped::Skipped;
+use crate::malformed::MalformedRecords;
 
 /// The version of what is on disk. An index of another is made again.
 const FORMAT: u32 = 1;
@@ -45,7 +45,7 @@ pub struct Stamp {
     /// Where the next refresh begins.
     pub bookmark: Option<String>,
     #[serde(default)]
-    pub(crate) skipped: Skipped,
+    pub(crate) malformed: MalformedRecords,
 }
 
 impl Stamp {
@@ -60,13 +60,13 @@ impl Stamp {
             built: built.unwrap_or(reach.as_of),
             as_of: reach.as_of,
             bookmark: reach.bookmark,
-            skipped: before.map(|it| it.skipped).unwrap_or_default(),
+            malformed: before.map(|it| it.malformed).unwrap_or_default(),
         }
     }
 
-    /// How many records it does not hold because a value of theirs cannot be read.
-    pub fn skipped(&self) -> u64 {
-        self.skipped.count()
+    /// How many records it leaves out, or does not follow, because a value of theirs is malformed.
+    pub fn malformed(&self) -> u64 {
+        self.malformed.count()
     }
 
     /// Whether an index with this stamp is one of what is to be indexed.

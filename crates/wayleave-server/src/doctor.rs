@@ -342,13 +342,13 @@ async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
     for what in &searchable {
         let about = format!("index {}/{}", what.connection_id, what.stream);
         let status = indexes::status(&place, what);
-        let skipped = status.as_ref().ok().and_then(|it| it.skipped);
-        if let Some(many) = skipped.filter(|many| *many > 0) {
+        let malformed = status.as_ref().ok().and_then(|it| it.malformed);
+        if let Some(many) = malformed.filter(|many| *many > 0) {
             findings.push(Finding::warning(
                 about.clone(),
                 format!(
-                    "leaves out {many} record(s) with a value that is not of its datatype, in the \
-                     key, in `updated` or in a searched field"
+                    "{many} record(s) are left out or not followed: a value of the key, of a searched \
+                     field or of `updated` is not of its datatype"
                 ),
                 "mend these values in the source, or map the column with the datatype of what it holds",
             ));

@@ -287,7 +287,7 @@ impl ServedIndexes {
                 tracing::info!(
                     index = one.name(),
                     documents = index.documents(),
-                    skipped = index.stamp().skipped(),
+                    malformed = index.stamp().malformed(),
                     milliseconds = began.elapsed().as_millis(),
                     whole = extent == Extent::Whole,
                     "indexed"

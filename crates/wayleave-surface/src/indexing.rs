@@ -3,7 +3,8 @@
 //!
 //! An index is made from all rows and all searched fields, under the local package: what a caller
 //! may see of it is decided when it is searched. A record with a value that is none of its datatype
-//! is skipped and counted, so that it holds up no other.
+//! is counted and holds up no other: where its key or a searched text is malformed it is skipped,
+//! where its `updated` is, only its later changes are missed.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -201,12 +202,12 @@ impl Indexing<'_> {
                 }
                 count += 1;
                 let page = plan.page(std::slice::from_ref(&row));
-                let is_whole = !row.contains(&Value::Malformed);
+                let is_malformed = row.contains(&Value::Malformed);
                 portion.extend(page.records().first().map(|record| {
-                    if is_whole {
-                        change(record, &places)
+                    if is_malformed {
+                        malformed(record, &places, keys)
                     } else {
-                        skipped(record, keys)
+                        change(record, &places)
                     }
                 }));
                 if plan.can_resume_after(&row) {
@@ -245,7 +246,7 @@ impl Indexing<'_> {
         };
         let mut request = request(what);
         let stream = self.stream(what);
-        // Only read to skip records that no later walk of changes would find.
+        // Only read to count records that no later walk of changes will find.
         let updated = stream.and_then(StreamView::updated);
         if let (Some(fields), Some(updated)) = (&mut request.fields, updated) {
             fields.push(updated.name.value.clone());
@@ -408,25 +409,34 @@ impl Feed for Arriving {
 
 /// A record as a change of an index; `places` says where each indexed field is among its values.
 fn change(record: &Record, places: &[Option<usize>]) -> Change {
-    let key = ids::key(&record.id);
     if record.deleted {
-        return Change::Gone(key.to_owned());
+        return Change::Gone(ids::key(&record.id).to_owned());
     }
+    Change::Put(document(record, places))
+}
+
+fn document(record: &Record, places: &[Option<usize>]) -> Document {
     let text = |place: &Option<usize>| {
         let value = place.and_then(|at| record.values.get(at));
         value.map(words_of).unwrap_or_default().into_owned()
     };
-    Change::Put(Document {
-        key: key.to_owned(),
+    Document {
+        key: ids::key(&record.id).to_owned(),
         texts: places.iter().map(text).collect(),
-    })
+    }
 }
 
-/// A record with malformed values as a change of an index; its first values are those of its key.
-fn skipped(record: &Record, keys: usize) -> Change {
-    let mut key = record.values.iter().take(keys);
-    let has_key = key.all(|it| *it != Value::Malformed);
-    Change::Skipped(has_key.then(|| ids::key(&record.id).to_owned()))
+/// The same of a record with malformed values; its first `keys` are those of its key.
+fn malformed(record: &Record, places: &[Option<usize>], keys: usize) -> Change {
+    let is_malformed = |at: usize| record.values.get(at) == Some(&Value::Malformed);
+    if (0..keys).any(is_malformed) {
+        return Change::Skipped(None);
+    }
+    let mut texts = places.iter().flatten();
+    if record.deleted || texts.any(|at| is_malformed(*at)) {
+        return Change::Skipped(Some(ids::key(&record.id).to_owned()));
+    }
+    Change::Untracked(document(record, places))
 }
 
 /// The text of a value; of several, each on its line.

@@ -87,7 +87,7 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
 }
 
 #[tokio::test]
-async fn records_that_cannot_be_indexed_are_counted_for_the_operator_and_hold_up_no_other() {
+async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_no_other() {
     let place = Place::new();
     place.declare().await;
     // None of the two things that are there has a time in `other`.
@@ -105,8 +105,8 @@ async fn records_that_cannot_be_indexed_are_counted_for_the_operator_and_hold_up
         })
         .await;
         let status = deployment.index_status().await.unwrap();
-        let counted = (status[0].documents, status[0].skipped);
-        assert_eq!(counted, (Some(1), Some(2)), "{status:?}");
+        let counted = (status[0].documents, status[0].malformed);
+        assert_eq!(counted, (Some(3), Some(2)), "{status:?}");
         deployment.close().await;
     }
     let asking = Asking {
@@ -117,7 +117,9 @@ async fn records_that_cannot_be_indexed_are_counted_for_the_operator_and_hold_up
     let told = findings.iter().any(|it| {
         it.about == "index boats/things"
             && it.grade == Grade::Warning
-            && it.message.starts_with("leaves out 2 record(s)")
+            && it
+                .message
+                .starts_with("2 record(s) are left out or not followed")
     });
     assert!(told, "{findings:?}");
 }

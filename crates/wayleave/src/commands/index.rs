@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// Show what there is of each index: how many records, how many skipped, how old, how large.
+    /// Show what there is of each index: how many records, how many malformed, how old, how large.
     Status,
     /// Make indexes again from all records, beside those that are served.
     Rebuild {
@@ -70,7 +70,13 @@ async fn status(deployment: &Deployment, output: Output) -> Result<ExitCode, Fai
 
 fn text(indexes: &[IndexStatus]) -> String {
     let titles = [
-        "INDEX", "STATE", "RECORDS", "SKIPPED", "SIZE", "AS OF", "FIELDS",
+        "INDEX",
+        "STATE",
+        "RECORDS",
+        "MALFORMED",
+        "SIZE",
+        "AS OF",
+        "FIELDS",
     ];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     rows.extend(indexes.iter().map(|it| {
@@ -79,7 +85,7 @@ fn text(indexes: &[IndexStatus]) -> String {
             format!("{}/{}", it.connection_id, it.stream),
             it.state.to_owned(),
             it.documents.map_or_else(none, |many| many.to_string()),
-            it.skipped.map_or_else(none, |many| many.to_string()),
+            it.malformed.map_or_else(none, |many| many.to_string()),
             format!("{} KiB", it.bytes.div_ceil(1_024)),
             it.as_of.clone().unwrap_or_else(none),
             it.fields.join(", "),

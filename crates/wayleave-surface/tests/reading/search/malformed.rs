@@ -1,4 +1,4 @@
-//! Records that cannot be read hold up the index of no other: they are skipped and counted.
+//! Records with malformed values hold up the index of no other, and are counted.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use wayleave_test::{mariadb, postgres};
 
 use super::library::Library;
 use super::notes::{TABLE, ids, notes, search};
-use crate::fixture::{NOW, keys, world};
+use crate::fixture::{Files, NOW, keys, service, world};
 
 /// Values of `updated_at`, as SQL writes them, in one kind of store.
 struct Case {
@@ -128,29 +128,30 @@ impl Case {
             let indexes = library.indexes.lock().unwrap();
             let index = indexes.values().next().unwrap();
             assert!(index.stamp().bookmark.is_some(), "{case}");
-            (index.documents(), index.stamp().skipped())
+            (index.documents(), index.stamp().malformed())
         };
         let found = async |q: &str| {
             let found = search(&service, &Package::local(), json!({ "q": q })).await;
             ids(&found).len()
         };
-        assert_eq!(counted(), (2, 3), "{case}");
-        assert_eq!(found("anchor").await, 2, "{case}");
+        // Their words can be read, and are found.
+        assert_eq!(counted(), (5, 3), "{case}");
+        assert_eq!(found("anchor").await, 5, "{case}");
         notes.execute(&Self::insert(6, self.good[2])).await;
         // However often it is refreshed, each record is counted once.
         for _ in 0..2 {
             library.index_all(&service, &[]).await;
             assert_eq!(found("n6").await, 1, "{case}");
-            assert_eq!(counted(), (3, 3), "{case}");
+            assert_eq!(counted(), (6, 3), "{case}");
         }
         let mended = format!(
-            "UPDATE notes SET updated_at = {} WHERE id = 4",
+            "UPDATE notes SET body = 'mended', updated_at = {} WHERE id = 4",
             self.good[3]
         );
         notes.execute(&mended).await;
         library.index_all(&service, &[]).await;
-        assert_eq!(found("n4").await, 1, "{case}");
-        assert_eq!(counted(), (4, 2), "{case}");
+        assert_eq!(found("mended").await, 1, "{case}");
+        assert_eq!(counted(), (6, 2), "{case}");
         notes.store.close().await;
     }
 }
@@ -163,7 +164,7 @@ const TIMES: [&str; 4] = [
 ];
 
 #[tokio::test]
-async fn a_record_with_a_malformed_value_is_skipped_and_counted_and_the_rest_is_indexed() {
+async fn a_record_whose_update_time_is_malformed_is_counted_and_holds_up_no_other() {
     let kind = SourceKind::Sqlite;
     for more in ["", "CREATE INDEX by_updated ON notes (updated_at);\n"] {
         for malformed in [
@@ -204,4 +205,23 @@ async fn a_time_without_end_in_postgres_and_a_day_zero_in_mariadb_hold_up_no_ind
         malformed: ["'0000-00-00'", "'2026-00-00'", "'2026-02-00'"],
     };
     case.check("").await;
+}
+
+#[tokio::test]
+async fn a_record_whose_key_is_malformed_is_skipped_and_counted() {
+    let mut sql = TABLE.replace("id INTEGER PRIMARY KEY", "id");
+    for id in ["1", "2", "'x'", "x'00'"] {
+        sql += &format!(
+            "INSERT INTO notes (id, body, updated_at) VALUES ({id}, 'anchor', {});\n",
+            TIMES[0]
+        );
+    }
+    let files = Files::new(&[("s00", &sql)]);
+    let service = service(&[&notes(1)], &files);
+    let library = Library::of(&service, &[]).await;
+    let found = search(&service, &Package::local(), json!({ "q": "anchor" })).await;
+    assert_eq!(ids(&found), ["c00/notes:1", "c00/notes:2"]);
+    let indexes = library.indexes.lock().unwrap();
+    let index = indexes.values().next().unwrap();
+    assert_eq!((index.documents(), index.stamp().malformed()), (2, 2));
 }

@@ -1,4 +1,4 @@
-//! Records that an index does not hold because a value of theirs cannot be read.
+//! Records with a value that cannot be read, which an index holds in part or not at all.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use crate::hash;
 /// The most keys that are remembered. Records beyond them are counted each time they are met.
 const MAX_KEYS: usize = 1_000;
 
-/// The records that were skipped, counted once each however often they are read.
+/// The records with malformed values, counted once each however often they are read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Skipped {
+pub(crate) struct MalformedRecords {
     /// Hashes of their keys.
     keys: BTreeSet<u64>,
     /// Those without a readable key, and those beyond [`MAX_KEYS`].
     others: u64,
 }
 
-impl Skipped {
+impl MalformedRecords {
     pub(crate) fn insert(&mut self, key: Option<&str>) {
         let known = key.map(|key| hash::fnv(key.bytes()));
         match known {
@@ -29,7 +29,7 @@ impl Skipped {
         }
     }
 
-    /// Forgets a record that is indexed after all, or gone.
+    /// Forgets a record that is whole now, or gone.
     pub(crate) fn remove(&mut self, key: &str) {
         if !self.keys.is_empty() {
             self.keys.remove(&hash::fnv(key.bytes()));
@@ -47,23 +47,23 @@ mod tests {
 
     #[test]
     fn a_record_is_counted_once_and_no_more_when_it_is_mended() {
-        let mut skipped = Skipped::default();
+        let mut malformed = MalformedRecords::default();
         for key in [Some("1"), Some("2"), Some("1"), None] {
-            skipped.insert(key);
+            malformed.insert(key);
         }
-        assert_eq!(skipped.count(), 3);
-        skipped.remove("1");
-        skipped.remove("3");
-        assert_eq!(skipped.count(), 2);
+        assert_eq!(malformed.count(), 3);
+        malformed.remove("1");
+        malformed.remove("3");
+        assert_eq!(malformed.count(), 2);
     }
 
     #[test]
-    fn what_is_remembered_of_skipped_records_is_bounded() {
-        let mut skipped = Skipped::default();
+    fn what_is_remembered_of_them_is_bounded() {
+        let mut malformed = MalformedRecords::default();
         for key in 0..5_000 {
-            skipped.insert(Some(&key.to_string()));
+            malformed.insert(Some(&key.to_string()));
         }
-        assert_eq!(skipped.count(), 5_000);
-        assert_eq!(skipped.keys.len(), MAX_KEYS);
+        assert_eq!(malformed.count(), 5_000);
+        assert_eq!(malformed.keys.len(), MAX_KEYS);
     }
 }

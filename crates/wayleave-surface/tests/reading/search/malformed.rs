@@ -1,19 +1,13 @@
 //! Records with malformed values hold up the index of no other, and are counted.
 
-use std::sync::Arc;
-
 use serde_json::json;
-use tempfile::TempDir;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::package::Package;
-use wayleave_sql::{Dsn, StoreOptions};
-use wayleave_store::{Store, StoreError};
-use wayleave_surface::{ReadLimits, ReadService, Stores};
-use wayleave_test::{mariadb, postgres};
 
 use super::library::Library;
 use super::notes::{TABLE, ids, notes, search};
-use crate::fixture::{Files, NOW, keys, service, world};
+use crate::database::Database;
+use crate::fixture::{Files, service};
 
 /// Values of `updated_at`, as SQL writes them, in one kind of store.
 struct Case {
@@ -22,55 +16,6 @@ struct Case {
     /// In ascending order.
     good: [&'static str; 4],
     malformed: [&'static str; 3],
-}
-
-/// A database with the notes of a test.
-struct Notes {
-    kind: SourceKind,
-    name: String,
-    store: Arc<dyn Store>,
-    _folder: Option<TempDir>,
-}
-
-impl Notes {
-    async fn new(kind: SourceKind, sql: &str) -> Self {
-        let (dsn, name, folder) = match kind {
-            SourceKind::Sqlite => {
-                let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
-                let path = path.to_str().unwrap().to_owned();
-                (path.clone(), path, Some(folder))
-            }
-            SourceKind::Postgres => {
-                let made = postgres().await.fresh_database("skip", sql).await.unwrap();
-                (made.dsn, made.name, None)
-            }
-            _ => {
-                let made = mariadb().await.fresh_database("skip", sql).await.unwrap();
-                (made.dsn, made.name, None)
-            }
-        };
-        let dsn = Dsn::parse(kind, &dsn).unwrap();
-        Self {
-            kind,
-            name,
-            store: wayleave_sql::store(dsn, StoreOptions::default()),
-            _folder: folder,
-        }
-    }
-
-    async fn execute(&self, sql: &str) {
-        match self.kind {
-            SourceKind::Sqlite => wayleave_test::sqlite_execute(&self.name, sql).unwrap(),
-            SourceKind::Postgres => postgres().await.execute(&self.name, sql).await.unwrap(),
-            _ => mariadb().await.execute(&self.name, sql).await.unwrap(),
-        }
-    }
-}
-
-impl Stores for Notes {
-    fn store(&self, _: &str) -> Result<Arc<dyn Store>, StoreError> {
-        Ok(Arc::clone(&self.store))
-    }
 }
 
 impl Case {
@@ -117,11 +62,8 @@ impl Case {
         for (id, updated) in values.enumerate() {
             sql += &Self::insert(id + 1, updated);
         }
-        let notes = Arc::new(Notes::new(self.kind, &sql).await);
-        let stores: Arc<dyn Stores> = notes.clone();
-        let world = world(&[&self.mapping()]);
-        let limits = ReadLimits::default();
-        let service = ReadService::with_clock(world, stores, keys(), limits, || NOW);
+        let database = Database::new(self.kind, &sql).await;
+        let service = database.service(&self.mapping());
         let library = Library::of(&service, &[]).await;
         let case = format!("{} {} {more}", self.kind, self.datatype);
         let counted = || {
@@ -137,7 +79,7 @@ impl Case {
         // Their words can be read, and are found.
         assert_eq!(counted(), (5, 3), "{case}");
         assert_eq!(found("anchor").await, 5, "{case}");
-        notes.execute(&Self::insert(6, self.good[2])).await;
+        database.execute(&Self::insert(6, self.good[2])).await;
         // However often it is refreshed, each record is counted once.
         for _ in 0..2 {
             library.index_all(&service, &[]).await;
@@ -148,11 +90,11 @@ impl Case {
             "UPDATE notes SET body = 'mended', updated_at = {} WHERE id = 4",
             self.good[3]
         );
-        notes.execute(&mended).await;
+        database.execute(&mended).await;
         library.index_all(&service, &[]).await;
         assert_eq!(found("mended").await, 1, "{case}");
         assert_eq!(counted(), (6, 2), "{case}");
-        notes.store.close().await;
+        database.store.close().await;
     }
 }
 

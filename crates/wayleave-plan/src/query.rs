@@ -180,6 +180,12 @@ impl QueryPlan {
         &self.rows
     }
 
+    /// Whether a walk can go on after this row: all values of the order's columns are known.
+    pub fn can_resume_after(&self, row: &[Value]) -> bool {
+        let mut position = self.layout.position(row);
+        position.all(|value| value != Value::Malformed)
+    }
+
     /// The count to read, if one was asked for.
     pub fn count(&self) -> Option<&AuthorizedPlan> {
         self.count.as_ref()

@@ -56,6 +56,9 @@ pub enum Value {
     Json(Box<Json>),
     /// Several values.
     List(Vec<Value>),
+    /// A stored value that is none of its column's datatype. Only in the answer to a read that asked
+    /// for such values to be marked; never bound, compared or shown.
+    Malformed,
     /// The beginning of a text that is too long to be shown, whatever its datatype.
     Preview(Box<Preview>),
 }

@@ -28,6 +28,10 @@ pub enum Change {
     Put(Document),
     /// The record of this key is no more.
     Gone(String),
+    /// A record is so now, and how it changes will not be told.
+    Untracked(Document),
+    /// A value of this record cannot be read, so it is not indexed; `None` where that is its key.
+    Skipped(Option<String>),
 }
 
 /// What is to be indexed, one change after another, so that no more than one is in memory.
@@ -66,7 +70,7 @@ impl Place {
             .map_err(IndexError::engine("making an index"))?;
         inner.set_tokenizers(analyze::registered());
         let stamp = Stamp::new(spec, reach, None);
-        write(&inner, &stamp, Fill::New, feed)?;
+        write(&inner, stamp, Fill::New, feed)?;
         self.publish(&lock, &passing, &name)?;
         self.reopened(spec)
     }
@@ -79,8 +83,8 @@ impl Place {
         let inner = shelf::engine(&self.path(&name)).map_err(IndexError::engine("opening"))?;
         let before = shelf::stamp(&inner).filter(|stamp| stamp.is_of(spec));
         let before = before.ok_or(IndexError::Absent)?;
-        let stamp = Stamp::new(spec, reach, Some(before.built));
-        write(&inner, &stamp, Fill::Changed, feed)?;
+        let stamp = Stamp::new(spec, reach, Some(before));
+        write(&inner, stamp, Fill::Changed, feed)?;
         drop::<Lock>(lock);
         self.reopened(spec)
     }
@@ -102,37 +106,57 @@ enum Fill {
 
 fn write(
     inner: &tantivy::Index,
-    stamp: &Stamp,
+    mut stamp: Stamp,
     fill: Fill,
     mut feed: impl Feed,
 ) -> Result<(), IndexError> {
     let mut writer = writer(inner)?;
-    let fields = Fields::of(inner, stamp)?;
+    let fields = Fields::of(inner, &stamp)?;
     loop {
         let change = feed.next().map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
         })?;
-        match change {
+        let (key, document) = match change {
             None => break,
-            Some(Change::Gone(key)) => {
-                writer.delete_term(Term::from_field_text(fields.key, &key));
-            }
             Some(Change::Put(document)) => {
-                if fill == Fill::Changed {
-                    writer.delete_term(Term::from_field_text(fields.key, &document.key));
-                }
-                writer
-                    .add_document(fields.document(document))
-                    .map_err(IndexError::engine("writing"))?;
+                stamp.malformed.remove(&document.key);
+                (document.key.clone(), Some(document))
             }
+            Some(Change::Untracked(document)) => {
+                stamp.malformed.insert(Some(&document.key));
+                (document.key.clone(), Some(document))
+            }
+            Some(Change::Gone(key)) => {
+                stamp.malformed.remove(&key);
+                (key, None)
+            }
+            Some(Change::Skipped(Some(key))) => {
+                stamp.malformed.insert(Some(&key));
+                (key, None)
+            }
+            Some(Change::Skipped(None)) => {
+                // Without a key, one that was counted before cannot be told from another.
+                if fill == Fill::New {
+                    stamp.malformed.insert(None);
+                }
+                continue;
+            }
+        };
+        if fill == Fill::Changed || document.is_none() {
+            writer.delete_term(Term::from_field_text(fields.key, &key));
+        }
+        if let Some(document) = document {
+            writer
+                .add_document(fields.document(document))
+                .map_err(IndexError::engine("writing"))?;
         }
     }
-    commit(&mut writer, stamp)?;
+    commit(&mut writer, &stamp)?;
     writer
         .wait_merging_threads()
         .map_err(IndexError::engine("merging"))?;
     match fill {
-        Fill::New => gather(inner, stamp),
+        Fill::New => gather(inner, &stamp),
         Fill::Changed => Ok(()),
     }
 }

@@ -14,6 +14,7 @@ use tantivy::{ReloadPolicy, Searcher};
 use crate::IndexError;
 use crate::analyze;
 use crate::facts::{Facts, Known};
+use crate::hash;
 use crate::keys::Keys;
 use crate::rank::Counted;
 use crate::stamp::Stamp;
@@ -175,11 +176,7 @@ fn generation(searcher: &Searcher) -> u64 {
         })
         .collect();
     segments.sort_unstable();
-    // FNV-1a: it must be the same in every process and build.
-    let bytes = segments.iter().flat_map(|it| it.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    hash::fnv(segments.iter().flat_map(|it| it.bytes()))
 }
 
 /// The names, inside an index, of the mapped field at this place.

@@ -14,9 +14,11 @@ mod error;
 mod facts;
 #[cfg(test)]
 mod fixture;
+mod hash;
 mod impact;
 mod index;
 mod keys;
+mod malformed;
 mod matching;
 mod query;
 mod rank;

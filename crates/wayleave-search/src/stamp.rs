@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::analyze::ANALYZER;
+use crate::malformed::MalformedRecords;
 
 /// The version of what is on disk. An index of another is made again.
 const FORMAT: u32 = 1;
@@ -43,10 +44,14 @@ pub struct Stamp {
     pub built: i64,
     /// Where the next refresh begins.
     pub bookmark: Option<String>,
+    #[serde(default)]
+    pub(crate) malformed: MalformedRecords,
 }
 
 impl Stamp {
-    pub(crate) fn new(spec: &Spec, reach: Reach, built: Option<i64>) -> Self {
+    /// The stamp of an index made anew, or of one that goes on from `before`.
+    pub(crate) fn new(spec: &Spec, reach: Reach, before: Option<Self>) -> Self {
+        let built = before.as_ref().map(|it| it.built);
         Self {
             format: FORMAT,
             analyzer: ANALYZER.to_owned(),
@@ -55,7 +60,13 @@ impl Stamp {
             built: built.unwrap_or(reach.as_of),
             as_of: reach.as_of,
             bookmark: reach.bookmark,
+            malformed: before.map(|it| it.malformed).unwrap_or_default(),
         }
+    }
+
+    /// How many records it leaves out, or does not follow, because a value of theirs is malformed.
+    pub fn malformed(&self) -> u64 {
+        self.malformed.count()
     }
 
     /// Whether an index with this stamp is one of what is to be indexed.

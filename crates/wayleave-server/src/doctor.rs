@@ -341,7 +341,19 @@ async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
     let (mut ready, mut findings) = (0, Vec::new());
     for what in &searchable {
         let about = format!("index {}/{}", what.connection_id, what.stream);
-        match indexes::status(&place, what).map(|status| status.state) {
+        let status = indexes::status(&place, what);
+        let malformed = status.as_ref().ok().and_then(|it| it.malformed);
+        if let Some(many) = malformed.filter(|many| *many > 0) {
+            findings.push(Finding::warning(
+                about.clone(),
+                format!(
+                    "{many} record(s) are left out or not followed: a value of the key, of a searched \
+                     field or of `updated` is not of its datatype"
+                ),
+                "mend these values in the source, or map the column with the datatype of what it holds",
+            ));
+        }
+        match status.map(|status| status.state) {
             Ok("ready") => ready += 1,
             Ok("damaged") => findings.push(Finding::warning(
                 about,

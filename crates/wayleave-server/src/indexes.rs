@@ -287,6 +287,7 @@ impl ServedIndexes {
                 tracing::info!(
                     index = one.name(),
                     documents = index.documents(),
+                    malformed = index.stamp().malformed(),
                     milliseconds = began.elapsed().as_millis(),
                     whole = extent == Extent::Whole,
                     "indexed"

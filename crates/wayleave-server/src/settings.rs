@@ -106,7 +106,7 @@ pub struct Limits {
     pub concurrent: u32,
     /// Streams one token may hold open.
     pub streams: u32,
-    /// Sessions with one source.
+    /// Sessions with one source; a quarter is kept for callers that hold none.
     pub source_sessions: u32,
     /// How long a read waits for one of them.
     pub source_wait: Duration,

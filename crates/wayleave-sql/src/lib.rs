@@ -18,6 +18,7 @@ mod postgres;
 pub mod raw;
 mod reading;
 mod served;
+mod shares;
 mod sqlite;
 mod tls;
 mod values;

@@ -1,34 +1,32 @@
-//! Sessions that are kept: at most so many at once, and a bounded wait for one.
+//! Sessions that are kept: at most so many at once, shared by callers, and a bounded wait for one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use wayleave_store::{Detail, StoreError};
+use wayleave_store::{CallerKey, Detail, StoreError};
+
+use crate::shares::{SessionPermit, SessionShares};
 
 /// A pool of sessions of one kind.
 pub(crate) struct Pool<S> {
-    permits: Arc<Semaphore>,
+    shares: Arc<SessionShares>,
     idle: Mutex<Vec<S>>,
-    sessions: u32,
     wait: Duration,
 }
 
 impl<S> Pool<S> {
     pub(crate) fn new(sessions: u32, wait: Duration) -> Arc<Self> {
-        let sessions = sessions.max(1);
         Arc::new(Self {
-            permits: Arc::new(Semaphore::new(sessions as usize)),
+            shares: SessionShares::new(sessions.max(1) as usize),
             idle: Mutex::new(Vec::new()),
-            sessions,
             wait,
         })
     }
 
-    /// The right to one session, if one is free and nobody waits for it.
-    pub(crate) fn slot_now(self: &Arc<Self>) -> Option<Slot<S>> {
-        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
+    /// The right to one session, if this caller may take one at once.
+    pub(crate) fn slot_now(self: &Arc<Self>, caller: CallerKey) -> Option<Slot<S>> {
+        let permit = self.shares.try_acquire(caller)?;
         Some(Slot {
             pool: Arc::clone(self),
             _permit: permit,
@@ -36,26 +34,22 @@ impl<S> Pool<S> {
     }
 
     /// The right to one session, waited for in turn.
-    pub(crate) async fn slot(self: &Arc<Self>) -> Result<Slot<S>, StoreError> {
-        let permit = timeout(self.wait, Arc::clone(&self.permits).acquire_owned());
-        match permit.await {
-            Ok(Ok(permit)) => Ok(Slot {
+    pub(crate) async fn slot(self: &Arc<Self>, caller: CallerKey) -> Result<Slot<S>, StoreError> {
+        match timeout(self.wait, self.shares.acquire(caller)).await {
+            Ok(Some(permit)) => Ok(Slot {
                 pool: Arc::clone(self),
                 _permit: permit,
             }),
-            Ok(Err(_)) => Err(StoreError::Unreachable {
+            Ok(None) => Err(StoreError::Unreachable {
                 detail: Detail::fixed("the store was closed"),
             }),
             Err(_) => Err(StoreError::Busy { waited: self.wait }),
         }
     }
 
-    /// Waits until every session is back, lets none go again, and hands over those that are idle.
+    /// Lets no session go again, waits until every one is back, and hands over those that are idle.
     pub(crate) async fn close(&self) -> Vec<S> {
-        // Closed already is as good.
-        let all = self.permits.acquire_many(self.sessions).await;
-        self.permits.close();
-        drop(all);
+        self.shares.close().await;
         self.take_idle()
     }
 
@@ -68,7 +62,7 @@ impl<S> Pool<S> {
 /// The right to one session.
 pub(crate) struct Slot<S> {
     pool: Arc<Pool<S>>,
-    _permit: OwnedSemaphorePermit,
+    _permit: SessionPermit,
 }
 
 impl<S> Slot<S> {
@@ -105,11 +99,14 @@ mod tests {
     #[tokio::test]
     async fn a_wait_for_a_session_is_bounded_and_typed() {
         let pool: Arc<Pool<u8>> = Pool::new(1, Duration::from_millis(20));
-        let slot = pool.slot().await.unwrap();
-        assert!(matches!(pool.slot().await, Err(StoreError::Busy { .. })));
+        let slot = pool.slot(CallerKey::default()).await.unwrap();
+        assert!(matches!(
+            pool.slot(CallerKey::default()).await,
+            Err(StoreError::Busy { .. })
+        ));
         slot.keep(7);
         drop(slot);
-        let slot = pool.slot().await.unwrap();
+        let slot = pool.slot(CallerKey::default()).await.unwrap();
         assert_eq!(slot.idle(|_| true), Some(7));
         slot.keep(8);
         assert_eq!(slot.idle(|_| false), None);
@@ -118,10 +115,10 @@ mod tests {
     #[tokio::test]
     async fn a_closed_pool_lets_no_session_go() {
         let pool: Arc<Pool<u8>> = Pool::new(2, Duration::from_secs(1));
-        pool.slot().await.unwrap().keep(1);
+        pool.slot(CallerKey::default()).await.unwrap().keep(1);
         assert_eq!(pool.close().await, [1]);
         assert!(matches!(
-            pool.slot().await,
+            pool.slot(CallerKey::default()).await,
             Err(StoreError::Unreachable { .. })
         ));
         assert!(pool.close().await.is_empty());

@@ -26,7 +26,7 @@ pub struct Statement<B> {
 
 /// Gives a session the functions that statements call.
 pub fn sqlite_functions(connection: &Connection) -> rusqlite::Result<()> {
-    sqlite::register(connection)
+    sqlite::register(connection, &std::sync::Arc::default())
 }
 
 /// What plans over a SQLite file become.

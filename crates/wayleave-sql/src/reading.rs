@@ -13,7 +13,9 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{Answer, Limits, ReadContext, RowSender, Rows, StoreError, Unwanted};
+use wayleave_store::{
+    Answer, CallerKey, Limits, ReadContext, RowSender, Rows, StoreError, Unwanted,
+};
 
 use crate::bell::Bell;
 use crate::compile::Shape;
@@ -46,6 +48,7 @@ pub(crate) struct Stop {
     limit: Duration,
     cancel: CancellationToken,
     closing: CancellationToken,
+    caller: CallerKey,
 }
 
 impl Stop {
@@ -61,7 +64,13 @@ impl Stop {
             limit: deadline.saturating_duration_since(now),
             cancel: context.cancel.clone(),
             closing,
+            caller: context.caller,
         }
+    }
+
+    /// Who the read is for.
+    pub(crate) fn caller(&self) -> CallerKey {
+        self.caller
     }
 
     /// Why a read must end now, if it must.
@@ -129,6 +138,7 @@ impl Readings {
     {
         let stop = Stop::of(context, limits, self.closing.clone());
         let (sender, rows) = Rows::channel();
+        let sender = sender.with_malformed(context.on_malformed);
         let mut underway = Underway::new(task(sender, stop), &self.tasks);
         let rows = {
             let mut begun = pin!(rows.begun());

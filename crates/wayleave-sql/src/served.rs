@@ -199,11 +199,11 @@ impl<S: Server> Served<S> {
 
     /// The right to one session, at once where one is free.
     async fn slot(&self, stop: &Stop, unwanted: &Unwanted) -> Result<Slot<S::Session>, StoreError> {
-        if let Some(slot) = self.pool.slot_now() {
+        if let Some(slot) = self.pool.slot_now(stop.caller()) {
             return Ok(slot);
         }
         tokio::select! {
-            slot = self.pool.slot() => slot,
+            slot = self.pool.slot(stop.caller()) => slot,
             reason = stop.wait(unwanted) => Err(reason),
         }
     }

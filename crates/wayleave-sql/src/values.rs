@@ -9,7 +9,7 @@ use wayleave_plan::plan::Column;
 use wayleave_plan::value::{
     Preview, Text, Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
 };
-use wayleave_store::{Row, StoreError};
+use wayleave_store::{OnMalformed, Row, StoreError};
 
 use crate::compile::{Output, PREVIEW, WHOLE};
 
@@ -46,10 +46,11 @@ pub(crate) fn of_single(single: f32) -> f64 {
     format!("{single:e}").parse().unwrap_or(f64::NAN)
 }
 
-/// One row of an answer; a cell that fits its output in no way is named.
+/// One row of an answer; a cell that fits its output in no way is named, or marked.
 pub(crate) fn row<'a>(
     outputs: &[Output<'_>],
     mut cells: impl Iterator<Item = Cell<'a>>,
+    on_malformed: OnMalformed,
 ) -> Result<Row, StoreError> {
     let mut row = Vec::with_capacity(outputs.len());
     let mut next = || cells.next().unwrap_or(Cell::Null);
@@ -57,11 +58,9 @@ pub(crate) fn row<'a>(
         let cell = next();
         row.push(match output {
             Output::Witness(_) => continue,
-            Output::Column(column) => of_column(column, cell)?,
-            Output::Preview(column) => of_preview(column, cell)?,
-            Output::Key(column) => {
-                key_value(column, cell).ok_or_else(|| unfit(column, column.datatype))?
-            }
+            Output::Column(column) => of_column(column, cell, on_malformed)?,
+            Output::Preview(column) => of_preview(column, cell, on_malformed)?,
+            Output::Key(column) => fitting(key_value(column, cell), column, on_malformed)?,
             Output::FirstDay => first_day(&cell)?,
             Output::FirstInstant => first_instant(&cell)?,
             Output::Count => integer(&cell).map_or(Value::Null, Value::Integer),
@@ -81,20 +80,41 @@ pub(crate) fn row<'a>(
 }
 
 /// The value of one column.
-pub(crate) fn of_column(column: &Column, cell: Cell<'_>) -> Result<Value, StoreError> {
-    column_value(column, cell).ok_or_else(|| unfit(column, column.datatype))
+pub(crate) fn of_column(
+    column: &Column,
+    cell: Cell<'_>,
+    on_malformed: OnMalformed,
+) -> Result<Value, StoreError> {
+    fitting(column_value(column, cell), column, on_malformed)
+}
+
+/// The value of a column, or what stands for one that does not fit it.
+fn fitting(
+    value: Option<Value>,
+    column: &Column,
+    on_malformed: OnMalformed,
+) -> Result<Value, StoreError> {
+    match (value, on_malformed) {
+        (Some(value), _) => Ok(value),
+        (None, OnMalformed::Mark) => Ok(Value::Malformed),
+        (None, OnMalformed::Fail) => Err(unfit(column, column.datatype)),
+    }
 }
 
 /// The value of a column whose long texts are answered by their beginnings.
-pub(crate) fn of_preview(column: &Column, cell: Cell<'_>) -> Result<Value, StoreError> {
+pub(crate) fn of_preview(
+    column: &Column,
+    cell: Cell<'_>,
+    on_malformed: OnMalformed,
+) -> Result<Value, StoreError> {
     let Cell::Text(text) = &cell else {
-        return of_column(column, cell);
+        return of_column(column, cell, on_malformed);
     };
     if let Some(whole) = text.strip_prefix(WHOLE) {
-        return of_column(column, Cell::Text(whole.into()));
+        return of_column(column, Cell::Text(whole.into()), on_malformed);
     }
     let Some(preview) = text.strip_prefix(PREVIEW) else {
-        return of_column(column, cell);
+        return of_column(column, cell, on_malformed);
     };
     let told = preview.split_once(':');
     let told = told.and_then(|(many, start)| Some((many.parse().ok()?, start)));
@@ -413,7 +433,12 @@ mod tests {
             many: false,
         };
         let outputs = [Output::Column(&column)];
-        let error = row(&outputs, [Cell::Text("old".into())].into_iter()).unwrap_err();
+        let read = |on_malformed| {
+            let cells = [Cell::Text("old".into())].into_iter();
+            row(&outputs, cells, on_malformed)
+        };
+        assert_eq!(read(OnMalformed::Mark).unwrap(), [Value::Malformed]);
+        let error = read(OnMalformed::Fail).unwrap_err();
         assert_eq!(
             error.to_string(),
             "a value of column `age` is not of datatype `integer`"

@@ -14,5 +14,5 @@ mod rows;
 pub use capabilities::{Capabilities, Difference, Topic};
 pub use error::{Detail, StoreError};
 pub use introspect::{Introspect, IntrospectOptions, Limits, Progress, Step, silent};
-pub use read::{Answer, ReadContext, Store};
+pub use read::{Answer, CallerKey, OnMalformed, ReadContext, Store};
 pub use rows::{Row, RowSender, Rows, Unwanted};

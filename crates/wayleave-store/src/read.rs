@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows a driver or a dialect, and nothing here can make a plan.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -42,6 +44,34 @@ pub struct ReadContext {
     pub deadline: Instant,
     /// Cancelled when nobody wants the answer any more.
     pub cancel: CancellationToken,
+    /// What to do about a value that is none of its column's datatype.
+    pub on_malformed: OnMalformed,
+    /// Who the read is for.
+    pub caller: CallerKey,
+}
+
+/// Who a read is for, so that one caller's reads do not keep another's waiting. It opens nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CallerKey(u64);
+
+impl CallerKey {
+    /// The key of whoever reads under this name.
+    pub fn from_subject(subject: &str) -> Self {
+        // Of this process alone, so that nobody can choose a name that has another's key.
+        static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Self(HASHER.hash_one(subject))
+    }
+}
+
+/// What a read does about a value that is none of its column's datatype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnMalformed {
+    /// Fails as [`StoreError::Unfit`].
+    #[default]
+    Fail,
+    /// Gives [`Value::Malformed`](wayleave_plan::value::Value::Malformed) in its place and goes on.
+    /// Where the store computes with such a value it satisfies no predicate and counts for nothing.
+    Mark,
 }
 
 impl ReadContext {
@@ -53,6 +83,8 @@ impl ReadContext {
         Self {
             deadline: now.checked_add(time.min(far)).unwrap_or(now),
             cancel: CancellationToken::new(),
+            on_malformed: OnMalformed::Fail,
+            caller: CallerKey::default(),
         }
     }
 }

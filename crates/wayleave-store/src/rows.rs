@@ -7,7 +7,7 @@ use std::vec;
 use tokio::sync::mpsc;
 use wayleave_plan::value::Value;
 
-use crate::{Detail, StoreError};
+use crate::{Detail, OnMalformed, StoreError};
 
 /// The values of one row.
 pub type Row = Vec<Value>;
@@ -52,6 +52,7 @@ impl Rows {
             pending: Vec::new(),
             bytes: 0,
             sent: false,
+            on_malformed: OnMalformed::Fail,
         };
         let rows = Self {
             batches,
@@ -143,6 +144,7 @@ pub struct RowSender {
     pending: Vec<Row>,
     bytes: usize,
     sent: bool,
+    on_malformed: OnMalformed,
 }
 
 /// Knows whether anybody still wants the rows of an answer.
@@ -162,6 +164,20 @@ impl Unwanted {
 }
 
 impl RowSender {
+    /// The same, for a reader who wants malformed values handled so.
+    #[must_use]
+    pub fn with_malformed(self, on_malformed: OnMalformed) -> Self {
+        Self {
+            on_malformed,
+            ..self
+        }
+    }
+
+    /// What the reader wants done about malformed values.
+    pub fn on_malformed(&self) -> OnMalformed {
+        self.on_malformed
+    }
+
     /// Adds a row; whether a batch is full and [`flush`](Self::flush) is due.
     #[must_use = "a full batch must be flushed"]
     pub fn push(&mut self, row: Row) -> bool {

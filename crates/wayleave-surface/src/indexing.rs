@@ -2,7 +2,9 @@
 //! the same plans as every other read.
 //!
 //! An index is made from all rows and all searched fields, under the local package: what a caller
-//! may see of it is decided when it is searched.
+//! may see of it is decided when it is searched. A record with a value that is none of its datatype
+//! is counted and holds up no other: where its key or a searched text is malformed it is skipped,
+//! where its `updated` is, only its later changes are missed.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -20,13 +22,16 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{StreamView, Tracking, View};
 use wayleave_plan::{AuthorizedPlan, world::World};
 use wayleave_search::{Change, Document, Feed, Index, IndexError, Place, Reach, Spec};
-use wayleave_store::{Answer, ReadContext, Rows, StoreError};
+use wayleave_store::{Answer, CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use crate::ids;
 use crate::reading::Stores;
 
 /// How long reading a whole stream may take.
 const PATIENCE: Duration = Duration::from_hours(24);
+
+/// As whom an index is read: no token has such a name.
+const INDEXER: &str = "full-text indexes";
 
 /// How many records one statement reads: a store bounds how long it may take.
 const A_STATEMENT: u32 = 10_000;
@@ -68,6 +73,12 @@ pub enum Unreadable {
     /// Its store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// So many records have a malformed key that none tells where to go on.
+    #[error("{A_STATEMENT} records in a row have a key that is not of its datatype")]
+    NoReadableKey,
+    /// No value of `updated` tells how far the changes go.
+    #[error("the latest {A_STATEMENT} values of `updated` are not of its datatype")]
+    NoReadableUpdate,
 }
 
 /// What an index of this stream is made of.
@@ -173,6 +184,8 @@ impl Indexing<'_> {
         mut walk: Walk,
         sender: &mpsc::Sender<Portion>,
     ) -> Result<(), Unreadable> {
+        let stream = self.stream(what);
+        let keys = stream.map_or(0, |it| it.key_fields().count());
         loop {
             let plan = &walk.plan;
             let place = |name: &String| plan.header().iter().position(|it| it == name);
@@ -183,14 +196,23 @@ impl Indexing<'_> {
                 let row = row?;
                 if count == A_STATEMENT {
                     // The row beyond shows that there are more; the next statement begins with it.
-                    let pair = [last.take().unwrap_or_default(), row];
+                    let pair = [last.take().ok_or(Unreadable::NoReadableKey)?, row];
                     next = plan.page(&pair).next_cursor(1, self.seal);
                     break;
                 }
                 count += 1;
                 let page = plan.page(std::slice::from_ref(&row));
-                portion.extend(page.records().first().map(|it| change(it, &places)));
-                last = Some(row);
+                let is_malformed = row.contains(&Value::Malformed);
+                portion.extend(page.records().first().map(|record| {
+                    if is_malformed {
+                        malformed(record, &places, keys)
+                    } else {
+                        change(record, &places)
+                    }
+                }));
+                if plan.can_resume_after(&row) {
+                    last = Some(row);
+                }
                 if portion.len() >= A_PORTION
                     && sender
                         .send(Portion::Changes(std::mem::take(&mut portion)))
@@ -213,11 +235,22 @@ impl Indexing<'_> {
     /// records are read, so that what changes meanwhile is read again.
     async fn whole(&self, what: &Searchable) -> Result<(Walk, Option<String>), Unreadable> {
         let bookmark = if what.is_tracked {
-            Some(self.walk(what, "beginning".to_owned()).await?.1)
+            match self.walk(what, "beginning".to_owned()).await {
+                Ok((_, bookmark)) => Some(bookmark),
+                // Its changes cannot be followed; it can be read.
+                Err(Unreadable::NoReadableUpdate) => None,
+                Err(error) => return Err(error),
+            }
         } else {
             None
         };
         let mut request = request(what);
+        let stream = self.stream(what);
+        // Only read to count records that no later walk of changes will find.
+        let updated = stream.and_then(StreamView::updated);
+        if let (Some(fields), Some(updated)) = (&mut request.fields, updated) {
+            fields.push(updated.name.value.clone());
+        }
         let key = |stream: &StreamView| -> Vec<SortKey> {
             let ascending = |name: &str| SortKey {
                 name: name.to_owned(),
@@ -225,8 +258,6 @@ impl Indexing<'_> {
             };
             stream.key_fields().map(|it| ascending(&it.name)).collect()
         };
-        let stream = self.view.connection(&what.connection_id);
-        let stream = stream.and_then(|it| it.stream(&what.stream));
         request.sort = stream.map(key).unwrap_or_default();
         if let Ok(plan) = QueryPlan::new(&self.view, &request, self.seal) {
             return Ok((Walk { plan, request }, bookmark));
@@ -254,15 +285,55 @@ impl Indexing<'_> {
         if let Some(horizon) = plan.horizon() {
             let rows = self.rows(horizon).await?.collect().await?;
             let value = rows.into_iter().flatten().next();
-            plan = plan.within(value.unwrap_or(Value::Null));
+            let value = match value.unwrap_or(Value::Null) {
+                Value::Malformed => self.latest(what).await?,
+                value => value,
+            };
+            plan = plan.within(value);
         }
         let bookmark = plan.page(&[]).next_changes_since(0, self.seal);
         Ok((Walk { plan, request }, bookmark.unwrap_or_default()))
     }
 
+    /// The greatest value of `updated`, where malformed ones are greater to the store: PostgreSQL has
+    /// `infinity` after every time, SQLite texts after every number.
+    async fn latest(&self, what: &Searchable) -> Result<Value, Unreadable> {
+        let updated = self.stream(what).and_then(StreamView::updated);
+        let updated = updated.ok_or(Unreadable::NoReadableUpdate)?;
+        let mut request = request(what);
+        request.fields = Some(vec![updated.name.value.clone()]);
+        request.sort = vec![SortKey {
+            name: updated.name.value.clone(),
+            descending: true,
+        }];
+        let plan = QueryPlan::new(&self.view, &request, self.seal)
+            .map_err(|_| Unreadable::NoReadableUpdate)?;
+        let place = plan
+            .header()
+            .iter()
+            .position(|it| *it == updated.name.value);
+        let mut rows = self.rows(plan.rows()).await?;
+        while let Some(row) = rows.next().await {
+            let page = plan.page_of(vec![row?]);
+            let values = page.records().first().map(|it| &it.values);
+            match values.and_then(|values| values.get(place?)) {
+                Some(Value::Malformed) | None => {}
+                Some(value) => return Ok(value.clone()),
+            }
+        }
+        Err(Unreadable::NoReadableUpdate)
+    }
+
+    fn stream(&self, what: &Searchable) -> Option<&StreamView> {
+        let connection = self.view.connection(&what.connection_id)?;
+        connection.stream(&what.stream)
+    }
+
     async fn rows(&self, plan: &AuthorizedPlan) -> Result<Rows, Unreadable> {
         let context = ReadContext {
             cancel: self.stop.clone(),
+            on_malformed: OnMalformed::Mark,
+            caller: CallerKey::from_subject(INDEXER),
             ..ReadContext::within(PATIENCE)
         };
         let store = self.stores.store(&plan.target().source)?;
@@ -338,18 +409,34 @@ impl Feed for Arriving {
 
 /// A record as a change of an index; `places` says where each indexed field is among its values.
 fn change(record: &Record, places: &[Option<usize>]) -> Change {
-    let key = ids::key(&record.id);
     if record.deleted {
-        return Change::Gone(key.to_owned());
+        return Change::Gone(ids::key(&record.id).to_owned());
     }
+    Change::Put(document(record, places))
+}
+
+fn document(record: &Record, places: &[Option<usize>]) -> Document {
     let text = |place: &Option<usize>| {
         let value = place.and_then(|at| record.values.get(at));
         value.map(words_of).unwrap_or_default().into_owned()
     };
-    Change::Put(Document {
-        key: key.to_owned(),
+    Document {
+        key: ids::key(&record.id).to_owned(),
         texts: places.iter().map(text).collect(),
-    })
+    }
+}
+
+/// The same of a record with malformed values; its first `keys` are those of its key.
+fn malformed(record: &Record, places: &[Option<usize>], keys: usize) -> Change {
+    let is_malformed = |at: usize| record.values.get(at) == Some(&Value::Malformed);
+    if (0..keys).any(is_malformed) {
+        return Change::Skipped(None);
+    }
+    let mut texts = places.iter().flatten();
+    if record.deleted || texts.any(|at| is_malformed(*at)) {
+        return Change::Skipped(Some(ids::key(&record.id).to_owned()));
+    }
+    Change::Untracked(document(record, places))
 }
 
 /// The text of a value; of several, each on its line.

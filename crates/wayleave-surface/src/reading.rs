@@ -3,7 +3,6 @@
 //! Dropping a [`Reading`] tells the stores that nobody waits any more.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
@@ -11,7 +10,7 @@ use tokio_util::sync::DropGuard;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::value::Value;
-use wayleave_store::{Answer, ReadContext, Row, Rows, Store, StoreError};
+use wayleave_store::{Answer, CallerKey, ReadContext, Row, Rows, Store, StoreError};
 
 use crate::failure;
 
@@ -33,19 +32,19 @@ pub(crate) struct Reading<'a> {
     stores: &'a dyn Stores,
     context: ReadContext,
     limit: Duration,
-    reads: AtomicUsize,
-    read_rows: AtomicUsize,
     _stop_when_dropped: DropGuard,
 }
 
 impl<'a> Reading<'a> {
-    pub(crate) fn within(limit: Duration, stores: &'a dyn Stores) -> Self {
-        let context = ReadContext::within(limit);
+    /// The reads of a caller, by its name, within so much time.
+    pub(crate) fn within(limit: Duration, stores: &'a dyn Stores, caller: &str) -> Self {
+        let context = ReadContext {
+            caller: CallerKey::from_subject(caller),
+            ..ReadContext::within(limit)
+        };
         Self {
             stores,
             limit,
-            reads: AtomicUsize::new(0),
-            read_rows: AtomicUsize::new(0),
             _stop_when_dropped: context.cancel.clone().drop_guard(),
             context,
         }
@@ -58,12 +57,6 @@ impl<'a> Reading<'a> {
             .deadline
             .saturating_duration_since(Instant::now());
         left > self.limit / 3
-    }
-
-    /// How many reads of stores this call has begun, and how many rows they gave.
-    pub(crate) fn tally(&self) -> (usize, usize) {
-        let count = |it: &AtomicUsize| it.load(Ordering::Relaxed);
-        (count(&self.reads), count(&self.read_rows))
     }
 
     /// Reads rows until there are no more, or until they weigh more than `most` bytes.
@@ -82,17 +75,13 @@ impl<'a> Reading<'a> {
         plan: &AuthorizedPlan,
         most: usize,
     ) -> Result<Gathered, Refusal> {
-        let gathered = self
-            .in_time(plan, async {
-                match self.answer(plan).await? {
-                    Answer::Rows(rows) | Answer::Groups(rows) => gather(rows, least, most).await,
-                    Answer::Count { .. } => Err(mismatch()),
-                }
-            })
-            .await?;
-        self.read_rows
-            .fetch_add(gathered.rows.len(), Ordering::Relaxed);
-        Ok(gathered)
+        self.in_time(plan, async {
+            match self.answer(plan).await? {
+                Answer::Rows(rows) | Answer::Groups(rows) => gather(rows, least, most).await,
+                Answer::Count { .. } => Err(mismatch()),
+            }
+        })
+        .await
     }
 
     /// Reads a count, and whether it is exact.
@@ -107,7 +96,6 @@ impl<'a> Reading<'a> {
     }
 
     async fn answer(&self, plan: &AuthorizedPlan) -> Result<Answer, StoreError> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
         let store = self.stores.store(&plan.target().source)?;
         store.read(plan, &self.context).await
     }

@@ -93,16 +93,18 @@ pub(crate) struct Best {
     pub(crate) missing: Vec<(String, Missing)>,
 }
 
-/// Finds records without writing them down.
+/// Finds records without writing them down; only such as match each of `required` too.
 pub(crate) async fn best(
     asked: &Asked<'_>,
     indexes: &dyn Indexes,
     request: &SearchRequest,
+    required: &[Query],
 ) -> Result<Best, Refusal> {
     let plan = SearchPlan::new(asked.view, request, asked.seal)?;
     let query = Query::parse(&request.q, |_| false);
     let mut sources = Sources::of(&plan, indexes);
-    let found = Search::new(asked, &plan, &query).run(&mut sources).await?;
+    let search = Search::new(asked, &plan, &query).requiring(required);
+    let found = search.run(&mut sources).await?;
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
     let ids = found.hits.iter().take(limit);
     Ok(Best {

@@ -245,7 +245,7 @@ impl ReadService {
         answer: impl AsyncFnOnce(Asked<'_>) -> T,
     ) -> T {
         let view = self.0.snapshot.load_full().view(caller);
-        let reading = Reading::within(self.0.limits.deadline, self.0.stores.as_ref());
+        let reading = self.reading(caller);
         let asked = Asked {
             view: &view,
             seal: self.seal(),
@@ -264,9 +264,10 @@ impl ReadService {
         (!view.connections().is_empty()).then_some(view)
     }
 
-    /// Reads within the deadline of one call.
-    pub(crate) fn reading(&self) -> Reading<'_> {
-        Reading::within(self.0.limits.deadline, self.0.stores.as_ref())
+    /// Reads of a caller within the deadline of one call.
+    pub(crate) fn reading(&self, caller: &Package) -> Reading<'_> {
+        let stores = self.0.stores.as_ref();
+        Reading::within(self.0.limits.deadline, stores, &caller.subject)
     }
 
     /// What a read in a view needs.

@@ -57,8 +57,10 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
             out.push(9);
             signed(out, i128::from(*micros));
         }
-        // Neither is ever part of an order.
-        Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) => out.push(0),
+        // None of these is ever part of an order.
+        Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) | Value::Malformed => {
+            out.push(0)
+        }
     }
 }
 

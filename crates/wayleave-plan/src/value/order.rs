@@ -53,6 +53,7 @@ impl Value {
             Self::List(_) => 8,
             Self::Preview(_) => 9,
             Self::Null => 10,
+            Self::Malformed => 11,
         }
     }
 }

@@ -23,7 +23,7 @@ impl Value {
     /// The canonical JSON of the value.
     pub fn to_json(&self) -> Json {
         match self {
-            Self::Null => Json::Null,
+            Self::Null | Self::Malformed => Json::Null,
             Self::Text(text) | Self::Decimal(text) => Json::String(text.to_string()),
             Self::Integer(integer) => integer_json(*integer),
             // A sum of 0 may be -0.0 on one store and 0.0 on another.

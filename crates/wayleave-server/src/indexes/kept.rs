@@ -54,13 +54,15 @@ impl Kept {
         self.is_served = true;
         self.bookmark.clone_from(&stamp.bookmark);
         let since = age(stamp.built);
-        let every = if self.what.is_tracked {
+        // Changes that cannot be told by malformed times are not followed either.
+        let follows = self.what.is_tracked && stamp.bookmark.is_some();
+        let every = if follows {
             self.every.rebuild_tracked
         } else {
             self.every.rebuild
         };
         self.rebuild = now + every.saturating_sub(since);
-        self.due = if self.what.is_tracked {
+        self.due = if follows {
             now + self.every.refresh.saturating_sub(age(stamp.as_of))
         } else {
             self.rebuild

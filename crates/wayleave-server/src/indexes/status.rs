@@ -18,6 +18,9 @@ pub struct IndexStatus {
     pub state: &'static str,
     /// How many records it holds.
     pub documents: Option<u64>,
+    /// How many records have a value that is not of its datatype: in the key or a searched field,
+    /// which leaves them out, or in `updated`, by which their changes are missed.
+    pub malformed: Option<u64>,
     /// What it takes on disk.
     pub bytes: u64,
     /// When reading its records began, as RFC 3339 in UTC.
@@ -49,6 +52,7 @@ pub(crate) fn status(shelf: &Shelf, what: &Searchable) -> Result<IndexStatus, In
             Found::Torn => "damaged",
         },
         documents: index.map(Index::documents),
+        malformed: index.map(|it| it.stamp().malformed()),
         bytes: place.usage()?.bytes,
         as_of: index.and_then(|it| time(it.stamp().as_of)),
         analyzer: ANALYZER,

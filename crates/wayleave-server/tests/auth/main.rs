@@ -22,5 +22,6 @@ mod matrix;
 mod metadata;
 mod revocation;
 mod scopes;
+mod sharing;
 mod stdio;
 mod tls;

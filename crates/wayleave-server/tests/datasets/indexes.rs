@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use wayleave_plan::package::Package;
 use wayleave_server::Deployment;
+use wayleave_server::doctor::{Grade, examine};
+use wayleave_server::live::Asking;
 
 use crate::place::{Place, mapping};
 
@@ -82,4 +84,42 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
     })
     .await;
     deployment.close().await;
+}
+
+#[tokio::test]
+async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_no_other() {
+    let place = Place::new();
+    place.declare().await;
+    // None of the two things that are there has a time in `other`.
+    let mapping = searchable("boats").replace("title =", "updated = \"other\"\ntitle =")
+        + "other = { datatype = \"datetime\" }\n";
+    let insert = "INSERT INTO things VALUES (3, 'tree', '2026-02-01T00:00:00Z')";
+    wayleave_test::sqlite_execute(&place.database(), insert).unwrap();
+    place.connect(&mapping).await;
+    // At first there is no index at all; the second time one is there.
+    for _ in 0..2 {
+        let deployment = place.open().await;
+        deployment.keep_indexes();
+        until(&deployment, "the rest is indexed", async || {
+            found(&deployment, "tree").await == Some(vec!["boats/things:3".to_owned()])
+        })
+        .await;
+        let status = deployment.index_status().await.unwrap();
+        let counted = (status[0].documents, status[0].malformed);
+        assert_eq!(counted, (Some(3), Some(2)), "{status:?}");
+        deployment.close().await;
+    }
+    let asking = Asking {
+        environment: place.environment(),
+        ..Asking::default()
+    };
+    let findings = examine(place.folder(), &asking, &|_| {}).await;
+    let told = findings.iter().any(|it| {
+        it.about == "index boats/things"
+            && it.grade == Grade::Warning
+            && it
+                .message
+                .starts_with("2 record(s) are left out or not followed")
+    });
+    assert!(told, "{findings:?}");
 }

@@ -42,12 +42,23 @@ impl Place {
     }
 
     pub(crate) async fn open(&self) -> Deployment {
-        let dsn = self.folder.path().join("store.db");
-        let dsn = dsn.to_str().unwrap().to_owned();
-        let environment = BTreeMap::from([("STORE_DSN".to_owned(), dsn)]);
-        Deployment::open(&self.project, Environment::with(environment))
+        Deployment::open(&self.project, self.environment())
             .await
             .unwrap()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The path of the one database.
+    pub(crate) fn database(&self) -> String {
+        let path = self.folder.path().join("store.db");
+        path.to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn environment(&self) -> Environment {
+        Environment::with(BTreeMap::from([("STORE_DSN".to_owned(), self.database())]))
     }
 
     pub(crate) async fn declare(&self) {

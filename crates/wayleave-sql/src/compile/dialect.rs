@@ -286,6 +286,9 @@ pub(crate) trait Dialect {
         comparison: Option<Comparison>,
     ) -> Option<Sql>;
 
+    /// Whether rows that a malformed value leaves undecided are passed over, and do not fail the read.
+    fn skips_undecided(&self) -> bool;
+
     /// A condition that holds where a flag is 0, and fails the statement where it is 1.
     fn fail_where(&self, flag: Sql) -> Sql;
 

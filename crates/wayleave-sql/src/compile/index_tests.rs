@@ -59,6 +59,7 @@ fn pages(text: bool) -> Vec<Read> {
     };
     let page = |order: Vec<OrderBy>, after: Vec<Value>| {
         Read::Rows(Rows {
+            previews: false,
             columns: vec![id(), column("word", Datatype::String)].into(),
             predicate: Predicate::True,
             order,
@@ -143,7 +144,7 @@ fn sqlite_finds_times_by_the_index() {
     )
     .unwrap();
     let connection = rusqlite::Connection::open(path).unwrap();
-    crate::sqlite::register(&connection).unwrap();
+    crate::sqlite::register(&connection, &std::sync::Arc::default()).unwrap();
     let shape = shape([
         ("id", Affinity::Integer),
         ("at", Affinity::Numeric),
@@ -169,6 +170,7 @@ fn sqlite_finds_times_by_the_index() {
                 nullable: false,
             };
             let read = Read::Rows(Rows {
+                previews: false,
                 columns: vec![column("id", Datatype::Integer)].into(),
                 predicate: within,
                 order: vec![

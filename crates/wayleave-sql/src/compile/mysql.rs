@@ -57,6 +57,7 @@ pub(crate) struct Offsets {
 pub(crate) struct Mysql {
     /// Whether texts that the server takes for one when it sorts are sorted by their length.
     pub(crate) by_length: bool,
+    pub(crate) skips_undecided: bool,
     pub(crate) zones: BTreeMap<(String, String), Offsets>,
 }
 
@@ -122,6 +123,10 @@ impl Dialect for Mysql {
     /// It has them, and reads the whole index for them.
     fn has_row_values(&self) -> bool {
         false
+    }
+
+    fn skips_undecided(&self) -> bool {
+        self.skips_undecided
     }
 
     fn needs_witness(&self) -> bool {
@@ -235,7 +240,11 @@ impl Dialect for Mysql {
             Value::Date(days) => Bind::Date(*days),
             Value::Datetime(micros) => Bind::Datetime(*micros),
             // No plan compares with these.
-            Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) => {
+            Value::Null
+            | Value::Json(_)
+            | Value::List(_)
+            | Value::Preview(_)
+            | Value::Malformed => {
                 return Compared::Never;
             }
         };

@@ -54,11 +54,12 @@ impl Order {
 }
 
 /// The dialect.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Postgres {
     /// Whether the database's texts are in an encoding other than UTF-8: it has not every
     /// character, and perhaps another order.
     pub(crate) encoded: bool,
+    pub(crate) skips_undecided: bool,
 }
 
 fn is_text(column: &Column) -> bool {
@@ -137,6 +138,10 @@ impl Dialect for Postgres {
 
     fn has_row_values(&self) -> bool {
         true
+    }
+
+    fn skips_undecided(&self) -> bool {
+        self.skips_undecided
     }
 
     fn needs_witness(&self) -> bool {
@@ -251,7 +256,12 @@ impl Dialect for Postgres {
             }
             Value::Datetime(micros) => typed(Bind::Datetime(*micros), "::timestamptz"),
             // No plan compares with these.
-            Value::Null | Value::Text(_) | Value::Json(_) | Value::List(_) | Value::Preview(_) => {
+            Value::Null
+            | Value::Text(_)
+            | Value::Json(_)
+            | Value::List(_)
+            | Value::Preview(_)
+            | Value::Malformed => {
                 return Compared::Never;
             }
         };

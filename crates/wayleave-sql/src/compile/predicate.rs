@@ -46,8 +46,8 @@ pub(super) fn where_all(conditions: Vec<Sql>) -> Sql {
 ///
 /// What a grant says holds only for values of their datatype. What a caller says may hold for
 /// others too, so that an index can answer it; where it does for a granted row, and would not
-/// otherwise, the last condition fails the statement. So it does where one of the `measured`
-/// columns of a wanted row holds such a value.
+/// otherwise, the last condition fails the statement, or passes the row over where that is asked
+/// for. So it does where one of the `measured` columns of a wanted row holds such a value.
 pub(super) fn conditions<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
@@ -84,7 +84,9 @@ pub(super) fn conditions<D: Dialect>(
             decided.push(any(vec![name.within("", " IS NULL"), fits]));
         }
     }
-    if !is_sure {
+    if !is_sure && dialect.skips_undecided() {
+        wanted.extend(decided);
+    } else if !is_sure {
         let mut flag = every(wanted.clone()).within("CASE WHEN ", " THEN CASE WHEN ");
         flag.add(every(decided));
         flag.push(" THEN 0 ELSE 1 END ELSE 0 END");

@@ -131,6 +131,7 @@ impl Affinity {
 pub(crate) struct Sqlite {
     /// Whether the file's texts are UTF-16.
     wide: bool,
+    skips_undecided: bool,
     held: HashMap<String, Held>,
     /// What a text stands for in the row that a page begins after, by column.
     odd: HashMap<String, (String, Odd)>,
@@ -148,6 +149,14 @@ impl Sqlite {
     /// Of a file whose texts are UTF-16, or are not.
     pub(crate) fn wide(self, wide: bool) -> Self {
         Self { wide, ..self }
+    }
+
+    /// For a read that marks malformed values, or for one that fails at them.
+    pub(crate) fn marking(self, marks: bool) -> Self {
+        Self {
+            skips_undecided: marks,
+            ..self
+        }
     }
 
     /// How texts are put in order.
@@ -222,6 +231,10 @@ impl Dialect for Sqlite {
 
     fn has_row_values(&self) -> bool {
         true
+    }
+
+    fn skips_undecided(&self) -> bool {
+        self.skips_undecided
     }
 
     fn needs_witness(&self) -> bool {
@@ -385,7 +398,11 @@ impl Dialect for Sqlite {
                 };
             }
             // No plan compares with these.
-            Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) => {
+            Value::Null
+            | Value::Json(_)
+            | Value::List(_)
+            | Value::Preview(_)
+            | Value::Malformed => {
                 return Compared::Never;
             }
         };

@@ -34,6 +34,7 @@ fn by(name: &str, datatype: Datatype, descending: bool, nullable: bool) -> Order
 
 fn rows(predicate: Predicate, order: Vec<OrderBy>, after: Option<Vec<Value>>) -> Read {
     Read::Rows(Rows {
+        previews: false,
         columns: vec![
             column("id", Datatype::Integer),
             column("na\"me`", Datatype::String),
@@ -224,6 +225,7 @@ fn typed() -> Read {
 
 fn first_of_each() -> Read {
     Read::Rows(Rows {
+        previews: false,
         columns: vec![column("id", Datatype::Integer)].into(),
         predicate: Predicate::True,
         order: vec![id()],

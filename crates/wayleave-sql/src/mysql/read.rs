@@ -10,7 +10,7 @@ use mysql_async::{Params, Row, Transaction, TxOpts};
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::plan::{Column, GroupKey, Read, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
+use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
 use super::error::store_error;
 use super::pool::{Kept, cancel};
@@ -196,6 +196,7 @@ impl Database {
     ) -> Result<(), StoreError> {
         let mut dialect = Mysql {
             by_length: begins_after_nul(read),
+            skips_undecided: sender.on_malformed() == OnMalformed::Mark,
             ..Mysql::default()
         };
         let statement = compile(&dialect, shape, read)?;
@@ -250,7 +251,7 @@ impl Database {
             let row: Row = row;
             let cells = row.unwrap().into_iter().zip(columns.iter().copied());
             let cells = cells.map(|(value, output)| cell(value, output));
-            let row = values::row(&statement.outputs, cells)?;
+            let row = values::row(&statement.outputs, cells, sender.on_malformed())?;
             met_nul = met_nul || row.iter().any(ends_in_nul);
             if sender.push(row) && !sender.flush().await {
                 return Err(StoreError::Cancelled);

@@ -74,6 +74,7 @@ impl Kept {
                 // The last is none: bytes are taken as they are.
                 dialect: Postgres {
                     encoded: !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII")),
+                    skips_undecided: false,
                 },
             })
         };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio_postgres::types::Type;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::plan::{Read, Target};
-use wayleave_store::{Capabilities, Detail, Limits, RowSender, StoreError};
+use wayleave_store::{Capabilities, Detail, Limits, OnMalformed, RowSender, StoreError};
 
 use super::error::talk_error;
 use super::login::Brake;
@@ -18,7 +18,7 @@ use super::talk::Failure;
 use super::types;
 use super::values::{self, Unread};
 use crate::capabilities::POSTGRES;
-use crate::compile::postgres::{Kind, Order};
+use crate::compile::postgres::{Kind, Order, Postgres};
 use crate::compile::{Native, Shape, compile};
 use crate::dsn::Server as Address;
 use crate::named::undecided;
@@ -119,7 +119,11 @@ impl Server for Database {
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let statement = compile(&session.dialect, shape, read)?;
+        let dialect = Postgres {
+            skips_undecided: sender.on_malformed() == OnMalformed::Mark,
+            ..session.dialect
+        };
+        let statement = compile(&dialect, shape, read)?;
         let failed = |failure| match self.failed("reading", &failure) {
             StoreError::Failed {
                 code: Some(code), ..
@@ -135,7 +139,8 @@ impl Server for Database {
         })?;
         let ran = talk.run(&prepared, &statement.binds).await;
         ran.map_err(failed)?;
-        let reader = values::Reader::new(&statement.outputs, &prepared.columns);
+        let reader =
+            values::Reader::new(&statement.outputs, &prepared.columns, sender.on_malformed());
         while let Some(row) = talk.row().await.map_err(failed)? {
             let values = reader.read(row).map_err(|unread| match unread {
                 Unread::Strange => failed(Failure::strange()),

@@ -7,7 +7,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{Value, decimal_from_text};
-use wayleave_store::StoreError;
+use wayleave_store::{OnMalformed, StoreError};
 
 use super::message::DataRow;
 use crate::compile::{Bind, Output};
@@ -25,6 +25,7 @@ pub(super) struct Reader<'a> {
     held: &'a [Type],
     /// Each column with its short cut, where the answer is columns alone.
     columns: Option<Vec<(&'a Column, ShortCut)>>,
+    on_malformed: OnMalformed,
 }
 
 /// How most values are read, without a cell between.
@@ -33,6 +34,8 @@ enum ShortCut {
     Text,
     /// A text that may be the beginning of a longer one.
     Preview,
+    /// What is no text, and may be the beginning of a longer one.
+    PreviewOfOther,
     Decimal,
     Int4,
     Int8,
@@ -42,6 +45,10 @@ enum ShortCut {
 }
 
 impl ShortCut {
+    const fn is_preview(self) -> bool {
+        matches!(self, Self::Preview | Self::PreviewOfOther)
+    }
+
     fn of(column: &Column, held: &Type) -> Self {
         let is_text = matches!(*held, Type::TEXT | Type::VARCHAR);
         match (column.datatype, held) {
@@ -77,19 +84,23 @@ impl ShortCut {
                 Some(Value::Integer(integer.into()))
             }
             Self::Instant => instant(i64::from_be_bytes(raw.try_into().ok()?)).map(Value::Datetime),
-            Self::None => None,
+            Self::PreviewOfOther | Self::None => None,
         }
     }
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(outputs: &'a [Output<'a>], held: &'a [Type]) -> Self {
+    pub(super) fn new(
+        outputs: &'a [Output<'a>],
+        held: &'a [Type],
+        on_malformed: OnMalformed,
+    ) -> Self {
         let column = |(output, held): (&Output<'a>, &Type)| match output {
             Output::Column(column) => Some((*column, ShortCut::of(column, held))),
             Output::Preview(column) if column.datatype.is_text() => {
                 Some((*column, ShortCut::Preview))
             }
-            Output::Preview(column) => Some((*column, ShortCut::None)),
+            Output::Preview(column) => Some((*column, ShortCut::PreviewOfOther)),
             _ => None,
         };
         Self {
@@ -102,6 +113,7 @@ impl<'a> Reader<'a> {
                     .filter(|(output, _)| !matches!(output, Output::Witness(_)));
                 shown.map(column).collect()
             },
+            on_malformed,
         }
     }
 
@@ -122,7 +134,11 @@ impl<'a> Reader<'a> {
             for held in self.held {
                 cells.push(cell(held, row.value()?));
             }
-            return Ok(values::row(self.outputs, cells.into_iter())?);
+            return Ok(values::row(
+                self.outputs,
+                cells.into_iter(),
+                self.on_malformed,
+            )?);
         };
         let mut read = Vec::with_capacity(columns.len());
         for ((column, short_cut), held) in columns.iter().zip(self.held) {
@@ -133,8 +149,10 @@ impl<'a> Reader<'a> {
             };
             read.push(match value {
                 Some(value) => value,
-                // What was not asked for as one never begins so.
-                None => values::of_preview(column, cell(held, raw))?,
+                None if short_cut.is_preview() => {
+                    values::of_preview(column, cell(held, raw), self.on_malformed)?
+                }
+                None => values::of_column(column, cell(held, raw), self.on_malformed)?,
             });
         }
         Ok(read)

@@ -3,6 +3,9 @@
 //! They are deterministic, cannot be called from a schema, and refuse a value that is not what
 //! the mapping says rather than compare it as something else.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::{Value as Held, ValueRef};
 use rusqlite::{Connection, Error, Result};
@@ -27,15 +30,19 @@ pub(super) const UNFIT: &str = "wayleave: not of datatype ";
 /// What a statement fails with that cannot tell whether a row is wanted.
 pub(super) const UNDECIDED: &str = "wayleave: a value is not of its datatype";
 
-/// Gives a function in both its forms: it fails for what is not of its datatype, or takes its
-/// second argument for it.
+/// Gives a function in both its forms: it fails for what is not of its datatype, or makes NULL of it
+/// while `lenient` is set; or takes its second argument for it.
 fn register_read(
     connection: &Connection,
+    lenient: &Arc<AtomicBool>,
     name: &str,
     datatype: Datatype,
     read: fn(Cell<'_>) -> Option<Held>,
 ) -> Result<()> {
-    connection.create_scalar_function(name, 1, FLAGS, move |call| of(call, datatype, read))?;
+    let is_lenient = Arc::clone(lenient);
+    connection.create_scalar_function(name, 1, FLAGS, move |call| {
+        or_null(of(call, datatype, read), &is_lenient)
+    })?;
     connection.create_scalar_function(name, 2, FLAGS, move |call| {
         let held = cell(call.get_raw(0));
         match held {
@@ -75,11 +82,14 @@ fn fits(call: &Context<'_>) -> Result<bool> {
     })
 }
 
-/// Gives a session all of them.
-pub(crate) fn register(connection: &Connection) -> Result<()> {
+/// Gives a session all of them. While `lenient` is set, those that read one value make NULL of what
+/// they would refuse.
+pub(crate) fn register(connection: &Connection, lenient: &Arc<AtomicBool>) -> Result<()> {
     let flags = FLAGS;
-    connection.create_scalar_function(functions::TEXT, 1, flags, |call| {
-        of(call, Datatype::String, |cell| text(cell).map(String::from))
+    let is_lenient = Arc::clone(lenient);
+    connection.create_scalar_function(functions::TEXT, 1, flags, move |call| {
+        let value = of(call, Datatype::String, |cell| text(cell).map(String::from));
+        or_null(value, &is_lenient)
     })?;
     let boolean = |cell: Cell<'_>| match scalar(Datatype::Boolean, cell) {
         Some(Value::Boolean(boolean)) => Some(Held::Integer(i64::from(boolean))),
@@ -97,11 +107,14 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
     };
     let micros = |cell: Cell<'_>| datetime(&cell).map(Held::Integer);
     let key = |cell: Cell<'_>| decimal(cell).map(|it| Held::Blob(decimal_key::encode(&it)));
-    register_read(connection, functions::BOOLEAN, Datatype::Boolean, boolean)?;
-    register_read(connection, functions::INTEGER, Datatype::Integer, integer)?;
-    register_read(connection, functions::NUMBER, Datatype::Number, number)?;
-    register_read(connection, functions::DATETIME, Datatype::Datetime, micros)?;
-    register_read(connection, functions::DECIMAL, Datatype::Decimal, key)?;
+    let register = |name: &str, datatype, read: fn(Cell<'_>) -> Option<Held>| {
+        register_read(connection, lenient, name, datatype, read)
+    };
+    register(functions::BOOLEAN, Datatype::Boolean, boolean)?;
+    register(functions::INTEGER, Datatype::Integer, integer)?;
+    register(functions::NUMBER, Datatype::Number, number)?;
+    register(functions::DATETIME, Datatype::Datetime, micros)?;
+    register(functions::DECIMAL, Datatype::Decimal, key)?;
     connection.create_scalar_function(functions::PREVIEW, 1, flags, |call| Ok(preview(call)))?;
     connection.create_scalar_function(functions::FITS, 2, flags, fits)?;
     connection.create_scalar_function(functions::DECIDED, 1, flags, |call| {
@@ -121,6 +134,13 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
 
 fn unfit(datatype: Datatype) -> Error {
     Error::UserFunctionError(format!("{UNFIT}{datatype}").into())
+}
+
+fn or_null<T>(value: Result<Option<T>>, is_lenient: &AtomicBool) -> Result<Option<T>> {
+    match value {
+        Err(_) if is_lenient.load(Ordering::Relaxed) => Ok(None),
+        value => value,
+    }
 }
 
 /// A function of one value; NULL of NULL.

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
-use wayleave_store::{Limits, StoreError};
+use wayleave_store::{Limits, OnMalformed, StoreError};
 
 use super::connect::Session;
 use super::error::store_error;
@@ -57,6 +58,8 @@ pub(super) struct Kept {
     identity: Option<Identity>,
     /// Whether its texts are UTF-16.
     wide: bool,
+    /// Whether our functions make NULL of malformed values, and do not fail.
+    lenient: Arc<AtomicBool>,
     /// By table, with the version of the schema that had them.
     indexes: RefCell<HashMap<String, (Option<i64>, Arc<Indexes>)>>,
 }
@@ -77,12 +80,14 @@ impl Kept {
     pub(super) fn open(file: &File, limits: Limits) -> Result<Self, StoreError> {
         let identity = Identity::of(file);
         let mut connection = Session::open(file, limits, Weak::new())?.into_connection();
-        let wide = prepare(&mut connection)
+        let lenient = Arc::new(AtomicBool::new(false));
+        let wide = prepare(&mut connection, &lenient)
             .map_err(|error| store_error("opening a session", limits.statement, &error))?;
         Ok(Self {
             connection,
             identity,
             wide,
+            lenient,
             indexes: RefCell::default(),
         })
     }
@@ -98,6 +103,15 @@ impl Kept {
         let calm = self.connection.progress_handler(0, None::<fn() -> bool>);
         let calm = calm.and_then(|()| self.bounded(LOCK_WAIT, i32::MAX));
         done && calm.is_ok()
+    }
+
+    /// Does something in which malformed values are handled so.
+    pub(super) fn handling<T>(&self, malformed: OnMalformed, work: impl FnOnce() -> T) -> T {
+        let is_lenient = malformed == OnMalformed::Mark;
+        self.lenient.store(is_lenient, Ordering::Relaxed);
+        let done = work();
+        self.lenient.store(false, Ordering::Relaxed);
+        done
     }
 
     /// How long it waits for a lock, and the most bytes of a value.
@@ -137,7 +151,7 @@ impl Kept {
 }
 
 /// Makes a session ready to read, and says whether the file's texts are UTF-16.
-fn prepare(connection: &mut Connection) -> rusqlite::Result<bool> {
+fn prepare(connection: &mut Connection, lenient: &Arc<AtomicBool>) -> rusqlite::Result<bool> {
     connection.busy_timeout(LOCK_WAIT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // A name in double quotes that is no column is an error, not a text.
@@ -146,7 +160,7 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<bool> {
     // One plan for a statement whatever is bound in it; else every call prepares it anew, to look
     // at the values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    functions::register(connection)?;
+    functions::register(connection, lenient)?;
     connection.create_collation(BY_CODE_POINT, str::cmp)?;
     let encoding: String = connection.query_row("PRAGMA encoding", [], |row| row.get(0))?;
     connection.authorizer(Some(allow))?;

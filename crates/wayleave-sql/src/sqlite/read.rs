@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Predicate, Read, Target};
-use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
+use wayleave_store::{
+    Answer, Capabilities, OnMalformed, ReadContext, RowSender, Store, StoreError,
+};
 
 use super::error::{ended, store_error};
 use super::indexes::Indexes;
@@ -119,11 +121,11 @@ async fn perform(
     stop: Stop,
 ) {
     let unwanted = sender.unwanted();
-    let slot = if let Some(slot) = pool.slot_now() {
+    let slot = if let Some(slot) = pool.slot_now(stop.caller()) {
         Ok(slot)
     } else {
         tokio::select! {
-            slot = pool.slot() => slot,
+            slot = pool.slot(stop.caller()) => slot,
             reason = stop.wait(&unwanted) => Err(reason),
         }
     };
@@ -132,7 +134,8 @@ async fn perform(
         Err(error) => return stop.finish(sender, Err(error)).await,
     };
     let (target, read) = (asked.target(), asked.read());
-    if is_brief(read) && inner.answered_at_once(&slot, target, read, &mut sender, &stop) {
+    let fails = sender.on_malformed() == OnMalformed::Fail;
+    if fails && is_brief(read) && inner.answered_at_once(&slot, target, read, &mut sender, &stop) {
         return stop.finish(sender, Ok(())).await;
     }
     let stopping = stop.clone();
@@ -188,11 +191,14 @@ impl Inner {
             .map_err(|error| work.failed("reading", read, &error))?;
         let known = self.shapes.get(target);
         let was_known = known.is_some();
-        let mut outcome = work.attempt(&kept, known, target, read, sender);
-        let changed = outcome.as_ref().is_err_and(may_have_changed);
-        if was_known && changed && sender.restart() {
-            outcome = work.attempt(&kept, None, target, read, sender);
-        }
+        let outcome = kept.handling(sender.on_malformed(), || {
+            let outcome = work.attempt(&kept, known, target, read, sender);
+            let changed = outcome.as_ref().is_err_and(may_have_changed);
+            if was_known && changed && sender.restart() {
+                return work.attempt(&kept, None, target, read, sender);
+            }
+            outcome
+        });
         if outcome.is_err() {
             self.shapes.forget(target);
         }

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Predicate, Read, Rows, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{RowSender, StoreError, Unwanted};
+use wayleave_store::{OnMalformed, RowSender, StoreError, Unwanted};
 
 use super::error::store_error;
 use super::functions::{UNDECIDED, UNFIT};
@@ -64,7 +64,8 @@ impl Work<'_> {
                 .put(target, self.inner.shape(kept, target, version)?),
         };
         let columns = page::curious(&shape, read);
-        let blind = || Sqlite::default().wide(kept.is_wide());
+        let marks = sender.on_malformed() == OnMalformed::Mark;
+        let blind = || Sqlite::default().wide(kept.is_wide()).marking(marks);
         let way = page::way(&blind(), &shape, read, |_| true);
         if columns.is_empty() && !matches!(way, Way::Counted(_)) {
             return self.send_way(kept, blind(), &shape, read, way, sender);
@@ -96,7 +97,9 @@ impl Work<'_> {
         let is_false = |place: usize| {
             told.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
         };
-        let dialect = Sqlite::knowing(facts.held(is_false)).wide(kept.is_wide());
+        let dialect = Sqlite::knowing(facts.held(is_false))
+            .wide(kept.is_wide())
+            .marking(marks);
         let is_reached = |plan: &Rows| {
             let first = plan.order.first();
             first.is_some_and(|it| indexes.reach(&it.column.name, &plan.predicate).is_some())
@@ -209,7 +212,7 @@ impl Work<'_> {
             return Ok((0, Value::Null));
         };
         let cells = (0..2).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-        let mut told = values::row(&statement.outputs, cells)?.into_iter();
+        let mut told = values::row(&statement.outputs, cells, OnMalformed::Fail)?.into_iter();
         let count = match told.next() {
             Some(Value::Integer(count)) => u32::try_from(count).unwrap_or(0),
             _ => 0,
@@ -255,7 +258,11 @@ impl Work<'_> {
         let mut rows = prepared.raw_query();
         while let Some(row) = rows.next().map_err(failed)? {
             let cells = (0..width).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-            if sender.push(values::row(&statement.outputs, cells)?) {
+            if sender.push(values::row(
+                &statement.outputs,
+                cells,
+                sender.on_malformed(),
+            )?) {
                 self.flush(sender)?;
             }
         }

@@ -247,7 +247,7 @@ pub fn text_literal(kind: SourceKind, text: &str) -> String {
 
 fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
     match value {
-        Value::Null => "NULL".to_owned(),
+        Value::Null | Value::Malformed => "NULL".to_owned(),
         // What is not of the column's datatype is written as the store would.
         Value::List(items) if !column.many => items[0].to_text().unwrap(),
         Value::Text(text) if column.field == "token" && kind == SourceKind::Postgres => {

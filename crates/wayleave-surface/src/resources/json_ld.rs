@@ -23,7 +23,7 @@ pub(super) fn document(stream: &StreamView, header: &[String], record: &Record) 
             continue;
         };
         let shown = match value {
-            Value::Null => continue,
+            Value::Null | Value::Malformed => continue,
             Value::List(values) => {
                 let each = values.iter().map(|it| term(field.datatype.value, it));
                 Json::Array(each.collect())
@@ -52,6 +52,7 @@ fn term(datatype: Datatype, value: &Value) -> Json {
         Value::Datetime(_) => typed("dateTime"),
         Value::Json(_) => json!({ "@type": "@json", "@value": json }),
         Value::Null
+        | Value::Malformed
         | Value::Text(_)
         | Value::Integer(_)
         | Value::Boolean(_)

@@ -23,6 +23,7 @@ pub(super) struct Search<'a> {
     asked: &'a Asked<'a>,
     plan: &'a SearchPlan,
     query: &'a Query,
+    required: &'a [Query],
 }
 
 /// What a search found.
@@ -52,7 +53,17 @@ impl Hit {
 
 impl<'a> Search<'a> {
     pub(super) fn new(asked: &'a Asked<'a>, plan: &'a SearchPlan, query: &'a Query) -> Self {
-        Self { asked, plan, query }
+        Self {
+            asked,
+            plan,
+            query,
+            required: &[],
+        }
+    }
+
+    /// Gives only records that match each of these too.
+    pub(super) fn requiring(self, required: &'a [Query]) -> Self {
+        Self { required, ..self }
     }
 
     pub(super) async fn run(&self, sources: &mut Sources) -> Result<Found, Refusal> {
@@ -192,7 +203,8 @@ impl<'a> Search<'a> {
     fn matches(&self, stream: &SearchStream, record: &Record) -> bool {
         let texts = texts(stream, record);
         let texts = texts.iter().map(|(field, text)| (*field, text.as_ref()));
-        self.query.matches(texts)
+        self.query.matches(texts.clone())
+            && self.required.iter().all(|it| it.matches(texts.clone()))
     }
 }
 

@@ -32,7 +32,7 @@ impl ReadService {
         let Some(view) = self.view_of(caller, dataset) else {
             return self.no_dataset(caller, dataset).into();
         };
-        let reading = self.reading();
+        let reading = self.reading(caller);
         let asked = self.asking(&view, &reading);
         let answered = self.worked_up(caller, dataset, request, &asked).await;
         answered.unwrap_or_else(Reply::from)
@@ -90,7 +90,7 @@ impl ReadService {
             reference,
             by,
             is_partial,
-            tally: asked.reading.tally(),
+            tally: desk.tally(),
         };
         let ending = ending(&told.sealed);
         Ok(told.reply(written, &reached, &ending))

@@ -1,5 +1,7 @@
 //! The reads of one workup: all through the caller's own plans, and only so many.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures::future::join_all;
 use serde_json::{Map, json};
 use wayleave_plan::around::Around;
@@ -8,6 +10,7 @@ use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{CountKind, QueryRequest, SearchRequest};
 use wayleave_plan::view::StreamView;
 use wayleave_plan::{AuthorizedPlan, Record};
+use wayleave_search::Query;
 
 use super::node::Node;
 use crate::query::Asked;
@@ -29,6 +32,10 @@ const AT_ONCE: usize = 4;
 pub(super) struct Desk<'a> {
     pub(super) asked: &'a Asked<'a>,
     indexes: &'a dyn Indexes,
+    /// Reads and rows so far. A search is one read, however many candidates it passes over: their
+    /// number tells of rows that the caller may not see.
+    reads: AtomicUsize,
+    read_rows: AtomicUsize,
 }
 
 /// Why nothing more is read.
@@ -42,7 +49,12 @@ pub(super) enum Stop {
 
 impl<'a> Desk<'a> {
     pub(super) fn new(asked: &'a Asked<'a>, indexes: &'a dyn Indexes) -> Self {
-        Self { asked, indexes }
+        Self {
+            asked,
+            indexes,
+            reads: AtomicUsize::new(0),
+            read_rows: AtomicUsize::new(0),
+        }
     }
 
     /// Every stream of the dataset that the caller sees.
@@ -55,9 +67,15 @@ impl<'a> Desk<'a> {
         self.asked.view.connection(connection_id)?.stream(name)
     }
 
+    /// How many reads have begun, and how many rows they gave.
+    pub(super) fn tally(&self) -> (usize, usize) {
+        let count = |it: &AtomicUsize| it.load(Ordering::Relaxed);
+        (count(&self.reads), count(&self.read_rows))
+    }
+
     /// Why no read may begin, if none may.
     pub(super) fn stop(&self) -> Option<Stop> {
-        let (reads, rows) = self.asked.reading.tally();
+        let (reads, rows) = self.tally();
         if reads >= MOST_READS || rows >= MOST_ROWS {
             return Some(Stop::Caps);
         }
@@ -65,10 +83,13 @@ impl<'a> Desk<'a> {
     }
 
     pub(super) async fn rows(&self, plan: &AuthorizedPlan) -> Result<Gathered, Refusal> {
-        match self.stop() {
-            None => self.asked.reading.rows(plan, MOST_BYTES).await,
-            Some(stop) => Err(stopped(stop)),
+        if let Some(stop) = self.stop() {
+            return Err(stopped(stop));
         }
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        let read = self.asked.reading.rows(plan, MOST_BYTES).await?;
+        self.read_rows.fetch_add(read.rows.len(), Ordering::Relaxed);
+        Ok(read)
     }
 
     /// The records of these ids, of one stream.
@@ -121,19 +142,43 @@ impl<'a> Desk<'a> {
 
     /// The records that match a text best, of the whole dataset.
     pub(super) async fn best(&self, q: String, limit: u32) -> Result<Best, Refusal> {
+        self.search(q, None, &[], limit).await
+    }
+
+    /// The records that match a text best in the field of this name, and have all of some words
+    /// there.
+    pub(super) async fn best_in(
+        &self,
+        field: &str,
+        q: String,
+        words: &[Query],
+        limit: u32,
+    ) -> Result<Best, Refusal> {
+        let fields = Some(vec![field.to_owned()]);
+        self.search(q, fields, words, limit).await
+    }
+
+    async fn search(
+        &self,
+        q: String,
+        fields: Option<Vec<String>>,
+        words: &[Query],
+        limit: u32,
+    ) -> Result<Best, Refusal> {
         if !self.asked.reading.has_time() {
             return Err(stopped(Stop::Deadline));
         }
+        self.reads.fetch_add(1, Ordering::Relaxed);
         let request = SearchRequest {
             q,
             connection_id: None,
             streams: None,
             filter: None,
-            fields: None,
+            fields,
             limit,
             cursor: None,
         };
-        search::best(self.asked, self.indexes, &request).await
+        search::best(self.asked, self.indexes, &request, words).await
     }
 
     /// The records of these ids, whatever their streams; those that are gone are left out.

@@ -12,7 +12,7 @@ use crate::escape;
 /// A value of at most so many characters; NULL is nothing.
 pub(super) fn value(value: &Value, most: usize) -> String {
     match value {
-        Value::Null => "nothing".to_owned(),
+        Value::Null | Value::Malformed => "nothing".to_owned(),
         // These hold digits, signs, points and letters of ours alone.
         Value::Integer(_)
         | Value::Decimal(_)

@@ -1,6 +1,8 @@
 //! Which record an entity's name means: by id, key, exact title, and then by words. Never a guess:
 //! what may mean several records is refused with all of them.
 
+use std::collections::BTreeSet;
+
 use wayleave_model::nearest::nearest;
 use wayleave_plan::Record;
 use wayleave_plan::around::Around;
@@ -12,7 +14,7 @@ use wayleave_search::Query;
 use super::desk::{Desk, LOOKUPS, Stop, in_turn, phrase, stopped};
 use super::gap::{Gap, Gaps};
 use super::node::Node;
-use crate::search::Missing;
+use crate::search::{Best, Missing};
 use crate::url;
 
 /// Hits that are looked at.
@@ -173,35 +175,89 @@ async fn by_words<'a>(
         return Ok(None);
     }
     let q: Vec<String> = entity.split_whitespace().map(phrase).collect();
-    let best = match desk.best(q.join(" "), HITS).await {
-        Ok(best) => best,
-        // Nothing of this dataset can be searched.
-        Err(refusal) if refusal.code == Code::InvalidRequest => return Ok(None),
-        Err(refusal) => {
-            lost.push(("search".to_owned(), refusal));
-            return Ok(None);
-        }
-    };
-    for (place, why) in &best.missing {
-        if !lost.iter().any(|(known, _)| known == place) {
-            lost.push((place.clone(), unsearched(why)));
+    let q = q.join(" ");
+    let mut found = Titled::default();
+    let mut is_searched = true;
+    for title in few(searched_titles(desk).into_iter(), lost) {
+        if is_searched {
+            let best = desk.best_in(title, q.clone(), &words, HITS).await;
+            is_searched = found.take(desk, best, &words, lost).await?;
         }
     }
-    let mut named: Vec<Node<'a>> = desk.nodes(&best.ids).await?;
-    named.retain(|node| {
-        let title = node.title().unwrap_or_default();
-        let has = |word: &Query| word.matches([("title", title.as_str())]);
-        words.iter().all(has)
-    });
+    if found.nodes.is_empty() && is_searched {
+        // Titles that are not searched themselves may be of records that other texts lead to.
+        let best = desk.best(q, HITS).await;
+        found.take(desk, best, &words, lost).await?;
+    }
+    let Titled { nodes, more } = found;
     let same = |node: &&Node<'_>| folded(&node.title().unwrap_or_default()) == folded(entity);
-    let exact: Vec<Node<'a>> = named.iter().filter(same).cloned().collect();
+    let exact: Vec<Node<'a>> = nodes.iter().filter(same).cloned().collect();
     if !exact.is_empty() {
         return Ok(meant(exact, By::Words));
     }
-    if best.more && !named.is_empty() {
-        return Ok(Some(several(named)));
+    if more && !nodes.is_empty() {
+        return Ok(Some(several(nodes)));
     }
-    Ok(meant(named, By::Words))
+    Ok(meant(nodes, By::Words))
+}
+
+/// The names of the fields that are titles and can be searched, each once.
+fn searched_titles<'a>(desk: &Desk<'a>) -> BTreeSet<&'a str> {
+    let titles = desk.streams().filter_map(|stream| {
+        let title = &stream.title()?.name;
+        let mut searched = stream.search();
+        searched
+            .any(|field| field.name == *title)
+            .then_some(title.as_str())
+    });
+    titles.collect()
+}
+
+/// Records whose title has all the words of a name.
+#[derive(Default)]
+struct Titled<'a> {
+    nodes: Vec<Node<'a>>,
+    /// Whether there may be more.
+    more: bool,
+}
+
+impl<'a> Titled<'a> {
+    /// Adds the records of a search whose title has all words; whether searching may go on.
+    async fn take(
+        &mut self,
+        desk: &Desk<'a>,
+        best: Result<Best, Refusal>,
+        words: &[Query],
+        lost: &mut Lost,
+    ) -> Result<bool, Refusal> {
+        let best = match best {
+            Ok(best) => best,
+            // Nothing of this dataset can be searched.
+            Err(refusal) if refusal.code == Code::InvalidRequest => return Ok(false),
+            Err(refusal) => {
+                lost.push(("search".to_owned(), refusal));
+                return Ok(false);
+            }
+        };
+        for (place, why) in &best.missing {
+            if !lost.iter().any(|(known, _)| known == place) {
+                lost.push((place.clone(), unsearched(why)));
+            }
+        }
+        if best.more && best.ids.is_empty() {
+            lost.push(("search".to_owned(), stopped(Stop::Deadline)));
+        }
+        self.more |= best.more;
+        for node in desk.nodes(&best.ids).await? {
+            let title = node.title().unwrap_or_default();
+            let has = |word: &Query| word.matches([("title", title.as_str())]);
+            let known = self.nodes.iter().any(|it| it.id() == node.id());
+            if !known && words.iter().all(has) {
+                self.nodes.push(node);
+            }
+        }
+        Ok(true)
+    }
 }
 
 /// The refusal of a name that might be found in texts that could not be searched.
@@ -279,7 +335,8 @@ async fn not_found(desk: &Desk<'_>, entity: &str) -> Refusal {
         .filter_map(|node| node.title())
         .collect();
     let message = format!(
-        "nothing here is called {}: no record's id, key, title, or words of a title",
+        "nothing here is called {}: no record's id, key or title is that, and no searched title \
+         has all its words",
         quoted(entity)
     );
     let mut refusal = Refusal::new(Code::NotFound, message)

@@ -17,6 +17,7 @@ mod arguments;
 mod budgets;
 mod canary;
 mod client;
+mod database;
 mod discovery;
 mod failures;
 mod fixture;

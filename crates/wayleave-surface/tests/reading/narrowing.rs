@@ -10,6 +10,7 @@
 mod calls;
 mod laboratory;
 mod lists;
+mod malformed;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,6 +5,7 @@ mod asked;
 mod freshness;
 mod hits;
 mod library;
+mod malformed;
 mod notes;
 mod ranking;
 

@@ -8,7 +8,9 @@ use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
 
-use crate::fixture::harbour;
+use wayleave_surface::Reply;
+
+use crate::fixture::{Made, NORTH, TABLES, harbour};
 
 fn only(streams: &[(&str, StreamGrant)]) -> Package {
     let streams = streams
@@ -127,9 +129,72 @@ async fn a_change_of_what_is_not_granted_changes_no_byte() {
     ] {
         harbour.files.execute("north", hidden);
         let after = harbour.workup_as(&package, given.clone()).await;
-        assert_eq!(after.text, before.text, "{hidden}");
+        assert_eq!(bytes(&after), bytes(&before), "{hidden}");
     }
     harbour.files.execute("south", "DELETE FROM ships");
     let after = harbour.workup_as(&package, given).await;
-    assert_eq!(after.text, before.text);
+    assert_eq!(bytes(&after), bytes(&before));
+}
+
+/// Every byte of a reply but for its two random texts: the sealed reference and the call's own name.
+fn bytes(reply: &Reply) -> String {
+    let mut all = format!("{}\n{}", reply.text, reply.structured.value());
+    for name in ["workup", "activity"] {
+        if let Some(random) = reply.structured.value()[name].as_str() {
+            all = all.replace(random, name);
+        }
+    }
+    all
+}
+
+/// The harbour with so many reports and ships besides that name the Grey Heron, of which a package
+/// that sees reports before 1000 and ships under three flags sees none.
+fn with_hidden(rows: usize) -> Made<'static> {
+    let mut made = Made::harbour();
+    let sql = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+        INSERT INTO reports SELECT 1000 + i, 'Grey Heron', 'Grey Heron, Grey Heron', NULL
+            FROM n WHERE i <= {rows};
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+        INSERT INTO ships SELECT 'X' || i, 'Heron Grey', 'XX', NULL, NULL, NULL, NULL
+            FROM n WHERE i <= {rows};"
+    );
+    made.sources[0].1 = format!("{TABLES}{NORTH}{sql}");
+    made.limits.deadline = std::time::Duration::from_mins(5);
+    made
+}
+
+#[tokio::test]
+async fn rows_that_are_not_granted_count_for_nothing_however_many_name_the_entity() {
+    let seen = |rows| StreamGrant {
+        relations: RelationScope::All,
+        fields: FieldScope::All,
+        rows: Some(rows),
+    };
+    let package = only(&[
+        ("ships", seen(json!({ "flag": ["NO", "DK", "LR"] }))),
+        ("reports", seen(json!({ "id": { "lt": 1000 } }))),
+    ]);
+    let entities = ["Grey Heron", "heron grey", "Heron", "nothing of the kind"];
+    let mut first: Vec<String> = Vec::new();
+    for rows in [0, 13, 500, 5_000] {
+        let harbour = with_hidden(rows).deploy().await;
+        let mut all = Vec::new();
+        for entity in entities {
+            let given = json!({ "entity": entity });
+            let reply = harbour.workup_as(&package, given).await;
+            assert_eq!(
+                reply.is_error,
+                entity.starts_with("nothing"),
+                "{}",
+                reply.text
+            );
+            all.push(bytes(&reply));
+        }
+        if first.is_empty() {
+            first = all;
+        } else {
+            assert_eq!(all, first, "{rows} hidden rows");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use wayleave_plan::package::Package;
 
-use crate::fixture::{Harbour, Made, harbour};
+use crate::fixture::{Harbour, Made, NORTH, TABLES, harbour};
 
 async fn found(harbour: &Harbour, entity: &str) -> (String, String) {
     let reply = harbour.workup(json!({ "entity": entity })).await;
@@ -90,6 +90,23 @@ async fn an_unknown_name_is_not_found_and_the_nearest_is_offered() {
     // A text that names something is not that thing.
     let error = harbour.refused(json!({ "entity": "witnesses" })).await;
     assert_eq!(error["code"], "not_found");
+}
+
+#[tokio::test]
+async fn words_of_a_title_are_found_however_many_other_texts_have_them() {
+    let mut made = Made::harbour();
+    let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+        INSERT INTO reports SELECT 1000 + i, 'Log ' || i, 'Lima, Lima, Lima and Lima', NULL FROM n;
+        INSERT INTO ships VALUES ('IMO1', 'The old lighter of the river pilots at Lima', 'PE',
+            NULL, NULL, NULL, NULL);
+        INSERT INTO ships VALUES ('IMO2', 'A river barge', 'PE', NULL, NULL, NULL, NULL);";
+    made.sources[0].1 = format!("{TABLES}{NORTH}{sql}");
+    let harbour = made.deploy().await;
+    let expected = ("north/ships:IMO1".to_owned(), "words".to_owned());
+    assert_eq!(found(&harbour, "Lima").await, expected);
+    assert_eq!(found(&harbour, "lima river").await, expected);
+    let error = harbour.refused(json!({ "entity": "Lima barge" })).await;
+    assert_eq!(error["code"], "not_found", "{error}");
 }
 
 #[tokio::test]

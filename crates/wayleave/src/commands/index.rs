@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// Show what there is of each index: how many records, how old, how large.
+    /// Show what there is of each index: how many records, how many malformed, how old, how large.
     Status,
     /// Make indexes again from all records, beside those that are served.
     Rebuild {
@@ -69,7 +69,15 @@ async fn status(deployment: &Deployment, output: Output) -> Result<ExitCode, Fai
 }
 
 fn text(indexes: &[IndexStatus]) -> String {
-    let titles = ["INDEX", "STATE", "RECORDS", "SIZE", "AS OF", "FIELDS"];
+    let titles = [
+        "INDEX",
+        "STATE",
+        "RECORDS",
+        "MALFORMED",
+        "SIZE",
+        "AS OF",
+        "FIELDS",
+    ];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     rows.extend(indexes.iter().map(|it| {
         let none = || "-".to_owned();
@@ -77,6 +85,7 @@ fn text(indexes: &[IndexStatus]) -> String {
             format!("{}/{}", it.connection_id, it.stream),
             it.state.to_owned(),
             it.documents.map_or_else(none, |many| many.to_string()),
+            it.malformed.map_or_else(none, |many| many.to_string()),
             format!("{} KiB", it.bytes.div_ceil(1_024)),
             it.as_of.clone().unwrap_or_else(none),
             it.fields.join(", "),

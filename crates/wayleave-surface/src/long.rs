@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn fitted(row: &mut [Json], most: usize) -> Option<Vec<Cut>> {
-        cut(row, |column| column > 0, |_| most)
+        cut(row, &[], |column| column > 0, |_| most)
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn where_a_thousand_characters_are_too_many_a_hundred_are_shown_and_their_number_is_right() {
         let mut row: Vec<Json> = (0..12).map(|_| json!("\u{202e}".repeat(2_000))).collect();
-        let cuts = cut(&mut row, |_| true, |_| 12_000).unwrap();
+        let cuts = cut(&mut row, &[], |_| true, |_| 12_000).unwrap();
         assert_eq!(cuts.len(), 12);
         assert!(
             cuts.iter().all(|cut| (cut.shown, cut.of) == (100, 2_000)),

@@ -15,6 +15,7 @@ mod client_words;
 mod crash;
 mod credentials;
 mod door;
+mod exposure;
 mod findings;
 mod grants;
 mod guide;

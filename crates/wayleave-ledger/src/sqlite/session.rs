@@ -39,12 +39,11 @@ impl Session {
         head_file: HeadFile,
         access: Access,
     ) -> Result<Self, OpenError> {
-        let before = FileStamp::at(path)?;
-        let conn = create::open(path, access)?;
-        // The file at both times is the one that was opened in between.
-        let file = match (before, FileStamp::at(path)?) {
-            (Some(before), Some(after)) if before.is_same_file(&after) => after,
-            _ => return Err(replaced(path).into()),
+        let (conn, file) = match open_stamped(path, access)? {
+            Some(opened) => opened,
+            // Once more: layered file systems give a file another inode when it is first opened
+            // for writing.
+            None => open_stamped(path, access)?.ok_or_else(|| replaced(path))?,
         };
         Ok(Self {
             conn,
@@ -237,6 +236,18 @@ impl Drop for Session {
                 .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
     }
+}
+
+/// Opens a ledger, and tells which file was opened: the one at the path both before and after.
+/// `None` when there were two.
+fn open_stamped(path: &Path, access: Access) -> Result<Option<(Connection, FileStamp)>, OpenError> {
+    let before = FileStamp::at(path)?;
+    let conn = create::open(path, access)?;
+    let file = match (before, FileStamp::at(path)?) {
+        (Some(before), Some(after)) if before.is_same_file(&after) => after,
+        _ => return Ok(None),
+    };
+    Ok(Some((conn, file)))
 }
 
 fn replaced(path: &Path) -> LedgerError {

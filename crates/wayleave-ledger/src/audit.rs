@@ -2,18 +2,18 @@
 //! what did crashes leave lying about.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use wayleave_model::digest::Digest;
 
 use crate::chain::Head;
-use crate::durable::{FolderLock, PASSING};
-use crate::error::{Action, DiskError, GovernanceError, LedgerError};
+use crate::durable::{FolderLock, PASSING, remove_files};
+use crate::error::{GovernanceError, LedgerError};
 use crate::event::Event;
 use crate::frozen::{self, Frozen};
 use crate::governance::Governance;
 use crate::offload;
+use crate::state::State;
 use crate::verify::VerifyReport;
 
 /// How many entries are held at once.
@@ -55,6 +55,20 @@ impl Governance {
         Ok(AuditReport { ledger, mappings })
     }
 
+    /// Whether the frozen copy of everything active is there and as it was ratified.
+    pub async fn check_active(&self, state: &State) -> Result<(), GovernanceError> {
+        let active = state.active();
+        let active: Vec<_> = active
+            .map(|(dataset, it)| (dataset.to_owned(), it.digest))
+            .collect();
+        let frozen = self.frozen.clone();
+        let checked = offload::blocking(move || {
+            let mut active = active.into_iter();
+            active.try_for_each(|(dataset, digest)| check(&frozen, dataset, digest))
+        });
+        checked.await.map_err(|cause| self.failed(cause))?
+    }
+
     /// Removes what crashes left: files under passing names, and frozen mappings that no entry
     /// names. Returns what it removed. Refuses as busy while any process writes.
     pub async fn gc(&self) -> Result<Vec<PathBuf>, GovernanceError> {
@@ -69,8 +83,8 @@ impl Governance {
             let orphan = |name: &str| {
                 Frozen::digest_of_name(name).is_some_and(|digest| !named.contains_key(&digest))
             };
-            let mut removed = remove(&this.folder, passing)?;
-            removed.extend(remove(this.frozen.folder(), |name| {
+            let mut removed = remove_files(&this.folder, passing)?;
+            removed.extend(remove_files(this.frozen.folder(), |name| {
                 passing(name) || orphan(name)
             })?);
             Ok(removed)
@@ -105,18 +119,4 @@ fn check(frozen: &Frozen, dataset: String, digest: Digest) -> Result<(), Governa
         Some(bytes) => frozen::check(path, digest, &bytes),
         None => Err(GovernanceError::Missing { dataset, path }),
     }
-}
-
-fn remove(folder: &Path, doomed: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, DiskError> {
-    let mut removed = Vec::new();
-    for found in fs::read_dir(folder).map_err(DiskError::wrap(Action::Read, folder))? {
-        let found = found.map_err(DiskError::wrap(Action::Read, folder))?;
-        if found.file_name().to_str().is_some_and(&doomed) {
-            let path = found.path();
-            fs::remove_file(&path).map_err(DiskError::wrap(Action::Remove, &path))?;
-            removed.push(path);
-        }
-    }
-    removed.sort();
-    Ok(removed)
 }

@@ -108,20 +108,41 @@ fn sync_parent(path: &Path) -> Result<(), DiskError> {
 pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => Ok(sync(path).and_then(|()| sync_parent(path))?),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
-            let mode = found.permissions().mode() & 0o7777;
-            let others = mode & 0o077;
-            if others == 0 {
-                return Ok(());
-            }
-            Err(OpenError::Exposed {
-                path: path.to_owned(),
-                mode,
-            })
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_private(path),
         Err(error) => Err(DiskError::wrap(Action::Create, path)(error).into()),
     }
+}
+
+/// Sees that only its owner may enter a folder.
+pub(crate) fn check_private(path: &Path) -> Result<(), OpenError> {
+    let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
+    let mode = found.permissions().mode() & 0o7777;
+    let others = mode & 0o077;
+    if others == 0 {
+        return Ok(());
+    }
+    Err(OpenError::Exposed {
+        path: path.to_owned(),
+        mode,
+    })
+}
+
+/// Removes the files of a folder whose names `doomed` picks, and gives their paths.
+pub(crate) fn remove_files(
+    folder: &Path,
+    doomed: impl Fn(&str) -> bool,
+) -> Result<Vec<PathBuf>, DiskError> {
+    let mut removed = Vec::new();
+    for found in fs::read_dir(folder).map_err(DiskError::wrap(Action::Read, folder))? {
+        let found = found.map_err(DiskError::wrap(Action::Read, folder))?;
+        if found.file_name().to_str().is_some_and(&doomed) {
+            let path = found.path();
+            fs::remove_file(&path).map_err(DiskError::wrap(Action::Remove, &path))?;
+            removed.push(path);
+        }
+    }
+    removed.sort();
+    Ok(removed)
 }
 
 /// Holds a folder's advisory lock until dropped. Writers share it; only `gc` wants it alone.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use wayleave_model::ratify::VerifyError;
 
 use crate::state::Refusal;
-use crate::verify::Problem;
+use crate::verify::{Problem, Witness};
 
 /// A boxed cause; the database driver's own types stay inside.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -108,6 +108,25 @@ pub enum LedgerError {
         #[source]
         cause: Cause,
     },
+    /// A file was removed, moved away or replaced while this process used it.
+    #[error("`{}` was removed or replaced while it was in use", path.display())]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The folder of frozen mappings was replaced, and what is active is not all there.
+    #[error("the frozen mappings were replaced, and do not hold what is active")]
+    Frozen {
+        /// What is wrong with the first of them.
+        #[source]
+        source: Box<GovernanceError>,
+    },
+    /// The ledger can only be read.
+    #[error("the ledger `{ledger}` cannot be written")]
+    ReadOnly {
+        /// Which ledger.
+        ledger: String,
+    },
     /// A newer program changed the ledger's schema while it was open.
     #[error(
         "the ledger `{ledger}` was upgraded to schema {found}; this program knows up to {known}"
@@ -181,9 +200,29 @@ impl LedgerError {
             Self::Refused(Refusal::Superseded { .. }) => {
                 Some("look at the difference again, and ratify what you then see")
             }
+            Self::Tampered {
+                problem:
+                    Problem::Truncated {
+                        witness: Witness::Memory,
+                        ..
+                    }
+                    | Problem::Rewritten {
+                        witness: Witness::Memory,
+                        ..
+                    },
+                ..
+            } => Some(
+                "restore the `.wayleave` folder whole as it last was; only a restart serves from another state of it",
+            ),
             Self::Tampered { .. } | Self::Corrupt { .. } => {
                 Some("keep the `.wayleave` folder as evidence, and restore it whole from a backup")
             }
+            Self::Replaced { .. } | Self::Frozen { .. } => {
+                Some("put it back, or restore the `.wayleave` folder whole from a backup")
+            }
+            Self::ReadOnly { .. } => Some(
+                "serving and every act write to the `.wayleave` folder; `wayleave audit` and `wayleave doctor` only read it",
+            ),
             Self::Newer { .. } => Some("use the newer program"),
             Self::Disk(disk) if disk.is_full() => Some("free some space and run it again"),
             Self::Busy { .. } => Some("run it again when the other process is done"),
@@ -196,7 +235,7 @@ impl LedgerError {
             }
             Self::Disk(_) | Self::Database { .. } => Some(
                 "see that this user may write to the `.wayleave` folder and that its disk has room: \
-                 even reading the ledger needs both",
+                 serving needs both",
             ),
             Self::Refused(_) => None,
         }
@@ -255,6 +294,17 @@ impl From<DiskError> for OpenError {
 }
 
 impl OpenError {
+    /// The same of the ledger at `path`, opened again while it is in use.
+    pub(crate) fn into_ledger_error(self, path: &std::path::Path) -> LedgerError {
+        match self {
+            Self::Ledger(error) => error,
+            other => LedgerError::Database {
+                ledger: path.display().to_string(),
+                cause: Box::new(other),
+            },
+        }
+    }
+
     /// What to do next.
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -26,6 +26,11 @@ impl Frozen {
         Ok(Self { folder })
     }
 
+    /// The folder of a project that is only read.
+    pub(crate) fn open_read_only(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
     /// The folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder

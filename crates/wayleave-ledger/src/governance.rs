@@ -13,7 +13,7 @@ use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{self, Proposed, Ratification, Ratified};
 
-use crate::clock::{Clock, Millis};
+use crate::clock::{Clock, Millis, rfc3339};
 use crate::durable::{FolderLock, Halt};
 use crate::error::{GovernanceError, LedgerError, OpenError};
 use crate::event::{Entry, Event};
@@ -21,6 +21,7 @@ use crate::frozen::Frozen;
 use crate::ledger::Ledger;
 use crate::offload;
 use crate::sqlite::SqliteLedger;
+use crate::stamp::FileStamp;
 use crate::state::{RatifiedEntry, Refusal};
 pub use authority::{Granting, Issued, Issuing};
 
@@ -35,6 +36,7 @@ pub struct Governance {
     pub(crate) folder: PathBuf,
     clock: Arc<dyn Clock>,
     halt: Halt,
+    is_read_only: bool,
 }
 
 impl std::fmt::Debug for Governance {
@@ -86,7 +88,32 @@ impl Governance {
             folder,
             clock,
             halt,
+            is_read_only: false,
         })
+    }
+
+    /// Opens a project's `.wayleave` folder to read and verify it, where it cannot be written.
+    /// Every act upon it is refused as [`LedgerError::ReadOnly`].
+    pub fn open_read_only(project: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let folder = project.join(FOLDER);
+        Ok(Self {
+            ledger: Arc::new(SqliteLedger::open_read_only(&folder)?),
+            frozen: Frozen::open_read_only(folder.join("mappings")),
+            folder,
+            clock,
+            halt: Halt::default(),
+            is_read_only: true,
+        })
+    }
+
+    /// Whether it was opened to be read and verified alone.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Which folder holds the frozen mappings now; `None` when there is none.
+    pub fn frozen_folder(&self) -> Result<Option<FileStamp>, LedgerError> {
+        Ok(FileStamp::at(self.frozen.folder())?)
     }
 
     /// The ledger itself: its state, its entries, its epoch.
@@ -326,9 +353,4 @@ pub fn ratification(dataset: &str, entry: &RatifiedEntry) -> Ratification {
         at: rfc3339(entry.at),
         note: entry.note.clone(),
     }
-}
-
-/// A time for people and documents. One that no calendar holds is written as its number.
-fn rfc3339(at: Millis) -> String {
-    jiff::Timestamp::from_millisecond(at).map_or_else(|_| at.to_string(), |time| time.to_string())
 }

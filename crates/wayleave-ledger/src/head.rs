@@ -9,12 +9,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::chain::Head;
+use crate::chain::{EntryHash, Head};
 use crate::durable::{PASSING, Prepared};
 use crate::error::{Action, DiskError};
+use crate::stamp::FileStamp;
 use crate::verify::{Known, Problem, Witness};
 
 const MARK: &str = "wayleave-ledger-head 1 ";
+/// Follows [`PASSING`] in the name of a head that is not yet in place; then its hash.
+const HEAD: &str = "head-";
 
 /// The head file of one ledger.
 #[derive(Debug, Clone)]
@@ -53,6 +56,11 @@ impl HeadFile {
         }
     }
 
+    /// Which file it is, and how it is now; `None` when it is missing.
+    pub(crate) fn stamp(&self) -> Result<Option<FileStamp>, DiskError> {
+        FileStamp::at(&self.path)
+    }
+
     /// Reads the file. A caller that compares it with the chain must read it *before* it looks
     /// at the chain: the other way round, an entry made in between would look like a cut.
     pub(crate) fn read(&self) -> Result<Kept, DiskError> {
@@ -74,7 +82,7 @@ impl HeadFile {
     pub(crate) fn prepare(&self, head: Head) -> Result<Prepared, DiskError> {
         let passing = self
             .path
-            .with_file_name(format!("{PASSING}head-{}", head.hash));
+            .with_file_name(format!("{PASSING}{HEAD}{}", head.hash));
         let leftover = fs::remove_file(&passing);
         if let Err(error) = leftover
             && error.kind() != io::ErrorKind::NotFound
@@ -82,6 +90,14 @@ impl HeadFile {
             return Err(DiskError::wrap(Action::Remove, &passing)(error));
         }
         Prepared::write(passing, format!("{MARK}{head}\n").as_bytes(), 0o600)
+    }
+
+    /// Whether a file of that name is a head that is not yet, or will never be, in place.
+    pub(crate) fn is_passing(name: &str) -> bool {
+        let hash = name
+            .strip_prefix(PASSING)
+            .and_then(|it| it.strip_prefix(HEAD));
+        hash.is_some_and(|hash| hash.parse::<EntryHash>().is_ok())
     }
 
     /// Puts a prepared head in place.

@@ -29,6 +29,7 @@ pub trait Ledger: Send + Sync + 'static {
     async fn state(&self) -> Result<Arc<State>, LedgerError>;
 
     /// The place of the last entry: grows with every act of any process. Cheap, for polling.
+    /// Fails when what is behind it was removed, or replaced by what does not continue it.
     async fn epoch(&self) -> Result<u64, LedgerError>;
 
     /// At most `limit` entries after the place `after`, in order.

@@ -24,6 +24,7 @@ mod head;
 mod ledger;
 mod offload;
 mod sqlite;
+mod stamp;
 mod state;
 mod text;
 pub mod verify;
@@ -31,7 +32,7 @@ mod walk;
 
 pub use audit::AuditReport;
 pub use chain::{EntryHash, Head, HeadSyntax};
-pub use clock::{Clock, FixedClock, Millis, SystemClock};
+pub use clock::{Clock, FixedClock, Millis, SystemClock, rfc3339};
 pub use error::{Action, Cause, DiskError, GovernanceError, LedgerError, OpenError};
 pub use event::{Entry, Event, NewGrant, NewToken};
 pub use governance::{
@@ -39,6 +40,7 @@ pub use governance::{
 };
 pub use ledger::Ledger;
 pub use sqlite::SqliteLedger;
+pub use stamp::FileStamp;
 pub use state::{
     Activation, Dataset, GrantEntry, RatifiedEntry, Refusal, Revocation, Source, Standing, State,
     TokenEntry,

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 
 use crate::chain::Head;
 use crate::clock::{Clock, Millis};
-use crate::durable::{self, Halt};
+use crate::durable::{self, FolderLock, Halt};
 use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
 use crate::head::{HeadFile, Kept};
@@ -25,6 +25,7 @@ use crate::ledger::Ledger;
 use crate::offload;
 use crate::state::State;
 use crate::verify::VerifyReport;
+use create::Access;
 use session::Session;
 
 /// The ledger of a project folder, `.wayleave/ledger.db`.
@@ -35,7 +36,8 @@ pub struct SqliteLedger {
 
 struct Desks {
     reader: Mutex<Session>,
-    writer: Mutex<Session>,
+    /// Not there where the ledger is only read.
+    writer: Option<Mutex<Session>>,
     halt: Halt,
     path: std::path::PathBuf,
     head_file: HeadFile,
@@ -73,24 +75,47 @@ impl SqliteLedger {
             }
             create::create(&path, clock.now())?;
         }
-        let reader = Session::open(&path, head_file.clone())?;
-        let mut writer = Session::open(&path, head_file.clone())?;
+        let reader = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
+        let mut writer = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
+        remove_leftovers(folder);
         // A head that stays behind is allowed; a disk that cannot sync is not.
         if let Err(error) = writer.mend_head()
             && error.is_fatal()
         {
             return Err(halt.note(error).into());
         }
-        let (reader, writer) = (Mutex::new(reader), Mutex::new(writer));
-        Ok(Self {
+        Ok(Self::of(reader, Some(writer), halt, path, head_file))
+    }
+
+    /// Opens the ledger in a folder that cannot be written: a copy, or another's. It is read and
+    /// verified like any other; nothing can be recorded in it.
+    pub fn open_read_only(folder: &Path) -> Result<Self, OpenError> {
+        durable::check_private(folder)?;
+        let path = folder.join("ledger.db");
+        let head_file = HeadFile::in_folder(folder);
+        if !path.exists() && head_file.read()? != Kept::Missing {
+            return Err(OpenError::Missing { path });
+        }
+        let reader = Session::open(&path, head_file.clone(), Access::ReadOnly)?;
+        Ok(Self::of(reader, None, Halt::default(), path, head_file))
+    }
+
+    fn of(
+        reader: Session,
+        writer: Option<Session>,
+        halt: Halt,
+        path: std::path::PathBuf,
+        head_file: HeadFile,
+    ) -> Self {
+        Self {
             desks: Arc::new(Desks {
-                reader,
-                writer,
+                reader: Mutex::new(reader),
+                writer: writer.map(Mutex::new),
                 halt,
                 path,
                 head_file,
             }),
-        })
+        }
     }
 
     async fn on_thread<T: Send + 'static>(
@@ -109,6 +134,15 @@ impl SqliteLedger {
     }
 }
 
+/// Removes heads that killed writers never put in place. Left alone while anybody writes: one of
+/// them may be about to be put in place.
+fn remove_leftovers(folder: &Path) {
+    // They are harmless: one that cannot be removed keeps nobody from working.
+    if let Ok(Some(_alone)) = FolderLock::alone(folder) {
+        let _ = durable::remove_files(folder, HeadFile::is_passing);
+    }
+}
+
 impl Desks {
     fn reading<T>(
         &self,
@@ -121,7 +155,9 @@ impl Desks {
         &self,
         work: impl FnOnce(&mut Session) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
-        let mut session = self.writer.lock().map_err(|_| LedgerError::Halted)?;
+        let writer = self.writer.as_ref();
+        let writer = writer.ok_or_else(|| create::read_only(&self.path))?;
+        let mut session = writer.lock().map_err(|_| LedgerError::Halted)?;
         self.halt.check()?;
         work(&mut session).map_err(|error| self.halt.note(error))
     }
@@ -139,12 +175,14 @@ impl Ledger for SqliteLedger {
     }
 
     async fn epoch(&self) -> Result<u64, LedgerError> {
-        // Every request asks. One page that is in memory takes less time than another thread
-        // takes to wake, unless somebody is reading all entries just now.
-        if let Ok(session) = self.desks.reader.try_lock() {
-            return session.epoch();
+        // Every request asks. Two looks at files and one page that is in memory take less time
+        // than another thread takes to wake, unless somebody is reading all entries just now.
+        if let Ok(session) = self.desks.reader.try_lock()
+            && let Some(epoch) = session.epoch()?
+        {
+            return Ok(epoch);
         }
-        self.on_thread(|desks| desks.reading(|session| session.epoch()))
+        self.on_thread(|desks| desks.reading(Session::checked_epoch))
             .await
     }
 
@@ -156,16 +194,12 @@ impl Ledger for SqliteLedger {
     async fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
         // On a connection of its own: a long walk must keep nobody waiting.
         self.on_thread(move |desks| {
-            let session =
-                Session::open(&desks.path, desks.head_file.clone()).map_err(
-                    |error| match error {
-                        OpenError::Ledger(error) => error,
-                        other => LedgerError::Database {
-                            ledger: desks.path.display().to_string(),
-                            cause: Box::new(other),
-                        },
-                    },
-                )?;
+            let access = match desks.writer {
+                Some(_) => Access::ReadWrite,
+                None => Access::ReadOnly,
+            };
+            let opened = Session::open(&desks.path, desks.head_file.clone(), access);
+            let session = opened.map_err(|error| error.into_ledger_error(&desks.path))?;
             session.verify(anchor)
         })
         .await

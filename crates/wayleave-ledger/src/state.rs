@@ -29,6 +29,9 @@ pub struct State {
     sources: BTreeMap<String, Source>,
     #[serde(flatten)]
     authority: Authority,
+    /// The latest time of any entry.
+    #[serde(skip)]
+    latest: Option<Millis>,
 }
 
 /// A dataset the ledger knows: ratified now, or retired.
@@ -96,6 +99,12 @@ impl State {
     /// The ledger's own random name; `None` before its first entry.
     pub fn ledger(&self) -> Option<&str> {
         self.ledger.as_deref()
+    }
+
+    /// The time to judge expiry by: what a clock tells, yet never before the latest entry. A clock
+    /// that is set back does not bring back what has expired.
+    pub fn now(&self, clock: Millis) -> Millis {
+        self.latest.map_or(clock, |latest| latest.max(clock))
     }
 
     /// The datasets ever ratified, by name.
@@ -217,6 +226,7 @@ impl State {
     /// Takes in an entry that was admitted.
     pub(crate) fn apply(&mut self, entry: &Entry) {
         let (seq, at) = (entry.seq, entry.at);
+        self.latest = Some(self.now(at));
         match entry.event.clone() {
             Event::LedgerCreated { ledger } => self.ledger = Some(ledger),
             Event::DatasetRatified {

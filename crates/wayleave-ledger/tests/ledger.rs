@@ -9,6 +9,7 @@
 )]
 
 mod project;
+mod replaced;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -18,7 +18,7 @@ use crate::layout::{self, Layout};
 use crate::plan::{AuthorizedPlan, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::{CountKind, QueryRequest, SortKey};
-use crate::seal::{Binding, Position, Seal};
+use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
 use crate::value::{Value, sorted_object};
 use crate::view::{ConnectionView, StreamView, Tool, View};
 use changes::Changes;
@@ -118,7 +118,9 @@ impl QueryPlan {
     /// Goes on where a cursor says.
     fn resume(&mut self, cursor: &str, seal: Seal<'_>) -> Result<(), Refusal> {
         let refusal = || refused(self, "cursor");
-        let position = seal.open(&self.binding, cursor).ok_or_else(refusal)?;
+        let position = seal
+            .open(&self.binding, CURSOR_HOURS, cursor)
+            .ok_or_else(refusal)?;
         if let Some(changes) = &mut self.changes {
             changes.bound(position.horizon, &mut self.rows);
         }

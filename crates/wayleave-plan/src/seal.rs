@@ -21,6 +21,8 @@ pub(crate) use codec::Position;
 pub const CURSOR_HOURS: i64 = 24;
 /// How long a bookmark of changes lives, in hours.
 pub const BOOKMARK_HOURS: i64 = 24 * 90;
+/// How far in the future a text may have been sealed, for clocks that are set back a little.
+const CLOCK_LEEWAY_HOURS: i64 = 1;
 /// Longer texts are no cursors of ours.
 const MOST_TEXT: usize = 64 * 1024;
 
@@ -116,11 +118,15 @@ impl Seal<'_> {
         self.keys.seal(binding, &plain).unwrap_or_default()
     }
 
-    /// Opens a text sealed for this very binding, unless it has expired.
-    pub(crate) fn open(&self, binding: &Binding, text: &str) -> Option<Position> {
+    /// Opens a text sealed for this very binding and that many hours, unless it has expired or
+    /// was sealed in the future: a clock that ran ahead must not make it last longer.
+    pub(crate) fn open(&self, binding: &Binding, hours: i64, text: &str) -> Option<Position> {
         let plain = self.keys.open(binding, text)?;
         let (expires, position) = codec::read(&plain)?;
-        (self.now.div_euclid(3_600) < expires).then_some(position)
+        let now = self.now.div_euclid(3_600);
+        let sealed = expires.checked_sub(hours + 1)?;
+        let is_alive = now < expires && sealed <= now + CLOCK_LEEWAY_HOURS;
+        is_alive.then_some(position)
     }
 }
 

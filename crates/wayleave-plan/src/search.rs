@@ -365,7 +365,9 @@ fn resumed(
     request: &SearchRequest,
     seal: Seal<'_>,
 ) -> Result<(Place, u64), Refusal> {
-    let opened = seal.open(binding, cursor).map(|position| position.at);
+    let opened = seal
+        .open(binding, CURSOR_HOURS, cursor)
+        .map(|position| position.at);
     if let Some(
         [
             Value::Integer(score),

@@ -190,11 +190,7 @@ impl Place {
 
     /// Takes the place for making; nobody else can until this is dropped.
     pub(crate) fn lock(&self) -> Result<Lock, IndexError> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.folder)
-            .map_err(IndexError::disk("create", &self.folder))?;
+        self.make_folder()?;
         let path = self.folder.join(LOCK);
         let file = File::options()
             .create(true)
@@ -207,6 +203,22 @@ impl Place {
             Err(rustix::io::Errno::WOULDBLOCK) => Err(IndexError::Busy),
             Err(error) => Err(IndexError::disk("lock", &path)(error.into())),
         }
+    }
+
+    /// Makes the stream's folder, its connection's and the root, and nothing above: a project
+    /// folder that was moved away must not come back with nothing but indexes in it.
+    fn make_folder(&self) -> Result<(), IndexError> {
+        let mut levels: Vec<_> = self.folder.ancestors().take(3).collect();
+        levels.reverse();
+        for level in levels {
+            match DirBuilder::new().mode(0o700).create(level) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(IndexError::disk("create", level)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// The name of the index that is served.

@@ -43,6 +43,7 @@ use self::{
 };
 use crate::{
     Settings,
+    overview::with_causes,
     packages::Packages,
     watch::{LedgerWatch, Seen},
 };
@@ -104,24 +105,30 @@ impl Credentials {
             return Ok(true);
         }
         let state = self.0.watch.fresh().await?;
-        let now = self.0.clock.now();
+        let now = state.now(self.0.clock.now());
         Ok(state
             .tokens()
             .values()
             .any(|token| token.kind == TokenKind::Client && token.standing(now) == Standing::Live))
     }
 
+    /// Whether the ledger can be read now. While it cannot, nobody is let in, be it without a
+    /// token: what was taken out of service could not be noticed.
+    async fn check_ledger(&self) -> Result<(), Refusal> {
+        self.0.fresh().await.map(drop)
+    }
+
     /// Who brought this text. An owner's token is refused unlooked at.
     pub async fn caller(&self, text: &str) -> Result<Arc<Caller>, Refusal> {
         match TokenKind::of(text) {
             Some(TokenKind::Client) => {
-                let secret = TokenSecret::parse(text).map_err(|_| Refusal::Malformed)?;
+                let secret = TokenSecret::parse(text).map_err(|_| Refusal::from_malformed(text))?;
                 self.0.of_token(&secret).await
             }
             Some(kind @ (TokenKind::Owner | TokenKind::Control)) => Err(Refusal::NotAnAgents(kind)),
             None => match &self.0.jwt {
                 Some(jwt) if jwt::looks_like_one(text) => self.0.of_jwt(jwt, text).await,
-                _ => Err(Refusal::Malformed),
+                _ => Err(Refusal::from_malformed(text)),
             },
         }
     }
@@ -131,7 +138,8 @@ impl Shared {
     async fn fresh(&self) -> Result<Arc<Seen>, Refusal> {
         let fresh = self.watch.look().await;
         fresh.map_err(|error| {
-            tracing::error!(%error, "the ledger cannot be read; nobody is let in");
+            let reason = with_causes(&error);
+            tracing::error!(reason, "the ledger cannot be read; nobody is let in");
             Refusal::Unavailable
         })
     }
@@ -148,7 +156,12 @@ impl Shared {
     async fn of_jwt(&self, jwt: &Jwt, text: &str) -> Result<Arc<Caller>, Refusal> {
         let opened = jwt.opened(text, self.clock.now()).await?;
         let seen = self.fresh().await?;
-        self.admitted(seen, |seen| Ok(self.of_opened(seen, &opened)))
+        self.admitted(seen, |seen| {
+            if opened.is_over(seen.state().now(self.clock.now())) {
+                return Err(Refusal::Expired);
+            }
+            Ok(self.of_opened(seen, &opened))
+        })
     }
 
     /// Whoever `find` finds in what was seen of the ledger. If everyone has been looked at since
@@ -172,7 +185,8 @@ impl Shared {
         seen: &Seen,
         token: &TokenEntry,
     ) -> Result<Result<Arc<Caller>, Outdated>, Refusal> {
-        let (state, now) = (seen.state(), self.clock.now());
+        let state = seen.state();
+        let now = state.now(self.clock.now());
         match (token.kind, token.standing(now)) {
             (TokenKind::Client, Standing::Live) => {}
             (TokenKind::Client, Standing::Expired) => return Err(Refusal::Expired),
@@ -193,7 +207,7 @@ impl Shared {
     }
 
     fn of_opened(&self, seen: &Seen, opened: &Arc<jwt::Opened>) -> Result<Arc<Caller>, Outdated> {
-        let now = self.clock.now();
+        let now = seen.state().now(self.clock.now());
         let (package, ends) = opened.package(seen.state(), now);
         let found = self.found(seen, package, opened.scopes, Some(ends), now);
         let whose = Whose::Jwt(Arc::clone(opened));
@@ -249,7 +263,7 @@ impl Shared {
             },
             Whose::Jwt(opened) => {
                 let _ = self.of_opened(seen, opened);
-                let expired = opened.is_over(self.clock.now());
+                let expired = opened.is_over(seen.state().now(self.clock.now()));
                 expired.then_some(Refusal::Expired)
             }
         };

@@ -98,12 +98,7 @@ impl DeployError {
             Self::NobodyMayConnect => Some(
                 "issue one with `wayleave token create`; or set `anonymous = true` under `[serve]` to let clients on this machine in",
             ),
-            Self::Settings(SettingsError::OpenToTheWorld) => Some(
-                "issue a token with `wayleave token create`, or set `tokens = true` under `[serve]`; `anonymous` is for this machine alone",
-            ),
-            Self::Settings(SettingsError::AnonymousByName) => Some(
-                "take `anonymous` out of `[serve]` and issue tokens with `wayleave token create`",
-            ),
+            Self::Settings(error) => error.listener_hint(),
             Self::Bind { .. } => Some("choose another with `--http ADDRESS:PORT`"),
             Self::Keys(error) => Some(error.hint()),
             _ => None,

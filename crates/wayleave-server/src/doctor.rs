@@ -5,9 +5,10 @@
 use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use serde::Serialize;
-use wayleave_ledger::{FOLDER, GovernanceError, State};
+use wayleave_ledger::{Clock as _, FOLDER, GovernanceError, Standing, State, SystemClock, rfc3339};
 use wayleave_model::{
     digest::Digest,
+    grant::TokenKind,
     problem::{Problem, Severity, shown},
 };
 use wayleave_store::Progress;
@@ -16,7 +17,7 @@ use crate::{
     auth::{self, UnknownGrant},
     check,
     datasets::{Live, NotServed, Trouble},
-    indexes,
+    indexes, keys,
     live::{Asking, Comparison},
     overview::with_causes,
     project::{Project, ProjectError},
@@ -94,7 +95,8 @@ impl Finding {
 pub async fn examine(folder: &Path, asking: &Asking, progress: Progress<'_>) -> Vec<Finding> {
     let mut findings = vec![settings_of(folder)];
     findings.extend(private_folder(folder));
-    let project = match Project::open(folder) {
+    findings.extend(cursor_keys(folder));
+    let project = match Project::open_to_read(folder) {
         Ok(project) => project,
         // Told already.
         Err(ProjectError::None { .. } | ProjectError::Settings(_)) => return findings,
@@ -106,11 +108,20 @@ pub async fn examine(folder: &Path, asking: &Asking, progress: Progress<'_>) -> 
             return findings;
         }
     };
+    if project.governance().is_read_only() {
+        findings.push(Finding::warning(
+            FOLDER,
+            "is read-only: it can be verified, and neither served nor changed",
+            "serve from a folder that this user can write",
+        ));
+    }
     let (ledger, state) = ledger(&project).await;
     findings.extend(ledger);
     findings.extend(drafts(&project));
     if let Some(state) = state {
         findings.extend(token_rules(project.settings(), &state));
+        findings.extend(listener(project.settings(), &state));
+        findings.extend(clock(&state));
         findings.extend(sources(&state, asking).await);
         findings.extend(datasets(&project, &state, asking, progress).await);
         findings.extend(indexes(&project, &state).await);
@@ -148,7 +159,7 @@ fn private_folder(folder: &Path) -> Option<Finding> {
         let hint = format!("close it: `chmod 700 {FOLDER}`");
         return Some(Finding::problem(FOLDER, message, Some(hint)));
     }
-    let open = ["ledger.db", "head"]
+    let open = ["ledger.db", "ledger.head", keys::FILE]
         .into_iter()
         .filter(|name| mode(&own.join(name)).is_some_and(|it| it & 0o077 != 0))
         .collect::<Vec<_>>();
@@ -160,6 +171,41 @@ fn private_folder(folder: &Path) -> Option<Finding> {
             open.join(", ")
         );
         Finding::warning(FOLDER, message, "close them: `chmod 600` each")
+    })
+}
+
+/// The keys that seal cursors, without which nothing is served.
+fn cursor_keys(folder: &Path) -> Option<Finding> {
+    let error = keys::check(&folder.join(FOLDER)).err()?;
+    Some(Finding::problem(
+        "cursor keys",
+        with_causes(&error),
+        Some(error.hint()),
+    ))
+}
+
+/// What keeps the server from listening where the settings say.
+fn listener(settings: &Settings, state: &State) -> Option<Finding> {
+    let now = state.now(SystemClock.now());
+    let mut tokens = state.tokens().values();
+    let is_issued =
+        tokens.any(|it| it.kind == TokenKind::Client && it.standing(now) == Standing::Live);
+    let asked = settings.tokens || settings.jwt.is_some() || is_issued;
+    let error = settings.check_listener(settings.http, asked).err()?;
+    let about = format!("serve.http {}", settings.http);
+    Some(Finding::problem(about, error.to_string(), error.hint()))
+}
+
+/// A clock behind the ledger: what expires does so by the ledger's time.
+fn clock(state: &State) -> Option<Finding> {
+    let clock = SystemClock.now();
+    let latest = state.now(clock);
+    (latest > clock).then(|| {
+        let message = format!(
+            "the clock is behind the latest entry ({}), which counts as now for what expires",
+            rfc3339(latest)
+        );
+        Finding::warning("clock", message, "set the clock of this machine")
     })
 }
 

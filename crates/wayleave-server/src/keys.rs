@@ -14,7 +14,7 @@ use std::{
 use wayleave_plan::seal::{KeyRing, SealingKey};
 
 /// The file's name in the private folder.
-const FILE: &str = "cursor.keys";
+pub(crate) const FILE: &str = "cursor.keys";
 /// Older keys are kept while what they sealed may still be alive.
 const MOST: usize = 4;
 
@@ -84,6 +84,20 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
         }
     };
     Ok(KeyRing::new(&keys.current, &keys.older))
+}
+
+/// Whether the project's ring could be had. Makes nothing.
+pub fn check(private: &Path) -> Result<(), KeyError> {
+    let path = private.join(FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => parse(&path, &text).map(drop),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(cause) => Err(KeyError::Disk {
+            path,
+            doing: "read",
+            cause,
+        }),
+    }
 }
 
 /// Puts a new key first and lets the oldest go.

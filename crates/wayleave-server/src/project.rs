@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use wayleave_ledger::{Governance, OpenError, SystemClock};
+use wayleave_ledger::{Clock, Governance, LedgerError, OpenError, SystemClock};
 
 use crate::settings::{self, Settings, SettingsError};
 
@@ -83,6 +83,25 @@ impl ProjectError {
 impl Project {
     /// Opens the project in `folder`.
     pub fn open(folder: &Path) -> Result<Self, ProjectError> {
+        Self::open_with(folder, Governance::open)
+    }
+
+    /// Opens the project in `folder` to look at it. It may be a copy that cannot be written.
+    pub fn open_to_read(folder: &Path) -> Result<Self, ProjectError> {
+        Self::open_with(folder, |folder, clock| {
+            match Governance::open(folder, Arc::clone(&clock)) {
+                Err(OpenError::Ledger(LedgerError::ReadOnly { .. })) => {
+                    Governance::open_read_only(folder, clock)
+                }
+                opened => opened,
+            }
+        })
+    }
+
+    fn open_with(
+        folder: &Path,
+        governance: impl FnOnce(&Path, Arc<dyn Clock>) -> Result<Governance, OpenError>,
+    ) -> Result<Self, ProjectError> {
         let file = folder.join(settings::FILE);
         let text = fs::read_to_string(&file).map_err(|cause| match cause.kind() {
             io::ErrorKind::NotFound => ProjectError::None {
@@ -95,7 +114,7 @@ impl Project {
             },
         })?;
         let settings = Settings::parse(&text)?;
-        let governance = Governance::open(folder, Arc::new(SystemClock))?;
+        let governance = governance(folder, Arc::new(SystemClock))?;
         Ok(Self {
             folder: folder.to_owned(),
             settings,

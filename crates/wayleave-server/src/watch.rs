@@ -1,7 +1,8 @@
 //! The ledger as it is now, whoever wrote to it.
 //!
 //! One task asks for the ledger's epoch, which is cheap, and reads its state only when that has
-//! moved. What a change means is not known here.
+//! moved, or when files were put in the place of those it was read from. What a change means is
+//! not known here.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +12,9 @@ use tokio::{
     time::MissedTickBehavior,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use wayleave_ledger::{Governance, LedgerError, State};
+use wayleave_ledger::{FileStamp, Governance, LedgerError, State};
+
+use crate::overview::with_causes;
 
 /// How often a served project asks whether its ledger has moved.
 pub const EVERY: Duration = Duration::from_millis(250);
@@ -40,6 +43,8 @@ pub struct Seen {
     epoch: u64,
     order: u64,
     state: Arc<State>,
+    /// The folder that held the frozen mappings of what is active.
+    frozen: Option<FileStamp>,
 }
 
 impl Seen {
@@ -72,12 +77,15 @@ impl LedgerWatch {
     ) -> Result<Self, LedgerError> {
         let epoch = governance.ledger().epoch().await?;
         let state = governance.ledger().state().await?;
+        // What of it cannot be served is withheld and told of by whoever loads it.
+        let frozen = governance.frozen_folder()?;
         let shared = Arc::new(Shared {
             governance,
             seen: ArcSwap::from_pointee(Seen {
                 epoch,
                 order: 0,
                 state,
+                frozen,
             }),
             moved: watch::Sender::new(epoch),
             reading: Mutex::new(()),
@@ -137,7 +145,12 @@ impl Shared {
             // Told when it begins and when it ends, not four times a second.
             match (&looked, failing) {
                 (Err(error), false) => {
-                    tracing::error!(%error, "the ledger cannot be read; what was served is served on");
+                    let reason = with_causes(error);
+                    tracing::error!(
+                        reason,
+                        hint = error.hint(),
+                        "the ledger cannot be read; nobody is let in"
+                    );
                 }
                 (Ok(_), true) => tracing::info!("the ledger can be read again"),
                 _ => {}
@@ -149,21 +162,30 @@ impl Shared {
     async fn look(&self) -> Result<Arc<Seen>, LedgerError> {
         let ledger = self.governance.ledger();
         let asked = ledger.epoch().await?;
-        if let Some(seen) = self.known_at(asked) {
+        if let Some(seen) = self.known_at(asked, self.governance.frozen_folder()?) {
             return Ok(seen);
         }
         let _reading = self.reading.lock().await;
         // In this order, the state is never older than its epoch.
         let epoch = ledger.epoch().await?;
-        if let Some(seen) = self.known_at(epoch) {
+        let frozen = self.governance.frozen_folder()?;
+        if let Some(seen) = self.known_at(epoch, frozen) {
             return Ok(seen);
         }
         let state = ledger.state().await?;
-        let order = self.seen.load().order.saturating_add(1);
+        let before = self.seen.load_full();
+        if !is_same_folder(before.frozen, frozen) {
+            let checked = self.governance.check_active(&state).await;
+            checked.map_err(|error| LedgerError::Frozen {
+                source: Box::new(error),
+            })?;
+        }
+        let order = before.order.saturating_add(1);
         let seen = Arc::new(Seen {
             epoch,
             order,
             state,
+            frozen,
         });
         self.seen.store(Arc::clone(&seen));
         self.moved.send_if_modified(|told| {
@@ -174,9 +196,17 @@ impl Shared {
         Ok(seen)
     }
 
-    fn known_at(&self, epoch: u64) -> Option<Arc<Seen>> {
+    fn known_at(&self, epoch: u64, frozen: Option<FileStamp>) -> Option<Arc<Seen>> {
         let seen = self.seen.load();
-        (seen.epoch == epoch).then(|| Arc::clone(&seen))
+        let is_known = seen.epoch == epoch && is_same_folder(seen.frozen, frozen);
+        is_known.then(|| Arc::clone(&seen))
+    }
+}
+
+fn is_same_folder(one: Option<FileStamp>, other: Option<FileStamp>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.is_same_file(&other),
+        (one, other) => one.is_none() && other.is_none(),
     }
 }
 

@@ -3,13 +3,15 @@
 //! A ledger is built under a passing name and appears whole, with its first entry, or not at
 //! all. So a file that is empty or half made was never a ledger, and is refused, not adopted.
 
+use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{fault, rows, schema, session};
 use crate::clock::Millis;
@@ -20,7 +22,13 @@ use crate::event::Event;
 /// How long to wait for another process's write.
 const BUSY: Duration = Duration::from_secs(5);
 
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    ReadWrite,
+    /// Of a copy or a folder that cannot be written.
+    ReadOnly,
+}
 
 /// Makes a new ledger with its first entry at `path`, unless one is there by then.
 pub(super) fn create(path: &Path, at: Millis) -> Result<(), OpenError> {
@@ -38,7 +46,7 @@ pub(super) fn create(path: &Path, at: Millis) -> Result<(), OpenError> {
 
 fn build(path: &Path, at: Millis, event: &Event) -> Result<(), LedgerError> {
     let fault = fault::of(path);
-    let conn = connect(path)?;
+    let conn = connect(path, Access::ReadWrite).map_err(fault)?;
     // Without a write-ahead log, so that all is in the one file that will be published.
     schema::migrate(&conn).map_err(fault)?;
     rows::insert(&conn, &session::seal(None, at, event, path)?).map_err(fault)?;
@@ -61,15 +69,26 @@ fn build(path: &Path, at: Millis, event: &Event) -> Result<(), LedgerError> {
     Ok(())
 }
 
-/// Opens the ledger at `path`, and brings its schema up to date. Writes nothing to a file that
-/// is not a ledger.
-pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
-    check_magic(path)?;
-    let conn = connect(path)?;
+/// Opens the ledger at `path`, and brings its schema up to date if it may be written. Writes
+/// nothing to a file that is not a ledger.
+pub(super) fn open(path: &Path, access: Access) -> Result<Connection, OpenError> {
+    let not_a_database = || OpenError::NotADatabase {
+        path: path.to_owned(),
+    };
+    // SQLite would take an empty file for a new database.
+    let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
+    if !found.is_file() || found.len() == 0 {
+        return Err(not_a_database());
+    }
     let fault = fault::of(path);
+    let first_fault = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => not_a_database(),
+        _ => fault(error).into(),
+    };
+    let conn = connect(path, access).map_err(first_fault)?;
     let id: i64 = conn
         .query_row("PRAGMA application_id", [], |row| row.get(0))
-        .map_err(fault)?;
+        .map_err(first_fault)?;
     let found = schema::version(&conn).map_err(fault)?;
     let known = schema::newest();
     if id != schema::APPLICATION_ID || found < 1 {
@@ -84,37 +103,64 @@ pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
             known,
         });
     }
-    write_ahead(&conn).map_err(fault)?;
-    if found < known {
-        schema::migrate(&conn).map_err(fault)?;
+    if access == Access::ReadWrite {
+        // SQLite falls back to reading where it may not write.
+        if conn.is_readonly("main").map_err(fault)? {
+            return Err(read_only(path).into());
+        }
+        write_ahead(&conn).map_err(fault)?;
+        if found < known {
+            schema::migrate(&conn).map_err(fault)?;
+        }
+    } else if found < known {
+        return Err(read_only(path).into());
     }
     Ok(conn)
 }
 
-fn check_magic(path: &Path) -> Result<(), OpenError> {
-    let read = DiskError::wrap(Action::Read, path);
-    let mut magic = Vec::with_capacity(MAGIC.len());
-    let file = match fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) => return Err(read(error).into()),
+pub(super) fn read_only(path: &Path) -> LedgerError {
+    LedgerError::ReadOnly {
+        ledger: path.display().to_string(),
+    }
+}
+
+fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = match access {
+        Access::ReadWrite => {
+            Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE)
+        }
+        Access::ReadOnly => {
+            let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            Connection::open_with_flags(read_only_uri(path), flags)
+        }
     };
-    file.take(MAGIC.len() as u64)
-        .read_to_end(&mut magic)
-        .map_err(read)?;
-    if magic == MAGIC {
-        return Ok(());
-    }
-    Err(OpenError::NotADatabase {
-        path: path.to_owned(),
-    })
+    let conn = conn?;
+    configure(&conn)?;
+    Ok(conn)
 }
 
-fn connect(path: &Path) -> Result<Connection, LedgerError> {
-    let fault = fault::of(path);
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(fault)?;
-    configure(&conn).map_err(fault)?;
-    Ok(conn)
+/// A database with a write-ahead log needs its shared memory beside it, which SQLite makes where
+/// it may. One whose log is empty needs neither, if it is taken for one that nobody writes.
+fn read_only_uri(path: &Path) -> PathBuf {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let is_logged = fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    let mut uri = b"file:".to_vec();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'%' => uri.extend(b"%25"),
+            b'?' => uri.extend(b"%3f"),
+            b'#' => uri.extend(b"%23"),
+            byte => uri.push(*byte),
+        }
+    }
+    uri.extend(if is_logged {
+        &b"?mode=ro"[..]
+    } else {
+        b"?mode=ro&immutable=1"
+    });
+    OsString::from_vec(uri).into()
 }
 
 fn configure(conn: &Connection) -> rusqlite::Result<()> {

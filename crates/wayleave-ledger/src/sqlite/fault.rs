@@ -23,6 +23,7 @@ pub(super) fn of(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 LedgerError::Busy { ledger }
             }
+            Some(ErrorCode::ReadOnly) => LedgerError::ReadOnly { ledger },
             Some(ErrorCode::DiskFull) => disk(Action::Write, io::ErrorKind::StorageFull),
             Some(ErrorCode::SystemIoFailure) => disk(tried(&error), io::ErrorKind::Other),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => LedgerError::Corrupt {

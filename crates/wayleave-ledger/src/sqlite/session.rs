@@ -3,48 +3,118 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+use super::create::Access;
 use super::rows::{self, Stop};
 use super::{create, fault, schema};
 use crate::chain::{Head, SealedEntry};
 use crate::clock::Millis;
-use crate::durable::{FolderLock, Prepared};
+use crate::durable::{self, FolderLock, Prepared};
 use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
 use crate::head::{HeadFile, Kept};
+use crate::stamp::FileStamp;
 use crate::state::{Refusal, State};
 use crate::verify::{Known, Problem, VerifyReport, Witness};
 use crate::walk::{Links, Walk};
 
 pub(super) struct Session {
     conn: Connection,
+    access: Access,
     path: PathBuf,
+    /// The file that `conn` has open.
+    file: FileStamp,
     head_file: HeadFile,
+    /// The head file as it was when the walk was last held against it; `None` before that, and
+    /// where there was none.
+    checked_head: Option<FileStamp>,
     walk: Walk,
 }
 
 impl Session {
-    pub(super) fn open(path: &Path, head_file: HeadFile) -> Result<Self, OpenError> {
-        let conn = create::open(path)?;
+    pub(super) fn open(
+        path: &Path,
+        head_file: HeadFile,
+        access: Access,
+    ) -> Result<Self, OpenError> {
+        let (conn, file) = match open_stamped(path, access)? {
+            Some(opened) => opened,
+            // Once more: layered file systems give a file another inode when it is first opened
+            // for writing.
+            None => open_stamped(path, access)?.ok_or_else(|| replaced(path))?,
+        };
         Ok(Self {
             conn,
+            access,
             path: path.to_owned(),
+            file,
             head_file,
+            checked_head: None,
             walk: Walk::default(),
         })
     }
 
+    /// Whether the path still leads to the file that is open.
+    fn has_its_file(&self) -> Result<bool, LedgerError> {
+        match FileStamp::at(&self.path)? {
+            Some(there) => Ok(there.is_same_file(&self.file)),
+            None => Err(replaced(&self.path)),
+        }
+    }
+
+    /// Opens the file that has taken the place of the one that is open, if any. It must hold by
+    /// itself, and its chain must go through the last entry this session passed.
+    fn follow_file(&mut self) -> Result<(), LedgerError> {
+        if self.has_its_file()? {
+            return Ok(());
+        }
+        let opened = || {
+            durable::check_private(self.path.parent().unwrap_or(Path::new(".")))?;
+            Self::open(&self.path, self.head_file.clone(), self.access)
+        };
+        let mut next = opened().map_err(|error| error.into_ledger_error(&self.path))?;
+        next.catch_up()?;
+        if let Some(head) = self.walk.head() {
+            let passed = passes_through(&next.conn, head);
+            passed.map_err(|stop| stopped(&self.path, stop))?;
+        }
+        *self = next;
+        Ok(())
+    }
+
     /// What is true now, borne out by the chain and the head file.
     pub(super) fn state(&mut self) -> Result<Arc<State>, LedgerError> {
+        self.follow_file()?;
+        self.catch_up()?;
+        Ok(Arc::clone(self.walk.state()))
+    }
+
+    fn catch_up(&mut self) -> Result<(), LedgerError> {
+        // Looked at before it is read: one that is replaced meanwhile is looked at again.
+        let stamp = self.head_file.stamp()?;
         let kept = self.head_file.read()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
             .map_err(fault::of(&self.path))?;
         catch_up(&tx, &mut self.walk, kept).map_err(|stop| stopped(&self.path, stop))?;
-        Ok(Arc::clone(self.walk.state()))
+        self.checked_head = stamp;
+        Ok(())
     }
 
-    pub(super) fn epoch(&self) -> Result<u64, LedgerError> {
+    /// The place of the last entry; `None` when a file was replaced since `state` last looked,
+    /// so that it must look again.
+    pub(super) fn epoch(&self) -> Result<Option<u64>, LedgerError> {
+        if self.checked_head != self.head_file.stamp()? || !self.has_its_file()? {
+            return Ok(None);
+        }
+        let last = rows::last(&self.conn).map_err(fault::of(&self.path))?;
+        Ok(Some(last))
+    }
+
+    /// The place of the last entry, whatever has to be looked at for it.
+    pub(super) fn checked_epoch(&mut self) -> Result<u64, LedgerError> {
+        self.state()?;
         rows::last(&self.conn).map_err(fault::of(&self.path))
     }
 
@@ -68,6 +138,7 @@ impl Session {
     pub(super) fn append(&mut self, at: Millis, event: &Event) -> Result<Entry, LedgerError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let _lock = FolderLock::shared(folder)?;
+        self.follow_file()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)
             .map_err(fault::of(&self.path))?;
         let kept = self.head_file.read()?;
@@ -127,6 +198,9 @@ impl Session {
             Kept::Damaged => false,
         };
         if lags {
+            // So that nobody takes the file being prepared for one that a crash left.
+            let folder = self.path.parent().unwrap_or(Path::new("."));
+            let _lock = FolderLock::shared(folder)?;
             let prepared = self.head_file.prepare(head)?;
             self.publish(head, prepared)?;
         }
@@ -149,6 +223,36 @@ impl Session {
             head: walk.head(),
             problem,
         })
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Closing removes the write-ahead log by its name, under which there may be another
+        // ledger's by now.
+        if !self.has_its_file().unwrap_or(false) {
+            let _ = self
+                .conn
+                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+    }
+}
+
+/// Opens a ledger, and tells which file was opened: the one at the path both before and after.
+/// `None` when there were two.
+fn open_stamped(path: &Path, access: Access) -> Result<Option<(Connection, FileStamp)>, OpenError> {
+    let before = FileStamp::at(path)?;
+    let conn = create::open(path, access)?;
+    let file = match (before, FileStamp::at(path)?) {
+        (Some(before), Some(after)) if before.is_same_file(&after) => after,
+        _ => return Ok(None),
+    };
+    Ok(Some((conn, file)))
+}
+
+fn replaced(path: &Path) -> LedgerError {
+    LedgerError::Replaced {
+        path: path.to_owned(),
     }
 }
 
@@ -197,16 +301,7 @@ fn stopped(path: &Path, stop: Stop) -> LedgerError {
 fn catch_up(conn: &Connection, walk: &mut Walk, kept: Kept) -> Result<(), Stop> {
     let seen = walk.head();
     if let Some(head) = seen {
-        let memory = Known {
-            head,
-            witness: Witness::Memory,
-        };
-        memory.check_end(rows::last(conn)?)?;
-        let hash = rows::hash_at(conn, head.seq)?.unwrap_or(crate::chain::EntryHash::NONE);
-        memory.check_at(Head {
-            seq: head.seq,
-            hash,
-        })?;
+        passes_through(conn, head)?;
     }
     rows::scan(
         conn,
@@ -227,6 +322,21 @@ fn catch_up(conn: &Connection, walk: &mut Walk, kept: Kept) -> Result<(), Stop> 
             hash,
         })?;
     }
+    Ok(())
+}
+
+/// Whether the chain still has the entry this process passed.
+fn passes_through(conn: &Connection, head: Head) -> Result<(), Stop> {
+    let memory = Known {
+        head,
+        witness: Witness::Memory,
+    };
+    memory.check_end(rows::last(conn)?)?;
+    let hash = rows::hash_at(conn, head.seq)?.unwrap_or(crate::chain::EntryHash::NONE);
+    memory.check_at(Head {
+        seq: head.seq,
+        hash,
+    })?;
     Ok(())
 }
 

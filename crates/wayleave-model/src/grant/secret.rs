@@ -68,6 +68,18 @@ impl TokenSecret {
         }
     }
 
+    /// The kinds of token that stand anywhere in a text, by prefix and length alone.
+    pub fn kinds_within(text: &str) -> impl Iterator<Item = TokenKind> {
+        let has = |kind: &TokenKind| {
+            text.match_indices(kind.prefix()).any(|(at, prefix)| {
+                let rest = text.bytes().skip(at + prefix.len()).take(BODY + CHECK);
+                let digits = rest.filter(|byte| DIGITS.contains(byte));
+                digits.count() == BODY + CHECK
+            })
+        };
+        TokenKind::ALL.into_iter().filter(has)
+    }
+
     /// Whom it was made for, as its prefix says. The ledger's word counts.
     pub fn kind(&self) -> TokenKind {
         self.kind
@@ -172,6 +184,20 @@ mod tests {
         let secret = TokenSecret::of_bits(TokenKind::Owner, &[7; 32]);
         assert_eq!(format!("{secret:?}"), "wlo_…");
         assert_eq!(format!("{:?}", secret.hash()).len(), 12);
+    }
+
+    #[test]
+    fn a_token_is_found_wherever_it_stands_in_a_text() {
+        let found = |text: &str| TokenSecret::kinds_within(text).collect::<Vec<_>>();
+        let [client, owner] = [TokenKind::Client, TokenKind::Owner]
+            .map(|kind| TokenSecret::of_bits(kind, &[7; 32]).expose().to_owned());
+        assert_eq!(found(&owner), [TokenKind::Owner]);
+        assert_eq!(found(&format!("Bearer {owner}; x")), [TokenKind::Owner]);
+        let both = format!("wlo_ wlo_é {client}\n{owner}");
+        assert_eq!(found(&both), [TokenKind::Client, TokenKind::Owner]);
+        for text in ["", "wlo_", "wlo_short", &owner[..52], "wlk_\u{e9}"] {
+            assert_eq!(found(text), [], "{text}");
+        }
     }
 
     proptest! {

@@ -74,7 +74,9 @@ pub(super) fn begin(
         None
     } else {
         let refusal = || refused_at(stream.name(), stream.connection_id(), "changes_since");
-        let bookmark = seal.open(&binding, since).ok_or_else(refusal)?;
+        let bookmark = seal
+            .open(&binding, BOOKMARK_HOURS, since)
+            .ok_or_else(refusal)?;
         let settled = bookmark.settled;
         bookmark
             .at

@@ -131,6 +131,35 @@ fn a_cursor_expires() {
 }
 
 #[test]
+fn a_cursor_made_while_the_clock_was_ahead_is_refused_once_it_is_right() {
+    let (view, keys) = (local(), keys());
+    let made = |ahead: i64| {
+        let cursor = first(&view, query(), at(&keys, NOW + ahead * 3_600));
+        plan(&view, with(query(), "cursor", cursor), at(&keys, NOW))
+    };
+    // Clocks are set back a little now and then.
+    assert!(made(0).is_ok() && made(1).is_ok());
+    for ahead in [2, CURSOR_HOURS, 365 * 24, 1_000_000] {
+        assert!(refused(made(ahead)), "{ahead}");
+    }
+}
+
+#[test]
+fn a_bookmark_made_while_the_clock_was_ahead_is_refused_once_it_is_right() {
+    let (view, keys) = (local(), keys());
+    let walk = json!({"stream": "orders", "changes_since": "beginning"});
+    for (ahead, is_refused) in [(1, false), (2, true), (365 * 24, true)] {
+        let begun = plan(&view, walk.clone(), at(&keys, NOW + ahead * 3_600)).unwrap();
+        let ended = begun.within(Value::Integer(9));
+        let sealed = at(&keys, NOW + ahead * 3_600);
+        let bookmark = ended.page(&[]).next_changes_since(0, sealed).unwrap();
+        let next = with(walk.clone(), "changes_since", bookmark);
+        let went_on = plan(&view, next, at(&keys, NOW));
+        assert_eq!(went_on.is_err(), is_refused, "{ahead}");
+    }
+}
+
+#[test]
 fn a_bookmark_outlives_cursors_and_expires_too() {
     let (view, keys) = (local(), keys());
     let walk = json!({"stream": "orders", "changes_since": "beginning"});

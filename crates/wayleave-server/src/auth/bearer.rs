@@ -26,12 +26,15 @@ pub(super) fn token(request: &Parts) -> Result<Option<&str>, Refusal> {
         _ => return Err(Refusal::Malformed),
     };
     let value = value.to_str().map_err(|_| Refusal::Malformed)?;
-    let (scheme, token) = value.split_once(' ').ok_or(Refusal::Malformed)?;
+    // HTTP takes the space off the end of `Bearer ` with no token after it.
+    let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     let token = token.trim_matches(' ');
-    if scheme.eq_ignore_ascii_case("bearer") && is_b64token(token) {
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        Err(Refusal::Malformed)
+    } else if is_b64token(token) {
         Ok(Some(token))
     } else {
-        Err(Refusal::Malformed)
+        Err(Refusal::from_malformed(token))
     }
 }
 
@@ -76,8 +79,6 @@ mod tests {
         );
         for malformed in [
             "abc",
-            "Bearer",
-            "Bearer ",
             "Bearer a b",
             "Bearer a,b",
             "Bearer ==",
@@ -85,6 +86,12 @@ mod tests {
             "Bearer\tabc",
         ] {
             check("/mcp", &[malformed], Err(Refusal::Malformed));
+        }
+        for empty in ["Bearer", "Bearer ", "bearer   "] {
+            check("/mcp", &[empty], Err(Refusal::EmptyToken));
+        }
+        for unexpanded in ["Bearer ${TOKEN}", "Bearer $TOKEN", "Bearer <token>"] {
+            check("/mcp", &[unexpanded], Err(Refusal::UnexpandedToken));
         }
         check("/mcp", &["Bearer a", "Bearer a"], Err(Refusal::Malformed));
         check("/mcp?access_token=a", &[], Err(Refusal::InAddress));

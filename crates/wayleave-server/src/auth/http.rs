@@ -41,7 +41,10 @@ impl HttpDoor {
     async fn caller(&self, request: &Parts) -> Result<Arc<Caller>, Refusal> {
         match (bearer::token(request)?, &self.anonymous) {
             (Some(token), _) => self.credentials.caller(token).await,
-            (None, Some(anonymous)) if !is_forwarded(request) => Ok(Arc::clone(anonymous)),
+            (None, Some(anonymous)) if !is_forwarded(request) => {
+                self.credentials.check_ledger().await?;
+                Ok(Arc::clone(anonymous))
+            }
             (None, _) => Err(Refusal::Missing),
         }
     }

@@ -15,6 +15,10 @@ pub enum Refusal {
     InAddress,
     /// What came is not one credential.
     Malformed,
+    /// What came is empty or blank, as a variable that was never set leaves it.
+    EmptyToken,
+    /// What came is a placeholder such as `${TOKEN}`, which nobody expanded.
+    UnexpandedToken,
     /// Nobody issued it, or not for us.
     Invalid,
     /// Its time is over.
@@ -37,7 +41,7 @@ impl Refusal {
         match self {
             Self::Missing => "missing_token",
             Self::InAddress => "token_in_address",
-            Self::Malformed => "malformed_token",
+            Self::Malformed | Self::EmptyToken | Self::UnexpandedToken => "malformed_token",
             Self::Invalid => "invalid_token",
             Self::Expired => "expired_token",
             Self::Revoked => "revoked_token",
@@ -55,6 +59,10 @@ impl Refusal {
             Self::Missing => "authentication required: no bearer token",
             Self::InAddress => "authentication failed: a token belongs in the Authorization header",
             Self::Malformed => "authentication failed: not a bearer token",
+            Self::EmptyToken => "authentication failed: the token is empty",
+            Self::UnexpandedToken => {
+                "authentication failed: the token is an unexpanded placeholder"
+            }
             Self::Invalid => "authentication failed: the token is not valid",
             Self::Expired => "authentication failed: the token has expired",
             Self::Revoked => "authentication failed: the token was revoked",
@@ -70,9 +78,39 @@ impl Refusal {
         }
     }
 
+    /// Refuses a text that is no token. One that is empty or was not expanded says so: it comes
+    /// from a variable that is not set where the client or the server was started.
+    pub(super) fn from_malformed(text: &str) -> Self {
+        let text = text.trim();
+        if text.is_empty() {
+            Self::EmptyToken
+        } else if is_placeholder(text) {
+            Self::UnexpandedToken
+        } else {
+            Self::Malformed
+        }
+    }
+
+    /// What to do about it, where the reason alone does not say. Never holds what came.
+    pub const fn hint(self) -> Option<&'static str> {
+        match self {
+            Self::EmptyToken => Some(
+                "the variable or file that should hold the token is empty; set it where the client is started",
+            ),
+            Self::UnexpandedToken => Some(
+                "the variable that should hold the token was not expanded; set it where the client is started",
+            ),
+            _ => None,
+        }
+    }
+
     /// As an answer.
     pub fn error(self) -> RpcError {
-        RpcError::new(UNAUTHENTICATED, self.message()).with_data(json!({ "reason": self.reason() }))
+        let mut data = json!({ "reason": self.reason() });
+        if let (Some(hint), Some(data)) = (self.hint(), data.as_object_mut()) {
+            data.insert("hint".to_owned(), hint.into());
+        }
+        RpcError::new(UNAUTHENTICATED, self.message()).with_data(data)
     }
 
     pub(super) const fn status(self) -> StatusCode {
@@ -88,10 +126,21 @@ impl Refusal {
     pub(super) const fn oauth_error(self) -> Option<&'static str> {
         match self {
             Self::InAddress | Self::Conflicting => Some("invalid_request"),
-            Self::Malformed | Self::Invalid | Self::Expired | Self::Revoked => {
-                Some("invalid_token")
-            }
+            Self::Malformed
+            | Self::EmptyToken
+            | Self::UnexpandedToken
+            | Self::Invalid
+            | Self::Expired
+            | Self::Revoked => Some("invalid_token"),
             Self::Missing | Self::NotAnAgents(_) | Self::NoPackage | Self::Unavailable => None,
         }
     }
+}
+
+/// Whether a text still has the form in which settings refer to a variable: `$X`, `${X}`,
+/// `${env:X}`, `%X%`, `{{X}}`, `<X>`. No token has any of these characters.
+fn is_placeholder(text: &str) -> bool {
+    let within =
+        |open: char, close: char| text.len() > 1 && text.starts_with(open) && text.ends_with(close);
+    text.contains('$') || text.contains("{{") || within('%', '%') || within('<', '>')
 }

@@ -1,13 +1,17 @@
 //! The door for a client at the other end of standard input and output.
 //!
-//! Its token is in our environment, or in its `initialize`. Without any it reads what is local.
-//! An owner's or a control token is never used, not even to find out whether it is good.
+//! Its token is in our environment, or in its `initialize`. Without any it reads what is local,
+//! unless a token is required. A variable that is set but empty is a wrong token, not none. An
+//! owner's or a control token is never used, not even to find out whether it is good.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::future::BoxFuture;
 use wayleave_mcp::{Admit, Caller, TurnedAway};
-use wayleave_model::grant::TokenKind;
+use wayleave_model::{
+    grant::{TokenKind, TokenSecret},
+    problem::shown,
+};
 
 use super::{Credentials, Refusal};
 use crate::source::Environment;
@@ -18,49 +22,41 @@ const TOKEN: &str = "WAYLEAVE_TOKEN";
 /// is written into their settings.
 const TOKEN_FILE: &str = "WAYLEAVE_TOKEN_FILE";
 /// Variables whose mere presence means that an owner's credential is within an agent's reach.
-const NOT_AN_AGENTS: [(&str, &str, TokenKind); 2] = [
-    (
-        "WAYLEAVE_OWNER_TOKEN",
-        "`WAYLEAVE_OWNER_TOKEN`",
-        TokenKind::Owner,
-    ),
-    (
-        "WAYLEAVE_CONTROL_TOKEN",
-        "`WAYLEAVE_CONTROL_TOKEN`",
-        TokenKind::Control,
-    ),
+const NOT_AN_AGENTS: [(&str, TokenKind); 2] = [
+    ("WAYLEAVE_OWNER_TOKEN", TokenKind::Owner),
+    ("WAYLEAVE_CONTROL_TOKEN", TokenKind::Control),
 ];
 
 /// The token a process was given for its client, if any. It is not printed.
-#[derive(Clone, Default)]
-pub struct GivenToken(Option<Arc<str>>);
+#[derive(Clone)]
+pub struct GivenToken(Said);
 
 impl std::fmt::Debug for GivenToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "GivenToken(…)"
-        } else {
-            "GivenToken(none)"
+        f.write_str(match self.0 {
+            Said::Nothing => "GivenToken(none)",
+            Said::Token(_) => "GivenToken(…)",
+            Said::Wrong(_) => "GivenToken(refused)",
         })
     }
 }
 
 /// A credential that is not an agent's, and where it was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{place} holds {article} {kind} credential, which agents are never served with; use a client token"
 )]
 pub struct NotAnAgents {
-    place: &'static str,
+    place: String,
     article: &'static str,
     kind: TokenKind,
 }
 
 impl NotAnAgents {
-    fn at(place: &'static str, kind: TokenKind) -> Self {
+    fn at(place: impl Into<String>, kind: TokenKind) -> Self {
         let article = if kind == TokenKind::Owner { "an" } else { "a" };
         Self {
-            place,
+            place: place.into(),
             article,
             kind,
         }
@@ -68,38 +64,66 @@ impl NotAnAgents {
 }
 
 impl GivenToken {
-    /// Reads the environment.
+    /// Reads the environment. Refuses when any variable at all holds an owner's or a control
+    /// token, or when one that is for such a token is set, be it to nothing.
     pub fn read(environment: &Environment) -> Result<Self, NotAnAgents> {
-        for (variable, place, kind) in NOT_AN_AGENTS {
+        for (variable, kind) in NOT_AN_AGENTS {
             if environment.is_set(variable) {
-                return Err(NotAnAgents::at(place, kind));
+                return Err(NotAnAgents::at(format!("`{variable}`"), kind));
             }
         }
+        if let Some((variable, kind)) = owners_variable(environment) {
+            return Err(NotAnAgents::at(shown(&variable), kind));
+        }
         // One that is not text, or in a file that cannot be read, is a wrong one, not none.
+        let text = |variable| environment.get(variable).ok_or(Refusal::Malformed);
         let (place, token) = if environment.is_set(TOKEN) {
-            ("`WAYLEAVE_TOKEN`", environment.get(TOKEN))
+            ("`WAYLEAVE_TOKEN`", text(TOKEN))
         } else if environment.is_set(TOKEN_FILE) {
-            let path = environment.get(TOKEN_FILE).unwrap_or_default();
-            ("the file that `WAYLEAVE_TOKEN_FILE` names", in_file(&path))
+            let token = text(TOKEN_FILE).and_then(|path| in_file(&path));
+            ("the file that `WAYLEAVE_TOKEN_FILE` names", token)
         } else {
-            return Ok(Self(None));
+            return Ok(Self(Said::Nothing));
         };
-        let token = token.unwrap_or_default();
-        match TokenKind::of(&token) {
-            Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
-                Err(NotAnAgents::at(place, kind))
-            }
-            _ => Ok(Self(Some(token.into()))),
+        Ok(Self(match token {
+            Err(refusal) => Said::Wrong(refusal),
+            Ok(token) => match TokenKind::of(&token) {
+                Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
+                    return Err(NotAnAgents::at(place, kind));
+                }
+                _ => Said::Token(token.into()),
+            },
+        }))
+    }
+
+    /// Refuses a client that brings no token, which otherwise would be local.
+    #[must_use]
+    pub fn required(self) -> Self {
+        match self.0 {
+            Said::Nothing => Self(Said::Wrong(Refusal::Missing)),
+            _ => self,
         }
     }
 }
 
-fn in_file(path: &str) -> Option<String> {
+/// The first variable by name whose value has an owner's or a control token in it.
+fn owners_variable(environment: &Environment) -> Option<(String, TokenKind)> {
+    let variables = environment.variables();
+    let found = variables.filter_map(|(name, value)| {
+        let mut kinds = TokenSecret::kinds_within(&value);
+        let kind = kinds.find(|kind| *kind != TokenKind::Client)?;
+        Some((name, kind))
+    });
+    found.min()
+}
+
+fn in_file(path: &str) -> Result<String, Refusal> {
     match std::fs::read_to_string(path) {
-        Ok(text) => Some(text.trim_end_matches(['\r', '\n']).to_owned()),
+        Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
         Err(error) => {
             tracing::warn!(%error, "the file that `{TOKEN_FILE}` names cannot be read");
-            None
+            // The path may be what is empty or was not expanded.
+            Err(Refusal::from_malformed(path))
         }
     }
 }
@@ -119,7 +143,7 @@ enum Said {
 #[derive(Clone)]
 pub struct StdioDoor {
     credentials: Credentials,
-    given: GivenToken,
+    given: Said,
     local: Arc<Caller>,
     said: Arc<Mutex<Said>>,
     not_an_agents: Arc<OnceLock<NotAnAgents>>,
@@ -128,22 +152,19 @@ pub struct StdioDoor {
 impl StdioDoor {
     /// A door for the client whose token was `given`; without one it is `local`.
     pub fn new(credentials: Credentials, given: GivenToken, local: Caller) -> Self {
-        let said = match &given.0 {
-            Some(token) => Said::Token(Arc::clone(token)),
-            None => Said::Nothing,
-        };
+        let given = given.0;
         Self {
             credentials,
+            said: Arc::new(Mutex::new(given.clone())),
             given,
             local: Arc::new(local),
-            said: Arc::new(Mutex::new(said)),
             not_an_agents: Arc::default(),
         }
     }
 
     /// The credential that is not an agent's for which the client was hung up on.
     pub fn not_an_agents(&self) -> Option<NotAnAgents> {
-        self.not_an_agents.get().copied()
+        self.not_an_agents.get().cloned()
     }
 
     fn said(&self) -> Said {
@@ -170,6 +191,24 @@ impl StdioDoor {
         }
     }
 
+    /// The token the client comes with, of the one it says and the one that was given for it.
+    fn chosen(&self, bearer: Option<&str>) -> Said {
+        match (bearer, &self.given) {
+            (None, given) => given.clone(),
+            (Some(bearer), Said::Nothing | Said::Wrong(Refusal::Missing)) => {
+                Said::Token(bearer.into())
+            }
+            (Some(bearer), Said::Token(given)) if bearer == &**given => {
+                Said::Token(Arc::clone(given))
+            }
+            // An owner's credential is that, whatever else is wrong with it.
+            (Some(bearer), _) => Said::Wrong(match TokenKind::of(bearer) {
+                Some(kind @ (TokenKind::Owner | TokenKind::Control)) => Refusal::NotAnAgents(kind),
+                _ => Refusal::Conflicting,
+            }),
+        }
+    }
+
     async fn known(&self, token: &str) -> Result<Arc<Caller>, TurnedAway> {
         let caller = self.credentials.caller(token).await;
         caller.map_err(|refusal| self.turn_away(refusal))
@@ -179,24 +218,16 @@ impl StdioDoor {
 impl Admit for StdioDoor {
     fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
         Box::pin(async move {
-            let token: Arc<str> = match (bearer, &self.given.0) {
-                (None, None) => {
+            let token = match self.chosen(bearer) {
+                Said::Nothing => {
                     self.say(Said::Nothing);
                     return Ok(());
                 }
-                (None, Some(given)) => Arc::clone(given),
-                (Some(bearer), Some(given)) if bearer != &**given => {
-                    // An owner's credential is that, whatever else is wrong with it.
-                    let refusal = match TokenKind::of(bearer) {
-                        Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
-                            Refusal::NotAnAgents(kind)
-                        }
-                        _ => Refusal::Conflicting,
-                    };
+                Said::Wrong(refusal) => {
                     self.say(Said::Wrong(refusal));
                     return Err(self.turn_away(refusal));
                 }
-                (Some(bearer), _) => bearer.into(),
+                Said::Token(token) => token,
             };
             match self.credentials.caller(&token).await {
                 Ok(_) => {
@@ -214,7 +245,10 @@ impl Admit for StdioDoor {
     fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
         Box::pin(async {
             match self.said() {
-                Said::Nothing => Ok(Arc::clone(&self.local)),
+                Said::Nothing => match self.credentials.check_ledger().await {
+                    Ok(()) => Ok(Arc::clone(&self.local)),
+                    Err(refusal) => Err(self.turn_away(refusal)),
+                },
                 Said::Token(token) => self.known(&token).await,
                 Said::Wrong(refusal) => Err(self.turn_away(refusal)),
             }

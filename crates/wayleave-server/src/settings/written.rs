@@ -30,6 +30,7 @@ pub(super) struct Serve {
     pub(super) tokens: Option<bool>,
     pub(super) scopes: Option<Vec<String>>,
     pub(super) tls: Option<Tls>,
+    pub(super) tls_proxy: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -8,13 +8,18 @@ use std::sync::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock, Governance, Issuing, Millis, SystemClock};
+use wayleave_ledger::{
+    Clock, FixedClock, Governance, Issuing, Millis, NewSource, SystemClock,
+};
 use wayleave_mcp::{
     Batch, Caller, Completion, CompletionRef, Identity, Prompt, PromptMessage, PromptReply,
     ReadReply, Registry, Resource, ResourceContents, Server, Tool, ToolResult,
     http::{HttpServer, Options},
 };
-use wayleave_model::grant::{Claims, Scope, TokenKind};
+use wayleave_model::{
+    grant::{Claims, Scope, TokenKind},
+    mapping::SourceKind,
+};
 use wayleave_server::{
     Settings,
     auth::{Credentials, GivenToken, HttpDoor, StdioDoor},
@@ -32,7 +37,7 @@ use crate::{
 pub(crate) const WHO: &str = "ana";
 
 pub(crate) struct House {
-    _folder: TempDir,
+    folder: TempDir,
     pub(crate) governance: Governance,
     pub(crate) credentials: Credentials,
     pub(crate) server: Server,
@@ -92,7 +97,7 @@ impl House {
         let address = http.local_addr();
         tokio::spawn(http.serve(stop.clone()));
         Self {
-            _folder: folder,
+            folder,
             governance,
             credentials,
             server,
@@ -138,6 +143,18 @@ impl House {
         self.governance.revoke_token(id, WHO, "").await.unwrap();
     }
 
+    /// Records something with a clock that is that far ahead of ours.
+    pub(crate) async fn act_ahead(&self, ahead: Millis) {
+        let clock = FixedClock(SystemClock.now() + ahead);
+        let other = Governance::open(self.folder.path(), Arc::new(clock)).unwrap();
+        let source = NewSource {
+            name: format!("source-{ahead}"),
+            kind: SourceKind::Sqlite,
+            env: "SOURCE_DSN".to_owned(),
+        };
+        other.add_source(source, WHO).await.unwrap();
+    }
+
     /// A token that was good until just now.
     pub(crate) async fn expired(&self) -> String {
         let past = SystemClock.now() - 1;
@@ -151,6 +168,11 @@ impl House {
         let variables = variables.iter();
         let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let given = GivenToken::read(&Environment::with(variables.collect())).unwrap();
+        self.pipe_with(given)
+    }
+
+    /// A client on a pipe whose token was `given`.
+    pub(crate) fn pipe_with(&self, given: GivenToken) -> (Pipe, StdioDoor) {
         let door = StdioDoor::new(self.credentials.clone(), given, local());
         (Pipe::new(&self.server, door.clone()), door)
     }

@@ -17,7 +17,7 @@ use wayleave_mcp::{RpcError, Tool, ToolResult};
 use wayleave_model::grant::{Scope, TokenKind};
 
 use crate::{
-    forge::claims,
+    forge::{claims, with},
     house::{House, seconds},
     wire::{LOST, until_end},
 };
@@ -44,6 +44,40 @@ async fn a_revoked_token_fails_on_the_very_next_call() {
         assert_eq!(refused.json()["error"]["data"]["reason"], "revoked_token");
     }
     assert_eq!(house.dispatched(), 20);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_revives_no_expired_token() {
+    let house = House::new().await;
+    let hour = 3_600_000;
+    let ends = |hours: i64| Some(SystemClock.now() + hours * hour);
+    let issue = |ends| house.issue(TokenKind::Client, &[Scope::Runtime], ends);
+    let clients = [
+        house.http.with(issue(ends(1)).await.0),
+        house.http.with(issue(ends(3)).await.0),
+        house.http.with(issue(None).await.0),
+    ];
+    let claims = with(
+        &claims(&house.issuer.issuer, seconds()),
+        &json!({ "exp": seconds() + 3_600 }),
+    );
+    let jwt = house
+        .http
+        .with(house.key.token(&house.key.header(), &claims));
+    for client in clients.iter().chain([&jwt]) {
+        assert_eq!(client.call("echo").await.status, 200);
+    }
+    // Two hours later something is recorded, and then the clock is set back to now.
+    house.act_ahead(2 * hour).await;
+    let mut answers = Vec::new();
+    for client in clients.iter().chain([&jwt]) {
+        answers.push(client.call("echo").await);
+    }
+    let statuses: Vec<_> = answers.iter().map(|it| it.status.as_u16()).collect();
+    assert_eq!(statuses, [401, 200, 200, 401]);
+    for refused in [&answers[0], &answers[3]] {
+        assert_eq!(refused.json()["error"]["data"]["reason"], "expired_token");
+    }
 }
 
 #[tokio::test]

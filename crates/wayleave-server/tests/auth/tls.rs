@@ -178,7 +178,8 @@ async fn beyond_this_machine_nobody_is_served_without_being_asked_for_a_token() 
         ("", false),
         ("[serve]\nanonymous = true\n", false),
         ("[serve]\nanonymous = true\ntokens = true\n", false),
-        ("[serve]\ntokens = true\n", true),
+        ("[serve]\ntokens = true\n", false),
+        ("[serve]\ntokens = true\ntls_proxy = true\n", true),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let deployment = deployment(folder.path(), settings).await;

@@ -49,7 +49,12 @@ impl Entry {
                     entry.set("type", "stdio");
                 }
                 entry.set("command", program.as_str());
-                entry.set("args", json!(["serve", "--stdio", "--project", folder]));
+                let mut arguments = vec!["serve", "--stdio", "--project", folder];
+                // Clients differ in what they hand on of a variable that is not set: nothing, an
+                // empty text, or the reference itself. This refuses the first; the server refuses
+                // the others.
+                arguments.extend(token.as_ref().map(|_| "--require-token"));
+                entry.set("args", json!(arguments));
                 entry.hand_on(host, server, token.as_deref())?;
             }
             Reach::Http { url, token } => {

@@ -5,6 +5,7 @@ use std::{fmt::Write as _, path::Path, process::ExitCode};
 use serde_json::json;
 use wayleave_ledger::{Entry, Event, Head};
 
+use super::grant::expiry;
 use crate::{
     columns,
     failure::{Failure, Status},
@@ -32,7 +33,7 @@ pub(crate) async fn run(
     if arguments.verify || arguments.head.is_some() {
         return verify(arguments.head, project, output).await;
     }
-    let project = super::open(project)?;
+    let project = super::open_to_read(project)?;
     let ledger = project.governance().ledger();
     let total = ledger.epoch().await?;
     let after = total.saturating_sub(u64::from(arguments.limit));
@@ -55,7 +56,7 @@ async fn verify(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let project = super::open(project)?;
+    let project = super::open_to_read(project)?;
     let report = project.governance().audit(head).await?;
     let (ledger, ok) = (&report.ledger, report.is_ok());
     let mappings: Vec<_> = report.mappings.into_iter().map(Failure::from).collect();
@@ -88,8 +89,7 @@ async fn verify(
 }
 
 fn row(entry: &Entry) -> Vec<String> {
-    let at = jiff::Timestamp::from_millisecond(entry.at)
-        .map_or_else(|_| entry.at.to_string(), |at| format!("{at:.0}"));
+    let at = expiry::written(entry.at);
     let (what, who, note) = words(&entry.event);
     let note = match note {
         "" => String::new(),

@@ -69,7 +69,7 @@ pub(crate) async fn run(
 async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
-    let now = expiry::now();
+    let now = expiry::now(&state);
     let listed = |grant: &GrantEntry| {
         let standing = grant.standing(now);
         Listed {
@@ -104,7 +104,7 @@ async fn show(id: &str, project: Option<&Path>, output: Output) -> Result<ExitCo
     let governance = project.governance();
     let state = governance.ledger().state().await?;
     let grant = state.grant(id).ok_or_else(|| unknown(id))?;
-    let now = expiry::now();
+    let now = expiry::now(&state);
     let mapping = governance.load(&grant.terms.dataset).await.ok();
     let gone = match &mapping {
         Some(mapping) => tell::gone(&grant.terms, mapping),
@@ -132,7 +132,7 @@ async fn revoke(
     let who = act.who();
     let entry = governance.revoke_grant(id, &who, &act.note).await;
     let entry = entry.map_err(refused)?;
-    let holders = holders(&state, id, expiry::now());
+    let holders = holders(&state, id, expiry::now(&state));
     let document = json!({ "grant": id, "who": who, "entry": entry.seq, "tokens": holders });
     let from = match holders.len() {
         0 => "no token had it".to_owned(),

@@ -74,6 +74,11 @@ fn open(project: Option<&Path>) -> Result<Project, Failure> {
     Ok(Project::open(project.unwrap_or(Path::new(".")))?)
 }
 
+/// The same to be looked at alone: it may be a copy that cannot be written.
+fn open_to_read(project: Option<&Path>) -> Result<Project, Failure> {
+    Ok(Project::open_to_read(project.unwrap_or(Path::new(".")))?)
+}
+
 /// Sources are asked with the variables of this process.
 fn asking() -> Asking {
     Asking::default()

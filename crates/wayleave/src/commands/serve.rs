@@ -16,6 +16,10 @@ pub(crate) struct Arguments {
     /// Serve one client over standard input and output.
     #[arg(long, conflicts_with = "http")]
     stdio: bool,
+    /// Over standard input and output, refuse a client that brings no token. Without this it
+    /// reads all that is live.
+    #[arg(long, requires = "stdio")]
+    require_token: bool,
     /// Serve over Streamable HTTP at this address [default: `serve.http` of the settings].
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = arguments::address)]
     http: Option<SocketAddr>,
@@ -27,7 +31,10 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     // Before anything is opened: with an owner's credential at hand, nothing is served at all.
-    let given = GivenToken::read(&Environment::process())?;
+    let mut given = GivenToken::read(&Environment::process())?;
+    if arguments.require_token {
+        given = given.required();
+    }
     let project = Project::open(project.unwrap_or(Path::new(".")))?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
     let stop = stop_on_signal();

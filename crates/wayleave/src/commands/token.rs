@@ -55,7 +55,7 @@ pub(crate) async fn run(
 async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
-    let now = expiry::now();
+    let now = expiry::now(&state);
     // A token outlives its grants, and then reads nothing under them.
     let grant = |id: &String| match state.grant(id).map(|it| it.standing(now)) {
         Some(Standing::Live) => id.clone(),

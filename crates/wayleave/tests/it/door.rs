@@ -18,14 +18,14 @@ use crate::session::{Session, program};
 const LOST: Duration = Duration::from_secs(20);
 
 /// `wayleave serve --http`, and everything it printed.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     address: SocketAddr,
     printed: Vec<thread::JoinHandle<String>>,
 }
 
 impl Serving {
-    fn start(session: &Session) -> Self {
+    pub(crate) fn start(session: &Session) -> Self {
         let mut command = session.command(program());
         command.args(["serve", "--http", "127.0.0.1:0"]);
         let mut child = command
@@ -58,7 +58,7 @@ impl Serving {
     }
 
     /// Calls a tool; the status and the body.
-    fn call(
+    pub(crate) fn call(
         &self,
         path: &str,
         token: Option<&str>,
@@ -93,14 +93,20 @@ impl Serving {
     }
 
     /// Ends it; what it printed.
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").arg(&id).status().unwrap().success());
         assert!(self.child.wait().unwrap().success());
-        self.printed
-            .into_iter()
-            .map(|it| it.join().unwrap())
-            .collect()
+        let printed = std::mem::take(&mut self.printed).into_iter();
+        printed.map(|it| it.join().unwrap()).collect()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Of a test that failed; one that was stopped is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -128,7 +134,7 @@ fn collect(
     })
 }
 
-fn issue(session: &Session, more: &[&str]) -> (String, String) {
+pub(crate) fn issue(session: &Session, more: &[&str]) -> (String, String) {
     let words = [&["token", "create", "--json"], more].concat();
     let document = session.run(&words).exits(0).document();
     let text = |name: &str| document["token"][name].as_str().map(str::to_owned);
@@ -140,7 +146,7 @@ fn issue(session: &Session, more: &[&str]) -> (String, String) {
 }
 
 /// A project that serves a dataset, and a token that may read all of it.
-fn served() -> (Session, String, String) {
+pub(crate) fn served() -> (Session, String, String) {
     let session = Session::with_dataset();
     session.run(&["connect", "music"]).exits(0);
     let grant = session.run(&["grant", "create", "--dataset", "music", "--json"]);
@@ -184,10 +190,14 @@ fn with_an_owner_credential_at_hand_nothing_is_served_and_the_exit_code_is_77() 
 }
 
 /// Speaks to `serve --stdio`: the answers, and how it ended.
-fn over_stdio(session: &Session, messages: &[Value]) -> (Vec<Value>, i32, String) {
-    let mut child = session
-        .command(program())
-        .args(["serve", "--stdio"])
+pub(crate) fn over_stdio(session: &Session, messages: &[Value]) -> (Vec<Value>, i32, String) {
+    let mut command = session.command(program());
+    converse(command.args(["serve", "--stdio"]), messages)
+}
+
+/// The same with a command line of one's own.
+pub(crate) fn converse(command: &mut Command, messages: &[Value]) -> (Vec<Value>, i32, String) {
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -208,7 +218,7 @@ fn over_stdio(session: &Session, messages: &[Value]) -> (Vec<Value>, i32, String
     (answers.collect(), ended.status.code().unwrap(), printed)
 }
 
-fn hello(bearer: Option<&str>) -> Value {
+pub(crate) fn hello(bearer: Option<&str>) -> Value {
     let mut client = json!({ "name": "test", "version": "1" });
     if let Some(bearer) = bearer {
         client["authorization"] = json!({ "bearer": bearer });

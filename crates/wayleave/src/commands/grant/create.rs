@@ -136,7 +136,8 @@ pub(super) async fn run(
     let governance = project.governance();
     let mapping = super::ratified(&project, &written.dataset).await?;
     let terms = fit(&written.wish, &mapping)?;
-    let expires = written.expires.map(|it| it.moment(expiry::now()));
+    let state = governance.ledger().state().await?;
+    let expires = written.expires.map(|it| it.moment(expiry::now(&state)));
     let granting = Granting {
         terms: terms.clone(),
         expires,

@@ -1,7 +1,7 @@
 //! When something ends: as people write it, and as it is told.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
-use wayleave_ledger::{Clock as _, Millis, Standing, SystemClock};
+use wayleave_ledger::{Clock as _, Millis, Standing, State, SystemClock, rfc3339};
 
 /// A moment, or a while from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Expiry {
 pub(in crate::commands) fn parse(text: &str) -> Result<Expiry, String> {
     let expiry = read(text)
         .ok_or("write it as `90m`, `12h`, `30d`, `6w`, `2026-12-31` or `2026-12-31T18:00:00Z`")?;
-    let now = now();
+    let now = SystemClock.now();
     if expiry.moment(now) <= now {
         return Err("it has passed already".to_owned());
     }
@@ -58,14 +58,14 @@ const fn minutes(unit: char) -> Option<i64> {
     }
 }
 
-/// The time now.
-pub(in crate::commands) fn now() -> Millis {
-    SystemClock.now()
+/// The time now, as the ledger judges it.
+pub(in crate::commands) fn now(state: &State) -> Millis {
+    state.now(SystemClock.now())
 }
 
-/// A moment as RFC 3339 writes it.
+/// A moment as RFC 3339 writes it, to the second.
 pub(in crate::commands) fn written(at: Millis) -> String {
-    Timestamp::from_millisecond(at).map_or_else(|_| at.to_string(), |at| format!("{at:.0}"))
+    rfc3339(at.saturating_sub(at.rem_euclid(1000)))
 }
 
 /// How something that stands so ends, in a word or two.

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
 use clap::ValueEnum;
 use serde_json::json;
-use wayleave_ledger::{Granting, Issuing, Standing, State};
+use wayleave_ledger::{Granting, Issuing, Millis, Standing, State};
 use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
 use wayleave_plan::package::Wish;
 use wayleave_server::Project;
@@ -41,9 +41,9 @@ pub(crate) struct Arguments {
         hide_default_value = true
     )]
     label: String,
-    /// When it ends: `12h`, `30d`, `6w`, a date or a time [default: never].
-    #[arg(long, value_name = "WHEN", value_parser = expiry::parse)]
-    expires: Option<Expiry>,
+    /// When it ends: `12h`, `30d`, `6w`, a date or a time, or `never`.
+    #[arg(long, value_name = "WHEN", value_parser = lifetime, default_value = "90d")]
+    expires: Lifetime,
     /// Whom it is for. MCP lets in the tokens of clients only.
     #[arg(long, value_name = "KIND", default_value = "client")]
     kind: Kind,
@@ -84,6 +84,22 @@ impl From<Kind> for TokenKind {
     }
 }
 
+/// How long a token lasts.
+#[derive(Debug, Clone, Copy)]
+enum Lifetime {
+    Until(Expiry),
+    Unlimited,
+}
+
+fn lifetime(word: &str) -> Result<Lifetime, String> {
+    match word {
+        "never" => Ok(Lifetime::Unlimited),
+        word => expiry::parse(word)
+            .map(Lifetime::Until)
+            .map_err(|error| format!("{error}; `never` is for a token that is only revoked")),
+    }
+}
+
 /// `email=ana@example.org`; `true` and `false` are what they say, all else is text.
 fn claim(word: &str) -> Result<(String, Claim), String> {
     let (name, value) = word
@@ -99,7 +115,7 @@ fn claim(word: &str) -> Result<(String, Claim), String> {
 
 impl Arguments {
     /// The token that is wished for, with the grants that are there already.
-    fn issuing(&self) -> Result<Issuing, Failure> {
+    fn issuing(&self, now: Millis) -> Result<Issuing, Failure> {
         let kind = TokenKind::from(self.kind);
         let beyond = self.scopes.iter().copied().map(Scope::from);
         let claims: Claims = self.claims.iter().cloned().collect();
@@ -119,7 +135,10 @@ impl Arguments {
             grants: self.grants.iter().cloned().collect(),
             claims,
             label: self.label.clone(),
-            expires: self.expires.map(|it| it.moment(expiry::now())),
+            expires: match self.expires {
+                Lifetime::Until(expiry) => Some(expiry.moment(now)),
+                Lifetime::Unlimited => None,
+            },
         })
     }
 }
@@ -132,7 +151,8 @@ pub(super) async fn run(
     let project = crate::commands::open(project)?;
     let governance = project.governance();
     let who = arguments.who.clone().unwrap_or_else(who::os_user);
-    let mut issuing = arguments.issuing()?;
+    let now = expiry::now(&*governance.ledger().state().await?);
+    let mut issuing = arguments.issuing(now)?;
     // Before any grant is made for it: a wish that cannot be met leaves nothing behind.
     let may = governance.may_issue(issuing.clone(), &who).await;
     may.map_err(refused)?;
@@ -200,7 +220,7 @@ async fn all_of(
 
 /// Why the token sees less than its grants seem to say.
 fn shortcomings(state: &State, issuing: &Issuing) -> Vec<String> {
-    let now = expiry::now();
+    let now = expiry::now(state);
     let mut all = Vec::new();
     for grant in issuing.grants.iter().filter_map(|id| state.grant(id)) {
         let id = &grant.id;
@@ -220,8 +240,13 @@ fn shortcomings(state: &State, issuing: &Issuing) -> Vec<String> {
 
 /// What to do with it, beside the token so that the token can be piped.
 fn told(id: &str, issuing: &Issuing) -> String {
-    let keep =
-        format!("issued `{id}`; its text follows, once: keep it where only its user can read");
+    let ends = match issuing.expires {
+        Some(at) => format!("it ends {}", expiry::written(at)),
+        None => "it never ends".to_owned(),
+    };
+    let keep = format!(
+        "issued `{id}`; {ends}\nits text follows, once: keep it where only its user can read"
+    );
     match issuing.kind {
         TokenKind::Client if issuing.grants.is_empty() => format!(
             "{keep}\nremark: it has no grant, so it reads nothing; `--grant` and `--all-of` give it some"

@@ -1,5 +1,18 @@
 //! How sessions fail: each failure has its own kind, and none shows a password.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::format_push_string,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod stores;
+
+#[path = "sessions/kill.rs"]
+mod kill;
+#[path = "sessions/mysql_settings.rs"]
+mod mysql_settings;
 
 use std::error::Error;
 use std::time::Duration;

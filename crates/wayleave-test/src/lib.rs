@@ -27,7 +27,7 @@ mod tls;
 pub use golden::assert_golden;
 pub use mariadb::{mariadb, own_mariadb};
 pub use mysql::{mysql, own_mysql};
-pub use mysql_client::MysqlServer;
+pub use mysql_client::{HeldSession, MysqlServer};
 pub use pgbouncer::{PgBouncer, PoolMode};
 pub use postgres::{PostgresServer, postgres};
 pub use server::{Database, Endpoint, StartError};

@@ -12,6 +12,20 @@ pub struct MysqlServer {
     running: Running,
 }
 
+/// A session of a bystander.
+#[derive(Debug)]
+pub struct HeldSession {
+    connection: Conn,
+}
+
+impl HeldSession {
+    /// Whether the server still answers it.
+    pub async fn ping(&mut self) -> Result<(), StartError> {
+        let answer = self.connection.ping().await;
+        answer.map_err(|error| refused("", error))
+    }
+}
+
 impl MysqlServer {
     pub(crate) fn new(running: Running) -> Self {
         Self { running }
@@ -54,6 +68,13 @@ impl MysqlServer {
         row.and_then(|row| row.get::<String, _>(row.len().saturating_sub(1)))
             .and_then(|text| text.parse().ok())
             .ok_or_else(|| refused(database, "the answer is not a number"))
+    }
+
+    /// A session that stays, with its number on the server.
+    pub async fn hold_session(&self, database: &str) -> Result<(i64, HeldSession), StartError> {
+        let failed = |error: mysql_async::Error| refused(database, error);
+        let connection = self.session(database).await.map_err(failed)?;
+        Ok((connection.id().into(), HeldSession { connection }))
     }
 
     async fn session(&self, database: &str) -> Result<Conn, mysql_async::Error> {

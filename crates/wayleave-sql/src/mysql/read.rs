@@ -4,9 +4,10 @@
 //! only a plan that groups by a zone's calendar takes two, in one transaction.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row, TxOpts};
+use mysql_async::{Params, Row, Transaction, TxOpts};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, GroupKey, Read, Target};
 use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
@@ -45,8 +46,8 @@ pub(crate) fn store(server: Address, options: StoreOptions) -> Reader<Database> 
 
 impl Server for Database {
     type Session = Kept;
-    /// The session's number.
-    type Brake = u32;
+    /// What marks the session on its server.
+    type Brake = Option<Arc<str>>;
     type Kind = Kind;
 
     const CAPABILITIES: &'static Capabilities = &MYSQL;
@@ -60,12 +61,14 @@ impl Server for Database {
         true
     }
 
-    fn brake(session: &Kept) -> u32 {
-        session.connection.id()
+    fn brake(session: &Kept) -> Option<Arc<str>> {
+        session.mark.clone()
     }
 
-    async fn stop(&self, brake: u32, _: Work<'_>) {
-        cancel(&self.server, self.limits, brake).await;
+    async fn stop(&self, brake: Option<Arc<str>>, _: Work<'_>) {
+        if let Some(mark) = brake {
+            cancel(&self.server, self.limits, &mark).await;
+        }
     }
 
     async fn rows(
@@ -91,24 +94,12 @@ impl Server for Database {
             .start_transaction(options)
             .await
             .map_err(failed)?;
-        let mut dialect = Mysql::default();
-        for (column, zone) in zoned {
-            let statement = years(&dialect, shape, read, &column)?;
-            let params = Params::Positional(statement.binds.iter().map(bound).collect());
-            let years: Vec<Option<i16>> = transaction
-                .exec(statement.text, params)
-                .await
-                .map_err(failed)?;
-            let years: Vec<i16> = years.into_iter().flatten().collect();
-            let offsets: Offsets =
-                zones::offsets(&zone, &years).ok_or(StoreError::Unsupported {
-                    what: "a time zone's calendar over so many years",
-                })?;
-            dialect.zones.insert((column.name, zone), offsets);
-        }
-        let statement = compile(&dialect, shape, read)?;
-        self.stream(&mut transaction, &statement, sender).await?;
-        transaction.rollback().await.map_err(failed)
+        let sent = self
+            .zoned_rows(&mut transaction, zoned, shape, read, sender)
+            .await;
+        // Whatever came of it, no transaction stays open.
+        let ended = transaction.rollback().await;
+        sent.and_then(|()| ended.map_err(failed))
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
@@ -158,6 +149,35 @@ impl Server for Database {
 }
 
 impl Database {
+    /// Sends the rows of a read that groups by the calendars of time zones.
+    async fn zoned_rows(
+        &self,
+        transaction: &mut Transaction<'_>,
+        zoned: Vec<(Column, String)>,
+        shape: &Shape<Kind>,
+        read: &Read,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        let failed = |error| self.failed("reading", &error);
+        let mut dialect = Mysql::default();
+        for (column, zone) in zoned {
+            let statement = years(&dialect, shape, read, &column)?;
+            let params = Params::Positional(statement.binds.iter().map(bound).collect());
+            let years: Vec<Option<i16>> = transaction
+                .exec(statement.text, params)
+                .await
+                .map_err(failed)?;
+            let years: Vec<i16> = years.into_iter().flatten().collect();
+            let offsets: Offsets =
+                zones::offsets(&zone, &years).ok_or(StoreError::Unsupported {
+                    what: "a time zone's calendar over so many years",
+                })?;
+            dialect.zones.insert((column.name, zone), offsets);
+        }
+        let statement = compile(&dialect, shape, read)?;
+        self.stream(transaction, &statement, sender).await
+    }
+
     async fn stream<Q: Queryable>(
         &self,
         connection: &mut Q,

@@ -44,6 +44,25 @@ pub(crate) trait Server: Send + Sync + 'static {
     /// Makes the server stop the work. The session is not used again.
     fn stop(&self, brake: Self::Brake, work: Work<'_>) -> impl Future<Output = ()> + Send;
 
+    /// Whether the session is another's between two reads, so that each must be a transaction.
+    fn is_shared(_: &Self::Session) -> bool {
+        false
+    }
+
+    /// Begins the transaction of a read, where the session is shared.
+    fn begin(&self, _: &mut Self::Session) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Ends it; `well` where all of it succeeded.
+    fn end(
+        &self,
+        _: &mut Self::Session,
+        _well: bool,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
     /// The columns of a table.
     fn shape(
         &self,
@@ -209,6 +228,30 @@ impl<S: Server> Served<S> {
     }
 
     async fn attempt(
+        &self,
+        session: &mut S::Session,
+        known: Option<Arc<Shape<S::Kind>>>,
+        target: &Target,
+        read: &Read,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        if !S::is_shared(session) {
+            return self
+                .attempt_alone(session, known, target, read, sender)
+                .await;
+        }
+        Box::pin(async {
+            self.server.begin(session).await?;
+            let outcome = self
+                .attempt_alone(session, known, target, read, sender)
+                .await;
+            let ended = self.server.end(session, outcome.is_ok()).await;
+            outcome.and(ended)
+        })
+        .await
+    }
+
+    async fn attempt_alone(
         &self,
         session: &mut S::Session,
         known: Option<Arc<Shape<S::Kind>>>,

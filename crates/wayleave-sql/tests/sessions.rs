@@ -4,15 +4,22 @@
     clippy::panic,
     clippy::format_push_string,
     clippy::indexing_slicing,
+    clippy::disallowed_methods,
     reason = "tests"
 )]
 
 mod stores;
 
+#[path = "sessions/cleartext.rs"]
+mod cleartext;
 #[path = "sessions/kill.rs"]
 mod kill;
 #[path = "sessions/mysql_settings.rs"]
 mod mysql_settings;
+#[path = "sessions/pooling.rs"]
+mod pooling;
+#[path = "sessions/postgres_settings.rs"]
+mod postgres_settings;
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The servers start, hold every fixture, and go with their owner.
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests")]
 
 use wayleave_test::fixture::{Dialect, Fixture, many_tables};
 use wayleave_test::{MysqlServer, PgBouncer, PoolMode, mariadb, mysql, postgres, sqlite_file};

@@ -44,10 +44,12 @@ FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd' \
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation \
 CROSS JOIN (SELECT datcollate FROM pg_catalog.pg_database WHERE datname = current_database()) d";
 
-/// What the planner believes; negative where it has never looked.
+/// What the planner believes; negative where it has never looked. It counts rows that row security
+/// hides from us, so there it is not asked.
 const ESTIMATE: &str = "SELECT c.reltuples::int8::text FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-    WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm')";
+    WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm') \
+      AND NOT pg_catalog.row_security_active(c.oid)";
 
 /// A PostgreSQL database.
 pub(crate) struct Database {
@@ -111,8 +113,18 @@ impl Server for Database {
     ) -> Result<(), StoreError> {
         let statement = compile(&session.dialect, shape, read)?;
         let failed = |failure| self.failed("reading", &failure);
-        let Kept { talk, prepared, .. } = session;
-        let prepared = prepared.get(talk, &statement.text).await.map_err(failed)?;
+        let Kept {
+            talk,
+            prepared,
+            pooled,
+            ..
+        } = session;
+        let prepared = if *pooled {
+            Box::pin(talk.prepare_unnamed(&statement.text)).await
+        } else {
+            prepared.get(talk, &statement.text).await
+        };
+        let prepared = prepared.map_err(failed)?;
         let ran = talk.run(&prepared, &statement.binds).await;
         ran.map_err(failed)?;
         let reader = values::Reader::new(&statement.outputs, &prepared.columns);
@@ -130,6 +142,20 @@ impl Server for Database {
             }
         }
         Ok(())
+    }
+
+    fn is_shared(session: &Kept) -> bool {
+        session.pooled
+    }
+
+    async fn begin(&self, session: &mut Kept) -> Result<(), StoreError> {
+        let begun = session.begin().await;
+        begun.map_err(|failure| self.failed("beginning a transaction", &failure))
+    }
+
+    async fn end(&self, session: &mut Kept, well: bool) -> Result<(), StoreError> {
+        let ended = session.end(well).await;
+        ended.map_err(|failure| self.failed("ending a transaction", &failure))
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {

@@ -14,7 +14,9 @@ mod pool;
 mod read;
 mod types;
 mod values;
+mod watchdog;
 mod work;
+mod writers;
 
 pub use create::create_sqlite;
 pub(crate) use decimal_key::decode as decimal_of_key;

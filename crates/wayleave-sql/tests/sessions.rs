@@ -20,6 +20,8 @@ mod mysql_settings;
 mod pooling;
 #[path = "sessions/postgres_settings.rs"]
 mod postgres_settings;
+#[path = "sessions/sqlite_files.rs"]
+mod sqlite_files;
 
 use std::error::Error;
 use std::time::Duration;

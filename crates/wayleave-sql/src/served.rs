@@ -6,12 +6,15 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Predicate, Read, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError, Unwanted};
+use wayleave_store::{
+    Answer, Capabilities, Limits, ReadContext, RowSender, Store, StoreError, Unwanted,
+};
 
 use crate::compile::Shape;
 use crate::pool::{Pool, Slot};
@@ -43,6 +46,16 @@ pub(crate) trait Server: Send + Sync + 'static {
 
     /// Makes the server stop the work. The session is not used again.
     fn stop(&self, brake: Self::Brake, work: Work<'_>) -> impl Future<Output = ()> + Send;
+
+    /// How long the server lets a statement of the session run.
+    fn statement_limit(session: &Self::Session) -> Duration;
+
+    /// Tells the server another limit.
+    fn limit_statements(
+        &self,
+        session: &mut Self::Session,
+        limit: Duration,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Whether the session is another's between two reads, so that each must be a transaction.
     fn is_shared(_: &Self::Session) -> bool {
@@ -101,6 +114,7 @@ struct Served<S: Server> {
     server: S,
     pool: Arc<Pool<S::Session>>,
     shapes: Shapes<S::Kind>,
+    limits: Limits,
 }
 
 impl<S: Server> Reader<S> {
@@ -110,6 +124,7 @@ impl<S: Server> Reader<S> {
                 server,
                 pool: Pool::new(options.sessions, options.wait),
                 shapes: Shapes::default(),
+                limits: options.limits,
             }),
             readings: Readings::default(),
             options,
@@ -174,7 +189,14 @@ impl<S: Server> Served<S> {
             let was_known = known.is_some();
             let brake = S::brake(&session);
             let outcome = {
-                let mut work = pin!(self.attempt(&mut session, known, target, read, sender));
+                let limit = stop.statement_limit(self.limits);
+                let mut work = pin!(async {
+                    if S::statement_limit(&session) != limit {
+                        Box::pin(self.server.limit_statements(&mut session, limit)).await?;
+                    }
+                    self.attempt(&mut session, known, target, read, sender)
+                        .await
+                });
                 tokio::select! {
                     // Work that is done need not ask who would stop it.
                     biased;
@@ -282,8 +304,6 @@ impl<S: Server> Served<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use wayleave_model::digest::Digest;
     use wayleave_model::mapping::SourceKind;
     use wayleave_store::Rows;

@@ -52,7 +52,7 @@ impl<'a> Session<'a> {
             } else {
                 Flavour::Mysql
             };
-            limit(&mut connection, flavour, limits)
+            limit(&mut connection, flavour, limits.statement)
                 .await
                 .map_err(failed)?;
             let checked = settings::check(&mut connection, flavour).await;
@@ -73,8 +73,8 @@ impl<'a> Session<'a> {
     }
 
     /// The session itself, for whoever reads more than the catalogue.
-    pub(super) fn into_connection(self) -> Conn {
-        self.connection
+    pub(super) fn into_connection(self) -> (Conn, Flavour) {
+        (self.connection, self.flavour)
     }
 
     /// Runs one of our constant statements.
@@ -101,9 +101,13 @@ impl<'a> Session<'a> {
 }
 
 /// Bounds the time of each statement, and of its wait for a lock.
-async fn limit(connection: &mut Conn, flavour: Flavour, limits: Limits) -> Result<(), Error> {
+pub(super) async fn limit(
+    connection: &mut Conn,
+    flavour: Flavour,
+    limit: Duration,
+) -> Result<(), Error> {
     // To both, zero would mean for ever.
-    let limit = limits.statement.max(Duration::from_millis(1));
+    let limit = limit.max(Duration::from_millis(1));
     let wait = limit.as_secs().max(1);
     match flavour {
         Flavour::Mariadb => {

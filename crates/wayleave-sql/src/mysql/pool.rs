@@ -9,7 +9,7 @@ use mysql_async::prelude::Queryable;
 use tokio::time::timeout;
 use wayleave_store::{Limits, StoreError};
 
-use super::connect::{Session, connect};
+use super::connect::{self, Flavour, Session, connect};
 use super::error::store_error;
 use crate::dsn::Server;
 
@@ -27,12 +27,15 @@ pub(crate) struct Kept {
     /// behind an address that leads to several servers the same number is somebody else's.
     /// `None` where the server gives no such locks.
     pub(super) mark: Option<Arc<str>>,
+    flavour: Flavour,
+    /// How long a statement may take.
+    pub(super) limit: Duration,
 }
 
 impl Kept {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let session = Session::open(server, limits).await?;
-        let mut connection = session.into_connection();
+        let (mut connection, flavour) = session.into_connection();
         let random = || RandomState::new().build_hasher().finish();
         let mark = format!("wayleave_{:016x}{:016x}", random(), random());
         let marking = connection.exec_first::<Option<u8>, _, _>(TAKE_MARK, (&mark,));
@@ -50,7 +53,22 @@ impl Kept {
                 });
             }
         };
-        Ok(Self { connection, mark })
+        Ok(Self {
+            connection,
+            mark,
+            flavour,
+            limit: limits.statement,
+        })
+    }
+
+    /// Bounds the time of each statement anew.
+    pub(super) async fn limit_statements(
+        &mut self,
+        limit: Duration,
+    ) -> Result<(), mysql_async::Error> {
+        connect::limit(&mut self.connection, self.flavour, limit).await?;
+        self.limit = limit;
+        Ok(())
     }
 }
 

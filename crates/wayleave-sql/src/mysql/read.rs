@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Transaction, TxOpts};
@@ -100,6 +101,19 @@ impl Server for Database {
         // Whatever came of it, no transaction stays open.
         let ended = transaction.rollback().await;
         sent.and_then(|()| ended.map_err(failed))
+    }
+
+    fn statement_limit(session: &Kept) -> Duration {
+        session.limit
+    }
+
+    async fn limit_statements(
+        &self,
+        session: &mut Kept,
+        limit: Duration,
+    ) -> Result<(), StoreError> {
+        let limited = session.limit_statements(limit).await;
+        limited.map_err(|error| self.failed("limiting statements", &error))
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {

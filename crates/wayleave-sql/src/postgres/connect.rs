@@ -99,7 +99,7 @@ async fn begin(client: &Client, server: &Server, limits: Limits) -> Result<(), S
     )]
     let begun = client.batch_execute(settings::BEGIN).await;
     begun.map_err(|error| refused_pooler(failed(error)))?;
-    let timeout = settings::timeout_millis(limits);
+    let timeout = settings::timeout_millis(limits.statement);
     let values = [(&timeout as &(dyn ToSql + Sync), Type::TEXT)];
     client
         .query_typed(&settings::for_transaction(), &values)

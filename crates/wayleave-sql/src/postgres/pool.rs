@@ -37,8 +37,8 @@ pub(crate) struct Kept {
     pub(super) dialect: Postgres,
     /// Whether a pooler stands before it: nothing is then left on it from one read to the next.
     pub(super) pooled: bool,
-    /// How long a statement may take, in milliseconds.
-    timeout: String,
+    /// How long a statement may take.
+    pub(super) limit: Duration,
 }
 
 impl Kept {
@@ -61,7 +61,7 @@ impl Kept {
                 prepared: Prepared::default(),
                 dialect: Postgres { encoded: false },
                 pooled: false,
-                timeout: settings::timeout_millis(limits),
+                limit: limits.statement,
             };
             let failed = |failure| talk_error(server, limits, "opening a session", &failure);
             let mut told = kept.ask().await.map_err(failed)?;
@@ -104,8 +104,20 @@ impl Kept {
     pub(super) async fn begin(&mut self) -> Result<(), Failure> {
         self.talk.query::<String>(settings::BEGIN, &[]).await?;
         let set = settings::for_transaction();
-        let timeout = [self.timeout.as_str()];
+        let timeout = [settings::timeout_millis(self.limit)];
         self.talk.query(&set, &timeout).await.map(drop)
+    }
+
+    /// Bounds the time of each statement anew.
+    pub(super) async fn limit_statements(&mut self, limit: Duration) -> Result<(), Failure> {
+        // Of a session that is shared each transaction sets its own.
+        if !self.pooled {
+            let set = settings::session_timeouts();
+            let timeout = [settings::timeout_millis(limit)];
+            self.talk.query(&set, &timeout).await?;
+        }
+        self.limit = limit;
+        Ok(())
     }
 
     /// Ends the transaction, so that the pooler may give its session to another.

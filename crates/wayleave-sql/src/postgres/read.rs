@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Detail, Limits, RowSender, StoreError};
@@ -142,6 +143,19 @@ impl Server for Database {
             }
         }
         Ok(())
+    }
+
+    fn statement_limit(session: &Kept) -> Duration {
+        session.limit
+    }
+
+    async fn limit_statements(
+        &self,
+        session: &mut Kept,
+        limit: Duration,
+    ) -> Result<(), StoreError> {
+        let limited = session.limit_statements(limit).await;
+        limited.map_err(|failure| self.failed("limiting statements", &failure))
     }
 
     fn is_shared(session: &Kept) -> bool {

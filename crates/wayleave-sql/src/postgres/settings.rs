@@ -6,6 +6,7 @@
 //! is shared gets them for each transaction anew.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
 
 use wayleave_store::{Limits, StoreError};
 
@@ -99,7 +100,7 @@ impl StartupOptions {
     pub(super) fn new(limits: Limits) -> Self {
         let mark = format!("{:016x}", RandomState::new().build_hasher().finish());
         let settings = SETTINGS.iter().map(|(name, value, _)| (*name, *value));
-        let timeout = timeout_millis(limits);
+        let timeout = timeout_millis(limits.statement);
         let timeouts = TIMEOUTS.iter().map(|name| (*name, timeout.as_str()));
         let text: Vec<String> = settings
             .chain(timeouts)
@@ -131,6 +132,12 @@ pub(super) fn session_path() -> String {
     format!("SELECT {SEARCH_PATH} false)")
 }
 
+/// Sets the timeouts of a session of its own. Takes milliseconds.
+pub(super) fn session_timeouts() -> String {
+    let set = TIMEOUTS.map(|name| format!("pg_catalog.set_config('{name}', $1::text, false)"));
+    format!("SELECT {}", set.join(", "))
+}
+
 /// Sets everything for the transaction under way. Takes the timeout in milliseconds.
 pub(super) fn for_transaction() -> String {
     let settings = SETTINGS.iter().map(|(name, value, _)| {
@@ -157,8 +164,8 @@ pub(super) fn check<'a>(told: impl Iterator<Item = Option<&'a [u8]>>) -> Result<
 }
 
 /// How long a statement may take, as PostgreSQL is told.
-pub(super) fn timeout_millis(limits: Limits) -> String {
-    limits.statement.as_millis().max(1).to_string()
+pub(super) fn timeout_millis(limit: Duration) -> String {
+    limit.as_millis().max(1).to_string()
 }
 
 fn in_force() -> String {

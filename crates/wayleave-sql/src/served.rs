@@ -117,6 +117,14 @@ struct Served<S: Server> {
     limits: Limits,
 }
 
+/// One read, as a session is asked for it.
+struct ReadRequest<'a> {
+    target: &'a Target,
+    read: &'a Read,
+    /// How long one of its statements may take.
+    limit: Duration,
+}
+
 impl<S: Server> Reader<S> {
     pub(crate) fn new(server: S, options: StoreOptions) -> Self {
         Self {
@@ -190,13 +198,12 @@ impl<S: Server> Served<S> {
             let brake = S::brake(&session);
             let outcome = {
                 let limit = stop.statement_limit(self.limits);
-                let mut work = pin!(async {
-                    if S::statement_limit(&session) != limit {
-                        Box::pin(self.server.limit_statements(&mut session, limit)).await?;
-                    }
-                    self.attempt(&mut session, known, target, read, sender)
-                        .await
-                });
+                let asked = ReadRequest {
+                    target,
+                    read,
+                    limit,
+                };
+                let mut work = pin!(self.attempt(&mut session, known, &asked, sender));
                 tokio::select! {
                     // Work that is done need not ask who would stop it.
                     biased;
@@ -253,20 +260,18 @@ impl<S: Server> Served<S> {
         &self,
         session: &mut S::Session,
         known: Option<Arc<Shape<S::Kind>>>,
-        target: &Target,
-        read: &Read,
+        asked: &ReadRequest<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        if S::statement_limit(session) != asked.limit {
+            Box::pin(self.server.limit_statements(session, asked.limit)).await?;
+        }
         if !S::is_shared(session) {
-            return self
-                .attempt_alone(session, known, target, read, sender)
-                .await;
+            return self.attempt_alone(session, known, asked, sender).await;
         }
         Box::pin(async {
             self.server.begin(session).await?;
-            let outcome = self
-                .attempt_alone(session, known, target, read, sender)
-                .await;
+            let outcome = self.attempt_alone(session, known, asked, sender).await;
             let ended = self.server.end(session, outcome.is_ok()).await;
             outcome.and(ended)
         })
@@ -277,10 +282,10 @@ impl<S: Server> Served<S> {
         &self,
         session: &mut S::Session,
         known: Option<Arc<Shape<S::Kind>>>,
-        target: &Target,
-        read: &Read,
+        asked: &ReadRequest<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        let ReadRequest { target, read, .. } = *asked;
         let shape = if let Some(shape) = known {
             shape
         } else {

@@ -42,6 +42,20 @@ impl Sqlite {
         Self { file, limits }
     }
 
+    /// Whether the file is locked against writers while it is read.
+    pub(crate) async fn writers_wait_for_reads(&self) -> Result<bool, StoreError> {
+        if self.file.immutable {
+            return Ok(false);
+        }
+        self.blocking(|session| {
+            let mode = session.read("reading the header", "PRAGMA journal_mode", |row| {
+                row.get::<_, String>(0)
+            })?;
+            Ok(mode.first().is_none_or(|it| it != "wal"))
+        })
+        .await
+    }
+
     /// Runs blocking work on a thread of its own; when nobody waits for it any more, it is
     /// interrupted and ends.
     async fn blocking<T: Send + 'static>(

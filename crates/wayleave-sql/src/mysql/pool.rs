@@ -27,7 +27,7 @@ pub(crate) struct Kept {
     /// behind an address that leads to several servers the same number is somebody else's.
     /// `None` where the server gives no such locks.
     pub(super) mark: Option<Arc<str>>,
-    flavour: Flavour,
+    pub(super) flavour: Flavour,
     /// How long a statement may take.
     pub(super) limit: Duration,
 }

@@ -13,6 +13,7 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, GroupKey, Read, Target};
 use wayleave_store::{Capabilities, Limits, RowSender, StoreError};
 
+use super::connect::Flavour;
 use super::error::store_error;
 use super::pool::{Kept, cancel};
 use super::values::{bound, cell};
@@ -124,11 +125,12 @@ impl Server for Database {
             .await
             .map_err(|error| self.failed("reading the table's columns", &error))?;
         let schema = rows.first().map(|row| row.0.clone());
+        let flavour = session.flavour;
         let columns: BTreeMap<_, _> = rows
             .into_iter()
             .map(|(_, name, data_type, nullable, charset, collation)| {
                 let native = Native {
-                    kind: kind(&data_type, &charset, &collation),
+                    kind: kind(flavour, &data_type, &charset, &collation),
                     not_null: nullable == "NO",
                 };
                 (name, native)
@@ -259,15 +261,20 @@ fn zoned(read: &Read) -> Vec<(Column, String)> {
     found
 }
 
-fn kind(data_type: &str, charset: &str, collation: &str) -> Kind {
+fn kind(flavour: Flavour, data_type: &str, charset: &str, collation: &str) -> Kind {
     match data_type {
         "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => {
             // The binary collations that count trailing spaces.
             let counted = collation.ends_with("_nopad_bin") || collation == "utf8mb4_0900_bin";
             let unicode = matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii");
+            let letters = match Letters::of(charset, collation) {
+                // MySQL refuses to convert a text that the character set does not have.
+                Letters::Other(_) if flavour == Flavour::Mysql => Letters::Other(None),
+                letters => letters,
+            };
             Kind::Text {
                 by_code_point: counted && unicode,
-                letters: Letters::of(charset, collation),
+                letters,
             }
         }
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Binary,

@@ -8,9 +8,9 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, StoreOptions, store};
-use wayleave_store::StoreError;
 use wayleave_store::conformance::Served;
-use wayleave_test::{MysqlServer, own_mariadb};
+use wayleave_store::{ReadContext, StoreError};
+use wayleave_test::{MysqlServer, own_mariadb, own_mysql};
 
 use crate::stores::{all, arguments, mapping, patient};
 
@@ -88,4 +88,38 @@ async fn a_statement_is_never_killed_on_a_server_that_does_not_run_it() {
     }
     // Its own limit ends it.
     until_working(&one, false).await;
+}
+
+/// A view whose rows nobody counts in minutes, of what both engines have.
+const CROSSED: &str = "CREATE TABLE n (id int PRIMARY KEY); \
+    INSERT INTO n WITH RECURSIVE up(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM up WHERE id < 900) \
+      SELECT id FROM up; \
+    CREATE VIEW slow AS SELECT a.id FROM n a, n b, n c, n d WHERE a.id <> b.id + c.id * d.id";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_nobody_waits_for_is_killed_on_both_engines() {
+    let mut servers = vec![own_mariadb().await.unwrap()];
+    if let Some(mysql) = own_mysql().await {
+        servers.push(mysql.unwrap());
+    }
+    let served = Served::new(&mapping(SourceKind::Mysql, &[("slow", &[])])).unwrap();
+    let count = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
+    let plan = served.aggregate(&arguments(count)).unwrap();
+    for server in servers {
+        let database = server.fresh_database("stop", CROSSED).await.unwrap();
+        let mut options = StoreOptions::default();
+        // Longer than the test waits, so that only the kill can have ended it.
+        options.limits.statement = Duration::from_secs(600);
+        let dsn = Dsn::parse(SourceKind::Mysql, &database.dsn).unwrap();
+        let reader = store(dsn, options);
+        let context = ReadContext::within(Duration::from_secs(600));
+        let (asked, plan) = (context.clone(), plan.groups().clone());
+        let reading = Arc::clone(&reader);
+        let read = tokio::spawn(async move { all(reading.as_ref(), &plan, &asked).await });
+        until_working(&server, true).await;
+        context.cancel.cancel();
+        assert!(read.await.unwrap().is_err());
+        until_working(&server, false).await;
+        reader.close().await;
+    }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::error::SqlState;
 use wayleave_store::{Limits, StoreError};
 
 use super::connect::refused_pooler;
@@ -48,8 +47,8 @@ impl Kept {
             let options = StartupOptions::new(limits);
             let logged_in = Login::open(server, limits, Some(&options.text)).await;
             let login = match logged_in {
-                // A pooler does not take them.
-                Err(error) if is_protocol_violation(&error) => {
+                // Poolers do not take them, and each has its own code for that.
+                Err(StoreError::Failed { code: Some(_), .. }) => {
                     Login::open(server, limits, None).await?
                 }
                 logged_in => logged_in?,
@@ -166,11 +165,6 @@ impl Prepared {
             .push_back((text.to_owned(), Arc::clone(&statement)));
         Ok(statement)
     }
-}
-
-fn is_protocol_violation(error: &StoreError) -> bool {
-    matches!(error, StoreError::Failed { code: Some(code), .. }
-        if code == SqlState::PROTOCOL_VIOLATION.code())
 }
 
 /// Asks the server to stop what a session does, until the work has ended. The session must not

@@ -109,10 +109,10 @@ async fn a_statement_that_nobody_waits_for_is_killed_on_both_engines() {
         let database = server.fresh_database("stop", CROSSED).await.unwrap();
         let mut options = StoreOptions::default();
         // Longer than the test waits, so that only the kill can have ended it.
-        options.limits.statement = Duration::from_secs(600);
+        options.limits.statement = Duration::from_mins(10);
         let dsn = Dsn::parse(SourceKind::Mysql, &database.dsn).unwrap();
         let reader = store(dsn, options);
-        let context = ReadContext::within(Duration::from_secs(600));
+        let context = ReadContext::within(Duration::from_mins(10));
         let (asked, plan) = (context.clone(), plan.groups().clone());
         let reading = Arc::clone(&reader);
         let read = tokio::spawn(async move { all(reading.as_ref(), &plan, &asked).await });

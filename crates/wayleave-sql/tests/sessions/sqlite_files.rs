@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_store::conformance::Served;
@@ -16,6 +17,8 @@ const KIND: SourceKind = SourceKind::Sqlite;
 /// Names the file to the program that writes to it.
 const FILE: &str = "WAYLEAVE_WRITTEN_FILE";
 const COMMITS: i64 = 5;
+/// What a program says that has begun to write.
+const BEGUN: &str = "begun to write";
 
 /// A view that is never read to its end and holds the file's lock meanwhile, and one of long texts.
 const TABLES: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT); \
@@ -45,6 +48,44 @@ fn another_program_writes() {
     connection.busy_timeout(Duration::from_secs(5)).unwrap();
     let insert = "INSERT INTO things (word) VALUES ('more')";
     connection.execute(insert, []).unwrap();
+}
+
+#[test]
+#[ignore = "a program of its own, which another test runs"]
+fn another_program_begins_to_write() {
+    let file = std::env::var(FILE).unwrap();
+    let connection = rusqlite::Connection::open(file).unwrap();
+    let begun = "BEGIN IMMEDIATE; INSERT INTO things (word) VALUES ('never')";
+    connection.execute_batch(begun).unwrap();
+    println!("\n{BEGUN}");
+    // Until the test is over.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_has_only_begun_to_write_ends_no_read() {
+    let loaded = Loaded::new(KIND, TABLES).await;
+    let name = "sqlite_files::another_program_begins_to_write";
+    let mut writer = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--ignored", "--nocapture"])
+        .env(FILE, &loaded.name)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+    while lines.next_line().await.unwrap().unwrap() != BEGUN {}
+    assert!(std::fs::exists(format!("{}-journal", loaded.name)).unwrap());
+    let (store, served) = (loaded.store(), served());
+    let sum = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
+    // Longer than a writer that waits would be kept waiting.
+    let context = ReadContext::within(Duration::from_secs(3));
+    let end = all(store.as_ref(), &aggregate(&served, sum), &context).await;
+    assert!(matches!(end, Err(StoreError::Timeout { .. })), "{end:?}");
+    drop(writer.stdin.take());
+    assert!(writer.wait().await.unwrap().success());
+    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

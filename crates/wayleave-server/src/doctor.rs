@@ -24,6 +24,10 @@ use crate::{
     settings::{self, Settings},
 };
 
+/// What is said of a SQLite file that is locked against writers while it is read.
+const WRITE_AHEAD_LOG: &str = "where programs write to the file while it is served, give it a write-ahead log \
+    (`PRAGMA journal_mode = WAL`); without one, slow reads give way to them";
+
 /// How grave a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -281,16 +285,20 @@ async fn sources(state: &State, asking: &Asking) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, source) in state.sources() {
         let about = format!("source {name}");
+        let waits = async || asking.writers_wait(state, name).await.unwrap_or(false);
         findings.push(match asking.ping(state, name).await {
-            Ok(took) => Finding::ok(
-                about,
-                format!(
-                    "{} in `{}` answered in {} ms, read-only",
-                    source.kind,
-                    source.env,
-                    took.as_millis()
-                ),
-            ),
+            Ok(took) => Finding {
+                hint: waits().await.then(|| WRITE_AHEAD_LOG.to_owned()),
+                ..Finding::ok(
+                    about,
+                    format!(
+                        "{} in `{}` answered in {} ms, read-only",
+                        source.kind,
+                        source.env,
+                        took.as_millis()
+                    ),
+                )
+            },
             Err(error) => Finding::problem(about, with_causes(&error), Some(error.hint())),
         });
     }

@@ -93,6 +93,14 @@ impl Asking {
         Ok(took)
     }
 
+    /// Whether programs that write to a declared source wait for its reads.
+    pub async fn writers_wait(&self, state: &State, name: &str) -> Result<bool, LiveError> {
+        let source = declared(state, name)?;
+        let dsn = source::dsn(name, source, &self.environment)?;
+        let told = wayleave_sql::writers_wait_for_reads(dsn, self.limits).await;
+        told.map_err(|cause| failed(name, cause))
+    }
+
     /// Reads the catalogue of a declared source.
     pub async fn catalogue(
         &self,

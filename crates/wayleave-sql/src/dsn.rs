@@ -4,6 +4,7 @@
 //! of it the password.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -38,6 +39,8 @@ pub(crate) struct Server {
     pub(crate) password: Option<SecretString>,
     pub(crate) database: Option<String>,
     pub(crate) tls: TlsMode,
+    /// Whether the operator lets the password go to whoever answers.
+    cleartext: bool,
     /// The authority that vouches for the server, in place of the machine's own list.
     pub(crate) authority: Option<PathBuf>,
     /// What no message may hold: the DSN itself, and the password as it was written.
@@ -51,13 +54,26 @@ pub(crate) enum Place {
     Socket { path: PathBuf, port: u16 },
 }
 
-/// How much a session asks of TLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+impl Place {
+    /// Whether it is on this machine, so that no line is listened to and nobody poses.
+    fn is_local(&self) -> bool {
+        match self {
+            Self::Socket { .. } => true,
+            Self::Tcp { host, .. } => {
+                host.eq_ignore_ascii_case("localhost")
+                    || host.parse().is_ok_and(|it: IpAddr| it.is_loopback())
+            }
+        }
+    }
+}
+
+/// How much a session asks of TLS. Where a DSN does not say, it is [`TlsMode::Prefer`] on this
+/// machine and [`TlsMode::VerifyFull`] beyond it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsMode {
     /// Never.
     Disable,
     /// When the server offers it; its certificate is not checked.
-    #[default]
     Prefer,
     /// Always; its certificate is not checked, so this guards against listening, not posing.
     Require,
@@ -66,12 +82,19 @@ pub enum TlsMode {
 }
 
 impl Dsn {
+    /// The parameters of a SQLite file's DSN; no other is taken.
+    pub const FILE_PARAMETERS: [&'static str; 1] = ["immutable"];
+    /// The parameters of a server's DSN; no other is taken.
+    pub const SERVER_PARAMETERS: [&'static str; 4] =
+        ["sslmode", "sslrootcert", "cleartext_password", "socket"];
+
     /// Reads a DSN of a declared kind.
     ///
     /// `sqlite` takes `sqlite:///absolute/path`, `sqlite:relative/path` or a plain path, with
     /// `?immutable=1` after a `sqlite:` one. Servers take
-    /// `postgres://` (or `postgresql://`) and `mysql://` (or `mariadb://`) with `sslmode` and
-    /// `sslrootcert`, and the folder (PostgreSQL) or file (MySQL) of a local socket as `socket`.
+    /// `postgres://` (or `postgresql://`) and `mysql://` (or `mariadb://`) with `sslmode`,
+    /// `sslrootcert` and `cleartext_password=allow`, and the folder (PostgreSQL) or file (MySQL) of
+    /// a local socket as `socket`.
     ///
     /// ```
     /// use wayleave_model::mapping::SourceKind;
@@ -90,7 +113,18 @@ impl Dsn {
             SourceKind::Postgres => {
                 Target::Postgres(Server::parse(text, &["postgres", "postgresql"], 5432)?)
             }
-            SourceKind::Mysql => Target::Mysql(Server::parse(text, &["mysql", "mariadb"], 3306)?),
+            SourceKind::Mysql => {
+                let server = Server::parse(text, &["mysql", "mariadb"], 3306)?;
+                // The driver gives the password, in clear or under a key that the server sends,
+                // to a server that asks for it; only a line that is known is safe.
+                if server.password.is_some() && server.guards_password() {
+                    return Err(bad(
+                        "its password would go to whoever answers: beyond this machine it needs \
+                         `sslmode=verify-full`, or `cleartext_password=allow` where the network is trusted",
+                    ));
+                }
+                Target::Mysql(server)
+            }
             SourceKind::Files | SourceKind::Rdf => {
                 return Err(StoreError::Unsupported {
                     what: "a SQL session",
@@ -204,16 +238,33 @@ impl Server {
         };
         let mut hidden = vec![SecretString::from(text.to_owned())];
         hidden.extend(url.password().map(|it| SecretString::from(it.to_owned())));
-        let Parameters { tls, authority, .. } = parameters;
+        let Parameters {
+            tls,
+            authority,
+            cleartext,
+            ..
+        } = parameters;
+        let by_place = if place.is_local() && authority.is_none() {
+            TlsMode::Prefer
+        } else {
+            TlsMode::VerifyFull
+        };
         Ok(Self {
             place,
             user,
             password,
             database,
-            tls,
+            tls: tls.unwrap_or(by_place),
+            cleartext,
             authority,
             hidden,
         })
+    }
+
+    /// Whether a server that asks for the password itself must not be given it: it is beyond this
+    /// machine and has not proved who it is.
+    pub(crate) fn guards_password(&self) -> bool {
+        !(self.place.is_local() || self.tls == TlsMode::VerifyFull || self.cleartext)
     }
 
     /// A driver's message without anything of this DSN that is secret.
@@ -223,11 +274,15 @@ impl Server {
     }
 }
 
+const UNKNOWN_PARAMETER: &str = "it has an unknown parameter; known are `sslmode`, `sslrootcert`, \
+    `cleartext_password`, `socket`";
+
 /// What follows the `?` of a server's DSN.
 #[derive(Default)]
 struct Parameters {
-    tls: TlsMode,
+    tls: Option<TlsMode>,
     authority: Option<PathBuf>,
+    cleartext: bool,
     socket: Option<PathBuf>,
 }
 
@@ -235,9 +290,13 @@ impl Parameters {
     fn parse(url: &Url) -> Result<Self, StoreError> {
         let mut parameters = Self::default();
         for (name, value) in url.query_pairs() {
+            // Those that are documented.
+            if !Dsn::SERVER_PARAMETERS.contains(&name.as_ref()) {
+                return Err(bad(UNKNOWN_PARAMETER));
+            }
             match name.as_ref() {
                 "sslmode" => {
-                    parameters.tls = match value.as_ref() {
+                    parameters.tls = Some(match value.as_ref() {
                         "disable" => TlsMode::Disable,
                         "prefer" => TlsMode::Prefer,
                         "require" => TlsMode::Require,
@@ -247,21 +306,20 @@ impl Parameters {
                                 "`sslmode` is `disable`, `prefer`, `require` or `verify-full`",
                             ));
                         }
-                    }
+                    });
                 }
                 "sslrootcert" => parameters.authority = Some(PathBuf::from(value.as_ref())),
+                "cleartext_password" if value == "allow" => parameters.cleartext = true,
+                "cleartext_password" => return Err(bad("`cleartext_password` is `allow`")),
                 "socket" => parameters.socket = Some(PathBuf::from(value.as_ref())),
-                _ => {
-                    return Err(bad(
-                        "it has an unknown parameter; known are `sslmode`, `sslrootcert`, `socket`",
-                    ));
-                }
+                _ => return Err(bad(UNKNOWN_PARAMETER)),
             }
         }
-        if parameters.authority.is_some() && parameters.tls != TlsMode::VerifyFull {
+        let verified = matches!(parameters.tls, None | Some(TlsMode::VerifyFull));
+        if parameters.authority.is_some() && !verified {
             return Err(bad("`sslrootcert` needs `sslmode=verify-full`"));
         }
-        if parameters.socket.is_some() && parameters.tls != TlsMode::default() {
+        if parameters.socket.is_some() && parameters.tls.is_some() {
             return Err(bad("`sslmode` is not for a local `socket`"));
         }
         Ok(parameters)
@@ -292,109 +350,4 @@ fn decoded(part: &str) -> Result<String, StoreError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn server(text: &str) -> Server {
-        match Dsn::parse(SourceKind::Postgres, text)
-            .unwrap()
-            .into_target()
-        {
-            Target::Postgres(server) => server,
-            _ => panic!("not a server"),
-        }
-    }
-
-    #[test]
-    fn a_server_dsn_is_read_in_full() {
-        let server =
-            server("postgresql://ada:p%40ss%2Fword@db.example:6000/my%20crm?sslmode=require");
-        assert!(
-            server.place
-                == Place::Tcp {
-                    host: "db.example".into(),
-                    port: 6000
-                }
-        );
-        assert_eq!(server.user.as_deref(), Some("ada"));
-        assert_eq!(server.password.unwrap().expose_secret(), "p@ss/word");
-        assert_eq!(server.database.as_deref(), Some("my crm"));
-        assert_eq!(server.tls, TlsMode::Require);
-    }
-
-    #[test]
-    fn addresses_sockets_and_defaults_are_read() {
-        assert!(
-            server("postgres://[::1]/x").place
-                == Place::Tcp {
-                    host: "::1".into(),
-                    port: 5432
-                }
-        );
-        let local = server("postgres:///x?socket=/run/postgresql");
-        assert!(
-            local.place
-                == Place::Socket {
-                    path: "/run/postgresql".into(),
-                    port: 5432
-                }
-        );
-        assert_eq!(local.tls, TlsMode::Prefer);
-    }
-
-    #[test]
-    fn a_sqlite_dsn_is_a_path() {
-        for (text, path, immutable) in [
-            ("data/my.db", "data/my.db", false),
-            ("sqlite:data/my.db", "data/my.db", false),
-            ("sqlite:///var/my%20data.db", "/var/my data.db", false),
-            ("sqlite:///var/x.db?immutable=1", "/var/x.db", true),
-            ("/var/what?.db", "/var/what?.db", false),
-        ] {
-            let Target::Sqlite(file) = Dsn::parse(SourceKind::Sqlite, text).unwrap().into_target()
-            else {
-                panic!("not a file");
-            };
-            assert_eq!(
-                (file.path, file.immutable),
-                (PathBuf::from(path), immutable),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_bad_dsn_is_refused_without_quoting_any_of_it() {
-        for text in [
-            "",
-            "hunter2",
-            "mysql://u:hunter2@h/db",
-            "postgres://u:hunter2@h/db#x",
-            "postgres://u:hunter2@h/a/b",
-            "postgres://u:hunter2@h/db?sslmode=hunter2",
-            "postgres://u:hunter2@h/db?hunter2=1",
-            "postgres://u:hunter2@h:notaport/db",
-            "postgres://u:hunter2%zz@h/db",
-            "postgres://u:hunter2@/db",
-            "postgres://u:hunter2@h/db?sslrootcert=/hunter2",
-            "postgres://u:hunter2@h/db?socket=/hunter2",
-        ] {
-            let error = Dsn::parse(SourceKind::Postgres, text).unwrap_err();
-            let shown = format!("{error} {error:?} {}", error.hint());
-            assert!(matches!(error, StoreError::BadDsn { .. }), "{text}");
-            assert!(!shown.contains("hunter2"), "{shown}");
-        }
-    }
-
-    #[test]
-    fn a_dsn_is_never_shown() {
-        let text = "postgres://ada:hunter2@h/db";
-        let dsn = Dsn::parse(SourceKind::Postgres, text).unwrap();
-        assert_eq!(
-            format!("{dsn} {dsn:?}"),
-            "postgres://*** Dsn(postgres://***)"
-        );
-        let detail = server(text).detail(format!("{text}: bad password hunter2"));
-        assert_eq!(detail.to_string(), "***: bad password ***");
-    }
-}
+mod tests;

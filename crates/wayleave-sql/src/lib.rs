@@ -28,7 +28,7 @@ use std::sync::Arc;
 pub use dsn::{Dsn, TlsMode};
 pub use reading::StoreOptions;
 pub use sqlite::create_sqlite;
-use wayleave_store::{Introspect, Limits, Store};
+use wayleave_store::{Introspect, Limits, Store, StoreError};
 
 /// The source behind a DSN. No session is opened until it is asked something.
 pub fn open(dsn: Dsn, limits: Limits) -> Box<dyn Introspect> {
@@ -36,6 +36,18 @@ pub fn open(dsn: Dsn, limits: Limits) -> Box<dyn Introspect> {
         dsn::Target::Sqlite(file) => Box::new(sqlite::Sqlite::new(file, limits)),
         dsn::Target::Postgres(server) => Box::new(postgres::Postgres::new(server, limits)),
         dsn::Target::Mysql(server) => Box::new(mysql::Mysql::new(server, limits)),
+    }
+}
+
+/// Whether programs that write to a source wait for those that read it: a SQLite file without a
+/// write-ahead log.
+pub async fn writers_wait_for_reads(dsn: Dsn, limits: Limits) -> Result<bool, StoreError> {
+    match dsn.into_target() {
+        dsn::Target::Sqlite(file) => {
+            let file = sqlite::Sqlite::new(file, limits);
+            file.writers_wait_for_reads().await
+        }
+        dsn::Target::Postgres(_) | dsn::Target::Mysql(_) => Ok(false),
     }
 }
 

@@ -5,6 +5,7 @@ mod error;
 mod introspect;
 mod pool;
 mod read;
+mod settings;
 mod types;
 mod values;
 mod zones;

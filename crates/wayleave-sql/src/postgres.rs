@@ -1,5 +1,6 @@
 //! PostgreSQL, version 12 or newer.
 
+mod cleartext;
 mod connect;
 mod error;
 mod introspect;
@@ -8,6 +9,7 @@ mod login;
 mod message;
 mod pool;
 mod read;
+mod settings;
 mod talk;
 mod types;
 mod values;

@@ -20,6 +20,11 @@ use wayleave_store::{
 use crate::bell::Bell;
 use crate::compile::Shape;
 
+/// How long a caller waits at most; what takes longer is no call's, but an index's.
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How much later the database ends a statement than we would.
+const CALL_GRACE: Duration = Duration::from_secs(2);
+
 /// How a store is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreOptions {
@@ -71,6 +76,16 @@ impl Stop {
     /// Who the read is for.
     pub(crate) fn caller(&self) -> CallerKey {
         self.caller
+    }
+
+    /// How long the database may go on with a statement of this read when nobody is left to stop
+    /// it. There are two such limits, so that a session seldom has to be told another.
+    pub(crate) fn statement_limit(&self, limits: Limits) -> Duration {
+        if self.limit <= CALL_TIMEOUT {
+            limits.statement.min(CALL_TIMEOUT + CALL_GRACE)
+        } else {
+            limits.statement
+        }
     }
 
     /// Why a read must end now, if it must.

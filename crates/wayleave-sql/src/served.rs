@@ -6,12 +6,15 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Predicate, Read, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError, Unwanted};
+use wayleave_store::{
+    Answer, Capabilities, Limits, ReadContext, RowSender, Store, StoreError, Unwanted,
+};
 
 use crate::compile::Shape;
 use crate::pool::{Pool, Slot};
@@ -43,6 +46,35 @@ pub(crate) trait Server: Send + Sync + 'static {
 
     /// Makes the server stop the work. The session is not used again.
     fn stop(&self, brake: Self::Brake, work: Work<'_>) -> impl Future<Output = ()> + Send;
+
+    /// How long the server lets a statement of the session run.
+    fn statement_limit(session: &Self::Session) -> Duration;
+
+    /// Tells the server another limit.
+    fn limit_statements(
+        &self,
+        session: &mut Self::Session,
+        limit: Duration,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Whether the session is another's between two reads, so that each must be a transaction.
+    fn is_shared(_: &Self::Session) -> bool {
+        false
+    }
+
+    /// Begins the transaction of a read, where the session is shared.
+    fn begin(&self, _: &mut Self::Session) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Ends it; `well` where all of it succeeded.
+    fn end(
+        &self,
+        _: &mut Self::Session,
+        _well: bool,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// The columns of a table.
     fn shape(
@@ -82,6 +114,15 @@ struct Served<S: Server> {
     server: S,
     pool: Arc<Pool<S::Session>>,
     shapes: Shapes<S::Kind>,
+    limits: Limits,
+}
+
+/// One read, as a session is asked for it.
+struct ReadRequest<'a> {
+    target: &'a Target,
+    read: &'a Read,
+    /// How long one of its statements may take.
+    limit: Duration,
 }
 
 impl<S: Server> Reader<S> {
@@ -91,6 +132,7 @@ impl<S: Server> Reader<S> {
                 server,
                 pool: Pool::new(options.sessions, options.wait),
                 shapes: Shapes::default(),
+                limits: options.limits,
             }),
             readings: Readings::default(),
             options,
@@ -155,7 +197,13 @@ impl<S: Server> Served<S> {
             let was_known = known.is_some();
             let brake = S::brake(&session);
             let outcome = {
-                let mut work = pin!(self.attempt(&mut session, known, target, read, sender));
+                let limit = stop.statement_limit(self.limits);
+                let asked = ReadRequest {
+                    target,
+                    read,
+                    limit,
+                };
+                let mut work = pin!(self.attempt(&mut session, known, &asked, sender));
                 tokio::select! {
                     // Work that is done need not ask who would stop it.
                     biased;
@@ -212,10 +260,32 @@ impl<S: Server> Served<S> {
         &self,
         session: &mut S::Session,
         known: Option<Arc<Shape<S::Kind>>>,
-        target: &Target,
-        read: &Read,
+        asked: &ReadRequest<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        if S::statement_limit(session) != asked.limit {
+            Box::pin(self.server.limit_statements(session, asked.limit)).await?;
+        }
+        if !S::is_shared(session) {
+            return self.attempt_alone(session, known, asked, sender).await;
+        }
+        Box::pin(async {
+            self.server.begin(session).await?;
+            let outcome = self.attempt_alone(session, known, asked, sender).await;
+            let ended = self.server.end(session, outcome.is_ok()).await;
+            outcome.and(ended)
+        })
+        .await
+    }
+
+    async fn attempt_alone(
+        &self,
+        session: &mut S::Session,
+        known: Option<Arc<Shape<S::Kind>>>,
+        asked: &ReadRequest<'_>,
+        sender: &mut RowSender,
+    ) -> Result<(), StoreError> {
+        let ReadRequest { target, read, .. } = *asked;
         let shape = if let Some(shape) = known {
             shape
         } else {
@@ -239,8 +309,6 @@ impl<S: Server> Served<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use wayleave_model::digest::Digest;
     use wayleave_model::mapping::SourceKind;
     use wayleave_store::Rows;

@@ -14,7 +14,9 @@ mod pool;
 mod read;
 mod types;
 mod values;
+mod watchdog;
 mod work;
+mod writers;
 
 pub use create::create_sqlite;
 pub(crate) use decimal_key::decode as decimal_of_key;
@@ -38,6 +40,20 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     pub(crate) fn new(file: File, limits: Limits) -> Self {
         Self { file, limits }
+    }
+
+    /// Whether the file is locked against writers while it is read.
+    pub(crate) async fn writers_wait_for_reads(&self) -> Result<bool, StoreError> {
+        if self.file.immutable {
+            return Ok(false);
+        }
+        self.blocking(|session| {
+            let mode = session.read("reading the header", "PRAGMA journal_mode", |row| {
+                row.get::<_, String>(0)
+            })?;
+            Ok(mode.first().is_none_or(|it| it != "wal"))
+        })
+        .await
     }
 
     /// Runs blocking work on a thread of its own; when nobody waits for it any more, it is

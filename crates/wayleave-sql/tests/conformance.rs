@@ -291,6 +291,13 @@ async fn mariadb_conforms() {
 }
 
 #[tokio::test]
+async fn mysql_conforms() {
+    if let Some(loaded) = Loaded::with_fixture_on_mysql().await {
+        conforms_as(loaded, &[]).await;
+    }
+}
+
+#[tokio::test]
 async fn an_exclusion_that_nothing_needs_fails_the_suite() {
     let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;
     let store = loaded.store();

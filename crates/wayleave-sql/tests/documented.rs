@@ -1,16 +1,36 @@
-//! Every difference that a store declares is in the reference of stores.
+//! Every difference that a store declares, and every parameter of a DSN, is in the reference of stores.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, StoreOptions, store};
 
-#[test]
-fn every_difference_is_in_the_reference() {
+fn reference() -> String {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/reference/stores.md"
     );
-    let reference = std::fs::read_to_string(path).unwrap();
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn every_parameter_of_a_dsn_is_in_the_reference() {
+    let reference = reference();
+    let mut sections = reference.split("\n## ");
+    let section = sections.find(|it| it.starts_with("DSNs\n")).unwrap();
+    let mut documented: Vec<&str> = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once(['=', '`']))
+        .map(|(name, _)| name)
+        .collect();
+    documented.dedup();
+    let mut parameters = Dsn::SERVER_PARAMETERS.to_vec();
+    parameters.extend(Dsn::FILE_PARAMETERS);
+    assert_eq!(documented, parameters);
+}
+
+#[test]
+fn every_difference_is_in_the_reference() {
+    let reference = reference();
     let mut sections = reference.split("\n## ").skip(1);
     for (kind, title, dsn) in [
         (SourceKind::Sqlite, "SQLite", "never-opened.db"),

@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::indexing_slicing,
     reason = "tests"
 )]
 
@@ -15,6 +16,7 @@ use serde_json::json;
 use stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::value::Value;
 use wayleave_sql::StoreOptions;
 use wayleave_store::conformance::Served;
 use wayleave_store::{CallerKey, ReadContext, StoreError};
@@ -281,5 +283,40 @@ async fn closing_a_store_ends_its_reads() {
             ),
             "{kind}: {error:?}"
         );
+    }
+}
+
+/// How long a database lets the statement run that asks, as it says itself.
+fn limit_sql(kind: SourceKind) -> &'static str {
+    match kind {
+        SourceKind::Postgres => {
+            "CREATE VIEW limits AS SELECT 1 AS id, current_setting('statement_timeout') AS word"
+        }
+        _ => {
+            "CREATE FUNCTION told() RETURNS varchar(40) RETURN CONCAT(@@session.max_statement_time); \
+             CREATE VIEW limits AS SELECT 1 AS id, told() AS word"
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_ends_a_calls_statement_soon_after_its_deadline_though_nobody_asks_it_to() {
+    for (kind, of_a_call, of_an_index) in [
+        (SourceKind::Postgres, "12s", "30s"),
+        (SourceKind::Mysql, "12.000000", "30.000000"),
+    ] {
+        let loaded = Loaded::new(kind, limit_sql(kind)).await;
+        let fields: &[(&str, &str)] = &[("word", "string")];
+        let served = Served::new(&mapping(kind, &[("limits", fields)])).unwrap();
+        let plan = served.query(&arguments(json!({"stream": "limits"})));
+        let plan = plan.unwrap().rows().clone();
+        let store = loaded.store();
+        for (deadline, expected) in [(10, of_a_call), (60, of_an_index), (3, of_a_call)] {
+            let context = ReadContext::within(Duration::from_secs(deadline));
+            let rows = all(store.as_ref(), &plan, &context).await.unwrap();
+            let told = Value::Text(expected.into());
+            assert!(rows[0].contains(&told), "{kind}, {deadline} s: {rows:?}");
+        }
+        store.close().await;
     }
 }

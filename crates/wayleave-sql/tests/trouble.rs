@@ -364,3 +364,33 @@ async fn what_a_store_cannot_compute_is_told_as_such() {
     assert_eq!(rows.unwrap().len(), 2);
     store.close().await;
 }
+
+#[tokio::test]
+async fn a_text_that_a_columns_character_set_does_not_have_is_in_no_row() {
+    let sql = "CREATE TABLE things (id int PRIMARY KEY, western varchar(20) CHARACTER SET latin1, \
+          japanese varchar(20) CHARACTER SET sjis, chinese varchar(20) CHARACTER SET gbk); \
+        INSERT INTO things VALUES (1, 'é', '日本', '中国')";
+    let mut stores = vec![Loaded::new(SourceKind::Mysql, sql).await];
+    if let Some(mysql) = wayleave_test::mysql().await {
+        stores.push(Loaded::on_server(mysql, sql).await);
+    }
+    let fields: &[(&str, &str)] = &[
+        ("western", "string"),
+        ("japanese", "string"),
+        ("chinese", "string"),
+    ];
+    let served = Served::new(&mapping(SourceKind::Mysql, &[("things", fields)])).unwrap();
+    for loaded in stores {
+        let store = loaded.store();
+        for (field, held) in [("western", "é"), ("japanese", "日本"), ("chinese", "中国")] {
+            for (text, found) in [(held, 1), ("😀", 0), ("ж😀", 0), ("\u{e000}", 0)] {
+                let query = json!({"stream": "things", "filter": {field: text}});
+                let plan = served.query(&arguments(query)).unwrap();
+                let rows = all(store.as_ref(), plan.rows(), &patient()).await;
+                let rows = rows.unwrap_or_else(|error| panic!("{field} {text}: {error:?}"));
+                assert_eq!(rows.len(), found, "{field} {text}");
+            }
+        }
+        store.close().await;
+    }
+}

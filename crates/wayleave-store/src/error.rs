@@ -40,6 +40,12 @@ pub enum StoreError {
         #[source]
         detail: Detail,
     },
+    /// A session was opened, and is not one that answers can be trusted to.
+    #[error("a session of the source is refused: {reason}")]
+    SessionRefused {
+        /// What is wrong with it, in words fixed at compile time.
+        reason: &'static str,
+    },
     /// TLS was asked for and could not be had.
     #[error("no secure session could be made")]
     Tls {
@@ -144,6 +150,9 @@ impl StoreError {
                 "check the database name or the file's path; a missing file is never created"
             }
             Self::Denied { .. } => "check user and password, and that the role may read",
+            Self::SessionRefused { .. } => {
+                "connect to the server itself, or through a pooler that pools sessions"
+            }
             Self::Tls { .. } => {
                 "name the server's authority with `sslrootcert=/path/ca.pem`, or choose another `sslmode`"
             }

@@ -4,7 +4,8 @@
 //! Only ever a dev-dependency. A server belongs to one test binary, listens on a port of its own
 //! on 127.0.0.1, keeps everything in one temporary folder, and goes with the process, however
 //! the process ends. What is missing on the machine is an error that names the package to
-//! install, never a skipped test.
+//! install, never a skipped test; but MySQL, which Debian's stable releases do not have, is
+//! skipped with a note where `scripts/test` could not fetch it.
 #![allow(
     clippy::disallowed_methods,
     reason = "makes and fills databases of its own, from scripts of its own"
@@ -14,6 +15,9 @@ pub mod crash;
 pub mod fixture;
 mod golden;
 mod mariadb;
+mod mysql;
+mod mysql_client;
+mod pgbouncer;
 mod postgres;
 mod running;
 mod server;
@@ -21,7 +25,10 @@ mod sqlite;
 mod tls;
 
 pub use golden::assert_golden;
-pub use mariadb::{MariadbServer, mariadb};
+pub use mariadb::{mariadb, own_mariadb};
+pub use mysql::{mysql, own_mysql};
+pub use mysql_client::{HeldSession, MysqlServer};
+pub use pgbouncer::{PgBouncer, PoolMode};
 pub use postgres::{PostgresServer, postgres};
 pub use server::{Database, Endpoint, StartError};
 pub use sqlite::{SqliteLock, sqlite_execute, sqlite_file, sqlite_lock};

@@ -11,7 +11,7 @@ use crate::server::{Account, Database, Endpoint, StartError, Supervised, find, f
 use crate::tls::certificate;
 
 const PACKAGE: &str = "postgresql";
-const ACCOUNT: Account = Account {
+pub(crate) const ACCOUNT: Account = Account {
     user: "postgres",
     package: PACKAGE,
 };

@@ -133,7 +133,7 @@ impl Account {
         Ok(server)
     }
 
-    fn ids(self) -> Result<(u32, u32), StartError> {
+    pub(crate) fn ids(self) -> Result<(u32, u32), StartError> {
         let missing = || StartError::NoUser {
             user: self.user,
             package: self.package,

@@ -115,6 +115,7 @@ fn predicate(wanted: &Predicate) -> String {
         Predicate::False => "false".to_owned(),
         Predicate::And(parts) => joined(parts, "and"),
         Predicate::Or(parts) => joined(parts, "or"),
+        Predicate::Granted(granted) => format!("granted ({})", predicate(granted)),
         Predicate::Compare {
             column,
             comparison,

@@ -159,6 +159,7 @@ fn twin(tables: &Tables, noise: &[i128]) -> Tables {
 fn read_by<'a>(predicate: &'a Predicate, into: &mut Vec<&'a Column>) {
     match predicate {
         Predicate::True | Predicate::False => {}
+        Predicate::Granted(granted) => read_by(granted, into),
         Predicate::And(parts) | Predicate::Or(parts) => {
             for part in parts {
                 read_by(part, into);

@@ -8,9 +8,7 @@ use std::sync::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{
-    Clock, FixedClock, Governance, Issuing, Millis, NewSource, SystemClock,
-};
+use wayleave_ledger::{Clock, FixedClock, Governance, Issuing, Millis, NewSource, SystemClock};
 use wayleave_mcp::{
     Batch, Caller, Completion, CompletionRef, Identity, Prompt, PromptMessage, PromptReply,
     ReadReply, Registry, Resource, ResourceContents, Server, Tool, ToolResult,

@@ -9,17 +9,17 @@ use tokio::time::timeout;
 use wayleave_store::{Limits, StoreError};
 
 use super::error::store_error;
+use super::settings;
 use crate::dsn::{Place, Server, TlsMode};
 use crate::tls;
 
 /// How much longer than the server we wait, so that its own timeout, which says more, comes first.
 const GRACE: Duration = Duration::from_secs(2);
 
-const READ_ONLY: &str = "SET SESSION TRANSACTION READ ONLY";
 /// MariaDB counts in seconds, for every statement.
-const MARIADB_LIMIT: &str = "SET SESSION max_statement_time = ?";
+const MARIADB_LIMIT: &str = "SET SESSION max_statement_time = ?, lock_wait_timeout = ?";
 /// MySQL counts in milliseconds, for reads.
-const MYSQL_LIMIT: &str = "SET SESSION max_execution_time = ?";
+const MYSQL_LIMIT: &str = "SET SESSION max_execution_time = ?, lock_wait_timeout = ?";
 const VERSION: &str = "SELECT VERSION()";
 
 /// Which of the two the server is.
@@ -41,9 +41,9 @@ impl<'a> Session<'a> {
     /// Connects, logs in and gives up the right to write.
     pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
         let connecting = async {
-            let failed = |error| store_error(server, limits, "connecting", &error);
+            let failed = |error| store_error(server, limits, "opening a session", &error);
             let mut connection = connect(server, limits).await?;
-            connection.exec_drop(READ_ONLY, ()).await.map_err(failed)?;
+            settings::apply(&mut connection).await.map_err(failed)?;
             let version: Option<String> =
                 connection.exec_first(VERSION, ()).await.map_err(failed)?;
             let mariadb = version.is_some_and(|it| it.contains("MariaDB"));
@@ -52,20 +52,11 @@ impl<'a> Session<'a> {
             } else {
                 Flavour::Mysql
             };
-            // To both, zero would mean for ever.
-            let limit = limits.statement.max(Duration::from_millis(1));
-            let limited = match flavour {
-                Flavour::Mariadb => {
-                    connection
-                        .exec_drop(MARIADB_LIMIT, (limit.as_secs_f64(),))
-                        .await
-                }
-                Flavour::Mysql => {
-                    let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-                    connection.exec_drop(MYSQL_LIMIT, (limit,)).await
-                }
-            };
-            limited.map_err(failed)?;
+            limit(&mut connection, flavour, limits.statement)
+                .await
+                .map_err(failed)?;
+            let checked = settings::check(&mut connection, flavour).await;
+            checked.map_err(failed)??;
             Ok(Self {
                 connection,
                 flavour,
@@ -82,8 +73,8 @@ impl<'a> Session<'a> {
     }
 
     /// The session itself, for whoever reads more than the catalogue.
-    pub(super) fn into_connection(self) -> Conn {
-        self.connection
+    pub(super) fn into_connection(self) -> (Conn, Flavour) {
+        (self.connection, self.flavour)
     }
 
     /// Runs one of our constant statements.
@@ -109,7 +100,29 @@ impl<'a> Session<'a> {
     }
 }
 
-async fn connect(server: &Server, limits: Limits) -> Result<Conn, StoreError> {
+/// Bounds the time of each statement, and of its wait for a lock.
+pub(super) async fn limit(
+    connection: &mut Conn,
+    flavour: Flavour,
+    limit: Duration,
+) -> Result<(), Error> {
+    // To both, zero would mean for ever.
+    let limit = limit.max(Duration::from_millis(1));
+    let wait = limit.as_secs().max(1);
+    match flavour {
+        Flavour::Mariadb => {
+            let values = (limit.as_secs_f64(), wait);
+            connection.exec_drop(MARIADB_LIMIT, values).await
+        }
+        Flavour::Mysql => {
+            let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+            connection.exec_drop(MYSQL_LIMIT, (limit, wait)).await
+        }
+    }
+}
+
+/// Logs in.
+pub(super) async fn connect(server: &Server, limits: Limits) -> Result<Conn, StoreError> {
     let failed = |error| store_error(server, limits, "connecting", &error);
     match Conn::new(options(server, server.tls)?).await {
         // The driver has no "prefer": it is this.

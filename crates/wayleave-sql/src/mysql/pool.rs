@@ -1,5 +1,7 @@
 //! Sessions for reading: kept, and stopped from outside.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mysql_async::Conn;
@@ -7,54 +9,78 @@ use mysql_async::prelude::Queryable;
 use tokio::time::timeout;
 use wayleave_store::{Limits, StoreError};
 
-use super::connect::Session;
+use super::connect::{self, Flavour, Session, connect};
 use super::error::store_error;
 use crate::dsn::Server;
 
 /// How long the request to stop a statement may take.
-const CANCEL: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So that times, texts and quotes mean one thing, whatever the server is set to, and that long
-/// texts are sorted by more than their first kilobyte.
-const FORMS: [&str; 5] = [
-    "SET SESSION time_zone = '+00:00'",
-    "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
-    "SET NAMES utf8mb4",
-    "SET SESSION max_sort_length = 16384",
-    "SET SESSION group_concat_max_len = 1024",
-];
+const TAKE_MARK: &str = "SELECT GET_LOCK(?, 0)";
+const FIND_MARK: &str = "SELECT IS_USED_LOCK(?)";
 
 /// A session that is kept between reads.
 pub(crate) struct Kept {
     pub(super) connection: Conn,
+    /// The name of a lock that no other session has: whoever would end this session asks the
+    /// server which one holds it. Session numbers are small and every server counts its own, so
+    /// behind an address that leads to several servers the same number is somebody else's.
+    /// `None` where the server gives no such locks.
+    pub(super) mark: Option<Arc<str>>,
+    pub(super) flavour: Flavour,
+    /// How long a statement may take.
+    pub(super) limit: Duration,
 }
 
 impl Kept {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let session = Session::open(server, limits).await?;
-        let mut connection = session.into_connection();
-        let setting = async {
-            for statement in FORMS {
-                connection.exec_drop(statement, ()).await?;
+        let (mut connection, flavour) = session.into_connection();
+        let random = || RandomState::new().build_hasher().finish();
+        let mark = format!("wayleave_{:016x}{:016x}", random(), random());
+        let marking = connection.exec_first::<Option<u8>, _, _>(TAKE_MARK, (&mark,));
+        let mark = match timeout(limits.connect, marking).await {
+            Ok(Ok(taken)) => (taken.flatten() == Some(1)).then(|| mark.into()),
+            // It may forbid them; the statement's own limit then ends what nobody waits for.
+            Ok(Err(mysql_async::Error::Server(_))) => None,
+            Ok(Err(error)) => {
+                return Err(store_error(server, limits, "opening a session", &error));
             }
-            Ok(())
+            Err(_) => {
+                return Err(StoreError::Timeout {
+                    doing: "connecting",
+                    limit: limits.connect,
+                });
+            }
         };
-        match timeout(limits.connect, setting).await {
-            Ok(Ok(())) => Ok(Self { connection }),
-            Ok(Err(error)) => Err(store_error(server, limits, "opening a session", &error)),
-            Err(_) => Err(StoreError::Timeout {
-                doing: "connecting",
-                limit: limits.connect,
-            }),
-        }
+        Ok(Self {
+            connection,
+            mark,
+            flavour,
+            limit: limits.statement,
+        })
+    }
+
+    /// Bounds the time of each statement anew.
+    pub(super) async fn limit_statements(
+        &mut self,
+        limit: Duration,
+    ) -> Result<(), mysql_async::Error> {
+        connect::limit(&mut self.connection, self.flavour, limit).await?;
+        self.limit = limit;
+        Ok(())
     }
 }
 
-/// Ends a session of ours from another one, and with it whatever it does.
-pub(super) async fn cancel(server: &Server, limits: Limits, id: u32) {
+/// Ends a session of ours from another one, and with it whatever it does, if both are on the same
+/// server.
+pub(super) async fn cancel(server: &Server, limits: Limits, mark: &str) {
     let asking = async {
-        if let Ok(session) = Session::open(server, limits).await {
-            let mut connection = session.into_connection();
+        let Ok(mut connection) = connect(server, limits).await else {
+            return;
+        };
+        let holder = connection.exec_first::<Option<u64>, _, _>(FIND_MARK, (mark,));
+        if let Ok(Some(Some(id))) = holder.await {
             // A number the server gave us; the statement takes no placeholder.
             let statement = format!("KILL CONNECTION {id}");
             #[expect(
@@ -62,9 +88,9 @@ pub(super) async fn cancel(server: &Server, limits: Limits, id: u32) {
                 reason = "holds nothing but a number of the server's"
             )]
             let _ = connection.query_drop(statement).await;
-            let _ = connection.disconnect().await;
         }
+        let _ = connection.disconnect().await;
     };
     // Nothing more can be done: the statement's own limit ends it.
-    let _ = timeout(CANCEL, asking).await;
+    let _ = timeout(CANCEL_TIMEOUT, asking).await;
 }

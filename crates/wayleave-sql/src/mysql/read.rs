@@ -4,6 +4,8 @@
 //! only a plan that groups by a zone's calendar takes two, in one transaction.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Transaction, TxOpts};
@@ -12,6 +14,7 @@ use wayleave_plan::plan::{Column, GroupKey, Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
+use super::connect::Flavour;
 use super::error::store_error;
 use super::pool::{Kept, cancel};
 use super::types::{self, is_same};
@@ -48,8 +51,8 @@ pub(crate) fn store(server: Address, options: StoreOptions) -> Reader<Database> 
 
 impl Server for Database {
     type Session = Kept;
-    /// The session's number.
-    type Brake = u32;
+    /// What marks the session on its server.
+    type Brake = Option<Arc<str>>;
     type Kind = Kind;
 
     const CAPABILITIES: &'static Capabilities = &MYSQL;
@@ -63,12 +66,14 @@ impl Server for Database {
         true
     }
 
-    fn brake(session: &Kept) -> u32 {
-        session.connection.id()
+    fn brake(session: &Kept) -> Option<Arc<str>> {
+        session.mark.clone()
     }
 
-    async fn stop(&self, brake: u32, _: Work<'_>) {
-        cancel(&self.server, self.limits, brake).await;
+    async fn stop(&self, brake: Option<Arc<str>>, _: Work<'_>) {
+        if let Some(mark) = brake {
+            cancel(&self.server, self.limits, &mark).await;
+        }
     }
 
     async fn rows(
@@ -99,6 +104,19 @@ impl Server for Database {
         sent.and(ended)
     }
 
+    fn statement_limit(session: &Kept) -> Duration {
+        session.limit
+    }
+
+    async fn limit_statements(
+        &self,
+        session: &mut Kept,
+        limit: Duration,
+    ) -> Result<(), StoreError> {
+        let limited = session.limit_statements(limit).await;
+        limited.map_err(|error| self.failed("limiting statements", &error))
+    }
+
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
         type Found = (String, String, String, String, String, String, String);
         let rows: Vec<Found> = session
@@ -107,12 +125,13 @@ impl Server for Database {
             .await
             .map_err(|error| self.failed("reading the table's columns", &error))?;
         let schema = rows.first().map(|row| row.0.clone());
+        let flavour = session.flavour;
         let columns: BTreeMap<_, _> = rows
             .into_iter()
             .map(
                 |(_, name, data_type, column_type, nullable, charset, collation)| {
                     let native = Native {
-                        kind: kind(&data_type, &charset, &collation),
+                        kind: kind(flavour, &data_type, &charset, &collation),
                         datatype: types::datatype(&data_type, &column_type),
                         many: false,
                         not_null: nullable == "NO",
@@ -317,16 +336,21 @@ fn zoned(read: &Read) -> Vec<(Column, String)> {
     found
 }
 
-fn kind(data_type: &str, charset: &str, collation: &str) -> Kind {
+fn kind(flavour: Flavour, data_type: &str, charset: &str, collation: &str) -> Kind {
     match data_type {
         "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => {
             // The binary collations that count trailing spaces.
             let counted = collation.ends_with("_nopad_bin") || collation == "utf8mb4_0900_bin";
             let unicode = matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii");
             let by_code_point = counted && unicode;
+            let letters = match Letters::from_charset(charset, collation) {
+                // MySQL refuses to convert a text that the character set does not have.
+                Letters::Other(_) if flavour == Flavour::Mysql => Letters::Other(None),
+                letters => letters,
+            };
             Kind::Text {
                 by_code_point: by_code_point.then(|| (charset.to_owned(), collation.to_owned())),
-                letters: Letters::from_charset(charset, collation),
+                letters,
             }
         }
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Binary,

@@ -6,24 +6,19 @@ use secrecy::ExposeSecret;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Connection, NoTls, Row};
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Connection, Row};
 use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::error::store_error;
+use super::login::Login;
+use super::settings;
 use crate::dsn::{Place, Server, TlsMode};
-use crate::tls;
 
 /// How much longer than the server we wait, so that its own timeout, which says more, comes first.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
-
-/// What takes from a session the right to write. Bound values, so that a proxy which forbids startup options still takes them.
-pub(super) const READ_ONLY: &str = "SELECT set_config('default_transaction_read_only', 'on', false), \
-    set_config('statement_timeout', $1, false), \
-    set_config('lock_timeout', $1, false), \
-    set_config('idle_in_transaction_session_timeout', $1, false)";
 
 /// A read-only session.
 pub(super) struct Session<'a> {
@@ -38,11 +33,11 @@ impl<'a> Session<'a> {
     /// Connects, logs in and gives up the right to write.
     pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
         let connecting = async {
-            let (client, carrier) = connect(server, limits).await?;
-            client
-                .query_one(READ_ONLY, &[&bound(limits)])
-                .await
-                .map_err(|error| store_error(server, limits, "opening a session", &error))?;
+            let Login {
+                client, connection, ..
+            } = Login::open(server, limits, None).await?;
+            let carrier = carried(connection);
+            begin(&client, server, limits).await?;
             Ok(Self {
                 client,
                 carrier,
@@ -65,7 +60,9 @@ impl<'a> Session<'a> {
         sql: &'static str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        let reading = self.client.query(sql, values);
+        // Without a name on the server, where it could outlive this session.
+        let values: Vec<_> = values.iter().map(|it| (*it, Type::TEXT)).collect();
+        let reading = self.client.query_typed(sql, &values);
         match timeout(self.limits.statement + GRACE, reading).await {
             Ok(rows) => rows.map_err(|error| self.error(doing, &error)),
             Err(_) => Err(StoreError::Timeout {
@@ -82,6 +79,9 @@ impl<'a> Session<'a> {
 
     /// Says goodbye.
     pub(super) async fn close(self) -> Result<(), StoreError> {
+        #[expect(clippy::disallowed_methods, reason = "a constant")]
+        let ending = self.client.batch_execute(settings::COMMIT);
+        let _ = timeout(GRACE, ending).await;
         drop(self.client);
         // What remains is the goodbye; its failure takes nothing away from an answer.
         let _ = timeout(GRACE, self.carrier).await;
@@ -89,19 +89,44 @@ impl<'a> Session<'a> {
     }
 }
 
-async fn connect(
-    server: &Server,
-    limits: Limits,
-) -> Result<(Client, AbortOnDropHandle<()>), StoreError> {
-    let config = config(server, limits);
-    let failed = |error: tokio_postgres::Error| store_error(server, limits, "connecting", &error);
-    if let Some(secure) = tls::config(server.tls, server.authority.as_deref())? {
-        let secure = MakeRustlsConnect::new(secure);
-        let (client, connection) = config.connect(secure).await.map_err(failed)?;
-        Ok((client, carried(connection)))
-    } else {
-        let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
-        Ok((client, carried(connection)))
+/// Begins the transaction that everything is read in. Behind a pooler the session may be another's
+/// after it, so nothing is set for longer.
+async fn begin(client: &Client, server: &Server, limits: Limits) -> Result<(), StoreError> {
+    let failed = |error| store_error(server, limits, "opening a session", &error);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a constant; a pooler of statements would lose a prepared one"
+    )]
+    let begun = client.batch_execute(settings::BEGIN).await;
+    begun.map_err(|error| refused_pooler(failed(error)))?;
+    let timeout = settings::timeout_millis(limits.statement);
+    let values = [(&timeout as &(dyn ToSql + Sync), Type::TEXT)];
+    client
+        .query_typed(&settings::for_transaction(), &values)
+        .await
+        .map_err(failed)?;
+    let row = client
+        .query_typed(&settings::question(), &[])
+        .await
+        .map_err(failed)?;
+    let told: Vec<Option<String>> = row
+        .first()
+        .map(|row| (0..row.len()).map(|at| row.try_get(at).ok().flatten()))
+        .into_iter()
+        .flatten()
+        .collect();
+    settings::check(told.iter().map(|it| it.as_deref().map(str::as_bytes)))
+}
+
+/// A failure to begin a transaction; a pooler that has no room for one says so by this code.
+pub(super) fn refused_pooler(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Failed {
+            code: Some(code), ..
+        } if code == SqlState::PROTOCOL_VIOLATION.code() => StoreError::SessionRefused {
+            reason: settings::POOLED_STATEMENTS,
+        },
+        error => error,
     }
 }
 
@@ -113,11 +138,6 @@ where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }))
-}
-
-/// How long a statement may take, as PostgreSQL is told.
-pub(super) fn bound(limits: Limits) -> String {
-    limits.statement.as_millis().max(1).to_string()
 }
 
 pub(super) fn config(server: &Server, limits: Limits) -> Config {
@@ -167,12 +187,12 @@ mod tests {
         let Target::Postgres(server) = dsn.into_target() else {
             panic!("not a server")
         };
-        let session = Session::open(&server, Limits::default()).await.unwrap();
         for sql in [
             "INSERT INTO t VALUES (1)",
             "CREATE TABLE u (id int)",
             "DROP TABLE t",
         ] {
+            let session = Session::open(&server, Limits::default()).await.unwrap();
             let error = session.client.execute(sql, &[]).await.unwrap_err();
             assert_eq!(
                 error.code(),
@@ -180,6 +200,7 @@ mod tests {
                 "{sql}"
             );
         }
+        let session = Session::open(&server, Limits::default()).await.unwrap();
         let settings =
             "SELECT current_setting('application_name'), current_setting('statement_timeout')";
         let row = session.client.query_one(settings, &[]).await.unwrap();

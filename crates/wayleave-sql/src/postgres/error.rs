@@ -6,6 +6,7 @@ use std::io;
 use tokio_postgres::error::SqlState;
 use wayleave_store::{Limits, StoreError};
 
+use super::cleartext::CleartextRefused;
 use super::talk::Failure;
 use crate::dsn::Server;
 use crate::tls;
@@ -94,7 +95,8 @@ fn session_error(
     }
     let words: Vec<String> = causes.iter().map(ToString::to_string).collect();
     let detail = server.detail(words.join(": "));
-    let secure = causes.iter().any(|it| tls::is_failure(*it));
+    let refused = causes.iter().any(|it| is_cleartext_refusal(*it));
+    let secure = refused || causes.iter().any(|it| tls::is_failure(*it));
     // The driver has no public kind for this; these are its own fixed words.
     if secure || words.first().is_some_and(|it| it.contains("TLS")) {
         return StoreError::Tls { detail };
@@ -113,4 +115,11 @@ fn session_error(
         code: None,
         detail,
     }
+}
+
+fn is_cleartext_refusal(error: &(dyn Error + 'static)) -> bool {
+    let inside = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    inside.is_some_and(<dyn Error + Send + Sync>::is::<CleartextRefused>)
 }

@@ -13,7 +13,10 @@ use super::types::{Type, Types};
 use crate::assemble::Assembly;
 use crate::checks::closed_lists;
 
-const SCHEMAS: &str = "SELECT nspname::text, COALESCE(nspname = current_schema(), false) \
+// The session's own schema is the first of its path but for PostgreSQL's, which is first of all.
+const SCHEMAS: &str = "SELECT nspname::text, COALESCE(nspname = \
+      (SELECT name FROM unnest(current_schemas(false)) WITH ORDINALITY path(name, place) \
+       WHERE name <> 'pg_catalog' ORDER BY place LIMIT 1), false) \
     FROM pg_catalog.pg_namespace \
     WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' \
       AND has_schema_privilege(oid, 'USAGE')";
@@ -21,7 +24,7 @@ const SCHEMAS: &str = "SELECT nspname::text, COALESCE(nspname = current_schema()
 // Nothing of the schema's can then stand in for a function or operator named below, and types
 // of the schema are still printed without its name.
 const SEARCH_PATH: &str =
-    "SELECT set_config('search_path', 'pg_catalog, ' || pg_catalog.quote_ident($1), false)";
+    "SELECT set_config('search_path', 'pg_catalog, ' || pg_catalog.quote_ident($1), true)";
 
 /// The relations to read, under the name `c`.
 macro_rules! relations {

@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
-use tokio_postgres::{CancelToken, NoTls};
+use tokio_postgres::{CancelToken, Client, Connection, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::either::Either;
 use wayleave_store::{Detail, Limits, StoreError};
 
+use super::cleartext::CleartextGuard;
 use super::connect::{GRACE, config};
 use super::error::{io_error, store_error};
 use super::lent::{Lent, locked};
@@ -24,7 +25,7 @@ use crate::tls;
 
 /// A connection, as it is or made secure.
 pub(super) type Stream = Either<Socket, Secure>;
-type Socket = Either<TcpStream, UnixStream>;
+pub(super) type Socket = Either<TcpStream, UnixStream>;
 
 const CONNECTING: &str = "error connecting to server";
 
@@ -43,58 +44,98 @@ enum Address {
     Socket(PathBuf),
 }
 
-/// Logs in, at the first of the server's addresses where that succeeds; beside the connection, what
-/// stops its statements.
-pub(super) async fn login(server: &Server, limits: Limits) -> Result<(Stream, Brake), StoreError> {
-    let (host, port) = match &server.place {
-        Place::Tcp { host, port } => (host.as_str(), *port),
-        Place::Socket { path, port } => {
-            let path = path.join(format!(".s.PGSQL.{port}"));
-            return login_at(server, limits, Address::Socket(path)).await;
-        }
-    };
-    let found = lookup_host((host, port)).await;
-    let found = found.map_err(|error| io_error(server, CONNECTING, &error))?;
-    let nowhere = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    let mut outcome = Err(io_error(server, CONNECTING, &nowhere));
-    for peer in found {
-        outcome = login_at(server, limits, Address::Tcp(peer)).await;
-        if outcome.is_ok() {
-            break;
-        }
-    }
-    outcome
+/// A login that the driver has done: its two halves, and the connection that they were lent.
+pub(super) struct Login {
+    pub(super) client: Client,
+    pub(super) connection: Connection<Lent<Socket>, Lent<Secure>>,
+    socket: Lent<Socket>,
+    secure: Arc<Mutex<Option<Lent<Secure>>>>,
+    address: Address,
 }
 
-async fn login_at(
-    server: &Server,
-    limits: Limits,
-    address: Address,
-) -> Result<(Stream, Brake), StoreError> {
-    let failed = |error| store_error(server, limits, "connecting", &error);
-    let config = config(server, limits);
-    let socket = Lent::new(socket(server, limits, &address).await?);
-    let brake = |token| Brake { token, address };
-    let Some(connector) = connector(server)? else {
-        let logged_in = config.connect_raw(socket.clone(), NoTls).await;
-        let token = logged_in.map_err(failed)?.0.cancel_token();
-        return Ok((Either::Left(socket.back()?), brake(token)));
-    };
-    let lent = Arc::new(Mutex::new(None));
-    let keeping = Keeping {
-        connector,
-        lent: Arc::clone(&lent),
-    };
-    let logged_in = config.connect_raw(socket.clone(), keeping).await;
-    let token = logged_in.map_err(failed)?.0.cancel_token();
-    let secure = locked(&lent).take();
-    match secure {
-        Some(secure) => Ok((Either::Right(secure.back()?), brake(token))),
-        // The server has no TLS. The driver goes on only where none was required; twice is safer.
-        None if server.tls == TlsMode::Prefer => Ok((Either::Left(socket.back()?), brake(token))),
-        None => Err(StoreError::Tls {
-            detail: Detail::fixed("the connection was not made secure"),
-        }),
+impl Login {
+    /// Logs in, at the first of the server's addresses where that succeeds, with startup options.
+    pub(super) async fn open(
+        server: &Server,
+        limits: Limits,
+        options: Option<&str>,
+    ) -> Result<Self, StoreError> {
+        let (host, port) = match &server.place {
+            Place::Tcp { host, port } => (host.as_str(), *port),
+            Place::Socket { path, port } => {
+                let path = path.join(format!(".s.PGSQL.{port}"));
+                return Self::open_at(server, limits, options, Address::Socket(path)).await;
+            }
+        };
+        let found = lookup_host((host, port)).await;
+        let found = found.map_err(|error| io_error(server, CONNECTING, &error))?;
+        let nowhere = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        let mut outcome = Err(io_error(server, CONNECTING, &nowhere));
+        for peer in found {
+            outcome = Self::open_at(server, limits, options, Address::Tcp(peer)).await;
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    async fn open_at(
+        server: &Server,
+        limits: Limits,
+        options: Option<&str>,
+        address: Address,
+    ) -> Result<Self, StoreError> {
+        let mut config = config(server, limits);
+        if let Some(options) = options {
+            config.options(options);
+        }
+        let connector = connector(server)?;
+        let guarded = server.guards_password();
+        let guard = guarded.then(|| CleartextGuard::new(connector.is_some()));
+        let socket = Lent::new(socket(server, limits, &address).await?, guard);
+        let secure = Arc::new(Mutex::new(None));
+        let keeping = Keeping {
+            connector,
+            guarded,
+            lent: Arc::clone(&secure),
+        };
+        let logged_in = config.connect_raw(socket.clone(), keeping).await;
+        let (client, connection) =
+            logged_in.map_err(|error| store_error(server, limits, "connecting", &error))?;
+        let is_secure = locked(&secure).is_some();
+        // The driver goes on without TLS only where none was required; twice is safer.
+        if !is_secure && !matches!(server.tls, TlsMode::Disable | TlsMode::Prefer) {
+            return Err(StoreError::Tls {
+                detail: Detail::fixed("the connection was not made secure"),
+            });
+        }
+        Ok(Self {
+            client,
+            connection,
+            socket,
+            secure,
+            address,
+        })
+    }
+
+    /// Takes the connection back from the driver; beside it, what stops its statements.
+    pub(super) fn take(self) -> Result<(Stream, Brake), StoreError> {
+        let Self {
+            client,
+            connection,
+            socket,
+            secure,
+            address,
+        } = self;
+        let token = client.cancel_token();
+        drop((client, connection));
+        let secure = locked(&secure).take();
+        let stream = match secure {
+            Some(secure) => Either::Right(secure.back()?),
+            None => Either::Left(socket.back()?),
+        };
+        Ok((stream, Brake { token, address }))
     }
 }
 
@@ -152,11 +193,12 @@ fn connector(server: &Server) -> Result<Option<Connector>, StoreError> {
 }
 
 type Connector = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
-type Secure = <Connector as TlsConnect<Lent<Socket>>>::Stream;
+pub(super) type Secure = <Connector as TlsConnect<Lent<Socket>>>::Stream;
 
 /// Makes a connection secure, and lends it to the driver.
 struct Keeping {
-    connector: Connector,
+    connector: Option<Connector>,
+    guarded: bool,
     lent: Arc<Mutex<Option<Lent<Secure>>>>,
 }
 
@@ -167,7 +209,9 @@ impl TlsConnect<Lent<Socket>> for Keeping {
 
     fn connect(self, stream: Lent<Socket>) -> Self::Future {
         Box::pin(async move {
-            let secure = Lent::new(self.connector.connect(stream).await?);
+            let connector = self.connector.ok_or(io::ErrorKind::Unsupported)?;
+            let guard = self.guarded.then(|| CleartextGuard::new(false));
+            let secure = Lent::new(connector.connect(stream).await?, guard);
             *locked(&self.lent) = Some(secure.clone());
             Ok(secure)
         })
@@ -193,8 +237,8 @@ mod tests {
         let Target::Postgres(server) = dsn.into_target() else {
             panic!("not a server")
         };
-        let (stream, _) = login(&server, Limits::default()).await?;
-        Ok(stream)
+        let login = Login::open(&server, Limits::default(), None).await?;
+        Ok(login.take()?.0)
     }
 
     #[tokio::test]

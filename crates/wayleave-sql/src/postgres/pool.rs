@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use wayleave_store::{Detail, Limits, StoreError};
+use wayleave_store::{Limits, StoreError};
 
-use super::connect::{READ_ONLY, bound};
+use super::connect::refused_pooler;
 use super::error::talk_error;
-use super::login::{self, Brake, login};
+use super::login::{self, Brake, Login};
+use super::settings::{self, StartupOptions};
 use super::talk::{Failure, Statement, Talk};
 use crate::compile::postgres::Postgres;
 use crate::dsn::Server;
@@ -25,18 +26,6 @@ const CANCEL_WAIT: Duration = Duration::from_secs(2);
 /// and how soon after it the work should have ended.
 const CANCEL_SEEN: Duration = Duration::from_millis(150);
 
-/// So that texts of times and numbers have one form, whatever the role or database is set to.
-const FORMS: &str = "SELECT set_config('TimeZone', 'UTC', false), \
-    set_config('DateStyle', 'ISO, YMD', false), \
-    set_config('IntervalStyle', 'iso_8601', false), \
-    set_config('bytea_output', 'hex', false), \
-    set_config('extra_float_digits', '1', false), \
-    current_setting('server_encoding'), current_setting('default_transaction_read_only')";
-
-/// A pooler that gives every transaction another session keeps none of its settings.
-const NOT_KEPT: &str =
-    "the session does not stay read-only: a pooler must pool sessions, not transactions";
-
 /// A session that is kept between reads.
 pub(crate) struct Kept {
     pub(super) talk: Talk,
@@ -45,38 +34,53 @@ pub(crate) struct Kept {
     pub(super) prepared: Prepared,
     /// How statements are written for its database.
     pub(super) dialect: Postgres,
+    /// Whether a pooler stands before it: nothing is then left on it from one read to the next.
+    pub(super) pooled: bool,
+    /// How long a statement may take.
+    pub(super) limit: Duration,
 }
 
 impl Kept {
-    /// Logs in, gives up the right to write, and agrees on how values are written.
+    /// Logs in, and makes sure that what answers depend on is in force.
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
-        let failed = |failure| talk_error(server, limits, "opening a session", &failure);
         let opening = async {
-            let (stream, brake) = login(server, limits).await?;
-            let mut talk = Talk::new(stream);
-            let read_only = talk.query(READ_ONLY, &[bound(limits)]).await;
-            read_only.map_err(failed)?;
-            let forms = talk.query::<String>(FORMS, &[]).await.map_err(failed)?;
-            let told = |place: usize| forms.first()?.get(place)?.as_deref();
-            // What was set before, as the session has it now.
-            if told(6) != Some(b"on") {
-                return Err(StoreError::Failed {
-                    doing: "opening a session",
-                    code: None,
-                    detail: Detail::fixed(NOT_KEPT),
-                });
-            }
-            let encoding = told(5);
-            Ok(Self {
-                talk,
+            let options = StartupOptions::new(limits);
+            let logged_in = Login::open(server, limits, Some(&options.text)).await;
+            let login = match logged_in {
+                // Poolers do not take them, and each has its own code for that.
+                Err(StoreError::Failed { code: Some(_), .. }) => {
+                    Login::open(server, limits, None).await?
+                }
+                logged_in => logged_in?,
+            };
+            let (stream, brake) = login.take()?;
+            let mut kept = Self {
+                talk: Talk::new(stream),
                 brake: Arc::new(brake),
                 prepared: Prepared::default(),
-                // The last is none: bytes are taken as they are.
-                dialect: Postgres {
-                    encoded: !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII")),
-                    skips_undecided: false,
-                },
-            })
+                dialect: Postgres::default(),
+                pooled: false,
+                limit: limits.statement,
+            };
+            let failed = |failure| talk_error(server, limits, "opening a session", &failure);
+            let mut told = kept.ask().await.map_err(failed)?;
+            // The mark is there where the session is ours alone. Until that is known nothing is set.
+            if options.is_mark(told.get(1).and_then(Option::as_deref)) {
+                let path = settings::session_path();
+                let set = kept.talk.query::<String>(&path, &[]).await;
+                set.map_err(failed)?;
+            } else {
+                kept.pooled = true;
+                let begun = kept.begin().await.map_err(failed);
+                begun.map_err(refused_pooler)?;
+                told = kept.ask().await.map_err(failed)?;
+                kept.end(true).await.map_err(failed)?;
+            }
+            settings::check(told.iter().map(Option::as_deref))?;
+            let encoding = told.first().and_then(Option::as_deref);
+            // The last is none: bytes are taken as they are.
+            kept.dialect.encoded = !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII"));
+            Ok(kept)
         };
         timeout(limits.connect, opening)
             .await
@@ -84,6 +88,45 @@ impl Kept {
                 doing: "connecting",
                 limit: limits.connect,
             }))
+    }
+
+    /// What is in force.
+    async fn ask(&mut self) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+        let rows = self
+            .talk
+            .query::<String>(&settings::question(), &[])
+            .await?;
+        rows.into_iter().next().ok_or_else(Failure::strange)
+    }
+
+    /// Begins a transaction in which everything is as for a session of our own.
+    pub(super) async fn begin(&mut self) -> Result<(), Failure> {
+        self.talk.query::<String>(settings::BEGIN, &[]).await?;
+        let set = settings::for_transaction();
+        let timeout = [settings::timeout_millis(self.limit)];
+        self.talk.query(&set, &timeout).await.map(drop)
+    }
+
+    /// Bounds the time of each statement anew.
+    pub(super) async fn limit_statements(&mut self, limit: Duration) -> Result<(), Failure> {
+        // Of a session that is shared each transaction sets its own.
+        if !self.pooled {
+            let set = settings::session_timeouts();
+            let timeout = [settings::timeout_millis(limit)];
+            self.talk.query(&set, &timeout).await?;
+        }
+        self.limit = limit;
+        Ok(())
+    }
+
+    /// Ends the transaction, so that the pooler may give its session to another.
+    pub(super) async fn end(&mut self, well: bool) -> Result<(), Failure> {
+        let end = if well {
+            settings::COMMIT
+        } else {
+            settings::ROLLBACK
+        };
+        self.talk.query::<String>(end, &[]).await.map(drop)
     }
 
     /// Says goodbye.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_postgres::types::Type;
 use wayleave_model::mapping::SourceKind;
@@ -50,10 +51,12 @@ FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd' \
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation AND l.collnamespace = 'pg_catalog'::regnamespace \
 CROSS JOIN (SELECT * FROM pg_catalog.pg_database WHERE datname = current_database()) d";
 
-/// What the planner believes; negative where it has never looked.
+/// What the planner believes; negative where it has never looked. It counts rows that row security
+/// hides from us, so there it is not asked.
 const ESTIMATE: &str = "SELECT c.reltuples::int8::text FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-    WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm')";
+    WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm') \
+      AND NOT pg_catalog.row_security_active(c.oid)";
 
 /// What a statement fails with that cannot tell whether a row is wanted; nothing else of ours
 /// divides by zero.
@@ -130,8 +133,18 @@ impl Server for Database {
             } if code == DIVISION_BY_ZERO => undecided(read),
             error => error,
         };
-        let Kept { talk, prepared, .. } = session;
-        let prepared = prepared.get(talk, &statement.text).await.map_err(failed)?;
+        let Kept {
+            talk,
+            prepared,
+            pooled,
+            ..
+        } = session;
+        let prepared = if *pooled {
+            Box::pin(talk.prepare_unnamed(&statement.text)).await
+        } else {
+            prepared.get(talk, &statement.text).await
+        };
+        let prepared = prepared.map_err(failed)?;
         shape.check_witnesses(&statement.witnesses, &prepared.columns, |native, told| {
             // Types of the database's own are told by no name here, and all have a text form.
             let known = native.type_id.and_then(Type::from_oid);
@@ -155,6 +168,33 @@ impl Server for Database {
             }
         }
         Ok(())
+    }
+
+    fn statement_limit(session: &Kept) -> Duration {
+        session.limit
+    }
+
+    async fn limit_statements(
+        &self,
+        session: &mut Kept,
+        limit: Duration,
+    ) -> Result<(), StoreError> {
+        let limited = session.limit_statements(limit).await;
+        limited.map_err(|failure| self.failed("limiting statements", &failure))
+    }
+
+    fn is_shared(session: &Kept) -> bool {
+        session.pooled
+    }
+
+    async fn begin(&self, session: &mut Kept) -> Result<(), StoreError> {
+        let begun = session.begin().await;
+        begun.map_err(|failure| self.failed("beginning a transaction", &failure))
+    }
+
+    async fn end(&self, session: &mut Kept, well: bool) -> Result<(), StoreError> {
+        let ended = session.end(well).await;
+        ended.map_err(|failure| self.failed("ending a transaction", &failure))
     }
 
     async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {

@@ -103,6 +103,15 @@ impl Talk {
     pub(super) async fn prepare(&mut self, text: &str) -> Result<Arc<Statement>, Failure> {
         self.named += 1;
         let name = format!("w{:016x}_{}", self.mark, self.named);
+        self.prepare_as(name, text).await
+    }
+
+    /// Has a statement prepared that has no name, and is gone with the next one.
+    pub(super) async fn prepare_unnamed(&mut self, text: &str) -> Result<Arc<Statement>, Failure> {
+        self.prepare_as(String::new(), text).await
+    }
+
+    async fn prepare_as(&mut self, name: String, text: &str) -> Result<Arc<Statement>, Failure> {
         self.at_rest = false;
         frontend::parse(&name, text, [], &mut self.said)?;
         frontend::describe(b'S', &name, &mut self.said)?;

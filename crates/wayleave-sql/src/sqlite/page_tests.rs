@@ -13,6 +13,7 @@ use wayleave_store::{Answer, Limits, ReadContext, Row};
 
 use super::pool::Kept;
 use super::read::Inner;
+use super::watchdog::Watchdog;
 use super::work::Work;
 use crate::dsn::File;
 use crate::reading::{Readings, StoreOptions};
@@ -116,11 +117,10 @@ impl Table {
                     false
                 };
                 kept.connection.progress_handler(1, Some(count)).unwrap();
-                let unwanted = sender.unwanted();
+                let watchdog = Watchdog::brief(stop.clone(), sender.unwanted());
                 let work = Work {
                     inner: &inner,
-                    stop: &stop,
-                    unwanted: &unwanted,
+                    watchdog: &watchdog,
                     may_wait: false,
                 };
                 work.attempt(&kept, Some(shape), &target, &read, &mut sender)

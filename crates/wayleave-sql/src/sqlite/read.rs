@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use tokio::time::timeout;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Predicate, Read, Target};
@@ -17,7 +18,9 @@ use super::error::{ended, store_error};
 use super::indexes::Indexes;
 use super::pool::{Identity, Kept};
 use super::types;
+use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::work::Work;
+use super::writers::WriterWatch;
 use crate::capabilities::SQLITE;
 use crate::compile::sqlite::Affinity;
 use crate::compile::{Native, Shape};
@@ -41,6 +44,9 @@ const WARY: u32 = 1_000;
 const COLUMNS: &str = "SELECT name, type, \"notnull\", pk > 0 AND NOT EXISTS ( \
     SELECT 1 FROM pragma_index_list(?1) AS i WHERE i.origin = 'pk') FROM pragma_table_xinfo(?1)";
 
+/// How often a read that lets a writer go first looks whether it has.
+const WRITER_LOOKS: Duration = Duration::from_millis(10);
+
 /// A SQLite file that answers plans.
 pub(crate) struct Reader {
     inner: Arc<Inner>,
@@ -53,6 +59,8 @@ pub(super) struct Inner {
     file: File,
     pub(super) options: StoreOptions,
     pub(super) shapes: Shapes<Affinity>,
+    /// Programs that write to the file.
+    writers: Option<WriterWatch>,
     /// How many reads are still not tried at once.
     wary: AtomicU32,
 }
@@ -121,6 +129,12 @@ async fn perform(
     stop: Stop,
 ) {
     let unwanted = sender.unwanted();
+    if inner.writer_waits() {
+        tokio::select! {
+            () = inner.writer_is_done() => {}
+            reason = stop.wait(&unwanted) => return stop.finish(sender, Err(reason)).await,
+        }
+    }
     let slot = if let Some(slot) = pool.slot_now(stop.caller()) {
         Ok(slot)
     } else {
@@ -154,11 +168,29 @@ async fn perform(
 impl Inner {
     pub(super) fn new(file: File, options: StoreOptions) -> Self {
         Self {
+            writers: WriterWatch::new(&file),
             file,
             options,
             shapes: Shapes::default(),
             wary: AtomicU32::new(0),
         }
+    }
+
+    fn writer_waits(&self) -> bool {
+        let writers = self.writers.as_ref();
+        writers.and_then(WriterWatch::waiting).is_some()
+    }
+
+    /// Lets a program that waits to write go first, for a bounded time: reads that are under way
+    /// end in half of it.
+    async fn writer_is_done(&self) {
+        let waiting = async {
+            while self.writer_waits() {
+                tokio::time::sleep(WRITER_LOOKS).await;
+            }
+        };
+        // What still stands there is no writer that waits for us alone.
+        let _ = timeout(2 * MAX_WRITER_WAIT, waiting).await;
     }
 
     /// Answers on a thread that may block, once more where the file's schema has changed.
@@ -175,15 +207,15 @@ impl Inner {
             Some(kept) => kept,
             None => Kept::open(&self.file, self.options.limits)?,
         };
-        let unwanted = sender.unwanted();
+        let watchdog = Watchdog::new(stop.clone(), sender.unwanted(), self.writers.clone());
+        let watchdog = Arc::new(watchdog);
         let watch = {
-            let (stop, unwanted) = (stop.clone(), unwanted.clone());
-            move || unwanted.now() || stop.now().is_some()
+            let watchdog = Arc::clone(&watchdog);
+            move || watchdog.must_end()
         };
         let work = Work {
             inner: self,
-            stop,
-            unwanted: &unwanted,
+            watchdog: &watchdog,
             may_wait: true,
         };
         kept.connection
@@ -238,11 +270,10 @@ impl Inner {
         let Some(mut kept) = slot.idle(|kept| kept.is_of(identity)) else {
             return false;
         };
-        let unwanted = sender.unwanted();
+        let watchdog = Watchdog::brief(stop.clone(), sender.unwanted());
         let work = Work {
             inner: self,
-            stop,
-            unwanted: &unwanted,
+            watchdog: &watchdog,
             may_wait: false,
         };
         let answered = kept.in_haste(STEPS_AT_ONCE, |kept| {

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Predicate, Read, Rows, Target};
 use wayleave_plan::value::Value;
-use wayleave_store::{OnMalformed, RowSender, StoreError, Unwanted};
+use wayleave_store::{OnMalformed, RowSender, StoreError};
 
 use super::error::store_error;
 use super::functions::{UNDECIDED, UNFIT};
@@ -16,11 +16,11 @@ use super::page::{self, Part, Way};
 use super::pool::Kept;
 use super::read::Inner;
 use super::values::cell;
+use super::watchdog::Watchdog;
 use crate::compile::sqlite::bytes::Odd;
 use crate::compile::sqlite::{Affinity, Sqlite, probe};
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
 use crate::named::{column_of, undecided};
-use crate::reading::Stop;
 use crate::values;
 
 /// Counts the changes of the file's schema.
@@ -32,8 +32,7 @@ const FEW: u32 = 128;
 /// One read under way.
 pub(super) struct Work<'a> {
     pub(super) inner: &'a Inner,
-    pub(super) stop: &'a Stop,
-    pub(super) unwanted: &'a Unwanted,
+    pub(super) watchdog: &'a Watchdog,
     /// Else it fails where it would have to wait.
     pub(super) may_wait: bool,
 }
@@ -277,7 +276,7 @@ impl Work<'_> {
         let sent = Handle::current().block_on(async {
             tokio::select! {
                 sent = sender.flush() => Ok(sent),
-                reason = self.stop.wait(self.unwanted) => Err(reason),
+                reason = self.watchdog.wait() => Err(reason),
             }
         })?;
         if sent {
@@ -295,7 +294,7 @@ impl Work<'_> {
         error: &rusqlite::Error,
     ) -> StoreError {
         if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
-            return self.stop.now().unwrap_or(StoreError::Cancelled);
+            return self.watchdog.reason();
         }
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && said == UNDECIDED

@@ -29,7 +29,7 @@ use wayleave_store::conformance::fixture::{
     FixtureColumn, PART_COLUMNS, PARTS, SAMPLE_COLUMNS, SAMPLES, rows,
 };
 use wayleave_store::{Answer, ReadContext, Row, Store, StoreError};
-use wayleave_test::{mariadb, postgres, sqlite_file};
+use wayleave_test::{MysqlServer, mariadb, mysql, postgres, sqlite_file};
 
 /// The kinds of store that are tested.
 pub const KINDS: [SourceKind; 3] = [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
@@ -40,6 +40,8 @@ pub struct Loaded {
     pub dsn: String,
     /// The database's name on its server; of SQLite the path.
     pub name: String,
+    /// The server, where it is MySQL or MariaDB.
+    pub server: Option<&'static MysqlServer>,
     _folder: Option<TempDir>,
 }
 
@@ -56,17 +58,35 @@ impl Loaded {
                 let made = postgres().await.fresh_database("read", sql).await.unwrap();
                 (made.dsn, made.name, None)
             }
-            _ => {
-                let made = mariadb().await.fresh_database("read", sql).await.unwrap();
-                (made.dsn, made.name, None)
-            }
+            _ => return Self::on_server(mariadb().await, sql).await,
         };
         Self {
             kind,
             dsn,
             name,
+            server: None,
             _folder: folder,
         }
+    }
+
+    /// A new database of a MySQL or MariaDB server, made by `sql`.
+    pub async fn on_server(server: &'static MysqlServer, sql: &str) -> Self {
+        let made = server.fresh_database("read", sql).await.unwrap();
+        Self {
+            kind: SourceKind::Mysql,
+            dsn: made.dsn,
+            name: made.name,
+            server: Some(server),
+            _folder: None,
+        }
+    }
+
+    /// A database of MySQL with the suite's records; `None` where MySQL was not fetched.
+    pub async fn with_fixture_on_mysql() -> Option<Self> {
+        let sql = fixture_sql(SourceKind::Mysql);
+        // MySQL has another name for the collation by code point without padding.
+        let sql = sql.replace("utf8mb4_nopad_bin", "utf8mb4_0900_bin");
+        Some(Self::on_server(mysql().await?, &sql).await)
     }
 
     /// A new database of PostgreSQL's whose texts are in that encoding, made by `sql`.
@@ -83,6 +103,7 @@ impl Loaded {
             kind: SourceKind::Postgres,
             dsn: server.dsn(&name),
             name,
+            server: None,
             _folder: None,
         }
     }
@@ -112,7 +133,7 @@ impl Loaded {
                     .unwrap();
             }
             SourceKind::Postgres => postgres().await.execute(&self.name, sql).await.unwrap(),
-            _ => mariadb().await.execute(&self.name, sql).await.unwrap(),
+            _ => self.server.unwrap().execute(&self.name, sql).await.unwrap(),
         }
     }
 }

@@ -4,7 +4,7 @@ use tokio_util::either::Either;
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::Limits;
 
-use super::super::login::login;
+use super::super::login::Login;
 use super::*;
 use crate::dsn::{Dsn, Target};
 
@@ -15,8 +15,8 @@ async fn talk(name: &str) -> Talk {
     let Target::Postgres(server) = dsn.into_target() else {
         panic!("not a server")
     };
-    let (stream, _) = login(&server, Limits::default()).await.unwrap();
-    Talk::new(stream)
+    let login = Login::open(&server, Limits::default(), None).await.unwrap();
+    Talk::new(login.take().unwrap().0)
 }
 
 async fn number(talk: &mut Talk, text: &str) -> Result<i32, Failure> {

@@ -1,0 +1,182 @@
+//! What a session is set to, whatever the server's own settings, its `init_connect` or a proxy
+//! make of a new one.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Row};
+use wayleave_store::StoreError;
+
+use super::connect::Flavour;
+
+/// Ends what `init_connect` may have begun, and sets what answers depend on. A transaction that
+/// stayed open would freeze every later answer and hold locks against the application, so none
+/// may begin by itself or by the end of another. A first, empty transaction takes up what was set
+/// for one transaction only. The right to write goes last, when nothing sets anything any more.
+const SETUP: &str = "ROLLBACK AND NO CHAIN NO RELEASE; \
+    SET SESSION autocommit = 1, completion_type = 0; \
+    START TRANSACTION READ ONLY; \
+    ROLLBACK AND NO CHAIN NO RELEASE; \
+    SET SESSION sql_select_limit = 18446744073709551615, sql_big_selects = 1, sql_auto_is_null = 0, \
+      time_zone = '+00:00', sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION', \
+      max_sort_length = 16384, group_concat_max_len = 1024; \
+    SET NAMES utf8mb4; \
+    SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+
+/// A variable as it must read after [`SETUP`], and what is said where it does not.
+struct Setting {
+    variable: &'static str,
+    value: &'static str,
+    refusal: &'static str,
+}
+
+const fn setting(variable: &'static str, value: &'static str, refusal: &'static str) -> Setting {
+    Setting {
+        variable,
+        value,
+        refusal,
+    }
+}
+
+/// The variables that both engines call alike.
+const SETTINGS: [Setting; 12] = [
+    setting("autocommit", "1", "`autocommit` does not stay on"),
+    setting(
+        "completion_type",
+        "NO_CHAIN",
+        "`completion_type` does not stay `NO_CHAIN`",
+    ),
+    setting(
+        "sql_select_limit",
+        "18446744073709551615",
+        "`sql_select_limit` stays set",
+    ),
+    setting("sql_big_selects", "1", "`sql_big_selects` does not stay on"),
+    setting("sql_auto_is_null", "0", "`sql_auto_is_null` stays on"),
+    setting("time_zone", "+00:00", "`time_zone` does not stay UTC"),
+    setting(
+        "sql_mode",
+        "STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION",
+        "`sql_mode` does not stay as set",
+    ),
+    setting(
+        "max_sort_length",
+        "16384",
+        "`max_sort_length` does not stay as set",
+    ),
+    setting(
+        "group_concat_max_len",
+        "1024",
+        "`group_concat_max_len` does not stay as set",
+    ),
+    setting(
+        "character_set_client",
+        "utf8mb4",
+        "`character_set_client` does not stay as set",
+    ),
+    setting(
+        "character_set_connection",
+        "utf8mb4",
+        "`character_set_connection` does not stay as set",
+    ),
+    setting(
+        "character_set_results",
+        "utf8mb4",
+        "`character_set_results` does not stay as set",
+    ),
+];
+
+/// The variables of transactions, which the engines call differently.
+const MYSQL_SETTINGS: [Setting; 2] = [
+    setting("transaction_isolation", "REPEATABLE-READ", ISOLATION),
+    setting("transaction_read_only", "1", READ_ONLY),
+];
+const MARIADB_SETTINGS: [Setting; 2] = [
+    setting("tx_isolation", "REPEATABLE-READ", ISOLATION),
+    setting("tx_read_only", "1", READ_ONLY),
+];
+const ISOLATION: &str = "the isolation level does not stay as set";
+const READ_ONLY: &str = "the session does not stay read-only";
+
+/// Makes a new session what reads need.
+pub(super) async fn apply(connection: &mut Conn) -> Result<(), mysql_async::Error> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a constant; not all of it can be prepared"
+    )]
+    connection.query_drop(SETUP).await
+}
+
+/// Reads back what [`apply`] has set: `Ok(Err(_))` where something else is in force.
+pub(super) async fn check(
+    connection: &mut Conn,
+    flavour: Flavour,
+) -> Result<Result<(), StoreError>, mysql_async::Error> {
+    let own = match flavour {
+        Flavour::Mysql => &MYSQL_SETTINGS,
+        Flavour::Mariadb => &MARIADB_SETTINGS,
+    };
+    let settings = || SETTINGS.iter().chain(own);
+    let variables: Vec<String> = settings()
+        .map(|it| format!("CONCAT(@@session.{})", it.variable))
+        .collect();
+    let query = format!("SELECT {}", variables.join(", "));
+    let row: Option<Row> = connection.exec_first(query, ()).await?;
+    for (place, setting) in settings().enumerate() {
+        let value = row.as_ref().and_then(|row| row.get_opt::<String, _>(place));
+        if !matches!(value, Some(Ok(value)) if number(&value) == setting.value) {
+            let reason = setting.refusal;
+            return Ok(Err(StoreError::SessionRefused { reason }));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// A value of a variable; MariaDB has words for booleans.
+fn number(value: &str) -> &str {
+    match value {
+        "ON" => "1",
+        "OFF" => "0",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wayleave_model::mapping::SourceKind;
+    use wayleave_store::Limits;
+    use wayleave_test::{MysqlServer, mariadb, mysql};
+
+    use super::super::connect::connect;
+    use super::*;
+    use crate::dsn::{Dsn, Target};
+
+    #[tokio::test]
+    async fn a_session_that_is_not_as_it_was_set_is_refused_by_name() {
+        refuses(mariadb().await, Flavour::Mariadb).await;
+        if let Some(server) = mysql().await {
+            refuses(server, Flavour::Mysql).await;
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "sets what must be noticed")]
+    async fn refuses(server: &MysqlServer, flavour: Flavour) {
+        let dsn = Dsn::parse(SourceKind::Mysql, &server.dsn("mysql")).unwrap();
+        let Target::Mysql(server) = dsn.into_target() else {
+            panic!("not a server")
+        };
+        let mut connection = connect(&server, Limits::default()).await.unwrap();
+        for (change, named) in [
+            ("SET autocommit = 0", "`autocommit`"),
+            ("SET completion_type = 1", "`completion_type`"),
+            ("SET sql_select_limit = 7", "`sql_select_limit`"),
+            ("SET sql_mode = 'ANSI_QUOTES'", "`sql_mode`"),
+            ("SET NAMES latin1", "`character_set_client`"),
+            ("SET SESSION TRANSACTION READ WRITE", "read-only"),
+        ] {
+            apply(&mut connection).await.unwrap();
+            check(&mut connection, flavour).await.unwrap().unwrap();
+            connection.query_drop(change).await.unwrap();
+            let refused = check(&mut connection, flavour).await.unwrap().unwrap_err();
+            assert!(refused.to_string().contains(named), "{change}: {refused}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What answers depend on, set for a session or for one transaction, whatever the server, the
+//! database or the role are set to.
+//!
+//! A session of its own gets them with its login, as startup options: they go before what the role
+//! is set to, and a pooler cannot leave them on a session that it hands to others. A session that
+//! is shared gets them for each transaction anew.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
+
+use wayleave_store::{Limits, StoreError};
+
+/// Each setting, and what is said where it does not hold.
+const SETTINGS: [(&str, &str, &str); 14] = [
+    (
+        "default_transaction_read_only",
+        "on",
+        "the session does not stay read-only",
+    ),
+    (
+        "default_transaction_isolation",
+        "read committed",
+        "the isolation level does not stay as set",
+    ),
+    (
+        "default_transaction_deferrable",
+        "off",
+        "`default_transaction_deferrable` stays on",
+    ),
+    ("TimeZone", "UTC", "`TimeZone` does not stay UTC"),
+    ("DateStyle", "ISO, YMD", "`DateStyle` does not stay as set"),
+    (
+        "IntervalStyle",
+        "iso_8601",
+        "`IntervalStyle` does not stay as set",
+    ),
+    ("bytea_output", "hex", "`bytea_output` does not stay as set"),
+    (
+        "extra_float_digits",
+        "1",
+        "`extra_float_digits` does not stay as set",
+    ),
+    (
+        "standard_conforming_strings",
+        "on",
+        "`standard_conforming_strings` does not stay on",
+    ),
+    ("row_security", "on", "`row_security` does not stay on"),
+    (
+        "transform_null_equals",
+        "off",
+        "`transform_null_equals` stays on",
+    ),
+    ("array_nulls", "on", "`array_nulls` does not stay on"),
+    (
+        "quote_all_identifiers",
+        "off",
+        "`quote_all_identifiers` stays on",
+    ),
+    (
+        "client_encoding",
+        "UTF8",
+        "`client_encoding` does not stay UTF8",
+    ),
+];
+
+/// How long anything may take.
+const TIMEOUTS: [&str; 3] = [
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+];
+
+/// A setting of our own, which nothing but startup options gives a value.
+const MARK: &str = "wayleave.session";
+
+/// So that nothing of a schema stands in for what a statement of ours calls, while tables without
+/// a schema are looked for where the role would. Here everything is still named in full. A path
+/// that is empty leaves a comma behind.
+const SEARCH_PATH: &str = "pg_catalog.set_config('search_path', pg_catalog.btrim(pg_catalog.concat(\
+    'pg_catalog, ', pg_catalog.current_setting('search_path')), ', '), ";
+
+/// Begins a transaction that is what reads need even where its session is not.
+pub(super) const BEGIN: &str =
+    "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
+pub(super) const COMMIT: &str = "COMMIT";
+pub(super) const ROLLBACK: &str = "ROLLBACK";
+
+/// What a session that a pooler shares is refused for.
+pub(super) const POOLED_STATEMENTS: &str =
+    "a pooler gives every statement another session; it must pool sessions or transactions";
+
+/// Startup options, with a mark that tells whether they arrived.
+pub(super) struct StartupOptions {
+    pub(super) text: String,
+    mark: String,
+}
+
+impl StartupOptions {
+    pub(super) fn new(limits: Limits) -> Self {
+        let mark = format!("{:016x}", RandomState::new().build_hasher().finish());
+        let settings = SETTINGS.iter().map(|(name, value, _)| (*name, *value));
+        let timeout = timeout_millis(limits.statement);
+        let timeouts = TIMEOUTS.iter().map(|name| (*name, timeout.as_str()));
+        let text: Vec<String> = settings
+            .chain(timeouts)
+            .chain([(MARK, mark.as_str())])
+            // A space would end the option.
+            .map(|(name, value)| format!("-c {name}={}", value.replace(' ', "\\ ")))
+            .collect();
+        let text = text.join(" ");
+        Self { text, mark }
+    }
+
+    /// Whether this is the mark that the session should have.
+    pub(super) fn is_mark(&self, told: Option<&[u8]>) -> bool {
+        told == Some(self.mark.as_bytes())
+    }
+}
+
+/// Asks a session what is in force, and whether its startup options arrived.
+pub(super) fn question() -> String {
+    format!(
+        "SELECT pg_catalog.current_setting('server_encoding'), \
+         pg_catalog.current_setting('{MARK}', true), {}",
+        in_force()
+    )
+}
+
+/// Sets the path of a session of its own, which no option can.
+pub(super) fn session_path() -> String {
+    format!("SELECT {SEARCH_PATH} false)")
+}
+
+/// Sets the timeouts of a session of its own. Takes milliseconds.
+pub(super) fn session_timeouts() -> String {
+    let set = TIMEOUTS.map(|name| format!("pg_catalog.set_config('{name}', $1::text, false)"));
+    format!("SELECT {}", set.join(", "))
+}
+
+/// Sets everything for the transaction under way. Takes the timeout in milliseconds.
+pub(super) fn for_transaction() -> String {
+    let settings = SETTINGS.iter().map(|(name, value, _)| {
+        // The transaction has begun as these say; the next one is somebody else's.
+        format!("pg_catalog.set_config('{name}', '{value}', true)")
+    });
+    let timeouts = TIMEOUTS
+        .iter()
+        .map(|name| format!("pg_catalog.set_config('{name}', $1::text, true)"));
+    let path = format!("{SEARCH_PATH} true)");
+    let all: Vec<String> = settings.chain(timeouts).chain([path]).collect();
+    format!("SELECT {}", all.join(", "))
+}
+
+/// The refusal of a session whose settings, in the order of [`question`], are not in force.
+pub(super) fn check<'a>(told: impl Iterator<Item = Option<&'a [u8]>>) -> Result<(), StoreError> {
+    let mut told = told.skip(2);
+    for (_, value, reason) in SETTINGS {
+        if told.next().flatten() != Some(value.as_bytes()) {
+            return Err(StoreError::SessionRefused { reason });
+        }
+    }
+    Ok(())
+}
+
+/// How long a statement may take, as PostgreSQL is told.
+pub(super) fn timeout_millis(limit: Duration) -> String {
+    limit.as_millis().max(1).to_string()
+}
+
+fn in_force() -> String {
+    let asked = SETTINGS.map(|(name, ..)| format!("pg_catalog.current_setting('{name}')"));
+    asked.join(", ")
+}

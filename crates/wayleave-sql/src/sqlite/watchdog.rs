@@ -1,0 +1,138 @@
+//! What ends a read of a file before its answer does: whoever asked, the clock, a program that
+//! waits to write, and the disk.
+//!
+//! SQLite calls [`Watchdog::must_end`] every thousand steps of its machine, so it is cheap, and
+//! looks at files only now and then.
+
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use wayleave_store::{StoreError, Unwanted};
+
+use super::writers::{Transaction, WriterWatch};
+use crate::reading::Stop;
+
+/// How often the files are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// How long a read may keep a program waiting that is ready to write. Most programs wait for five
+/// seconds in all.
+pub(super) const MAX_WRITER_WAIT: Duration = Duration::from_secs(1);
+/// The most that one read may write to temporary files, which sorts and groups of many rows do.
+pub(super) const MAX_TEMP_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Watches one read, on the thread that reads.
+pub(super) struct Watchdog {
+    stop: Stop,
+    unwanted: Unwanted,
+    writers: Option<WriterWatch>,
+    /// What this thread had written when the read began; `None` where the system does not tell.
+    written_before: Option<u64>,
+    looks: Mutex<Looks>,
+}
+
+struct Looks {
+    next: Instant,
+    /// The writer that waits, and since when it is known to.
+    writer: Option<(Transaction, Instant)>,
+    ended: Option<Ended>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    ForWriter,
+    ForSpace,
+}
+
+impl Watchdog {
+    /// For a read on this thread.
+    pub(super) fn new(stop: Stop, unwanted: Unwanted, writers: Option<WriterWatch>) -> Self {
+        Self {
+            writers,
+            written_before: written_by_this_thread(),
+            ..Self::brief(stop, unwanted)
+        }
+    }
+
+    /// For a read that is over before any file would be looked at.
+    pub(super) fn brief(stop: Stop, unwanted: Unwanted) -> Self {
+        Self {
+            stop,
+            unwanted,
+            writers: None,
+            written_before: None,
+            looks: Mutex::new(Looks {
+                next: Instant::now() + LOOK_INTERVAL,
+                writer: None,
+                ended: None,
+            }),
+        }
+    }
+
+    /// Whether the read must end now.
+    pub(super) fn must_end(&self) -> bool {
+        self.unwanted.now() || self.stop.now().is_some() || self.looks_bad()
+    }
+
+    /// Waits until the read must end, and says why.
+    pub(super) async fn wait(&self) -> StoreError {
+        let looking = async {
+            while !self.looks_bad() {
+                tokio::time::sleep(LOOK_INTERVAL).await;
+            }
+        };
+        tokio::select! {
+            reason = self.stop.wait(&self.unwanted) => reason,
+            () = looking => self.reason(),
+        }
+    }
+
+    /// Why a read was ended.
+    pub(super) fn reason(&self) -> StoreError {
+        let ended = self
+            .looks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .ended;
+        match ended {
+            Some(Ended::ForWriter) => StoreError::Locked {
+                waited: MAX_WRITER_WAIT,
+            },
+            Some(Ended::ForSpace) => StoreError::Unsupported {
+                what: "a sort or a grouping that fills 256 MiB of temporary files",
+            },
+            None => self.stop.now().unwrap_or(StoreError::Cancelled),
+        }
+    }
+
+    fn looks_bad(&self) -> bool {
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if looks.ended.is_none() && now >= looks.next {
+            looks.next = now + LOOK_INTERVAL;
+            looks.ended = self.look(&mut looks.writer, now);
+        }
+        looks.ended.is_some()
+    }
+
+    fn look(&self, known: &mut Option<(Transaction, Instant)>, now: Instant) -> Option<Ended> {
+        let waiting = self.writers.as_ref().and_then(WriterWatch::waiting);
+        *known = match (*known, waiting) {
+            (Some((same, since)), Some(it)) if same == it => Some((same, since)),
+            (_, waiting) => waiting.map(|it| (it, now)),
+        };
+        if known.is_some_and(|(_, since)| now.duration_since(since) >= MAX_WRITER_WAIT) {
+            return Some(Ended::ForWriter);
+        }
+        let written = written_by_this_thread()?.saturating_sub(self.written_before?);
+        (written > MAX_TEMP_BYTES).then_some(Ended::ForSpace)
+    }
+}
+
+/// How many bytes this thread has written to files. A thread that reads a file which it cannot
+/// write to writes nothing but temporary files.
+fn written_by_this_thread() -> Option<u64> {
+    let counters = fs::read_to_string("/proc/thread-self/io").ok()?;
+    let written = counters.lines().find_map(|it| it.strip_prefix("wchar: "))?;
+    written.parse().ok()
+}

@@ -1,0 +1,181 @@
+//! PgBouncer before PostgreSQL: answers are right or refused by name, and the sessions that it
+//! shares stay as the application has them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::AuthorizedPlan;
+use wayleave_sql::{Dsn, StoreOptions, open, store};
+use wayleave_store::conformance::Served;
+use wayleave_store::{IntrospectOptions, Limits, Store, StoreError, silent};
+use wayleave_test::{PgBouncer, PoolMode, postgres};
+
+use crate::stores::{all, arguments, mapping, patient};
+
+const TABLES: &str = "CREATE TABLE things (id int PRIMARY KEY, word text); \
+    INSERT INTO things SELECT n, 'word ' || n FROM generate_series(1, 50) n; \
+    CREATE TABLE log (id int); \
+    CREATE FUNCTION writes() RETURNS int LANGUAGE plpgsql AS \
+      'BEGIN INSERT INTO log VALUES (1); RETURN 1; END'; \
+    CREATE VIEW writing AS SELECT id, writes() AS word FROM things;";
+
+/// What the application's sessions are set to.
+const SETTINGS: &str = "SELECT current_setting('search_path'), current_setting('statement_timeout'), \
+    current_setting('default_transaction_read_only'), current_setting('TimeZone'), \
+    current_setting('DateStyle'), current_setting('idle_in_transaction_session_timeout')";
+
+/// More than one client's worth of sessions, so that they are handed around.
+const READERS: usize = 4;
+const READS: usize = 20;
+/// Each of these opens a session.
+const REFUSED_READS: usize = 2;
+
+/// A session of the application's, through the pooler.
+async fn application(dsn: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(dsn, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// What so many sessions at once are set to, each of another server session.
+async fn settings_of_sessions(dsn: &str, sessions: usize) -> BTreeSet<Vec<String>> {
+    let mut clients = Vec::new();
+    let mut settings = BTreeSet::new();
+    for _ in 0..sessions {
+        let client = application(dsn).await;
+        let in_transaction = client.simple_query("BEGIN").await.is_ok();
+        let client = if in_transaction {
+            client
+        } else {
+            application(dsn).await
+        };
+        for message in client.simple_query(SETTINGS).await.unwrap() {
+            if let SimpleQueryMessage::Row(row) = message {
+                let values = (0..row.len()).map(|at| row.get(at).unwrap_or_default().to_owned());
+                settings.insert(values.collect());
+            }
+        }
+        clients.push(client);
+    }
+    settings
+}
+
+fn plan(served: &Served, stream: &str) -> AuthorizedPlan {
+    let query = json!({"stream": stream, "limit": 100});
+    let query = served.query(&arguments(query)).unwrap();
+    query.rows().clone()
+}
+
+/// Reads from several tasks at once; how often all rows came, and how often a pooler was named.
+async fn reads(store: &Arc<dyn Store>, plan: &AuthorizedPlan, count: usize) -> (usize, usize) {
+    let mut tasks = Vec::new();
+    for _ in 0..READERS {
+        let (store, plan) = (Arc::clone(store), plan.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut told = (0, 0);
+            for _ in 0..count {
+                match all(store.as_ref(), &plan, &patient()).await {
+                    Ok(rows) => {
+                        assert_eq!(rows.len(), 50);
+                        told.0 += 1;
+                    }
+                    Err(StoreError::SessionRefused { reason }) => {
+                        assert!(reason.contains("pool"), "{reason}");
+                        told.1 += 1;
+                    }
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+            told
+        }));
+    }
+    let mut told = (0, 0);
+    for task in tasks {
+        let (right, refused) = task.await.unwrap();
+        told = (told.0 + right, told.1 + refused);
+    }
+    told
+}
+
+async fn through(mode: PoolMode, settings: &'static str) {
+    let case = format!("{mode:?} {settings}");
+    let server = postgres().await;
+    let database = server.fresh_database("pooled", TABLES).await.unwrap();
+    let pooler = PgBouncer::start(server, mode, settings).await.unwrap();
+    let dsn = pooler.dsn(&database.name);
+    let before = settings_of_sessions(&dsn, 3).await;
+    assert_eq!(before.len(), 1, "{case}");
+
+    let fields: &[(&str, &str)] = &[("word", "string")];
+    let streams = [("things", fields), ("writing", &[("word", "integer")])];
+    let policy = Served::new(&mapping(SourceKind::Postgres, &streams)).unwrap();
+    let parsed = || Dsn::parse(SourceKind::Postgres, &dsn).unwrap();
+    let stores = [
+        store(parsed(), StoreOptions::default()),
+        store(parsed(), StoreOptions::default()),
+    ];
+    let things = plan(&policy, "things");
+    let count = if mode == PoolMode::Statement {
+        REFUSED_READS
+    } else {
+        READS
+    };
+    let (one, other) = tokio::join!(
+        reads(&stores[0], &things, count),
+        reads(&stores[1], &things, count)
+    );
+    let told = (one.0 + other.0, one.1 + other.1);
+    let source = open(parsed(), Limits::default());
+    let catalogue = source
+        .introspect(&IntrospectOptions::default(), &silent)
+        .await;
+    let pinged = source.ping().await;
+    if mode == PoolMode::Statement {
+        assert_eq!(told, (0, 2 * READERS * count), "{case}");
+        for refused in [catalogue.unwrap_err(), pinged.unwrap_err()] {
+            assert!(refused.to_string().contains("pool"), "{case}: {refused:?}");
+        }
+    } else {
+        assert_eq!(told, (2 * READERS * count, 0), "{case}");
+        assert_eq!(catalogue.unwrap().tables.len(), 3, "{case}");
+        pinged.unwrap();
+    }
+    // Beside sessions of the application, so that the read gets one of its own.
+    let held = application(&dsn).await;
+    let _ = held.simple_query("BEGIN").await;
+    let written = all(stores[0].as_ref(), &plan(&policy, "writing"), &patient()).await;
+    assert!(written.is_err(), "{case}: a view has written");
+    drop(held);
+    for store in stores {
+        store.close().await;
+    }
+
+    assert_eq!(settings_of_sessions(&dsn, 6).await, before, "{case}");
+    for _ in 0..6 {
+        let client = application(&dsn).await;
+        let inserted = client.simple_query("INSERT INTO log VALUES (7)").await;
+        assert!(inserted.is_ok(), "{case}: {inserted:?}");
+    }
+    let ours = "SELECT count(*) FROM log WHERE id <> 7";
+    assert_eq!(
+        server.number(&database.name, ours).await.unwrap(),
+        0,
+        "{case}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_of_sessions_or_transactions_is_read_through_and_one_of_statements_is_refused() {
+    for mode in PoolMode::ALL {
+        through(mode, "default_pool_size = 20").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_forgets_startup_options_is_known_for_one() {
+    let forgetful = "default_pool_size = 6\nignore_startup_parameters = options";
+    through(PoolMode::Transaction, forgetful).await;
+}

@@ -1,0 +1,102 @@
+//! A private PgBouncer before the private PostgreSQL.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::postgres::{ACCOUNT, PostgresServer};
+use crate::server::{StartError, Supervised, find, free_port};
+
+/// What PgBouncer hands from one client to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolMode {
+    /// A server session, when the client has left.
+    Session,
+    /// A server session, after each transaction.
+    Transaction,
+    /// A server session, after each statement.
+    Statement,
+}
+
+impl PoolMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::Session, Self::Transaction, Self::Statement];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Transaction => "transaction",
+            Self::Statement => "statement",
+        }
+    }
+}
+
+/// A PgBouncer; it ends when this is dropped.
+#[derive(Debug)]
+pub struct PgBouncer {
+    port: u16,
+    user: &'static str,
+    password: &'static str,
+    _process: Supervised,
+}
+
+impl PgBouncer {
+    /// Starts one before a server, with further lines of its `[pgbouncer]` section.
+    pub async fn start(
+        server: &'static PostgresServer,
+        mode: PoolMode,
+        settings: &'static str,
+    ) -> Result<Self, StartError> {
+        let start = move || {
+            ACCOUNT.in_folder("wayleave-pgbouncer-", |folder| {
+                Self::start_in(folder, server, mode, settings)
+            })
+        };
+        let started = tokio::task::spawn_blocking(start).await;
+        started.map_err(std::io::Error::other)?
+    }
+
+    /// The DSN of a database by name, through the pooler.
+    pub fn dsn(&self, database: &str) -> String {
+        let Self {
+            port,
+            user,
+            password,
+            ..
+        } = self;
+        format!("postgres://{user}:{password}@127.0.0.1:{port}/{database}")
+    }
+
+    fn start_in(
+        folder: &Path,
+        server: &PostgresServer,
+        mode: PoolMode,
+        settings: &str,
+    ) -> Result<Self, StartError> {
+        let program = find("pgbouncer", [PathBuf::from("/usr/sbin")], "pgbouncer")?;
+        let endpoint = server.endpoint();
+        let (port, mode) = (free_port()?, mode.name());
+        let users = folder.join("users.txt");
+        let line = format!("\"{}\" \"{}\"\n", endpoint.user, endpoint.password);
+        std::fs::write(&users, line)?;
+        let config = folder.join("pgbouncer.ini");
+        std::fs::write(
+            &config,
+            format!(
+                "[databases]\n* = host=127.0.0.1 port={server}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+                 listen_port = {port}\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {users}\n\
+                 pool_mode = {mode}\n{settings}\n",
+                server = endpoint.port,
+                users = users.display(),
+            ),
+        )?;
+        let mut command = Command::new(program);
+        command.arg(&config);
+        let process = Supervised::start(ACCOUNT, folder, "process up", "KILL", &command)?;
+        Ok(Self {
+            port,
+            user: endpoint.user,
+            password: endpoint.password,
+            _process: process,
+        })
+    }
+}

@@ -59,7 +59,7 @@ fn write_value(out: &mut Vec<u8>, value: &Value) {
         }
         // None of these is ever part of an order.
         Value::Null | Value::Json(_) | Value::List(_) | Value::Preview(_) | Value::Malformed => {
-            out.push(0)
+            out.push(0);
         }
     }
 }

@@ -191,8 +191,9 @@ impl Dialect for Mysql {
                 .within("CAST(", " AS BINARY)"),
             (Datatype::String | Datatype::Iri, _) => Self::bytes(name),
             (Datatype::Boolean, _) => name.within("(", " <> 0)"),
-            (Datatype::Integer, Kind::Bit | Kind::Year) => Self::bits(name),
-            (Datatype::Decimal, Kind::Year) => Self::bits(name),
+            (Datatype::Integer, Kind::Bit | Kind::Year) | (Datatype::Decimal, Kind::Year) => {
+                Self::bits(name)
+            }
             (Datatype::Number, Kind::Integer | Kind::Year | Kind::Bit | Kind::Decimal) => {
                 name.within("(", " + 0e0)")
             }

@@ -54,7 +54,7 @@ impl Order {
 }
 
 /// The dialect.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Postgres {
     /// Whether the database's texts are in an encoding other than UTF-8: it has not every
     /// character, and perhaps another order.

@@ -157,12 +157,12 @@ fn condition_where<D: Dialect>(
             } else {
                 Comparison::Eq
             };
-            let listed = match list(dialect, shape, column, comparison, values)? {
-                Some(list) => list,
-                None => {
-                    let each = each(dialect, shape, column, comparison, values)?;
-                    if *negated { every(each) } else { any(each) }
-                }
+            let listed = list(dialect, shape, column, comparison, values)?;
+            let listed = if let Some(listed) = listed {
+                listed
+            } else {
+                let each = each(dialect, shape, column, comparison, values)?;
+                if *negated { every(each) } else { any(each) }
             };
             checked(listed, column, Some(comparison))?
         }

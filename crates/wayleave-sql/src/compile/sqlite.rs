@@ -190,6 +190,29 @@ impl Sqlite {
         }
     }
 
+    /// A time, near by its raw value where all values are of one kind, and then by the function.
+    fn compare_time(
+        &self,
+        column: &Column,
+        name: Sql,
+        comparison: Comparison,
+        micros: i64,
+    ) -> Compared {
+        let held = self.held(column);
+        if let Held::Written(form) = held {
+            return Self::compare_written(form, name, comparison, micros);
+        }
+        let right = Sql::bind(Bind::Integer(micros));
+        let (least, greatest) = ("-9223372036854775808", "9223372036854775807");
+        let instead = satisfying(comparison, &right, least, greatest);
+        Compared::With {
+            hint: near(held, &name, comparison, micros),
+            left: call_or(functions::DATETIME, name, instead),
+            comparison,
+            right,
+        }
+    }
+
     /// A time of one form, as its text.
     fn compare_written(form: Form, name: Sql, comparison: Comparison, micros: i64) -> Compared {
         match form.write(micros) {
@@ -382,21 +405,7 @@ impl Dialect for Sqlite {
                 let text = value.to_text().unwrap_or_default();
                 return Compared::with(left, comparison, binary(text));
             }
-            Value::Datetime(micros) => {
-                let held = self.held(column);
-                if let Held::Written(form) = held {
-                    return Self::compare_written(form, name, comparison, *micros);
-                }
-                let right = Sql::bind(Bind::Integer(*micros));
-                let (least, greatest) = ("-9223372036854775808", "9223372036854775807");
-                let instead = satisfying(comparison, &right, least, greatest);
-                return Compared::With {
-                    hint: near(held, &name, comparison, *micros),
-                    left: call_or(functions::DATETIME, name, instead),
-                    comparison,
-                    right,
-                };
-            }
+            Value::Datetime(micros) => return self.compare_time(column, name, comparison, *micros),
             // No plan compares with these.
             Value::Null
             | Value::Json(_)

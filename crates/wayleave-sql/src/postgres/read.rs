@@ -124,7 +124,7 @@ impl Server for Database {
     ) -> Result<(), StoreError> {
         let dialect = Postgres {
             skips_undecided: sender.on_malformed() == OnMalformed::Mark,
-            ..session.dialect
+            ..session.dialect.clone()
         };
         let statement = compile(&dialect, shape, read)?;
         let failed = |failure| match self.failed("reading", &failure) {

@@ -65,12 +65,8 @@ impl ShortCut {
     /// The value; `None` where it takes the long way to tell what it is.
     fn take(self, raw: &[u8]) -> Option<Value> {
         match self {
-            Self::Text => {
-                let text = std::str::from_utf8(raw).ok()?;
-                Some(Value::Text(text.into()))
-            }
             Self::Preview if raw.first() == Some(&1) => None,
-            Self::Preview => {
+            Self::Text | Self::Preview => {
                 let text = std::str::from_utf8(raw).ok()?;
                 Some(Value::Text(text.into()))
             }

@@ -72,14 +72,11 @@ fn preview(call: &Context<'_>) -> String {
 }
 
 /// Whether a value is of the datatype that a word names, NULL apart.
-fn fits(call: &Context<'_>) -> Result<bool> {
-    let Some(datatype) = Datatype::from_word(word(call, 1)) else {
-        return Ok(false);
-    };
-    Ok(match cell(call.get_raw(0)) {
-        Cell::Null => false,
-        held => scalar(datatype, held).is_some(),
-    })
+fn fits(call: &Context<'_>) -> bool {
+    match (Datatype::from_word(word(call, 1)), cell(call.get_raw(0))) {
+        (None, _) | (_, Cell::Null) => false,
+        (Some(datatype), held) => scalar(datatype, held).is_some(),
+    }
 }
 
 /// Gives a session all of them. While `lenient` is set, those that read one value make NULL of what
@@ -116,7 +113,7 @@ pub(crate) fn register(connection: &Connection, lenient: &Arc<AtomicBool>) -> Re
     register(functions::DATETIME, Datatype::Datetime, micros)?;
     register(functions::DECIMAL, Datatype::Decimal, key)?;
     connection.create_scalar_function(functions::PREVIEW, 1, flags, |call| Ok(preview(call)))?;
-    connection.create_scalar_function(functions::FITS, 2, flags, fits)?;
+    connection.create_scalar_function(functions::FITS, 2, flags, |call| Ok(fits(call)))?;
     connection.create_scalar_function(functions::DECIDED, 1, flags, |call| {
         match call.get_raw(0) {
             ValueRef::Integer(0) => Ok(true),

@@ -52,6 +52,9 @@ const NEVER: [&str; 3] = [
     "sqlite_compileoption_get",
 ];
 
+/// The indexes of a table, and the version of the schema that had them.
+type VersionedIndexes = (Option<i64>, Arc<Indexes>);
+
 /// A session and the file it was opened on.
 pub(super) struct Kept {
     pub(super) connection: Connection,
@@ -61,7 +64,7 @@ pub(super) struct Kept {
     /// Whether our functions make NULL of malformed values, and do not fail.
     lenient: Arc<AtomicBool>,
     /// By table, with the version of the schema that had them.
-    indexes: RefCell<HashMap<String, (Option<i64>, Arc<Indexes>)>>,
+    indexes: RefCell<HashMap<String, VersionedIndexes>>,
 }
 
 /// Which file a path names.

@@ -81,12 +81,16 @@ impl Loaded {
         }
     }
 
-    /// A database of MySQL with the suite's records; `None` where MySQL was not fetched.
-    pub async fn with_fixture_on_mysql() -> Option<Self> {
-        let sql = fixture_sql(SourceKind::Mysql);
+    /// A new database of MySQL, made by `sql`; `None` where MySQL was not fetched.
+    pub async fn on_mysql(sql: &str) -> Option<Self> {
         // MySQL has another name for the collation by code point without padding.
         let sql = sql.replace("utf8mb4_nopad_bin", "utf8mb4_0900_bin");
         Some(Self::on_server(mysql().await?, &sql).await)
+    }
+
+    /// A database of MySQL with the suite's records; `None` where MySQL was not fetched.
+    pub async fn with_fixture_on_mysql() -> Option<Self> {
+        Self::on_mysql(&fixture_sql(SourceKind::Mysql)).await
     }
 
     /// A new database of PostgreSQL's whose texts are in that encoding, made by `sql`.

@@ -148,7 +148,15 @@ pub(crate) fn remove_files(
 /// Holds a folder's advisory lock until dropped. Writers share it; only `gc` wants it alone.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // A child that another thread has forked has the file open too until it runs its program,
+        // and closing it here alone would leave the lock to it. Closing follows in any case.
+        let _ = self.file.unlock();
+    }
 }
 
 impl FolderLock {
@@ -157,14 +165,14 @@ impl FolderLock {
         let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
         file.lock_shared()
             .map_err(DiskError::wrap(Action::Lock, folder))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 
     /// Waits for nobody: `None` while anyone writes.
     pub(crate) fn alone(folder: &Path) -> Result<Option<Self>, DiskError> {
         let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { file })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(error)) => {
                 Err(DiskError::wrap(Action::Lock, folder)(error))

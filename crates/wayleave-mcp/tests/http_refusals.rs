@@ -381,7 +381,10 @@ async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() 
         let exposed = listed(reply, "access-control-expose-headers");
         assert!(exposed.contains("mcp-session-id") && exposed.contains("www-authenticate"));
     }
-    // No other page is told anything, nor whoever is no page.
+    // No other page is told anything, not even one of this machine, nor whoever is no page.
+    let local = client
+        .send(from("http://localhost:3000", Method::OPTIONS))
+        .await;
     let foreign = client
         .send(from("https://evil.example", Method::OPTIONS))
         .await;
@@ -390,7 +393,7 @@ async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() 
         (foreign.status.as_u16(), no_page.status.as_u16()),
         (403, 200)
     );
-    for reply in [foreign, no_page] {
+    for reply in [local, foreign, no_page] {
         let names = reply.headers.keys().map(header::HeaderName::as_str);
         assert!(!names.into_iter().any(|it| it.starts_with("access-control")));
     }

@@ -1,6 +1,6 @@
-//! What a browser is told, so that a page of an origin that is let in may use the server.
+//! What a browser is told, so that a page of an origin that the operator named may use the server.
 //!
-//! Whether an origin is let in was decided before: nothing here is said to any other.
+//! Whether an origin is named was decided before: nothing here is said to any other.
 
 use bytes::Bytes;
 use http::{

@@ -110,8 +110,12 @@ impl Gate {
         if let Some(why) = self.options.guests.refuse(&parts.uri, &parts.headers) {
             return reply::refuse(StatusCode::FORBIDDEN, why);
         }
-        let page = parts.headers.get(header::ORIGIN).cloned();
-        let mut response = match cors::preflight(&parts) {
+        let origin = parts.headers.get(header::ORIGIN);
+        let page = origin
+            .filter(|it| self.options.guests.names_origin(it))
+            .cloned();
+        let asked = page.as_ref().and_then(|_| cors::preflight(&parts));
+        let mut response = match asked {
             Some(answer) => answer,
             None => self.respond(parts, body, connection).await,
         };

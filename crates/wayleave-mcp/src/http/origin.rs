@@ -4,7 +4,7 @@
 //! rebinding, make them look like the page's own. `Host` and `Origin` tell; both are checked on
 //! every route.
 
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, HeaderValue, Uri, header};
 
 /// The hosts and origins that are let in.
 #[derive(Debug, Clone)]
@@ -66,6 +66,15 @@ impl Guests {
             }
             _ => Some("requests from several origins are not allowed"),
         }
+    }
+
+    /// Whether the operator named the page's origin. A page of this machine's own is let in by its
+    /// address alone, and so may send requests but not read what they are answered.
+    pub(crate) fn names_origin(&self, origin: &HeaderValue) -> bool {
+        let origin = origin.to_str().unwrap_or_default();
+        self.origins
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(origin))
     }
 
     fn knows_host(&self, authority: &str) -> bool {

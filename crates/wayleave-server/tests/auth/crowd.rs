@@ -4,7 +4,12 @@
 //! the crowd has connections. `WAYLEAVE_FULL=1` makes it 16 tokens with 256 idle sessions each and
 //! 1,100 idle connections, within 1,024 descriptors.
 
-use std::{collections::BTreeSet, net::SocketAddr, process::Stdio};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use http::Request;
@@ -180,6 +185,18 @@ async fn is_served(newcomer: &Http) {
     assert!(reply.json().get("result").is_some(), "{:?}", reply.body);
 }
 
+/// The 99th percentile of how long the newcomer's calls take, each on a connection of its own.
+async fn p99(newcomer: &Http) -> Duration {
+    let mut took = Vec::new();
+    for _ in 0..200 {
+        let started = Instant::now();
+        assert_eq!(newcomer.call("schema").await.status, 200);
+        took.push(started.elapsed());
+    }
+    took.sort_unstable();
+    took[took.len() * 99 / 100 - 1]
+}
+
 /// How much memory and how many descriptors a process uses.
 fn used_by(process: u32) -> (String, usize) {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
@@ -209,6 +226,8 @@ async fn a_newcomer_is_served_whatever_a_crowd_holds_open() {
     let (child, address) = start(&project).await;
     let process = child.id().unwrap();
     let newcomer = Http::new(address).with(newcomer);
+    is_served(&newcomer).await;
+    let alone = p99(&newcomer).await;
 
     let mut sessions = JoinSet::new();
     for token in greedy {
@@ -235,6 +254,9 @@ async fn a_newcomer_is_served_whatever_a_crowd_holds_open() {
     for _ in 0..10 {
         is_served(&newcomer).await;
     }
+    let crowded = p99(&newcomer).await;
+    let ratio = crowded.as_secs_f64() / alone.as_secs_f64();
+    println!("p99 alone {alone:?}, in the crowd {crowded:?}: {ratio:.2} times");
     let (memory, open) = used_by(process);
     println!(
         "{} tokens with {} sessions each, {} connections: {memory}, {open} descriptors",

@@ -5,8 +5,11 @@
 //! says it is meant; where the raw column compares right, it is used, so that an index is too.
 //! What it takes to know that is in [`held`].
 
+mod affinity;
 pub(crate) mod bytes;
+mod expression;
 pub(crate) mod form;
+pub(crate) mod functions;
 pub(crate) mod held;
 pub(crate) mod probe;
 
@@ -16,115 +19,22 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, Value};
 
+pub(crate) use self::affinity::Affinity;
 use self::bytes::{Odd, spelled};
+use self::expression::{
+    as_real, binary, call, call_or, compare_decimal, compare_text, differing, satisfying,
+    unless_typed,
+};
 use self::form::Form;
-use self::held::{Held, looks_numeric, near, near_text};
+use self::held::{Held, looks_numeric, near};
 use super::dialect::{Compared, Dialect};
-use super::numbers::{beside, beyond_all, nearest_float};
+use super::numbers::{beside, beyond_all};
 use super::sql::{Bind, Placeholder, Sql};
 use crate::values::EXACT;
-
-/// The functions every session has. Their names are the contract between statements and sessions.
-pub(crate) mod functions {
-    /// Any value as text: numbers as they are written, bytes as `\x` and hexadecimal digits.
-    pub(crate) const TEXT: &str = "wayleave_text";
-    /// Whether a value is of a datatype: `(value, word)`.
-    pub(crate) const FITS: &str = "wayleave_fits";
-    /// Whether a flag is 0; fails where it is 1.
-    pub(crate) const DECIDED: &str = "wayleave_decided";
-    /// A value as 0 or 1. This and the four after it fail for a value that is none, unless they
-    /// are told what to take for such a one: `(value, instead)`.
-    pub(crate) const BOOLEAN: &str = "wayleave_boolean";
-    /// A value as a whole number; as text beyond what the store holds.
-    pub(crate) const INTEGER: &str = "wayleave_integer";
-    /// A value as a floating-point number.
-    pub(crate) const NUMBER: &str = "wayleave_number";
-    /// A text or number as microseconds since 1970-01-01T00:00:00Z.
-    pub(crate) const DATETIME: &str = "wayleave_datetime";
-    /// A text or number as bytes that sort as decimals do.
-    pub(crate) const DECIMAL: &str = "wayleave_decimal";
-    /// The beginning of a long value, as [`Dialect::preview`] says. Of SQLite's own functions each
-    /// would have the whole value read once more.
-    ///
-    /// [`Dialect::preview`]: crate::compile::Dialect::preview
-    pub(crate) const PREVIEW: &str = "wayleave_preview";
-    /// The beginning of the period of a datetime: `(micros, granularity, zone)`.
-    pub(crate) const PERIOD: &str = "wayleave_period";
-    /// The beginning of the period of a date: `(text, granularity)`.
-    pub(crate) const DATE_PERIOD: &str = "wayleave_date_period";
-    /// The exact sum of integers and decimals, as text.
-    pub(crate) const SUM: &str = "wayleave_sum";
-    /// The mean of an exact sum and a count, as text.
-    pub(crate) const MEAN: &str = "wayleave_mean";
-    /// A floating-point number as answers round it.
-    pub(crate) const ROUNDED: &str = "wayleave_rounded";
-
-    /// All of them, for the authorizer.
-    pub(crate) const ALL: [&str; 14] = [
-        TEXT,
-        FITS,
-        DECIDED,
-        BOOLEAN,
-        INTEGER,
-        NUMBER,
-        DATETIME,
-        DECIMAL,
-        PREVIEW,
-        PERIOD,
-        DATE_PERIOD,
-        SUM,
-        MEAN,
-        ROUNDED,
-    ];
-}
 
 /// The order of code points, which every session has, for files whose texts are UTF-16: SQLite
 /// compares the bytes of what it holds.
 pub(crate) const BY_CODE_POINT: &str = "wayleave_code_point";
-
-/// The affinity of a column, which decides what SQLite makes of what it is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Affinity {
-    Text,
-    /// Text, and the index that begins with it takes small letters for large ones.
-    TextFolded,
-    Integer,
-    /// An integer that is the row's own number, and so never anything else.
-    RowNumber,
-    Real,
-    Numeric,
-    Blob,
-}
-
-impl Affinity {
-    /// SQLite's own rules, in its order.
-    pub(crate) fn of(declared: &str) -> Self {
-        let declared = declared.to_ascii_uppercase();
-        let holds = |words: &[&str]| words.iter().any(|word| declared.contains(word));
-        if holds(&["INT"]) {
-            Self::Integer
-        } else if holds(&["CHAR", "CLOB", "TEXT"]) {
-            Self::Text
-        } else if declared.is_empty() || holds(&["BLOB"]) {
-            Self::Blob
-        } else if holds(&["REAL", "FLOA", "DOUB"]) {
-            Self::Real
-        } else {
-            Self::Numeric
-        }
-    }
-
-    pub(crate) const fn is_text(self) -> bool {
-        matches!(self, Self::Text | Self::TextFolded)
-    }
-
-    const fn holds_numbers(self) -> bool {
-        matches!(
-            self,
-            Self::Integer | Self::RowNumber | Self::Real | Self::Numeric
-        )
-    }
-}
 
 /// The dialect, and what is known of the columns.
 #[derive(Debug, Default)]
@@ -219,25 +129,6 @@ impl Sqlite {
             Some((text, side)) => beside(name, comparison, binary(text), side),
             None => beyond_all(comparison, micros > 0),
         }
-    }
-}
-
-fn call(function: &str, argument: Sql) -> Sql {
-    argument.within(&format!("{function}("), ")")
-}
-
-/// A function of a column that takes something else for a value which is not of the datatype.
-fn call_or(function: &str, argument: Sql, instead: Sql) -> Sql {
-    call(function, Sql::joined([argument, instead], ", "))
-}
-
-/// What to take for a value that is not of the datatype, so that it satisfies a comparison: the
-/// operand itself, or what is beyond every value on the right side of it.
-fn satisfying(comparison: Comparison, operand: &Sql, least: &str, greatest: &str) -> Sql {
-    match comparison {
-        Comparison::Eq | Comparison::Gte | Comparison::Lte => operand.clone(),
-        Comparison::Gt | Comparison::Ne => Sql::text(greatest),
-        Comparison::Lt => Sql::text(least),
     }
 }
 
@@ -387,7 +278,7 @@ impl Dialect for Sqlite {
             Value::Decimal(text) => return compare_decimal(*kind, name, comparison, text),
             Value::Number(number) if !kind.holds_numbers() => {
                 let right = Sql::bind(Bind::Real(*number));
-                let instead = satisfying(comparison, &right, "-9e999", "9e999");
+                let instead = differing(comparison, &right, "-9e999", "9e999");
                 let left = call_or(functions::NUMBER, name, instead);
                 return Compared::with(left, comparison, right);
             }
@@ -418,7 +309,7 @@ impl Dialect for Sqlite {
         Compared::with(left, comparison, Sql::bind(right))
     }
 
-    /// Of a value that its column compares as it is, equality tells that it is of the datatype.
+    /// What equals a number or a date is of the datatype.
     fn well_formed(
         &self,
         column: &Column,
@@ -431,7 +322,6 @@ impl Dialect for Sqlite {
             _ if column.many || *kind == Affinity::RowNumber => true,
             Datatype::Integer | Datatype::Decimal | Datatype::Number | Datatype::Date => {
                 comparison == Some(Comparison::Eq)
-                    && (column.datatype == Datatype::Date || kind.holds_numbers())
             }
             Datatype::Boolean | Datatype::Datetime | Datatype::Json => false,
         };
@@ -551,80 +441,5 @@ impl Dialect for Sqlite {
         let sum = self.sum(column, addend);
         let mean = call(functions::MEAN, Sql::joined([sum, count], ", "));
         call(functions::DECIMAL, mean)
-    }
-}
-
-/// A column as it is where it holds that type of SQLite's, and else what a function makes of it.
-fn unless_typed(held: &str, function: &str, name: Sql) -> Sql {
-    let mut sql = name
-        .clone()
-        .within("CASE WHEN typeof(", &format!(") = '{held}' THEN "));
-    sql.add(name.clone());
-    sql.add(call(function, name).within(" ELSE ", " END"));
-    sql
-}
-
-fn as_real(name: Sql) -> Sql {
-    name.within("CAST(", " AS REAL)")
-}
-
-/// A text compared by code point, whatever the column's collation.
-fn binary(text: String) -> Sql {
-    Sql::bind(Bind::Text(text)).within("", " COLLATE BINARY")
-}
-
-fn compare_text(
-    kind: Affinity,
-    raw: bool,
-    name: &Sql,
-    left: Sql,
-    comparison: Comparison,
-    text: &str,
-) -> Compared {
-    let right = binary(text.to_owned());
-    // Equal text forms are equal values, but for bytes, which are no text, and for numbers where
-    // the column does not take a text for one.
-    let indexed = comparison == Comparison::Eq
-        && !text.starts_with('\\')
-        && match kind {
-            Affinity::Text | Affinity::TextFolded => false,
-            Affinity::Blob => text.parse::<f64>().is_err(),
-            _ => true,
-        };
-    let hint = if kind == Affinity::TextFolded && comparison == Comparison::Eq {
-        // What is the same letter by letter is so when letters are folded.
-        let folded = Sql::bind(Bind::Text(text.to_owned())).within("", " COLLATE NOCASE");
-        Some(Sql::joined([name.clone(), folded], " = "))
-    } else if left == *name {
-        None
-    } else if indexed {
-        Some(Sql::joined([name.clone(), right.clone()], " = "))
-    } else {
-        raw.then(|| near_text(name, comparison, text)).flatten()
-    };
-    Compared::With {
-        left,
-        comparison,
-        right,
-        hint,
-    }
-}
-
-/// Numbers are held as integers or as floats, and a float stands for the decimal it is written
-/// as; texts are compared by a key of ours.
-fn compare_decimal(kind: Affinity, name: Sql, comparison: Comparison, text: &str) -> Compared {
-    if !kind.holds_numbers() {
-        let right = call(functions::DECIMAL, Sql::bind(Bind::Text(text.to_owned())));
-        let instead = satisfying(comparison, &right, "x''", "x'03'");
-        let left = call_or(functions::DECIMAL, name, instead);
-        return Compared::with(left, comparison, right);
-    }
-    let left = name;
-    if let Ok(integer) = text.parse::<i64>() {
-        return Compared::with(left, comparison, Sql::bind(Bind::Integer(integer)));
-    }
-    match nearest_float(text) {
-        Some((float, side)) => beside(left, comparison, Sql::bind(Bind::Real(float)), side),
-        None => beyond_all(comparison, !text.starts_with('-')),
     }
 }

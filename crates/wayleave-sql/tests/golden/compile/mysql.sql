@@ -77,7 +77,7 @@ SELECT k0 AS v0, k1 AS v1, SUM(m0), COUNT(m0) AS v2, (SELECT t.`id` FROM `data``
 --   Integer(0)
 
 -- periods of a zone
-SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT DATE_SUB(DATE_SUB(DATE(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)), INTERVAL DAYOFMONTH(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) - 1 DAY), INTERVAL MOD(MONTH(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) - 1, 3) MONTH) AS k0 FROM `data``base`.`the "table`` '` AS t) AS g GROUP BY k0 ORDER BY k0 IS NULL, k0 LIMIT 11
+SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT DATE_SUB(DATE_SUB(DATE(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)), INTERVAL DAYOFMONTH(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) - 1 DAY), INTERVAL MOD(MONTH(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) - 1, 3) MONTH) AS k0 FROM `data``base`.`the "table`` '` AS t WHERE EXP(10000 * CASE WHEN (1 = 1) THEN CASE WHEN ((t.`at` IS NULL OR COALESCE(DAYOFMONTH(t.`at`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`at`)), 0))) THEN 0 ELSE 1 END ELSE 0 END) = 1) AS g GROUP BY k0 ORDER BY k0 IS NULL, k0 LIMIT 11
 --   Datetime(1729990800000000)
 --   Datetime(1711846800000000)
 --   Integer(3600)
@@ -95,7 +95,7 @@ SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT DATE_SUB(DATE_SUB(DATE(TIMESTAMPADD
 --   Integer(3600)
 
 -- hours of a zone
-SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT TIMESTAMPADD(MICROSECOND, -(SECOND(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) * 1000000 + MICROSECOND(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) + MINUTE(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) * 60000000), t.`at`) AS k0 FROM `data``base`.`the "table`` '` AS t) AS g GROUP BY k0 ORDER BY k0 IS NULL, k0 LIMIT 11
+SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT TIMESTAMPADD(MICROSECOND, -(SECOND(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) * 1000000 + MICROSECOND(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) + MINUTE(TIMESTAMPADD(SECOND, IF(t.`at` < ?, IF(t.`at` < ?, ?, ?), ?), t.`at`)) * 60000000), t.`at`) AS k0 FROM `data``base`.`the "table`` '` AS t WHERE EXP(10000 * CASE WHEN (1 = 1) THEN CASE WHEN ((t.`at` IS NULL OR COALESCE(DAYOFMONTH(t.`at`) BETWEEN 1 AND DAYOFMONTH(LAST_DAY(t.`at`)), 0))) THEN 0 ELSE 1 END ELSE 0 END) = 1) AS g GROUP BY k0 ORDER BY k0 IS NULL, k0 LIMIT 11
 --   Datetime(1729990800000000)
 --   Datetime(1711846800000000)
 --   Integer(3600)

@@ -77,11 +77,11 @@ SELECT k0 AS v0, k1 AS v1, SUM(m0)::text, COUNT(m0) AS v2, (SELECT t."id" FROM "
 --   Integer(0)
 
 -- periods of a zone
-SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT date_trunc('quarter', (t."at" AT TIME ZONE $1::text))::date AS k0 FROM "pub""lic"."the ""table` '" AS t) AS g GROUP BY k0 ORDER BY k0 LIMIT 11
+SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT date_trunc('quarter', (t."at" AT TIME ZONE $1::text))::date AS k0 FROM "pub""lic"."the ""table` '" AS t WHERE 1 / (1 - CASE WHEN (1 = 1) THEN CASE WHEN ((t."at" IS NULL OR isfinite(t."at"))) THEN 0 ELSE 1 END ELSE 0 END) = 1) AS g GROUP BY k0 ORDER BY k0 LIMIT 11
 --   Text("Europe/Berlin")
 
 -- hours of a zone
-SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT (t."at" - ((t."at" AT TIME ZONE $1::text) - date_trunc('hour', (t."at" AT TIME ZONE $2::text)))) AS k0 FROM "pub""lic"."the ""table` '" AS t) AS g GROUP BY k0 ORDER BY k0 LIMIT 11
+SELECT k0 AS v0, COUNT(*) AS v1 FROM (SELECT (t."at" - ((t."at" AT TIME ZONE $1::text) - date_trunc('hour', (t."at" AT TIME ZONE $2::text)))) AS k0 FROM "pub""lic"."the ""table` '" AS t WHERE 1 / (1 - CASE WHEN (1 = 1) THEN CASE WHEN ((t."at" IS NULL OR isfinite(t."at"))) THEN 0 ELSE 1 END ELSE 0 END) = 1) AS g GROUP BY k0 ORDER BY k0 LIMIT 11
 --   Text("Europe/Berlin")
 --   Text("Europe/Berlin")
 

@@ -1,0 +1,52 @@
+//! The functions every session has. Their names are the contract between statements and sessions.
+
+/// Any value as text: numbers as they are written, bytes as `\x` and hexadecimal digits.
+pub(crate) const TEXT: &str = "wayleave_text";
+/// Whether a value is of a datatype: `(value, word)`.
+pub(crate) const FITS: &str = "wayleave_fits";
+/// Whether a flag is 0; fails where it is 1.
+pub(crate) const DECIDED: &str = "wayleave_decided";
+/// A value as 0 or 1. This and the four after it fail for a value that is none, unless they
+/// are told what to take for such a one: `(value, instead)`.
+pub(crate) const BOOLEAN: &str = "wayleave_boolean";
+/// A value as a whole number; as text beyond what the store holds.
+pub(crate) const INTEGER: &str = "wayleave_integer";
+/// A value as a floating-point number.
+pub(crate) const NUMBER: &str = "wayleave_number";
+/// A text or number as microseconds since 1970-01-01T00:00:00Z.
+pub(crate) const DATETIME: &str = "wayleave_datetime";
+/// A text or number as bytes that sort as decimals do.
+pub(crate) const DECIMAL: &str = "wayleave_decimal";
+/// The beginning of a long value, as [`Dialect::preview`] says. Of SQLite's own functions each
+/// would have the whole value read once more.
+///
+/// [`Dialect::preview`]: crate::compile::Dialect::preview
+pub(crate) const PREVIEW: &str = "wayleave_preview";
+/// The beginning of the period of a datetime: `(micros, granularity, zone)`.
+pub(crate) const PERIOD: &str = "wayleave_period";
+/// The beginning of the period of a date: `(text, granularity)`.
+pub(crate) const DATE_PERIOD: &str = "wayleave_date_period";
+/// The exact sum of integers and decimals, as text.
+pub(crate) const SUM: &str = "wayleave_sum";
+/// The mean of an exact sum and a count, as text.
+pub(crate) const MEAN: &str = "wayleave_mean";
+/// A floating-point number as answers round it.
+pub(crate) const ROUNDED: &str = "wayleave_rounded";
+
+/// All of them, for the authorizer.
+pub(crate) const ALL: [&str; 14] = [
+    TEXT,
+    FITS,
+    DECIDED,
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    DATETIME,
+    DECIMAL,
+    PREVIEW,
+    PERIOD,
+    DATE_PERIOD,
+    SUM,
+    MEAN,
+    ROUNDED,
+];

@@ -14,6 +14,8 @@ mod altered;
 mod drawn;
 #[path = "edges/encodings.rs"]
 mod encodings;
+#[path = "edges/granted.rs"]
+mod granted;
 #[path = "edges/mariadb.rs"]
 mod mariadb;
 #[path = "edges/no_text.rs"]

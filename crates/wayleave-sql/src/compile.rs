@@ -54,13 +54,14 @@ impl<'a> Selection<'a> {
         &mut self,
         dialect: &D,
         shape: &Shape<D::Kind>,
-        predicate: &'a Predicate,
+        columns: Vec<&'a Column>,
     ) -> Result<(), StoreError> {
         if !dialect.needs_witness() {
             return Ok(());
         }
-        for column in deciding(predicate) {
+        for column in columns {
             let name = shape.name(dialect, column)?;
+            // What is selected as it is tells of itself.
             let place = if let Some(place) = self.selected.iter().position(|it| *it == name) {
                 place
             } else {
@@ -106,15 +107,26 @@ pub(crate) fn compile<'a, D: Dialect>(
     read: &'a Read,
 ) -> Result<Statement<'a>, StoreError> {
     let compiled = match read {
-        Read::Rows(plan) => rows::compile(dialect, shape, plan, &Predicate::True)?,
-        Read::Groups(plan) => groups::compile(dialect, shape, plan)?,
+        Read::Rows(plan) => {
+            let mut witnessed = deciding(read);
+            // Whatever a column is has a text, and a list is looked at when it is read.
+            let shown = plan.columns.iter();
+            let shown = shown.filter(|it| !it.datatype.is_text() && !it.many);
+            for column in shown {
+                if !witnessed.iter().any(|it| it.name == column.name) {
+                    witnessed.push(column);
+                }
+            }
+            rows::compile(dialect, shape, plan, &Predicate::True, witnessed)?
+        }
+        Read::Groups(plan) => groups::compile(dialect, shape, plan, deciding(read))?,
         Read::Count { predicate, .. } => {
             let mut selection = Selection {
                 selected: vec![Sql::text("COUNT(*)")],
                 outputs: vec![Output::Count],
                 witnesses: Vec::new(),
             };
-            selection.witness(dialect, shape, predicate)?;
+            selection.witness(dialect, shape, deciding(read))?;
             let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", " FROM ");
             sql.add(shape.from(dialect)?);
             sql.add(predicate::filter(dialect, shape, predicate)?);
@@ -154,7 +166,8 @@ pub(crate) fn compile_rows<'a, D: Dialect>(
     rows: &'a Rows,
     bound: &Predicate,
 ) -> Result<Statement<'a>, StoreError> {
-    Ok(rows::compile(dialect, shape, rows, bound)?.render(dialect))
+    let compiled = rows::compile(dialect, shape, rows, bound, Vec::new())?;
+    Ok(compiled.render(dialect))
 }
 
 /// The years, in UTC, of a datetime column's values in the rows of a plan.

@@ -74,10 +74,11 @@ pub(crate) fn undecided(read: &Read) -> StoreError {
     }
 }
 
-/// The columns whose values decide which rows are wanted, each once.
-pub(crate) fn deciding(predicate: &Predicate) -> Vec<&Column> {
+/// The columns whose values decide which rows, groups and measures there are, and in which order,
+/// each once.
+pub(crate) fn deciding(read: &Read) -> Vec<&Column> {
     let mut found = Vec::new();
-    columns_of(predicate, &mut found);
+    named(read, &mut found);
     found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     found.dedup_by(|a, b| a.name == b.name);
     found

@@ -31,6 +31,7 @@ pub(super) fn compile<'a, D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     plan: &'a Groups,
+    witnessed: Vec<&'a Column>,
 ) -> Result<Compiled<'a>, StoreError> {
     let mut parts = Vec::new();
     for (number, key) in plan.by.iter().enumerate() {
@@ -63,7 +64,7 @@ pub(super) fn compile<'a, D: Dialect>(
         outputs,
         witnesses: Vec::new(),
     };
-    selection.witness(dialect, shape, &plan.predicate)?;
+    selection.witness(dialect, shape, witnessed)?;
     if inner.is_empty() {
         // Nothing but rows is counted.
         inner.push(Sql::text("1 AS one"));

@@ -60,7 +60,13 @@ fn pages(text: bool) -> Vec<Read> {
     let page = |order: Vec<OrderBy>, after: Vec<Value>| {
         Read::Rows(Rows {
             previews: false,
-            columns: vec![id(), column("word", Datatype::String)].into(),
+            // Pages read what they are ordered by.
+            columns: vec![
+                id(),
+                column("small", Datatype::Integer),
+                column("word", Datatype::String),
+            ]
+            .into(),
             predicate: Predicate::True,
             order,
             after: Some(after),

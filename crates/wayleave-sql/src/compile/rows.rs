@@ -1,6 +1,6 @@
 //! Rows in order.
 
-use wayleave_plan::plan::{Each, Predicate, Rows};
+use wayleave_plan::plan::{Column, Each, Predicate, Rows};
 use wayleave_store::StoreError;
 
 use super::dialect::{Dialect, Shape};
@@ -15,6 +15,7 @@ pub(super) fn compile<'a, D: Dialect>(
     shape: &Shape<D::Kind>,
     plan: &'a Rows,
     bound: &Predicate,
+    witnessed: Vec<&'a Column>,
 ) -> Result<Compiled<'a>, StoreError> {
     let mut selected = Vec::with_capacity(plan.columns.len());
     let mut outputs = Vec::with_capacity(plan.columns.len());
@@ -37,7 +38,7 @@ pub(super) fn compile<'a, D: Dialect>(
         outputs,
         witnesses: Vec::new(),
     };
-    selection.witness(dialect, shape, &plan.predicate)?;
+    selection.witness(dialect, shape, witnessed)?;
     let mut after = match &plan.after {
         Some(values) => Some(keyset::after(dialect, shape, &plan.order, values)?),
         None => None,

@@ -220,11 +220,18 @@ impl Changing {
         let (columns, dice) = (&self.columns, &mut self.dice);
         let name = columns[place].name;
         let (declared, held) = dice.pick(&columns[place].forms).unwrap();
+        // Servers that alter a table in place do so only so many times.
+        let copied = match self.loaded.kind {
+            SourceKind::Mysql => ", ALGORITHM = COPY",
+            _ => "",
+        };
         let mut sql = String::new();
         if drop {
-            sql.push_str(&format!("ALTER TABLE things DROP COLUMN {name};"));
+            sql.push_str(&format!("ALTER TABLE things DROP COLUMN {name}{copied};"));
         }
-        sql.push_str(&format!("ALTER TABLE things ADD COLUMN {name} {declared};"));
+        sql.push_str(&format!(
+            "ALTER TABLE things ADD COLUMN {name} {declared}{copied};"
+        ));
         let null = ("NULL", Some(Value::Null));
         let mut has_null = false;
         for (id, row) in self.model.iter_mut().enumerate() {

@@ -34,10 +34,10 @@ impl AggregatePlan {
     pub fn new(view: &View, request: &AggregateRequest) -> Result<Self, Refusal> {
         let connection_id = request.connection_id.as_deref();
         let (connection, stream) = view.locate(Tool::Aggregate, &request.stream, connection_id)?;
-        Self::of(connection, stream, request).map_err(|refusal| refusal.see(stream))
+        Self::build(connection, stream, request).map_err(|refusal| refusal.see(stream))
     }
 
-    fn of(
+    fn build(
         connection: &ConnectionView,
         stream: &StreamView,
         request: &AggregateRequest,

@@ -51,5 +51,5 @@ impl Reference {
 }
 
 fn binding(subject: &str) -> Binding {
-    Binding::of(&[b"wayleave workup 1", subject.as_bytes()])
+    Binding::from_parts(&[b"wayleave workup 1", subject.as_bytes()])
 }

@@ -320,7 +320,7 @@ pub(crate) fn expansion(
         theirs.push(their);
     }
     layout.joined(&ours);
-    let mut target_layout = Layout::of(target, fields)?;
+    let mut target_layout = Layout::with_fields(target, fields)?;
     target_layout.joined(&theirs);
     Ok(Expansion {
         relation: relation.name.value.clone(),

@@ -44,17 +44,17 @@ impl FetchPlan {
         let (connection, stream) = view
             .locate(Tool::Fetch, &id.stream, Some(&id.connection_id))
             .map_err(|refusal| refusal.param("id").retry_with("id"))?;
-        Self::of(connection, stream, request, id).map_err(|refusal| refusal.see(stream))
+        Self::build(connection, stream, request, id).map_err(|refusal| refusal.see(stream))
     }
 
-    fn of(
+    fn build(
         connection: &ConnectionView,
         stream: &StreamView,
         request: &FetchRequest,
         id: RecordId,
     ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref());
-        let mut layout = Layout::of(stream, own.as_deref())?;
+        let mut layout = Layout::with_fields(stream, own.as_deref())?;
         let keys: Vec<_> = stream.key_fields().collect();
         let values: Option<Vec<Value>> = keys
             .iter()
@@ -162,12 +162,12 @@ fn malformed(view: &View, request: &FetchRequest) -> Refusal {
 
 /// The id of which `stream:key` or `stream/key` was given, where one connection holds the stream.
 fn whole(view: &View, request: &FetchRequest) -> Option<String> {
-    const LONGEST: usize = 200;
+    const MAX_KEY_LENGTH: usize = 200;
     let (stream, key) = request.id.split_once([':', '/'])?;
     let connection = request.connection_id.as_deref();
     let (connection, stream) = view.locate(Tool::Fetch, stream, connection).ok()?;
     let id = format!("{}/{}:{key}", connection.connection_id, stream.name());
-    (id.len() <= LONGEST && RecordId::parse(&id).is_ok()).then_some(id)
+    (id.len() <= MAX_KEY_LENGTH && RecordId::parse(&id).is_ok()).then_some(id)
 }
 
 fn missing(id: &RecordId) -> Refusal {

@@ -52,16 +52,16 @@ pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
     }
 }
 
-/// Whose filter it is, which decides the fields it may name.
+/// FilterOwner filter it is, which decides the fields it may name.
 #[derive(Clone, Copy)]
-enum Whose<'a> {
+enum FilterOwner<'a> {
     /// A caller's: visible fields that the mapping lets filters name.
     Caller(&'a StreamView),
     /// A grant's: every single-valued field of the mapping.
     Grant(&'a Stream),
 }
 
-impl<'a> Whose<'a> {
+impl<'a> FilterOwner<'a> {
     fn field(self, name: &str) -> Option<&'a Field> {
         match self {
             Self::Caller(view) => view.field(name),
@@ -123,12 +123,12 @@ pub(crate) fn of_caller(
     view: &StreamView,
     filter: &Map<String, Json>,
 ) -> Result<Predicate, Refusal> {
-    read::Reader::new(Whose::Caller(view)).filter(filter, "filter", 0)
+    read::Reader::new(FilterOwner::Caller(view)).filter(filter, "filter", 0)
 }
 
 /// A grant's row filter as a predicate.
 pub(crate) fn of_grant(stream: &Stream, filter: &Map<String, Json>) -> Result<Predicate, Refusal> {
-    read::Reader::new(Whose::Grant(stream)).filter(filter, "rows", 0)
+    read::Reader::new(FilterOwner::Grant(stream)).filter(filter, "rows", 0)
 }
 
 /// Whether a row filter fits a mapped stream: what to ask before a grant is made.

@@ -53,7 +53,10 @@ struct Show {
 
 impl Layout {
     /// A layout that shows the fields that are asked for, or all.
-    pub(crate) fn of(view: &StreamView, fields: Option<&[String]>) -> Result<Self, Refusal> {
+    pub(crate) fn with_fields(
+        view: &StreamView,
+        fields: Option<&[String]>,
+    ) -> Result<Self, Refusal> {
         match fields {
             None => Ok(Self::whole(view)),
             Some(fields) => Ok(Self::new(view, &projected(view, fields)?)),

@@ -42,10 +42,10 @@ impl QueryPlan {
         let connection_id = request.connection_id.as_deref();
         let (connection, stream) =
             view.locate(Tool::QueryRecords, &request.stream, connection_id)?;
-        Self::of(view, connection, stream, request, seal).map_err(|refusal| refusal.see(stream))
+        Self::build(view, connection, stream, request, seal).map_err(|refusal| refusal.see(stream))
     }
 
-    fn of(
+    fn build(
         view: &View,
         connection: &ConnectionView,
         stream: &StreamView,
@@ -53,7 +53,7 @@ impl QueryPlan {
         seal: Seal<'_>,
     ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref());
-        let layout = Layout::of(stream, own.as_deref())?;
+        let layout = Layout::with_fields(stream, own.as_deref())?;
         let wanted = match &request.filter {
             None => Predicate::True,
             Some(filter) => filter::of_caller(stream, filter)?,
@@ -237,7 +237,7 @@ fn binding(view: &View, stream: &StreamView, request: &QueryRequest) -> Binding 
     let sort: Vec<String> = request.sort.iter().map(SortKey::to_string).collect();
     let mut fields = request.fields.clone().unwrap_or_default();
     fields.sort();
-    Binding::of(&[
+    Binding::from_parts(&[
         b"wayleave cursor 1",
         view.subject().as_bytes(),
         &view.epoch().to_be_bytes(),

@@ -287,12 +287,12 @@ impl Refusal {
     /// Offers connections to choose from.
     #[must_use]
     pub fn choice(mut self, candidates: Vec<Candidate>) -> Self {
-        const MOST: usize = 12;
+        const MAX_CHOICES: usize = 12;
         let total = candidates.len();
         let ids = candidates.iter().map(|it| it.connection_id.clone());
         let ids = ids.collect();
         let mut available_connections = candidates;
-        available_connections.truncate(MOST);
+        available_connections.truncate(MAX_CHOICES);
         self.choice = Some(Choice {
             truncated: total > available_connections.len(),
             available_connections,
@@ -316,13 +316,13 @@ impl Refusal {
 
 /// A caller's own word, fit to be repeated in a message: in backticks, one line, bounded.
 pub fn quoted(word: &str) -> String {
-    const MOST: usize = 64;
+    const MAX_QUOTED_CHARS: usize = 64;
     // A connection string given by mistake must not come back with its password.
     if wayleave_model::sensitive::looks_like_dsn(word) {
         return format!("`{}`", wayleave_model::sensitive::WITHHELD);
     }
     let mut shown = String::from("`");
-    for c in word.chars().take(MOST) {
+    for c in word.chars().take(MAX_QUOTED_CHARS) {
         if c == '`' {
             shown.push('\'');
         } else if c.is_control() || !(c.is_alphanumeric() || c.is_ascii()) {
@@ -331,7 +331,7 @@ pub fn quoted(word: &str) -> String {
             shown.push(c);
         }
     }
-    if word.chars().nth(MOST).is_some() {
+    if word.chars().nth(MAX_QUOTED_CHARS).is_some() {
         shown.push('…');
     }
     shown.push('`');

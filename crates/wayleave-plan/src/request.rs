@@ -200,7 +200,7 @@ pub struct FetchRequest {
 impl SchemaRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::of("schema", arguments, &["stream", "connection_id", "detail"])?;
+        let given = Arguments::new("schema", arguments, &["stream", "connection_id", "detail"])?;
         Ok(Self {
             stream: given.text("stream")?,
             connection_id: given.text("connection_id")?,
@@ -217,7 +217,7 @@ impl SchemaRequest {
 impl QueryRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::of(
+        let given = Arguments::new(
             "query_records",
             arguments,
             &[
@@ -260,7 +260,7 @@ impl QueryRequest {
 impl AggregateRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::of(
+        let given = Arguments::new(
             "aggregate",
             arguments,
             &[
@@ -292,7 +292,7 @@ impl AggregateRequest {
 impl SearchRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::of(
+        let given = Arguments::new(
             "search",
             arguments,
             &[
@@ -320,7 +320,7 @@ impl SearchRequest {
 impl FetchRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::of(
+        let given = Arguments::new(
             "fetch",
             arguments,
             &["id", "connection_id", "fields", "expand", "offset"],

@@ -24,7 +24,7 @@ pub const BOOKMARK_HOURS: i64 = 24 * 90;
 /// How far in the future a text may have been sealed, for clocks that are set back a little.
 const CLOCK_LEEWAY_HOURS: i64 = 1;
 /// Longer texts are no cursors of ours.
-const MOST_TEXT: usize = 64 * 1024;
+const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// One key of a ring.
 pub struct SealingKey {
@@ -77,7 +77,7 @@ impl KeyRing {
     }
 
     fn open(&self, binding: &Binding, text: &str) -> Option<Vec<u8>> {
-        if text.len() > MOST_TEXT {
+        if text.len() > MAX_TEXT_BYTES {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
@@ -136,7 +136,7 @@ pub(crate) struct Binding([u8; 32]);
 
 impl Binding {
     /// Binds to these parts, in this order.
-    pub(crate) fn of(parts: &[&[u8]]) -> Self {
+    pub(crate) fn from_parts(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
             // The length first, so that no two lists of parts hash alike.

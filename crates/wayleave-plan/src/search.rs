@@ -63,7 +63,7 @@ impl SearchPlan {
         let mut streams = Vec::new();
         let mut refused = None;
         for (connection, stream) in named(view, request)? {
-            match SearchStream::of(connection, stream, request) {
+            match SearchStream::new(connection, stream, request) {
                 Ok(stream) => streams.push(stream),
                 // Without `streams`, those are searched that the filter and the fields fit. Where none
                 // is, the one tells best that knows a near miss.
@@ -139,7 +139,7 @@ impl SearchPlan {
 }
 
 impl SearchStream {
-    fn of(
+    fn new(
         connection: &ConnectionView,
         stream: &StreamView,
         request: &SearchRequest,
@@ -244,7 +244,7 @@ pub struct Indexed {
 
 impl Indexed {
     /// What the index of this stream is made of.
-    pub fn of(stream: &StreamView) -> Self {
+    pub fn new(stream: &StreamView) -> Self {
         let names = stream.mapped().map_or(&[][..], |stream| &stream.search);
         Self {
             digest: stream.mapping.digest(),
@@ -347,7 +347,7 @@ fn binding(view: &View, streams: &[SearchStream], request: &SearchRequest) -> Bi
         .collect();
     let mut fields = request.fields.clone().unwrap_or_default();
     fields.sort();
-    Binding::of(&[
+    Binding::from_parts(&[
         b"wayleave search 2",
         view.subject().as_bytes(),
         &view.epoch().to_be_bytes(),

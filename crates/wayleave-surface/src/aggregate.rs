@@ -5,13 +5,13 @@ use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::AggregateRequest;
 
-use crate::query::Asked;
+use crate::query::CallContext;
 use crate::reply::Reply;
 use crate::table::Table;
 
 /// Answers an aggregate.
 pub(crate) async fn answer(
-    asked: &Asked<'_>,
+    asked: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = AggregateRequest::read(arguments)?;

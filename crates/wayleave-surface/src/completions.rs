@@ -8,12 +8,12 @@ use wayleave_plan::refusal::Refusal;
 use wayleave_plan::view::StreamView;
 
 use crate::access::Access;
-use crate::query::Asked;
+use crate::query::CallContext;
 use crate::service::ReadService;
 use crate::{prompts, resources};
 
 /// The most values: a client is shown a hundred, and told whether there are more.
-const MOST: usize = 101;
+const MAX_VALUES: usize = 101;
 /// How many records of one stream are looked at where the store cannot narrow them.
 const LOOKED_AT: u32 = 1_000;
 /// How many streams are asked for records.
@@ -82,11 +82,14 @@ async fn complete(
 /// Names that begin as typed, sorted, each once.
 fn names<'a>(all: impl Iterator<Item = &'a str>, typed: &str) -> Vec<String> {
     let fit: std::collections::BTreeSet<&str> = all.filter(|it| it.starts_with(typed)).collect();
-    fit.into_iter().take(MOST).map(str::to_owned).collect()
+    fit.into_iter()
+        .take(MAX_VALUES)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Titles of records of the dataset that begin as typed.
-async fn entities(asked: &Asked<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
+async fn entities(asked: &CallContext<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
     let Some(dataset) = typed.resolved.get("dataset") else {
         return Ok(Vec::new());
     };
@@ -105,18 +108,22 @@ async fn entities(asked: &Asked<'_>, typed: &Completing) -> Result<Vec<String>, 
             };
             left -= 1;
             let filter = begins(&title.name, &typed.value);
-            let limit = u32::try_from(MOST).unwrap_or(u32::MAX);
+            let limit = u32::try_from(MAX_VALUES).unwrap_or(u32::MAX);
             let labelled = resources::labelled(asked, connection, stream, filter, limit).await?;
             found.extend(labelled.records.into_iter().map(|(_, label)| label));
         }
     }
     found.dedup();
-    found.truncate(MOST);
+    found.truncate(MAX_VALUES);
     Ok(found)
 }
 
-/// Ids of records of the type that begin as typed.
-async fn ids(asked: &Asked<'_>, type_name: &str, typed: &str) -> Result<Vec<String>, Refusal> {
+/// RecordIds of records of the type that begin as typed.
+async fn ids(
+    asked: &CallContext<'_>,
+    type_name: &str,
+    typed: &str,
+) -> Result<Vec<String>, Refusal> {
     let mut found = Vec::new();
     let holders = resources::holders(asked.view, type_name).filter(|(connection, stream)| {
         let prefix = format!("{}/{}:", connection.connection_id, stream.name());
@@ -136,11 +143,11 @@ async fn ids(asked: &Asked<'_>, type_name: &str, typed: &str) -> Result<Vec<Stri
         let labelled = resources::labelled(asked, connection, stream, narrowed, LOOKED_AT).await?;
         let fit = labelled.records.into_iter().map(|(id, _)| id);
         found.extend(fit.filter(|id| id.starts_with(typed)));
-        if found.len() >= MOST {
+        if found.len() >= MAX_VALUES {
             break;
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_VALUES);
     Ok(found)
 }
 

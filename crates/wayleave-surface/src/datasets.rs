@@ -30,7 +30,11 @@ pub const NAMES: [&str; 3] = ["list_datasets", "connect_dataset", "disconnect_da
 /// What these tools need of a deployment.
 pub trait Datasets: Send + Sync + 'static {
     /// Every dataset and draft after that name, by name, at most so many.
-    fn list<'a>(&'a self, after: &'a str, most: usize) -> BoxFuture<'a, Result<Listed, Refused>>;
+    fn list<'a>(
+        &'a self,
+        after: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<DatasetPage, Refused>>;
 
     /// Makes a ratified dataset live. It returns when clients have been told.
     fn connect<'a>(
@@ -49,7 +53,7 @@ pub trait Datasets: Send + Sync + 'static {
 
 /// A page of datasets.
 #[derive(Debug, Clone, Default)]
-pub struct Listed {
+pub struct DatasetPage {
     /// By name; drafts that name no dataset come last.
     pub datasets: Vec<Dataset>,
     /// Whether others follow.

@@ -24,9 +24,9 @@ const BASE_BYTES: usize = 3_600;
 /// how much each field adds.
 const FIELD_BYTES: usize = 80;
 /// The most bytes, however many hold the stream.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 /// How many connections that hold a stream alike are named beside its description.
-const MOST_CONNECTIONS: usize = 40;
+const MAX_CONNECTIONS: usize = 40;
 
 /// What each line means, for a reader who knows nothing else.
 const LEGEND: &str = "A field can be filtered, sorted and aggregated as its type says, unless its \
@@ -127,7 +127,7 @@ pub(crate) fn compact(sources: &[Source<'_>]) -> Reply {
         let (described, others) = sources.split_at_checked(told).unwrap_or((sources, &[]));
         let reply = fitted(described, others);
         // Where very many hold the stream, each its own way, some are only named.
-        if reply.bytes() <= MOST_BYTES || told <= 1 {
+        if reply.bytes() <= MAX_BYTES || told <= 1 {
             return reply;
         }
         told /= 2;
@@ -138,9 +138,9 @@ fn fitted(sources: &[Source<'_>], others: &[Source<'_>]) -> Reply {
     let fields: usize = sources.iter().map(|it| it.stream.fields().count()).sum();
     let labels = sources
         .iter()
-        .map(|it| 160 * (it.connections.len().min(MOST_CONNECTIONS) - 1));
+        .map(|it| 160 * (it.connections.len().min(MAX_CONNECTIONS) - 1));
     let budget = BASE_BYTES * sources.len() + FIELD_BYTES * fields + labels.sum::<usize>();
-    within(budget.min(MOST_BYTES), |room| {
+    within(budget.min(MAX_BYTES), |room| {
         written(sources, others, None, room)
     })
 }
@@ -160,10 +160,10 @@ fn within(bytes: usize, written: impl Fn(Room) -> Reply) -> Reply {
 /// Everything about one stream of one connection, with JSON Schema.
 pub(crate) fn full(source: &Source<'_>, mapping: Option<&Mapping>) -> Reply {
     let reply = written(std::slice::from_ref(source), &[], mapping, FULL);
-    if reply.bytes() <= MOST_BYTES {
+    if reply.bytes() <= MAX_BYTES {
         return reply;
     }
-    within(MOST_BYTES, |room| {
+    within(MAX_BYTES, |room| {
         written(std::slice::from_ref(source), &[], mapping, room)
     })
 }
@@ -245,7 +245,7 @@ fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json
     let connections: Vec<Json> = source
         .connections
         .iter()
-        .take(MOST_CONNECTIONS)
+        .take(MAX_CONNECTIONS)
         .map(|it| {
             json!({ "connection_id": it.connection_id, "label": inline(&it.label, 48), "grant_id": it.grant_id })
         })
@@ -254,7 +254,7 @@ fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json
     let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
     put("connector_key", stream.connector_key().into());
     put("connections", connections.into());
-    if source.connections.len() > MOST_CONNECTIONS {
+    if source.connections.len() > MAX_CONNECTIONS {
         put("connections_total", source.connections.len().into());
     }
     put("type", stream.type_name().into());

@@ -11,10 +11,10 @@ use wayleave_plan::request::FetchRequest;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
-use crate::long::{self, Piece};
-use crate::query::{Asked, small_fields};
+use crate::query::{CallContext, small_fields};
 use crate::related::{self, Relations};
 use crate::reply::Reply;
+use crate::truncate::{self, Piece};
 use crate::{escape, ids, url};
 
 /// Characters of a title.
@@ -22,7 +22,7 @@ const TITLE: usize = 200;
 
 /// Answers a fetch.
 pub(crate) async fn answer(
-    asked: &Asked<'_>,
+    asked: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = FetchRequest::read(arguments)?;
@@ -40,7 +40,7 @@ pub(crate) async fn answer(
         return Err(too_large(&record.id, stream));
     }
     let text = text(&plan, &record, &related);
-    let piece = long::piece(&text, request.offset, asked.most)
+    let piece = truncate::piece(&text, request.offset, asked.most)
         .ok_or_else(|| beyond(&record.id, text.chars().count()))?;
     let type_name = stream.map_or("", StreamView::type_name);
     let document = json!({
@@ -115,7 +115,7 @@ fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
             text.push('\n');
         }
     }
-    for (expansion, found) in plan.expansions().iter().zip(related.of(0)) {
+    for (expansion, found) in plan.expansions().iter().zip(related.for_record(0)) {
         let Some(found) = found else { continue };
         say!(
             text,

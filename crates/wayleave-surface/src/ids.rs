@@ -15,15 +15,15 @@ pub(crate) fn readable_key(id: &str) -> String {
 }
 
 /// The ids of one stream's records.
-pub(crate) struct Ids {
+pub(crate) struct RecordIds {
     /// The id with the names of the key's fields in it: `crm-eu/people:{id}`.
     pattern: String,
     /// How much of it comes before the key.
     prefix: usize,
 }
 
-impl Ids {
-    pub(crate) fn of(connection_id: &str, stream_name: &str, stream: Option<&StreamView>) -> Self {
+impl RecordIds {
+    pub(crate) fn new(connection_id: &str, stream_name: &str, stream: Option<&StreamView>) -> Self {
         let mut pattern = String::with_capacity(64);
         for part in [connection_id, "/", stream_name, ":"] {
             pattern.push_str(part);

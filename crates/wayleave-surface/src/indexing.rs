@@ -25,10 +25,10 @@ use wayleave_search::{Change, Document, Feed, Index, IndexError, Place, Reach, S
 use wayleave_store::{Answer, CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use crate::ids;
-use crate::reading::Stores;
+use crate::store_reads::Stores;
 
 /// How long reading a whole stream may take.
-const PATIENCE: Duration = Duration::from_hours(24);
+const READ_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// As whom an index is read: no token has such a name.
 const INDEXER: &str = "full-text indexes";
@@ -83,7 +83,7 @@ pub enum Unreadable {
 
 /// What an index of this stream is made of.
 pub(crate) fn spec(stream: &StreamView) -> Spec {
-    let indexed = Indexed::of(stream);
+    let indexed = Indexed::new(stream);
     Spec {
         digest: indexed.digest.hex(),
         fields: indexed.fields,
@@ -139,7 +139,7 @@ impl Indexing<'_> {
             bookmark,
         };
         let (sender, receiver) = mpsc::channel(PORTIONS_UNDER_WAY);
-        let feed = Arriving {
+        let feed = FeedReceiver {
             portions: receiver,
             at_hand: Vec::new().into_iter(),
         };
@@ -168,10 +168,10 @@ impl Indexing<'_> {
     }
 
     /// Sends every record of a walk, and whether that was all.
-    async fn feed(&self, what: &Searchable, walk: Walk, sender: mpsc::Sender<Portion>) {
+    async fn feed(&self, what: &Searchable, walk: Walk, sender: mpsc::Sender<FeedMessage>) {
         let last = match self.portions(what, walk, &sender).await {
-            Ok(()) => Portion::End,
-            Err(error) => Portion::Failed(error),
+            Ok(()) => FeedMessage::End,
+            Err(error) => FeedMessage::Failed(error),
         };
         // An index that failed takes nothing more.
         let _ = sender.send(last).await;
@@ -182,7 +182,7 @@ impl Indexing<'_> {
         &self,
         what: &Searchable,
         mut walk: Walk,
-        sender: &mpsc::Sender<Portion>,
+        sender: &mpsc::Sender<FeedMessage>,
     ) -> Result<(), Unreadable> {
         let stream = self.stream(what);
         let keys = stream.map_or(0, |it| it.key_fields().count());
@@ -215,7 +215,7 @@ impl Indexing<'_> {
                 }
                 if portion.len() >= A_PORTION
                     && sender
-                        .send(Portion::Changes(std::mem::take(&mut portion)))
+                        .send(FeedMessage::Changes(std::mem::take(&mut portion)))
                         .await
                         .is_err()
                 {
@@ -223,7 +223,7 @@ impl Indexing<'_> {
                 }
             }
             // An index that failed takes nothing more.
-            if sender.send(Portion::Changes(portion)).await.is_err() || next.is_none() {
+            if sender.send(FeedMessage::Changes(portion)).await.is_err() || next.is_none() {
                 return Ok(());
             }
             walk.request.cursor = next;
@@ -334,7 +334,7 @@ impl Indexing<'_> {
             cancel: self.stop.clone(),
             on_malformed: OnMalformed::Mark,
             caller: CallerKey::from_subject(INDEXER),
-            ..ReadContext::within(PATIENCE)
+            ..ReadContext::within(READ_TIMEOUT)
         };
         let store = self.stores.store(&plan.target().source)?;
         match store.read(plan, &context).await? {
@@ -375,7 +375,7 @@ struct Walk {
 }
 
 /// What is sent to the thread that makes an index.
-enum Portion {
+enum FeedMessage {
     Changes(Vec<Change>),
     /// That was all.
     End,
@@ -383,12 +383,12 @@ enum Portion {
 }
 
 /// Changes as they arrive, for a thread that may block.
-struct Arriving {
-    portions: mpsc::Receiver<Portion>,
+struct FeedReceiver {
+    portions: mpsc::Receiver<FeedMessage>,
     at_hand: std::vec::IntoIter<Change>,
 }
 
-impl Feed for Arriving {
+impl Feed for FeedReceiver {
     type Error = Unreadable;
 
     fn next(&mut self) -> Result<Option<Change>, Unreadable> {
@@ -397,9 +397,9 @@ impl Feed for Arriving {
                 return Ok(Some(change));
             }
             match self.portions.blocking_recv() {
-                Some(Portion::Changes(changes)) => self.at_hand = changes.into_iter(),
-                Some(Portion::End) => return Ok(None),
-                Some(Portion::Failed(error)) => return Err(error),
+                Some(FeedMessage::Changes(changes)) => self.at_hand = changes.into_iter(),
+                Some(FeedMessage::End) => return Ok(None),
+                Some(FeedMessage::Failed(error)) => return Err(error),
                 // Whoever read them has been told to stop.
                 None => return Err(StoreError::Cancelled.into()),
             }

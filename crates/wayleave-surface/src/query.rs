@@ -10,28 +10,28 @@ use wayleave_plan::seal::Seal;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::{StreamView, View};
 
-use crate::ids::Ids;
-use crate::long::{self, Cut};
-use crate::reading::Reading;
+use crate::ids::RecordIds;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
+use crate::store_reads::StoreReads;
 use crate::table::Table;
+use crate::truncate::{self, Cut};
 
 /// Cursors of rows whose sorted values are longer than this are none a client should carry.
-const MOST_CURSOR: usize = 2_048;
+const MAX_CURSOR_BYTES: usize = 2_048;
 
 /// What a query needs from outside.
-pub(crate) struct Asked<'a> {
+pub(crate) struct CallContext<'a> {
     pub(crate) view: &'a View,
     pub(crate) seal: Seal<'a>,
-    pub(crate) reading: &'a Reading<'a>,
+    pub(crate) reading: &'a StoreReads<'a>,
     /// The most bytes of the text.
     pub(crate) most: usize,
 }
 
 /// Answers a query.
 pub(crate) async fn answer(
-    asked: &Asked<'_>,
+    asked: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = QueryRequest::read(arguments)?;
@@ -42,7 +42,7 @@ pub(crate) async fn answer(
         plan = plan.within(value.unwrap_or(Value::Null));
     }
     // Rows beyond four times the text's budget could not be shown, whatever they hold.
-    let rows = asked.reading.at_least(2, plan.rows(), asked.most * 4);
+    let rows = asked.reading.rows_at_least(2, plan.rows(), asked.most * 4);
     let count = async {
         match plan.count() {
             Some(count) => asked.reading.count(count).await.map(Some),
@@ -50,7 +50,7 @@ pub(crate) async fn answer(
         }
     };
     // The last while the store works.
-    let frame = async { Ok(Frame::of(&plan, asked)) };
+    let frame = async { Ok(PageFrame::new(&plan, asked)) };
     let (read, count, frame) = tokio::try_join!(biased; rows, count, frame)?;
     let read_rows = read.rows.len();
     let page = plan.shown(read.rows);
@@ -77,19 +77,19 @@ pub(crate) async fn answer(
 }
 
 /// What an answer holds whatever the rows are.
-struct Frame<'a> {
+struct PageFrame<'a> {
     stream: Option<&'a StreamView>,
-    ids: Ids,
+    ids: RecordIds,
     /// The table of most pages, without a row.
     table: Table,
     meta: Map<String, Json>,
 }
 
-impl<'a> Frame<'a> {
-    fn of(plan: &QueryPlan, asked: &Asked<'a>) -> Self {
+impl<'a> PageFrame<'a> {
+    fn new(plan: &QueryPlan, asked: &CallContext<'a>) -> Self {
         let connection = asked.view.connection(plan.connection_id());
         let stream = connection.and_then(|connection| connection.stream(plan.stream()));
-        let ids = Ids::of(plan.connection_id(), plan.stream(), stream);
+        let ids = RecordIds::new(plan.connection_id(), plan.stream(), stream);
         let meta = [
             ("stream", plan.stream()),
             ("connection_id", plan.connection_id()),
@@ -118,7 +118,7 @@ fn columns(plan: &QueryPlan, shows_ids: bool) -> Vec<(String, String)> {
 struct Writer<'a> {
     plan: &'a QueryPlan,
     page: Page<'a>,
-    frame: Frame<'a>,
+    frame: PageFrame<'a>,
     count: Option<(u64, bool)>,
     /// What was cut of the first record, which alone exceeds a page.
     cuts: Vec<Cut>,
@@ -128,7 +128,7 @@ impl Writer<'_> {
     /// The reply of the first `offered` records; `None` when not even one fits.
     fn written(
         mut self,
-        asked: &Asked<'_>,
+        asked: &CallContext<'_>,
         offered: usize,
         related: &Relations,
     ) -> Result<Option<Reply>, Refusal> {
@@ -189,7 +189,7 @@ impl Writer<'_> {
     /// `before` it. What identifies the record is never cut, nor what it is related to.
     fn cut(
         &mut self,
-        asked: &Asked<'_>,
+        asked: &CallContext<'_>,
         before: usize,
         related: &Relations,
         shows_ids: bool,
@@ -216,7 +216,7 @@ impl Writer<'_> {
             _ => None,
         });
         let previews: Vec<Option<usize>> = previews.collect();
-        let Some(cuts) = long::cut(&mut row, &previews, may_cut, room) else {
+        let Some(cuts) = truncate::cut(&mut row, &previews, may_cut, room) else {
             return Ok(None);
         };
         self.cuts = cuts;
@@ -226,7 +226,7 @@ impl Writer<'_> {
     /// What a caller of a page of so many records needs to go on.
     fn handles(&self, shown: usize, seal: Seal<'_>) -> Result<Handles, Refusal> {
         let next_cursor = self.page.next_cursor(shown, seal);
-        if (next_cursor.as_ref()).is_some_and(|it| it.len() > MOST_CURSOR) {
+        if (next_cursor.as_ref()).is_some_and(|it| it.len() > MAX_CURSOR_BYTES) {
             return Err(Refusal::new(
                 Code::ResultTooLarge,
                 "a page sorted by values this long cannot be continued; sort by another field",
@@ -382,11 +382,11 @@ fn too_large(
 /// The key, and the first few fields whose values are short by nature.
 pub(crate) fn small_fields(stream: &StreamView) -> Vec<&str> {
     use wayleave_model::mapping::Datatype::{Iri, Json, String};
-    const MOST: usize = 6;
+    const MAX_SMALL_FIELDS: usize = 6;
     let mut small: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
     for field in stream.fields() {
         let short = !field.many.value && !matches!(field.datatype.value, String | Iri | Json);
-        if short && small.len() < MOST && !small.contains(&field.name.as_str()) {
+        if short && small.len() < MAX_SMALL_FIELDS && !small.contains(&field.name.as_str()) {
             small.push(&field.name);
         }
     }

@@ -6,7 +6,7 @@ use wayleave_plan::expand::{Expansion, Related};
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::value::Value;
 
-use crate::reading::Reading;
+use crate::store_reads::StoreReads;
 
 /// What is related to some records: for each expansion, for each record.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Relations {
 /// Follows the expansions from these records, or from as many of the first of them as make no
 /// more than `most` bytes.
 pub(crate) async fn follow(
-    reading: &Reading<'_>,
+    reading: &StoreReads<'_>,
     expansions: &[Expansion],
     records: &[Record],
     most: usize,
@@ -62,7 +62,7 @@ pub(crate) fn values(record: &Record) -> Json {
 
 impl Relations {
     /// What is related to one record, in the order of the expansions.
-    pub(crate) fn of(&self, index: usize) -> impl Iterator<Item = Option<&Related>> {
+    pub(crate) fn for_record(&self, index: usize) -> impl Iterator<Item = Option<&Related>> {
         self.found.iter().map(move |all| all.get(index))
     }
 
@@ -70,7 +70,7 @@ impl Relations {
     pub(crate) fn cells(&self, expansions: &[Expansion], index: usize) -> Vec<Json> {
         expansions
             .iter()
-            .zip(self.of(index))
+            .zip(self.for_record(index))
             .map(|(expansion, related)| {
                 let records = related.map_or(&[][..], |it| &it.records);
                 if expansion.single() {

@@ -21,14 +21,14 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{ConnectionView, StreamView, View};
 
 use crate::access::Access;
-use crate::query::Asked;
+use crate::query::CallContext;
 use crate::service::ReadService;
 use crate::{escape, ids, url};
 
 /// How many records a page of a type has when the reader does not say.
 const USUAL: u32 = 100;
 /// The most it has.
-const MOST: u32 = 1_000;
+const MAX_RECORDS: u32 = 1_000;
 /// The farthest a page may begin. Farther, `query_records` and its cursors go.
 const FARTHEST: u32 = 10_000;
 /// The most bytes of what is read for a page.
@@ -81,7 +81,7 @@ pub(crate) fn pages(
     })?;
     Ok(template
         .describe(format!(
-            "Records of a type, iri and label of each: limit 1 to {MOST} ({USUAL}), offset up to \
+            "Records of a type, iri and label of each: limit 1 to {MAX_RECORDS} ({USUAL}), offset up to \
              {FARTHEST}."
         ))
         .of_type("application/json")
@@ -119,7 +119,7 @@ pub(crate) fn holders<'v>(
 }
 
 async fn page(service: &ReadService, read: &Read, type_name: &str) -> Result<ReadReply, RpcError> {
-    let limit = number(&read.variables, "limit", USUAL, 1, MOST)?;
+    let limit = number(&read.variables, "limit", USUAL, 1, MAX_RECORDS)?;
     let offset = number(&read.variables, "offset", 0, 0, FARTHEST)?;
     let package = &Access::of(read.context.caller()).package;
     let listed = service
@@ -162,18 +162,18 @@ fn number(
     })
 }
 
-struct Listed {
+struct ListedType {
     records: Vec<Json>,
     more: bool,
 }
 
 /// Records of a type, over all connections that hold it; `None` where none is visible.
 async fn list(
-    asked: &Asked<'_>,
+    asked: &CallContext<'_>,
     type_name: &str,
     offset: u32,
     limit: u32,
-) -> Result<Option<Listed>, Refusal> {
+) -> Result<Option<ListedType>, Refusal> {
     let (mut skip, mut records, mut seen) = (offset, Vec::new(), false);
     let mut more = false;
     let enough = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -195,23 +195,23 @@ async fn list(
         }
     }
     records.truncate(enough);
-    Ok(seen.then_some(Listed { records, more }))
+    Ok(seen.then_some(ListedType { records, more }))
 }
 
 /// Records by their ids, with what people call them.
-pub(crate) struct Labelled {
+pub(crate) struct LabelledRecords {
     pub(crate) records: Vec<(String, String)>,
     pub(crate) more: bool,
 }
 
 /// The first records of a stream that a filter lets through.
 pub(crate) async fn labelled(
-    asked: &Asked<'_>,
+    asked: &CallContext<'_>,
     connection: &ConnectionView,
     stream: &StreamView,
     filter: Option<serde_json::Map<String, Json>>,
     limit: u32,
-) -> Result<Labelled, Refusal> {
+) -> Result<LabelledRecords, Refusal> {
     let title = stream.title().map(|field| field.name.value.clone());
     let request = QueryRequest {
         stream: stream.name().to_owned(),
@@ -245,7 +245,7 @@ pub(crate) async fn labelled(
         });
         (record.id.clone(), label)
     });
-    Ok(Labelled {
+    Ok(LabelledRecords {
         records: records.collect(),
         more,
     })
@@ -283,7 +283,11 @@ fn is_missing(code: Code) -> bool {
     )
 }
 
-async fn document(asked: &Asked<'_>, type_name: &str, id: String) -> Result<Option<Json>, Refusal> {
+async fn document(
+    asked: &CallContext<'_>,
+    type_name: &str,
+    id: String,
+) -> Result<Option<Json>, Refusal> {
     let request = FetchRequest {
         id,
         connection_id: None,

@@ -17,7 +17,7 @@ use wayleave_plan::request::{MOST_QUERY, SearchRequest};
 use wayleave_plan::search::SearchPlan;
 use wayleave_search::{Index, Query, Spec};
 
-use crate::query::Asked;
+use crate::query::CallContext;
 use crate::reply::Reply;
 use find::Search;
 pub(crate) use sources::Missing;
@@ -60,7 +60,7 @@ impl Indexes for NoIndexes {
 
 /// Answers a search.
 pub(crate) async fn answer(
-    asked: &Asked<'_>,
+    asked: &CallContext<'_>,
     indexes: &dyn Indexes,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
@@ -71,10 +71,10 @@ pub(crate) async fn answer(
         streams.any(|stream| stream.fields.iter().any(|field| field == name))
     };
     let query = Query::parse(&request.q, known);
-    let mut sources = Sources::of(&plan, indexes);
+    let mut sources = Sources::new(&plan, indexes);
     if let Some(generation) = plan.generation().filter(|it| *it != sources.generation()) {
         let earlier = indexes.earlier().into_iter();
-        let mut earlier = earlier.map(|indexes| Sources::of(&plan, indexes.as_ref()));
+        let mut earlier = earlier.map(|indexes| Sources::new(&plan, indexes.as_ref()));
         let held = earlier.find(|sources| sources.generation() == generation);
         sources = held.ok_or_else(|| plan.outlived())?;
     }
@@ -86,7 +86,7 @@ pub(crate) async fn answer(
 }
 
 /// The ids of the records that match best, and the connections that could not be searched with why.
-pub(crate) struct Best {
+pub(crate) struct BestMatches {
     pub(crate) ids: Vec<String>,
     /// Whether there are more.
     pub(crate) more: bool,
@@ -95,19 +95,19 @@ pub(crate) struct Best {
 
 /// Finds records without writing them down; only such as match each of `required` too.
 pub(crate) async fn best(
-    asked: &Asked<'_>,
+    asked: &CallContext<'_>,
     indexes: &dyn Indexes,
     request: &SearchRequest,
     required: &[Query],
-) -> Result<Best, Refusal> {
+) -> Result<BestMatches, Refusal> {
     let plan = SearchPlan::new(asked.view, request, asked.seal)?;
     let query = Query::parse(&request.q, |_| false);
-    let mut sources = Sources::of(&plan, indexes);
+    let mut sources = Sources::new(&plan, indexes);
     let search = Search::new(asked, &plan, &query).requiring(required);
     let found = search.run(&mut sources).await?;
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
     let ids = found.hits.iter().take(limit);
-    Ok(Best {
+    Ok(BestMatches {
         ids: ids.map(|hit| hit.record.id.clone()).collect(),
         more: found.hits.len() > limit || found.ended_at.is_some(),
         missing: sources.missing(),

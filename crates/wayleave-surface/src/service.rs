@@ -19,12 +19,12 @@ use wayleave_search::{Index, IndexError, Place};
 use wayleave_store::Topic;
 
 use crate::indexing::{self, Extent, Indexing, Searchable};
-use crate::query::Asked;
-use crate::reading::{Reading, Stores};
+use crate::query::CallContext;
 use crate::reply::Reply;
 use crate::search::{self, Indexes, NoIndexes};
+use crate::store_reads::{StoreReads, Stores};
 use crate::views::Views;
-use crate::{aggregate, describe, fetch, index, query};
+use crate::{aggregate, describe, fetch, query, stream_index};
 
 /// Bounds of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn of(world: World) -> Self {
+    fn new(world: World) -> Self {
         Self {
             world,
             views: Views::default(),
@@ -79,7 +79,7 @@ impl Snapshot {
     }
 
     fn view(&self, package: &Package) -> Arc<View> {
-        self.views.of(&self.world, package)
+        self.views.view(&self.world, package)
     }
 
     fn mapping(&self, connector_key: &str) -> Option<&Arc<Ratified<Mapping>>> {
@@ -104,7 +104,7 @@ impl ReadService {
         clock: impl Fn() -> i64 + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(Shared {
-            snapshot: ArcSwap::from_pointee(Snapshot::of(world)),
+            snapshot: ArcSwap::from_pointee(Snapshot::new(world)),
             worlds: watch::Sender::new(0),
             stores,
             indexes: OnceLock::new(),
@@ -116,7 +116,7 @@ impl ReadService {
 
     /// Serves another world from now on. Calls in flight finish in theirs.
     pub fn replace_world(&self, world: World) {
-        self.0.snapshot.store(Arc::new(Snapshot::of(world)));
+        self.0.snapshot.store(Arc::new(Snapshot::new(world)));
         self.0.worlds.send_modify(|count| *count += 1);
     }
 
@@ -175,7 +175,7 @@ impl ReadService {
         };
         match view.discover(&request) {
             Err(refusal) => refusal.into(),
-            Ok(Discovery::Index(connections)) => index::index(&snapshot.world, &connections),
+            Ok(Discovery::Index(connections)) => stream_index::index(&snapshot.world, &connections),
             Ok(Discovery::Streams(holders)) => {
                 describe::compact(&describe::sources(holders, notes))
             }
@@ -229,7 +229,7 @@ impl ReadService {
         &self,
         caller: &Package,
         most: usize,
-        answer: impl AsyncFnOnce(Asked<'_>) -> Result<Reply, Refusal>,
+        answer: impl AsyncFnOnce(CallContext<'_>) -> Result<Reply, Refusal>,
     ) -> Reply {
         self.asked(caller, most, answer)
             .await
@@ -242,11 +242,11 @@ impl ReadService {
         &self,
         caller: &Package,
         most: usize,
-        answer: impl AsyncFnOnce(Asked<'_>) -> T,
+        answer: impl AsyncFnOnce(CallContext<'_>) -> T,
     ) -> T {
         let view = self.0.snapshot.load_full().view(caller);
         let reading = self.reading(caller);
-        let asked = Asked {
+        let asked = CallContext {
             view: &view,
             seal: self.seal(),
             reading: &reading,
@@ -265,14 +265,18 @@ impl ReadService {
     }
 
     /// Reads of a caller within the deadline of one call.
-    pub(crate) fn reading(&self, caller: &Package) -> Reading<'_> {
+    pub(crate) fn reading(&self, caller: &Package) -> StoreReads<'_> {
         let stores = self.0.stores.as_ref();
-        Reading::within(self.0.limits.deadline, stores, &caller.subject)
+        StoreReads::within(self.0.limits.deadline, stores, &caller.subject)
     }
 
     /// What a read in a view needs.
-    pub(crate) fn asking<'a>(&'a self, view: &'a View, reading: &'a Reading<'a>) -> Asked<'a> {
-        Asked {
+    pub(crate) fn asking<'a>(
+        &'a self,
+        view: &'a View,
+        reading: &'a StoreReads<'a>,
+    ) -> CallContext<'a> {
+        CallContext {
             view,
             seal: self.seal(),
             reading,

@@ -16,41 +16,41 @@ use crate::service::ReadService;
 pub const NAMES: [&str; 5] = ["schema", "query_records", "aggregate", "search", "fetch"];
 
 /// One of the tools: its name, what models read about it, and the shape of its arguments.
-struct Described {
+struct ToolDescription {
     name: &'static str,
     description: &'static str,
     schema: Json,
 }
 
-fn described() -> [Described; NAMES.len()] {
+fn described() -> [ToolDescription; NAMES.len()] {
     [
-        Described {
+        ToolDescription {
             name: "schema",
             description: "What can be read. Call it first. Without stream: every stream, by \
                 connector. With stream: fields, types, operators, relations, limits and an example \
                 call.",
             schema: SchemaRequest::input_schema(),
         },
-        Described {
+        ToolDescription {
             name: "query_records",
             description: "Reads records of one stream: filter, sort, project, expand relations, \
                 count, page, follow changes. Text rows are |-separated: an empty cell is null, \
                 \"\" is empty text, \\ escapes.",
             schema: QueryRequest::input_schema(),
         },
-        Described {
+        ToolDescription {
             name: "aggregate",
             description: "Counts, sums, averages, minima and maxima of one stream, whole or by \
                 group and calendar period. Cheaper and more exact than reading records.",
             schema: AggregateRequest::input_schema(),
         },
-        Described {
+        ToolDescription {
             name: "search",
             description: "Finds records by their text, over all connections, best first. Snippets \
                 <mark> matches.",
             schema: SearchRequest::input_schema(),
         },
-        Described {
+        ToolDescription {
             name: "fetch",
             description: "One record by id, as a document with title and text.",
             schema: FetchRequest::input_schema(),
@@ -89,7 +89,7 @@ pub fn tools(
 }
 
 fn tool(
-    described: Described,
+    described: ToolDescription,
     service: ReadService,
     package_of: Arc<PackageOf>,
 ) -> Result<Tool, SchemaError> {

@@ -11,21 +11,21 @@ use wayleave_plan::view::View;
 use wayleave_plan::world::World;
 
 /// How many streams all views that are kept may hold together.
-const MOST_STREAMS: usize = 50_000;
+const MAX_STREAMS: usize = 50_000;
 
 /// The views of one world.
 #[derive(Default)]
-pub(crate) struct Views(Mutex<Kept>);
+pub(crate) struct Views(Mutex<CachedViews>);
 
 #[derive(Default)]
-struct Kept {
-    by_subject: HashMap<String, Seen>,
+struct CachedViews {
+    by_subject: HashMap<String, CachedView>,
     streams: usize,
     /// Counts uses, so that the view unused for longest is known.
     clock: u64,
 }
 
-struct Seen {
+struct CachedView {
     package: Package,
     view: Arc<View>,
     streams: usize,
@@ -34,7 +34,7 @@ struct Seen {
 
 impl Views {
     /// What the package sees of the world.
-    pub(crate) fn of(&self, world: &World, package: &Package) -> Arc<View> {
+    pub(crate) fn view(&self, world: &World, package: &Package) -> Arc<View> {
         if let Some(view) = self.kept(|kept| kept.get(package)) {
             return view;
         }
@@ -53,12 +53,12 @@ impl Views {
         view
     }
 
-    fn kept<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
+    fn kept<T>(&self, act: impl FnOnce(&mut CachedViews) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Kept {
+impl CachedViews {
     fn get(&mut self, package: &Package) -> Option<Arc<View>> {
         self.clock += 1;
         let seen = self.by_subject.get_mut(&package.subject)?;
@@ -72,7 +72,7 @@ impl Kept {
     fn put(&mut self, package: &Package, view: &Arc<View>) {
         let of_each = view.connections().iter().map(|it| it.streams.len());
         let streams = of_each.sum::<usize>().max(1);
-        let seen = Seen {
+        let seen = CachedView {
             package: package.clone(),
             view: Arc::clone(view),
             streams,
@@ -81,7 +81,7 @@ impl Kept {
         self.streams += streams;
         let before = self.by_subject.insert(package.subject.clone(), seen);
         self.streams -= before.map_or(0, |before| before.streams);
-        while self.streams > MOST_STREAMS && self.by_subject.len() > 1 {
+        while self.streams > MAX_STREAMS && self.by_subject.len() > 1 {
             let oldest = self.by_subject.iter().min_by_key(|(_, seen)| seen.used);
             let Some(subject) = oldest.map(|(subject, _)| subject.clone()) else {
                 return;

@@ -7,12 +7,12 @@
 mod answer;
 mod citations;
 mod conflicts;
-mod desk;
 mod draft;
 mod gap;
 mod node;
 mod prose;
 mod quote;
+mod reader;
 mod refused;
 mod relations;
 mod resolve;

@@ -4,14 +4,14 @@ use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::{Datatype, Field};
 
 use super::operand::operand;
-use super::{MOST_DEPTH, MOST_LEAVES, MOST_VALUES, Whose, operators};
+use super::{FilterOwner, MOST_DEPTH, MOST_LEAVES, MOST_VALUES, operators};
 use crate::plan::{Comparison, Predicate};
 use crate::refusal::{Code, Kind, Refusal, quoted};
 use crate::value::Value;
 use crate::view::column;
 
 pub(super) struct Reader<'a> {
-    whose: Whose<'a>,
+    whose: FilterOwner<'a>,
     leaves: usize,
 }
 
@@ -20,7 +20,7 @@ fn invalid(message: impl Into<String>, param: &str) -> Refusal {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(whose: Whose<'a>) -> Self {
+    pub(super) fn new(whose: FilterOwner<'a>) -> Self {
         Self { whose, leaves: 0 }
     }
 
@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
         value: &Json,
         path: &str,
     ) -> Result<(), Refusal> {
-        let is_a_callers = matches!(self.whose, Whose::Caller(_));
+        let is_a_callers = matches!(self.whose, FilterOwner::Caller(_));
         let is_a_time = field.datatype.value == Datatype::Datetime;
         let (true, true, Some(day)) = (is_a_callers, is_a_time, value.as_str()) else {
             return Ok(());

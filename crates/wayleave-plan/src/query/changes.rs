@@ -61,7 +61,7 @@ pub(super) fn begin(
         let message = "changes come in the order in which they happened; leave `sort` out";
         return Err(Refusal::new(Code::InvalidSort, message).param("sort"));
     }
-    let binding = Binding::of(&[
+    let binding = Binding::from_parts(&[
         b"wayleave bookmark 1",
         view.subject().as_bytes(),
         &view.epoch().to_be_bytes(),

@@ -40,7 +40,7 @@ fn invalid(message: impl Into<String>, param: impl Into<String>) -> Refusal {
 }
 
 impl<'a> Arguments<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         tool: &str,
         given: &'a Map<String, Json>,
         known: &[&str],

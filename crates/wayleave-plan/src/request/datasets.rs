@@ -29,7 +29,7 @@ pub struct DatasetRequest {
 impl DatasetsRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::of("list_datasets", arguments, &["after", "limit"])?;
+        let given = Arguments::new("list_datasets", arguments, &["after", "limit"])?;
         Ok(Self {
             after: given.any_text("after")?,
             limit: given
@@ -42,7 +42,7 @@ impl DatasetsRequest {
 impl DatasetRequest {
     /// Reads the arguments of a call of `tool`.
     pub fn read(tool: &str, arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::of(tool, arguments, &["name"])?;
+        let given = Arguments::new(tool, arguments, &["name"])?;
         Ok(Self {
             name: given.required("name")?,
         })

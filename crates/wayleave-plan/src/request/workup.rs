@@ -97,7 +97,7 @@ impl WorkupRequest {
             "dataset", "entity", "depth", "since", "until", "sections", "budget",
         ];
         let known = known.get(usize::from(!takes_dataset)..).unwrap_or_default();
-        let given = Arguments::of(tool, arguments, known)?;
+        let given = Arguments::new(tool, arguments, known)?;
         let dataset = if takes_dataset {
             Some(given.required("dataset")?)
         } else {
@@ -161,7 +161,7 @@ impl WorkupRequest {
 impl CitationsRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::of("check_citations", arguments, &["note", "workup"])?;
+        let given = Arguments::new("check_citations", arguments, &["note", "workup"])?;
         let note = given.required("note")?;
         if note.len() > MOST_NOTE {
             return Err(given

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use wayleave_ledger::{Dataset as Recorded, GovernanceError, State};
 use wayleave_model::mapping::Mapping;
 use wayleave_surface::datasets::{
-    Code, Connected, Dataset, Datasets, Disconnected, Listed, Refused,
+    Code, Connected, Dataset, DatasetPage, Datasets, Disconnected, Refused,
 };
 
 use super::drafts::{Draft, connections};
@@ -21,7 +21,11 @@ use crate::live::{Compared, LiveError};
 use crate::overview::with_causes;
 
 impl Datasets for Serving {
-    fn list<'a>(&'a self, after: &'a str, most: usize) -> BoxFuture<'a, Result<Listed, Refused>> {
+    fn list<'a>(
+        &'a self,
+        after: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<DatasetPage, Refused>> {
         Box::pin(async move {
             let state = self.state().await.map_err(|error| broken(&error.into()))?;
             let drafts = self.drafts.of(&self.project).await.unwrap_or_default();
@@ -38,7 +42,7 @@ impl Datasets for Serving {
                         .await,
                 );
             }
-            Ok(Listed {
+            Ok(DatasetPage {
                 datasets,
                 more: names.next().is_some(),
             })

@@ -4,7 +4,7 @@
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
 
-use super::{Connected, Dataset, Disconnected, Listed};
+use super::{Connected, Dataset, DatasetPage, Disconnected};
 use crate::reply::Reply;
 use crate::table::Table;
 
@@ -23,7 +23,7 @@ const COLUMNS: [&str; 8] = [
 ];
 
 /// A page of datasets; it ends early where its text would grow too long.
-pub(super) fn list(listed: &Listed, package: &Package) -> Reply {
+pub(super) fn list(listed: &DatasetPage, package: &Package) -> Reply {
     let same = |name: &&str| ((*name).to_owned(), (*name).to_owned());
     let mut table = Table::new(COLUMNS.iter().map(same), TEXT);
     for dataset in &listed.datasets {

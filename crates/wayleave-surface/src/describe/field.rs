@@ -27,7 +27,7 @@ fn sortable(field: &Field) -> bool {
 }
 
 /// What sets a field apart from others of its type.
-struct Apart {
+struct FieldTraits {
     /// Cannot be filtered, though its type could.
     no_filter: bool,
     /// Cannot be sorted by, though its type could.
@@ -36,11 +36,11 @@ struct Apart {
     aggregate: Option<String>,
 }
 
-fn apart(field: &Field) -> Apart {
+fn apart(field: &Field) -> FieldTraits {
     let datatype = field.datatype.value;
     let comparable = datatype != Datatype::Json;
     let usual = datatype.aggregates();
-    Apart {
+    FieldTraits {
         no_filter: comparable && !filterable(field),
         no_sort: comparable && !sortable(field),
         aggregate: (field.aggregate.as_slice() != usual).then(|| words(&field.aggregate)),

@@ -8,7 +8,7 @@ use wayleave_plan::request::{
     MOST_SORT_KEYS,
 };
 
-use super::{LEGEND, MOST_CONNECTIONS, Room, Source, changes, field};
+use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, field};
 use crate::escape::inline;
 
 /// The whole text.
@@ -73,14 +73,14 @@ fn heading(text: &mut String, source: &Source<'_>, room: Room) {
         text.push_str(&inline(description, room.description * 2));
     }
     text.push_str("\nconnection_id");
-    for connection in source.connections.iter().take(MOST_CONNECTIONS) {
+    for connection in source.connections.iter().take(MAX_CONNECTIONS) {
         say!(text, " {}", connection.connection_id);
         if connection.label != connection.connection_id {
             say!(text, " ({})", inline(&connection.label, 48));
         }
     }
-    if source.connections.len() > MOST_CONNECTIONS {
-        let left = source.connections.len() - MOST_CONNECTIONS;
+    if source.connections.len() > MAX_CONNECTIONS {
+        let left = source.connections.len() - MAX_CONNECTIONS;
         say!(text, " and {left} more, which schema without stream lists");
     }
     let key: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();

@@ -11,7 +11,7 @@ use wayleave_search::{Candidate, IndexError, Position, Query, Ranking, Score, se
 
 use super::sources::{Missing, Ready, Sources};
 use crate::indexing::words_of;
-use crate::query::Asked;
+use crate::query::CallContext;
 
 /// The most candidates of one round.
 const A_ROUND: usize = 1_000;
@@ -20,14 +20,14 @@ const PORTION: usize = 4 * 1024 * 1024;
 
 /// A search at work.
 pub(super) struct Search<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a CallContext<'a>,
     plan: &'a SearchPlan,
     query: &'a Query,
     required: &'a [Query],
 }
 
 /// What a search found.
-pub(super) struct Found {
+pub(super) struct SearchOutcome {
     /// At most one more than the limit.
     pub(super) hits: Vec<Hit>,
     /// Where to go on when time ran out before there were as many hits as were asked for.
@@ -52,7 +52,7 @@ impl Hit {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(asked: &'a Asked<'a>, plan: &'a SearchPlan, query: &'a Query) -> Self {
+    pub(super) fn new(asked: &'a CallContext<'a>, plan: &'a SearchPlan, query: &'a Query) -> Self {
         Self {
             asked,
             plan,
@@ -66,7 +66,7 @@ impl<'a> Search<'a> {
         Self { required, ..self }
     }
 
-    pub(super) async fn run(&self, sources: &mut Sources) -> Result<Found, Refusal> {
+    pub(super) async fn run(&self, sources: &mut Sources) -> Result<SearchOutcome, Refusal> {
         let wanted = usize::try_from(self.plan.limit()).unwrap_or(usize::MAX) + 1;
         let mut hits: Vec<Hit> = Vec::new();
         let mut after = self.plan.after().cloned();
@@ -97,13 +97,13 @@ impl<'a> Search<'a> {
             hits.retain(|hit| !sources.is_missing(hit.stream));
             if exhausted || hits.len() >= wanted {
                 hits.truncate(wanted);
-                return Ok(Found {
+                return Ok(SearchOutcome {
                     hits,
                     ended_at: None,
                 });
             }
         }
-        Ok(Found {
+        Ok(SearchOutcome {
             hits,
             ended_at: after,
         })

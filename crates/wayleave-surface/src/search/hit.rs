@@ -14,7 +14,7 @@ use crate::{escape, ids, url};
 const TITLE: usize = 96;
 
 /// A hit ready to be written.
-pub(super) struct Shown {
+pub(super) struct WrittenHit {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) snippet: String,
@@ -23,7 +23,7 @@ pub(super) struct Shown {
 }
 
 /// A hit with a snippet of at most so many characters.
-pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize) -> Shown {
+pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize) -> WrittenHit {
     let id = &hit.record.id;
     let title = title(hit, stream);
     let snippet = found(hit, stream, query, &title, most);
@@ -47,7 +47,7 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
         members.insert("label".to_owned(), stream.label.as_str().into());
     }
     members.insert("score".to_owned(), score.clone());
-    Shown {
+    WrittenHit {
         id: id.clone(),
         title,
         snippet,

@@ -55,7 +55,7 @@ impl Missing {
 }
 
 impl Sources {
-    pub(super) fn of(plan: &SearchPlan, indexes: &dyn Indexes) -> Self {
+    pub(super) fn new(plan: &SearchPlan, indexes: &dyn Indexes) -> Self {
         let stream = |it: &wayleave_plan::search::SearchStream| {
             let spec = indexing::spec(&it.view);
             let index = indexes.index(it.view.connection_id(), it.view.name(), &spec);
@@ -138,13 +138,13 @@ impl Sources {
     }
 
     /// Each connection once: those that are missing first, then those with hits.
-    pub(super) fn listed(&self, mix: &[(&str, usize)]) -> Vec<Listed<'_>> {
-        let mut listed: Vec<Listed<'_>> = Vec::new();
+    pub(super) fn listed(&self, mix: &[(&str, usize)]) -> Vec<SearchedConnection<'_>> {
+        let mut listed: Vec<SearchedConnection<'_>> = Vec::new();
         for stream in &self.streams {
             let id = stream.connection_id.as_str();
             let at = listed.iter().position(|it| it.connection_id == id);
             let at = at.unwrap_or_else(|| {
-                listed.push(Listed {
+                listed.push(SearchedConnection {
                     connection_id: id,
                     hits: mix.iter().find(|it| it.0 == id).map_or(0, |it| it.1),
                     as_of: None,
@@ -183,7 +183,7 @@ fn generation(streams: &[Stream]) -> u64 {
 }
 
 /// One connection of a search.
-pub(super) struct Listed<'a> {
+pub(super) struct SearchedConnection<'a> {
     connection_id: &'a str,
     hits: usize,
     /// The oldest of its indexes.
@@ -192,7 +192,7 @@ pub(super) struct Listed<'a> {
     missing: Option<&'static str>,
 }
 
-impl Listed<'_> {
+impl SearchedConnection<'_> {
     fn to_json(&self) -> Json {
         let mut members = Map::new();
         members.insert("connection_id".to_owned(), self.connection_id.into());
@@ -218,8 +218,12 @@ impl Listed<'_> {
 }
 
 /// The connections in one line.
-pub(super) fn text(listed: &[Listed<'_>]) -> String {
-    let mut text: Vec<String> = listed.iter().take(LISTED).map(Listed::text).collect();
+pub(super) fn text(listed: &[SearchedConnection<'_>]) -> String {
+    let mut text: Vec<String> = listed
+        .iter()
+        .take(LISTED)
+        .map(SearchedConnection::text)
+        .collect();
     if listed.len() > LISTED {
         let oldest = listed.iter().filter_map(|it| it.as_of).min();
         let oldest = oldest.map(time).unwrap_or_default();
@@ -232,8 +236,8 @@ pub(super) fn text(listed: &[Listed<'_>]) -> String {
 }
 
 /// The connections as structure, and how many there are.
-pub(super) fn structure(listed: &[Listed<'_>]) -> (Json, usize) {
-    let shown = listed.iter().take(LISTED).map(Listed::to_json);
+pub(super) fn structure(listed: &[SearchedConnection<'_>]) -> (Json, usize) {
+    let shown = listed.iter().take(LISTED).map(SearchedConnection::to_json);
     (shown.collect(), listed.len())
 }
 

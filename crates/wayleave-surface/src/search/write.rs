@@ -4,10 +4,10 @@ use serde_json::{Map, Value as Json};
 use wayleave_plan::search::{Place, SearchPlan};
 use wayleave_search::Query;
 
-use super::find::Found;
-use super::hit::{Shown, shown};
+use super::find::SearchOutcome;
+use super::hit::{WrittenHit, shown};
 use super::sources::{self, Sources};
-use crate::query::Asked;
+use crate::query::CallContext;
 use crate::reply::Reply;
 use crate::table::Table;
 
@@ -20,10 +20,10 @@ const SNIPPETS: [usize; 6] = [160, 120, 90, 60, 30, 12];
 
 /// The reply: as many hits as fit, with snippets as long as fit.
 pub(super) fn written(
-    asked: &Asked<'_>,
+    asked: &CallContext<'_>,
     plan: &SearchPlan,
     query: &Query,
-    found: &Found,
+    found: &SearchOutcome,
     sources: &Sources,
 ) -> Reply {
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
@@ -102,7 +102,7 @@ fn bytes_of_text(text: &str) -> usize {
 }
 
 /// Where the next page begins, if anything follows the first `count` hits.
-fn next(found: &Found, count: usize) -> Option<Place> {
+fn next(found: &SearchOutcome, count: usize) -> Option<Place> {
     if count < found.hits.len() {
         return found
             .hits
@@ -115,7 +115,7 @@ fn next(found: &Found, count: usize) -> Option<Place> {
 struct Page<'a> {
     plan: &'a SearchPlan,
     /// Each hit with its connection.
-    hits: Vec<(Shown, &'a str)>,
+    hits: Vec<(WrittenHit, &'a str)>,
     next_cursor: Option<String>,
     ended_early: bool,
 }

@@ -6,14 +6,14 @@ use wayleave_plan::package::Package;
 use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
 use wayleave_plan::request::{Section, WorkupRequest};
 
-use super::desk::Desk;
-use super::draft::{Draft, Use};
+use super::draft::{Draft, RecordUse};
 use super::gap::Gaps;
-use super::node::{Node, Reached, SUBJECT};
-use super::resolve::{self, By, Meaning};
-use super::write::{Dossier, Written};
+use super::node::{Node, ReachedRecords, SUBJECT};
+use super::reader::WorkupReader;
+use super::resolve::{self, FoundBy, Meaning};
+use super::write::{Dossier, NumberedWorkup};
 use super::{conflicts, refused, relations, sections};
-use crate::query::Asked;
+use crate::query::CallContext;
 use crate::reply::Reply;
 use crate::service::ReadService;
 
@@ -53,9 +53,9 @@ impl ReadService {
         caller: &Package,
         dataset: &str,
         request: &WorkupRequest,
-        asked: &Asked<'_>,
+        asked: &CallContext<'_>,
     ) -> Result<Reply, Refusal> {
-        let desk = Desk::new(asked, self.indexes());
+        let desk = WorkupReader::new(asked, self.indexes());
         let mut gaps = Gaps::default();
         let (node, by) = match resolve::resolve(&desk, &request.entity, &mut gaps).await? {
             Meaning::One(node, by) => (node, by),
@@ -69,7 +69,7 @@ impl ReadService {
         let sealed = |reference: &Reference| reference.seal(&caller.subject, self.keys());
         let ending = |sealed: &str| format!("{ENDING}workup={sealed}\n");
         let opening = opening(&node, dataset, by);
-        let mut reached = Reached::default();
+        let mut reached = ReachedRecords::default();
         reached.add(node.clone());
         let drafts = gathered(&desk, request, &mut reached, &mut gaps).await;
         let is_partial = gaps.is_partial();
@@ -85,7 +85,7 @@ impl ReadService {
         .write()
         .ok_or_else(too_small)?;
         let reference = about(u32::try_from(written.cited.len()).unwrap_or(u32::MAX));
-        let told = Told {
+        let told = WorkupNotes {
             sealed: sealed(&reference),
             reference,
             by,
@@ -98,17 +98,17 @@ impl ReadService {
 }
 
 /// What is said about a workup beside what it says.
-struct Told {
+struct WorkupNotes {
     reference: Reference,
     sealed: String,
-    by: By,
+    by: FoundBy,
     is_partial: bool,
     /// Reads and rows.
     tally: (usize, usize),
 }
 
-impl Told {
-    fn reply(self, written: Written, reached: &Reached<'_>, ending: &str) -> Reply {
+impl WorkupNotes {
+    fn reply(self, written: NumberedWorkup, reached: &ReachedRecords<'_>, ending: &str) -> Reply {
         let activity = format!("urn:uuid:{}", uuid::Uuid::new_v4());
         let cited = written.cited.iter().zip(1..);
         let evidence: Vec<Json> = cited
@@ -138,14 +138,14 @@ impl Told {
 }
 
 /// What stands under the heading.
-fn opening(node: &Node<'_>, dataset: &str, by: By) -> Draft {
+fn opening(node: &Node<'_>, dataset: &str, by: FoundBy) -> Draft {
     let keys = node.stream.key_fields().map(|it| it.name.value.clone());
     let fields = keys.chain(node.name_fields()).collect();
     let (id, by) = (node.id(), by.as_str());
     Draft {
         section: Section::Record,
         text: format!("Record {id} of dataset {dataset}, found by {by}"),
-        uses: vec![Use::of(SUBJECT, fields)],
+        uses: vec![RecordUse::new(SUBJECT, fields)],
     }
 }
 
@@ -158,9 +158,9 @@ fn too_small() -> Refusal {
 
 /// Everything that is to be said.
 async fn gathered<'a>(
-    desk: &Desk<'a>,
+    desk: &WorkupReader<'a>,
     request: &WorkupRequest,
-    reached: &mut Reached<'a>,
+    reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Draft> {
     let wants = |section: &Section| request.sections.contains(section);

@@ -11,11 +11,11 @@ use wayleave_plan::request::Section;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
-use super::desk::Desk;
-use super::draft::{Draft, Use};
+use super::draft::{Draft, RecordUse};
 use super::gap::{Gap, Gaps};
-use super::node::{Node, Reached, SUBJECT};
+use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
+use super::reader::WorkupReader;
 use super::relations::Link;
 use super::resolve::same_entity;
 
@@ -33,8 +33,8 @@ pub(super) struct Counterpart {
 
 /// The records of the same entity in the other connections of the dataset.
 pub(super) async fn counterparts<'a>(
-    desk: &Desk<'a>,
-    reached: &mut Reached<'a>,
+    desk: &WorkupReader<'a>,
+    reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Counterpart> {
     let Some(node) = reached.get(SUBJECT).cloned() else {
@@ -67,7 +67,7 @@ pub(super) async fn counterparts<'a>(
 
 /// The records of a stream with the key or the title of a record, but for that record.
 async fn others<'a>(
-    desk: &Desk<'a>,
+    desk: &WorkupReader<'a>,
     node: &Node<'a>,
     stream: &'a StreamView,
 ) -> Result<Vec<Node<'a>>, Refusal> {
@@ -93,7 +93,11 @@ async fn others<'a>(
     Ok(found)
 }
 
-fn namesakes<'a>(stream: &StreamView, several: &[Node<'a>], reached: &mut Reached<'a>) -> Gap {
+fn namesakes<'a>(
+    stream: &StreamView,
+    several: &[Node<'a>],
+    reached: &mut ReachedRecords<'a>,
+) -> Gap {
     let many = several.len();
     let text = format!(
         "{many} other record(s) of {}/{} have the same title or key and may or may not be the same",
@@ -102,16 +106,16 @@ fn namesakes<'a>(stream: &StreamView, several: &[Node<'a>], reached: &mut Reache
     );
     let title = stream.title().map(|it| it.name.value.clone());
     let fields: Vec<String> = title.into_iter().collect();
-    let mut uses = vec![Use::of(SUBJECT, fields.clone())];
+    let mut uses = vec![RecordUse::new(SUBJECT, fields.clone())];
     for node in several {
-        uses.push(Use::of(reached.add(node.clone()), fields.clone()));
+        uses.push(RecordUse::new(reached.add(node.clone()), fields.clone()));
     }
     Gap::shown("namesakes", text, uses)
 }
 
 impl Counterpart {
     /// Where else the entity is recorded.
-    pub(super) fn statement(&self, reached: &Reached<'_>) -> Option<Draft> {
+    pub(super) fn statement(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
         let (one, other) = (reached.get(SUBJECT)?, reached.get(self.node)?);
         let fields = |node: &Node<'_>| -> Vec<String> {
             let keys = node.stream.key_fields().map(|it| it.name.value.clone());
@@ -121,14 +125,14 @@ impl Counterpart {
             section: Section::Record,
             text: format!("also recorded as {}, by the same {}", other.id(), self.by),
             uses: vec![
-                Use::of(SUBJECT, fields(one)),
-                Use::of(self.node, fields(other)),
+                RecordUse::new(SUBJECT, fields(one)),
+                RecordUse::new(self.node, fields(other)),
             ],
         })
     }
 
     /// What it states otherwise than the record itself.
-    pub(super) fn conflicts(&self, reached: &Reached<'_>) -> Vec<Draft> {
+    pub(super) fn conflicts(&self, reached: &ReachedRecords<'_>) -> Vec<Draft> {
         let (Some(one), Some(other)) = (reached.get(SUBJECT), reached.get(self.node)) else {
             return Vec::new();
         };
@@ -174,7 +178,7 @@ fn is_stated(node: &Node<'_>, field: &Field) -> bool {
 }
 
 /// What related records state otherwise, of fields that the mapping gives one predicate.
-pub(super) fn between(links: &[Link], reached: &Reached<'_>) -> Vec<Draft> {
+pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for link in links {
         let (Some(one), Some(other)) = (reached.get(link.from), reached.get(link.to)) else {
@@ -235,6 +239,9 @@ fn disputed(text: String, one: (usize, Vec<String>), other: (usize, Vec<String>)
     Draft {
         section: Section::Conflicts,
         text,
-        uses: vec![Use::of(one.0, one.1), Use::of(other.0, other.1)],
+        uses: vec![
+            RecordUse::new(one.0, one.1),
+            RecordUse::new(other.0, other.1),
+        ],
     }
 }

@@ -4,14 +4,14 @@ use wayleave_plan::request::Section;
 
 /// A record that a statement rests on, and the fields of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Use {
+pub(super) struct RecordUse {
     /// The place of the record among those reached.
     pub(super) node: usize,
     pub(super) fields: Vec<String>,
 }
 
-impl Use {
-    pub(super) fn of(node: usize, fields: Vec<String>) -> Self {
+impl RecordUse {
+    pub(super) fn new(node: usize, fields: Vec<String>) -> Self {
         Self { node, fields }
     }
 }
@@ -22,5 +22,5 @@ pub(super) struct Draft {
     pub(super) section: Section,
     pub(super) text: String,
     /// Never empty.
-    pub(super) uses: Vec<Use>,
+    pub(super) uses: Vec<RecordUse>,
 }

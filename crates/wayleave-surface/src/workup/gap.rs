@@ -2,8 +2,8 @@
 
 use wayleave_plan::refusal::{Code, Refusal};
 
-use super::desk::{MOST_READS, MOST_ROWS, Stop};
-use super::draft::Use;
+use super::draft::RecordUse;
+use super::reader::{MAX_READS, MOST_ROWS, Stop};
 
 /// One thing that is not known.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,14 +12,14 @@ pub(super) struct Gap {
     pub(super) code: &'static str,
     pub(super) text: String,
     /// The records that show it.
-    pub(super) uses: Vec<Use>,
+    pub(super) uses: Vec<RecordUse>,
     /// Whether something that was asked for could not be read.
     pub(super) partial: bool,
 }
 
 impl Gap {
     /// A gap that records show.
-    pub(super) fn shown(code: &'static str, text: String, uses: Vec<Use>) -> Self {
+    pub(super) fn shown(code: &'static str, text: String, uses: Vec<RecordUse>) -> Self {
         Self {
             code,
             text,
@@ -61,7 +61,7 @@ impl Gap {
             ),
             Stop::Caps => Self::partial(
                 "caps",
-                format!("not everything was read: at most {MOST_READS} reads and {MOST_ROWS} rows"),
+                format!("not everything was read: at most {MAX_READS} reads and {MOST_ROWS} rows"),
             ),
         }
     }

@@ -92,12 +92,12 @@ impl Node<'_> {
 
 /// The records that were reached, in the order in which they were.
 #[derive(Default)]
-pub(super) struct Reached<'a> {
+pub(super) struct ReachedRecords<'a> {
     nodes: Vec<Node<'a>>,
     places: BTreeMap<String, usize>,
 }
 
-impl<'a> Reached<'a> {
+impl<'a> ReachedRecords<'a> {
     /// Adds a record, if it is new, and says where it is.
     pub(super) fn add(&mut self, node: Node<'a>) -> usize {
         if let Some(place) = self.places.get(node.id()) {

@@ -7,11 +7,11 @@ use wayleave_plan::around::{Around, Direction, Edge};
 use wayleave_plan::expand::Related;
 use wayleave_plan::request::{EXPANDED_ROWS, Section};
 
-use super::desk::{Desk, Stop, in_turn};
-use super::draft::{Draft, Use};
+use super::draft::{Draft, RecordUse};
 use super::gap::{Gap, Gaps};
-use super::node::{Node, Reached, SUBJECT};
+use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
+use super::reader::{Stop, WorkupReader, in_turn};
 
 /// The most records one relation away whose own relations are followed.
 const FOLLOWED: usize = 60;
@@ -36,8 +36,8 @@ pub(super) struct Link {
 
 /// What is one relation away from the entity.
 pub(super) async fn first_hop<'a>(
-    desk: &Desk<'a>,
-    reached: &mut Reached<'a>,
+    desk: &WorkupReader<'a>,
+    reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Link> {
     let Some(node) = reached.get(SUBJECT) else {
@@ -73,9 +73,9 @@ pub(super) async fn first_hop<'a>(
 
 /// What is one relation away from the records the first hop led to, but for the way back.
 pub(super) async fn second_hop<'a>(
-    desk: &Desk<'a>,
+    desk: &WorkupReader<'a>,
     first: &[Link],
-    reached: &mut Reached<'a>,
+    reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Link> {
     let mut links = Vec::new();
@@ -114,7 +114,7 @@ pub(super) async fn second_hop<'a>(
 /// The records of the first hop to go on from, by stream; the cut is told.
 fn to_follow(
     first: &[Link],
-    reached: &Reached<'_>,
+    reached: &ReachedRecords<'_>,
     gaps: &mut Gaps,
 ) -> BTreeMap<(String, String), Vec<String>> {
     let mut by_stream: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
@@ -148,7 +148,7 @@ fn to_follow(
 
 /// What each relation leads to from each of the records; a relation that cannot be read is told.
 async fn followed<'e>(
-    desk: &Desk<'_>,
+    desk: &WorkupReader<'_>,
     around: &'e Around,
     records: &[Record],
     gaps: &mut Gaps,
@@ -181,11 +181,11 @@ async fn followed<'e>(
 }
 
 fn linked<'a>(
-    desk: &Desk<'a>,
+    desk: &WorkupReader<'a>,
     edge: &Edge,
     from: usize,
     related: Related,
-    reached: &mut Reached<'a>,
+    reached: &mut ReachedRecords<'a>,
 ) -> Vec<Link> {
     let target = edge.expansion.target();
     let Some(stream) = desk.stream(target.connection_id(), target.name()) else {
@@ -212,7 +212,7 @@ fn empty(edge: &Edge, record: &Record) -> Gap {
     } else {
         format!("{name} leads to no record that may be read")
     };
-    let uses = vec![Use::of(SUBJECT, edge.near_fields.clone())];
+    let uses = vec![RecordUse::new(SUBJECT, edge.near_fields.clone())];
     Gap::shown("missing_relation", text, uses)
 }
 
@@ -221,7 +221,7 @@ fn many(edge: &Edge, from: usize) -> Gap {
     let mut gap = Gap::shown(
         "fan_out",
         text,
-        vec![Use::of(from, edge.near_fields.clone())],
+        vec![RecordUse::new(from, edge.near_fields.clone())],
     );
     gap.partial = true;
     gap
@@ -237,14 +237,14 @@ fn called(edge: &Edge) -> String {
 }
 
 impl Link {
-    fn uses(&self, reached: &Reached<'_>, details: Vec<String>) -> Vec<Use> {
+    fn uses(&self, reached: &ReachedRecords<'_>, details: Vec<String>) -> Vec<RecordUse> {
         let named = |place: usize, more: &[String]| {
             let node = reached.get(place);
             let mut fields = node.map(Node::name_fields).unwrap_or_default();
             fields.extend_from_slice(more);
-            Use::of(place, fields)
+            RecordUse::new(place, fields)
         };
-        let mut near = Use::of(self.from, self.near_fields.clone());
+        let mut near = RecordUse::new(self.from, self.near_fields.clone());
         if self.from != SUBJECT {
             near = named(self.from, &self.near_fields);
         }
@@ -254,7 +254,7 @@ impl Link {
     }
 
     /// The link as a statement about the entity itself.
-    pub(super) fn near(&self, reached: &Reached<'_>) -> Option<Draft> {
+    pub(super) fn near(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
         let to = reached.get(self.to)?;
         let (shown, fields) = details(to, &self.far_fields);
         let (relation, type_name) = (&self.relation, &self.type_name);
@@ -276,7 +276,7 @@ impl Link {
     }
 
     /// The link as a statement about a record one hop away.
-    pub(super) fn far(&self, reached: &Reached<'_>) -> Option<Draft> {
+    pub(super) fn far(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
         let (from, to) = (reached.get(self.from)?.name(), reached.get(self.to)?.name());
         let (relation, type_name) = (&self.relation, &self.type_name);
         let text = match self.direction {

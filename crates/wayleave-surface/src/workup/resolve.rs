@@ -11,10 +11,10 @@ use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
 use wayleave_plan::view::StreamView;
 use wayleave_search::Query;
 
-use super::desk::{Desk, LOOKUPS, Stop, in_turn, phrase, stopped};
 use super::gap::{Gap, Gaps};
 use super::node::Node;
-use crate::search::{Best, Missing};
+use super::reader::{LOOKUPS, Stop, WorkupReader, in_turn, phrase, stopped};
+use crate::search::{BestMatches, Missing};
 use crate::url;
 
 /// Hits that are looked at.
@@ -26,14 +26,14 @@ const NEAR: u32 = 50;
 
 /// How a record was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum FoundBy {
     Id,
     Key,
     Title,
     Words,
 }
 
-impl By {
+impl FoundBy {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Id => "id",
@@ -46,24 +46,24 @@ impl By {
 
 /// What a name means.
 pub(super) enum Meaning<'a> {
-    One(Node<'a>, By),
+    One(Node<'a>, FoundBy),
     Several(Vec<Node<'a>>),
 }
 
 /// Finds out what an entity's name means.
 pub(super) async fn resolve<'a>(
-    desk: &Desk<'a>,
+    desk: &WorkupReader<'a>,
     entity: &str,
     gaps: &mut Gaps,
 ) -> Result<Meaning<'a>, Refusal> {
     let entity = entity.trim();
     if let Some(node) = by_id(desk, entity).await? {
-        return Ok(Meaning::One(node, By::Id));
+        return Ok(Meaning::One(node, FoundBy::Id));
     }
     let mut lost = Vec::new();
-    let mut meaning = meant(by_key(desk, entity, &mut lost).await, By::Key);
+    let mut meaning = meant(by_key(desk, entity, &mut lost).await, FoundBy::Key);
     if meaning.is_none() {
-        meaning = meant(by_title(desk, entity, &mut lost).await, By::Title);
+        meaning = meant(by_title(desk, entity, &mut lost).await, FoundBy::Title);
     }
     if meaning.is_none() {
         meaning = by_words(desk, entity, &mut lost).await?;
@@ -90,8 +90,8 @@ fn tell(lost: &Lost, gaps: &mut Gaps) {
     }
 }
 
-/// By its id, or by its address, which holds it.
-async fn by_id<'a>(desk: &Desk<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
+/// FoundBy its id, or by its address, which holds it.
+async fn by_id<'a>(desk: &WorkupReader<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
     let held = url::id(entity);
     let entity = held.as_deref().unwrap_or(entity);
     let Ok(id) = RecordId::parse(entity) else {
@@ -105,7 +105,7 @@ async fn by_id<'a>(desk: &Desk<'a>, entity: &str) -> Result<Option<Node<'a>>, Re
     Ok(record.map(|record| Node { stream, record }))
 }
 
-async fn by_key<'a>(desk: &Desk<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
+async fn by_key<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
     let keyed = desk.streams().filter_map(|stream| {
         let around = Around::alone(stream);
         let id = around.id_of(entity)?;
@@ -124,7 +124,7 @@ async fn by_key<'a>(desk: &Desk<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<
     gathered(in_turn(reads.collect()).await, lost)
 }
 
-async fn by_title<'a>(desk: &Desk<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
+async fn by_title<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
     let titled = desk.streams().filter(|stream| stream.title().is_some());
     let reads = few(titled, lost).into_iter().map(|stream| async move {
         let read = desk.by_title(stream, "eq", entity, NAMESAKES).await;
@@ -160,9 +160,9 @@ fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut Lost) -> Vec<Node<'a>> {
     found
 }
 
-/// By the words of its title.
+/// FoundBy the words of its title.
 async fn by_words<'a>(
-    desk: &Desk<'a>,
+    desk: &WorkupReader<'a>,
     entity: &str,
     lost: &mut Lost,
 ) -> Result<Option<Meaning<'a>>, Refusal> {
@@ -176,7 +176,7 @@ async fn by_words<'a>(
     }
     let q: Vec<String> = entity.split_whitespace().map(phrase).collect();
     let q = q.join(" ");
-    let mut found = Titled::default();
+    let mut found = TitleSearch::default();
     let mut is_searched = true;
     for title in few(searched_titles(desk).into_iter(), lost) {
         if is_searched {
@@ -189,20 +189,20 @@ async fn by_words<'a>(
         let best = desk.best(q, HITS).await;
         found.take(desk, best, &words, lost).await?;
     }
-    let Titled { nodes, more } = found;
+    let TitleSearch { nodes, more } = found;
     let same = |node: &&Node<'_>| folded(&node.title().unwrap_or_default()) == folded(entity);
     let exact: Vec<Node<'a>> = nodes.iter().filter(same).cloned().collect();
     if !exact.is_empty() {
-        return Ok(meant(exact, By::Words));
+        return Ok(meant(exact, FoundBy::Words));
     }
     if more && !nodes.is_empty() {
         return Ok(Some(several(nodes)));
     }
-    Ok(meant(nodes, By::Words))
+    Ok(meant(nodes, FoundBy::Words))
 }
 
 /// The names of the fields that are titles and can be searched, each once.
-fn searched_titles<'a>(desk: &Desk<'a>) -> BTreeSet<&'a str> {
+fn searched_titles<'a>(desk: &WorkupReader<'a>) -> BTreeSet<&'a str> {
     let titles = desk.streams().filter_map(|stream| {
         let title = &stream.title()?.name;
         let mut searched = stream.search();
@@ -215,18 +215,18 @@ fn searched_titles<'a>(desk: &Desk<'a>) -> BTreeSet<&'a str> {
 
 /// Records whose title has all the words of a name.
 #[derive(Default)]
-struct Titled<'a> {
+struct TitleSearch<'a> {
     nodes: Vec<Node<'a>>,
     /// Whether there may be more.
     more: bool,
 }
 
-impl<'a> Titled<'a> {
+impl<'a> TitleSearch<'a> {
     /// Adds the records of a search whose title has all words; whether searching may go on.
     async fn take(
         &mut self,
-        desk: &Desk<'a>,
-        best: Result<Best, Refusal>,
+        desk: &WorkupReader<'a>,
+        best: Result<BestMatches, Refusal>,
         words: &[Query],
         lost: &mut Lost,
     ) -> Result<bool, Refusal> {
@@ -283,7 +283,7 @@ fn folded(text: &str) -> String {
 
 /// One entity, if there is a single record, or one in each of several connections that says it is
 /// the same.
-fn meant(found: Vec<Node<'_>>, by: By) -> Option<Meaning<'_>> {
+fn meant(found: Vec<Node<'_>>, by: FoundBy) -> Option<Meaning<'_>> {
     let mut rest = found.iter();
     let first = rest.next()?;
     let mut seen = vec![first.stream.connection_id()];
@@ -321,7 +321,7 @@ pub(super) fn same_entity(one: &Node<'_>, other: &Node<'_>) -> Option<&'static s
 }
 
 /// The refusal of a name that means nothing here, with the nearest title.
-async fn not_found(desk: &Desk<'_>, entity: &str) -> Refusal {
+async fn not_found(desk: &WorkupReader<'_>, entity: &str) -> Refusal {
     let beginning: String = entity.chars().take(2).collect();
     let streams = desk.streams().filter(|stream| stream.title().is_some());
     let reads = streams

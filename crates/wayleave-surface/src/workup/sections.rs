@@ -5,11 +5,11 @@ use wayleave_plan::value::Value;
 use wayleave_search::Query;
 use wayleave_search::snippet::snippet;
 
-use super::desk::{Desk, phrase};
-use super::draft::{Draft, Use};
+use super::draft::{Draft, RecordUse};
 use super::gap::{Gap, Gaps};
-use super::node::{Node, Reached, SUBJECT};
+use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
+use super::reader::{WorkupReader, phrase};
 use crate::indexing::words_of;
 use crate::search::Missing;
 
@@ -33,7 +33,7 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
         drafts.push(Draft {
             section: Section::Record,
             text: format!("{name}: {}", quote::value(value, VALUE)),
-            uses: vec![Use::of(SUBJECT, vec![name])],
+            uses: vec![RecordUse::new(SUBJECT, vec![name])],
         });
     }
     if !empty.is_empty() {
@@ -41,14 +41,14 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
         gaps.add(Gap::shown(
             "empty_fields",
             text,
-            vec![Use::of(SUBJECT, empty)],
+            vec![RecordUse::new(SUBJECT, empty)],
         ));
     }
     drafts
 }
 
 /// What happened when, of every record that was reached.
-pub(super) fn timeline(request: &WorkupRequest, reached: &Reached<'_>) -> Vec<Draft> {
+pub(super) fn timeline(request: &WorkupRequest, reached: &ReachedRecords<'_>) -> Vec<Draft> {
     let mut events: Vec<(i64, usize, Draft)> = Vec::new();
     for (place, node) in reached.all() {
         let Some((at, shown)) = node.time().filter(|(at, _)| within(request, *at)) else {
@@ -60,7 +60,7 @@ pub(super) fn timeline(request: &WorkupRequest, reached: &Reached<'_>) -> Vec<Dr
         let draft = Draft {
             section: Section::Timeline,
             text: format!("{shown}: {} ({event})", node.name()),
-            uses: vec![Use::of(place, fields)],
+            uses: vec![RecordUse::new(place, fields)],
         };
         events.push((at, place, draft));
     }
@@ -85,10 +85,10 @@ fn within(request: &WorkupRequest, at: i64) -> bool {
 
 /// The texts that name the entity: passages of other records that hold its title.
 pub(super) async fn texts<'a>(
-    desk: &Desk<'a>,
+    desk: &WorkupReader<'a>,
     request: &WorkupRequest,
     counterparts: &[usize],
-    reached: &mut Reached<'a>,
+    reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Draft> {
     let title = reached.get(SUBJECT).and_then(Node::title);
@@ -139,7 +139,7 @@ pub(super) async fn texts<'a>(
         if let Some((text, field)) = passage(&query, &node) {
             let mut fields = node.name_fields();
             fields.push(field);
-            let uses = vec![Use::of(reached.add(node), fields)];
+            let uses = vec![RecordUse::new(reached.add(node), fields)];
             drafts.push(Draft {
                 section: Section::Text,
                 text,

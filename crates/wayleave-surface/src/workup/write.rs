@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 use wayleave_plan::request::Section;
 
-use super::draft::{Draft, Use};
+use super::draft::{Draft, RecordUse};
 use super::gap::Gap;
-use super::node::{Node, Reached, SUBJECT};
+use super::node::{Node, ReachedRecords, SUBJECT};
 use crate::url;
 
 /// Bytes kept for what is said about the room itself, and for the headings that are always there.
@@ -29,7 +29,7 @@ const PRIORITY: [Section; 6] = [
 
 /// What a workup says, before it is numbered.
 pub(super) struct Dossier<'a> {
-    pub(super) reached: &'a Reached<'a>,
+    pub(super) reached: &'a ReachedRecords<'a>,
     /// What stands under the heading.
     pub(super) opening: Draft,
     pub(super) drafts: Vec<Draft>,
@@ -40,25 +40,30 @@ pub(super) struct Dossier<'a> {
 }
 
 /// A workup that is numbered and fits.
-pub(super) struct Written {
+pub(super) struct NumberedWorkup {
     pub(super) text: String,
     pub(super) sections: Json,
     pub(super) gaps: Json,
     /// The records cited, in the order of their numbers.
-    pub(super) cited: Vec<Cited>,
+    pub(super) cited: Vec<CitedRecord>,
     /// How many statements had no room.
     pub(super) left_out: usize,
 }
 
 /// A record that is cited.
-pub(super) struct Cited {
+pub(super) struct CitedRecord {
     pub(super) node: usize,
     pub(super) fields: BTreeSet<String>,
 }
 
-impl Cited {
+impl CitedRecord {
     /// The evidence as structure; `number` counts from 1.
-    pub(super) fn to_json(&self, number: usize, reached: &Reached<'_>, activity: &str) -> Json {
+    pub(super) fn to_json(
+        &self,
+        number: usize,
+        reached: &ReachedRecords<'_>,
+        activity: &str,
+    ) -> Json {
         let node = reached.get(self.node);
         let stream = node.map(|it| it.stream);
         json!({
@@ -75,8 +80,8 @@ impl Cited {
 
 impl Dossier<'_> {
     /// The dossier as text and structure; `None` where not even its opening fits.
-    pub(super) fn write(mut self) -> Option<Written> {
-        let Chosen {
+    pub(super) fn write(mut self) -> Option<NumberedWorkup> {
+        let Selection {
             drafts,
             gaps,
             left_out,
@@ -92,11 +97,11 @@ impl Dossier<'_> {
             let text = format!("{what} had no room within {} bytes", self.budget);
             self.gaps.push(Gap::shown("budget", text, Vec::new()));
         }
-        let mut pen = Pen::default();
+        let mut pen = CitationWriter::default();
         self.head(&mut pen);
         let sections = self.body(&drafts, &mut pen);
         let gaps = self.tail(&mut pen);
-        let written = Written {
+        let written = NumberedWorkup {
             text: pen.text,
             sections,
             gaps,
@@ -106,7 +111,7 @@ impl Dossier<'_> {
         (written.text.len() + self.ending <= self.budget).then_some(written)
     }
 
-    fn head(&self, pen: &mut Pen) {
+    fn head(&self, pen: &mut CitationWriter) {
         let name = self
             .reached
             .get(SUBJECT)
@@ -119,7 +124,7 @@ impl Dossier<'_> {
         pen.text.push_str(".\n");
     }
 
-    fn body(&self, chosen: &BTreeSet<usize>, pen: &mut Pen) -> Json {
+    fn body(&self, chosen: &BTreeSet<usize>, pen: &mut CitationWriter) -> Json {
         let mut sections = Vec::new();
         for section in Section::ALL {
             let drafts = self.drafts.iter().enumerate();
@@ -149,7 +154,7 @@ impl Dossier<'_> {
         Json::Array(sections)
     }
 
-    fn tail(&self, pen: &mut Pen) -> Json {
+    fn tail(&self, pen: &mut CitationWriter) -> Json {
         let mut told = Vec::new();
         if !self.gaps.is_empty() {
             pen.text.push_str("\n## Gaps\n\n");
@@ -169,7 +174,7 @@ impl Dossier<'_> {
     }
 
     /// What there is room for; `None` where there is none at all.
-    fn choose(&self) -> Option<Chosen> {
+    fn choose(&self) -> Option<Selection> {
         let name = self.reached.get(SUBJECT).map_or(0, |it| it.name().len());
         let fixed = name + 2 * CITE + self.ending + AROUND;
         let mut room = Room {
@@ -180,7 +185,7 @@ impl Dossier<'_> {
         if !room.take(self.opening.text.len(), &self.opening.uses, 0) {
             return None;
         }
-        let mut chosen = Chosen::default();
+        let mut chosen = Selection::default();
         // Gaps may take a quarter: what is known has the rest.
         let floor = room.left - room.left / 4;
         for (at, gap) in self.gaps.iter().enumerate() {
@@ -193,7 +198,7 @@ impl Dossier<'_> {
     }
 
     /// One statement of each section in turn, as long as there is room.
-    fn share_out(&self, mut room: Room<'_>, chosen: &mut Chosen) {
+    fn share_out(&self, mut room: Room<'_>, chosen: &mut Selection) {
         let mut waiting: Vec<(Section, Vec<usize>)> = PRIORITY
             .into_iter()
             .map(|section| {
@@ -224,7 +229,7 @@ impl Dossier<'_> {
 
 /// What there is room for, by place.
 #[derive(Default)]
-struct Chosen {
+struct Selection {
     drafts: BTreeSet<usize>,
     gaps: BTreeSet<usize>,
     /// How many statements there is no room for.
@@ -233,7 +238,7 @@ struct Chosen {
 
 /// The room that is left.
 struct Room<'a> {
-    reached: &'a Reached<'a>,
+    reached: &'a ReachedRecords<'a>,
     left: usize,
     /// The records that have their line of provenance already.
     nodes: BTreeSet<usize>,
@@ -241,7 +246,7 @@ struct Room<'a> {
 
 impl Room<'_> {
     /// Takes room for a line and for what it cites, if there is enough.
-    fn take(&mut self, text: usize, uses: &[Use], heading: usize) -> bool {
+    fn take(&mut self, text: usize, uses: &[RecordUse], heading: usize) -> bool {
         let mut needed = "- . \n".len() + text + heading + uses.len() * CITE;
         let mut new = BTreeSet::new();
         for used in uses.iter().filter(|it| !self.nodes.contains(&it.node)) {
@@ -261,21 +266,21 @@ impl Room<'_> {
 
 /// Writes, and numbers what is cited.
 #[derive(Default)]
-struct Pen {
+struct CitationWriter {
     text: String,
-    cited: Vec<Cited>,
+    cited: Vec<CitedRecord>,
     numbers: BTreeMap<usize, usize>,
 }
 
-impl Pen {
+impl CitationWriter {
     /// Appends citations, and gives their ids.
-    fn cite(&mut self, uses: &[Use]) -> Vec<String> {
+    fn cite(&mut self, uses: &[RecordUse]) -> Vec<String> {
         let mut ids: Vec<String> = Vec::new();
         for used in uses {
             let next = self.cited.len();
             let at = *self.numbers.entry(used.node).or_insert(next);
             if at == next {
-                self.cited.push(Cited {
+                self.cited.push(CitedRecord {
                     node: used.node,
                     fields: BTreeSet::new(),
                 });

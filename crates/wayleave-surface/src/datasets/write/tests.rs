@@ -106,7 +106,7 @@ fn a_list_names_the_tools_of_datasets_alone_of_which_the_caller_sees_something()
         served: Some(Arc::new(ratified(name))),
         ..Dataset::default()
     };
-    let listed = Listed {
+    let listed = DatasetPage {
         datasets: vec![dataset("crm"), dataset("hr"), dataset("it")],
         more: false,
     };

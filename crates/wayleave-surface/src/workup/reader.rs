@@ -13,24 +13,24 @@ use wayleave_plan::{AuthorizedPlan, Record};
 use wayleave_search::Query;
 
 use super::node::Node;
-use crate::query::Asked;
-use crate::reading::Gathered;
-use crate::search::{self, Best, Indexes};
+use crate::query::CallContext;
+use crate::search::{self, BestMatches, Indexes};
+use crate::store_reads::RowBatch;
 
 /// The most reads of stores.
-pub(super) const MOST_READS: usize = 400;
+pub(super) const MAX_READS: usize = 400;
 /// The most streams in which an entity is looked up, in each way of looking.
 pub(super) const LOOKUPS: usize = 100;
 /// The most rows.
 pub(super) const MOST_ROWS: usize = 2_000;
 /// The most bytes of one read's rows.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 /// How many reads go on at once.
 const AT_ONCE: usize = 4;
 
 /// Where a workup reads.
-pub(super) struct Desk<'a> {
-    pub(super) asked: &'a Asked<'a>,
+pub(super) struct WorkupReader<'a> {
+    pub(super) asked: &'a CallContext<'a>,
     indexes: &'a dyn Indexes,
     /// Reads and rows so far. A search is one read, however many candidates it passes over: their
     /// number tells of rows that the caller may not see.
@@ -47,8 +47,8 @@ pub(super) enum Stop {
     Caps,
 }
 
-impl<'a> Desk<'a> {
-    pub(super) fn new(asked: &'a Asked<'a>, indexes: &'a dyn Indexes) -> Self {
+impl<'a> WorkupReader<'a> {
+    pub(super) fn new(asked: &'a CallContext<'a>, indexes: &'a dyn Indexes) -> Self {
         Self {
             asked,
             indexes,
@@ -76,18 +76,18 @@ impl<'a> Desk<'a> {
     /// Why no read may begin, if none may.
     pub(super) fn stop(&self) -> Option<Stop> {
         let (reads, rows) = self.tally();
-        if reads >= MOST_READS || rows >= MOST_ROWS {
+        if reads >= MAX_READS || rows >= MOST_ROWS {
             return Some(Stop::Caps);
         }
         (!self.asked.reading.has_time()).then_some(Stop::Deadline)
     }
 
-    pub(super) async fn rows(&self, plan: &AuthorizedPlan) -> Result<Gathered, Refusal> {
+    pub(super) async fn rows(&self, plan: &AuthorizedPlan) -> Result<RowBatch, Refusal> {
         if let Some(stop) = self.stop() {
             return Err(stopped(stop));
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
-        let read = self.asked.reading.rows(plan, MOST_BYTES).await?;
+        let read = self.asked.reading.rows(plan, MAX_BYTES).await?;
         self.read_rows.fetch_add(read.rows.len(), Ordering::Relaxed);
         Ok(read)
     }
@@ -141,7 +141,7 @@ impl<'a> Desk<'a> {
     }
 
     /// The records that match a text best, of the whole dataset.
-    pub(super) async fn best(&self, q: String, limit: u32) -> Result<Best, Refusal> {
+    pub(super) async fn best(&self, q: String, limit: u32) -> Result<BestMatches, Refusal> {
         self.search(q, None, &[], limit).await
     }
 
@@ -153,7 +153,7 @@ impl<'a> Desk<'a> {
         q: String,
         words: &[Query],
         limit: u32,
-    ) -> Result<Best, Refusal> {
+    ) -> Result<BestMatches, Refusal> {
         let fields = Some(vec![field.to_owned()]);
         self.search(q, fields, words, limit).await
     }
@@ -164,7 +164,7 @@ impl<'a> Desk<'a> {
         fields: Option<Vec<String>>,
         words: &[Query],
         limit: u32,
-    ) -> Result<Best, Refusal> {
+    ) -> Result<BestMatches, Refusal> {
         if !self.asked.reading.has_time() {
             return Err(stopped(Stop::Deadline));
         }

@@ -1,6 +1,6 @@
 //! One call's reads: one deadline, one cancellation, bounded memory.
 //!
-//! Dropping a [`Reading`] tells the stores that nobody waits any more.
+//! Dropping a [`StoreReads`] tells the stores that nobody waits any more.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,21 +21,21 @@ pub trait Stores: Send + Sync {
 }
 
 /// Rows that were read.
-pub(crate) struct Gathered {
+pub(crate) struct RowBatch {
     pub(crate) rows: Vec<Row>,
     /// Whether reading stopped because they are enough to fill any result.
     pub(crate) cut: bool,
 }
 
 /// The reads of one call.
-pub(crate) struct Reading<'a> {
+pub(crate) struct StoreReads<'a> {
     stores: &'a dyn Stores,
     context: ReadContext,
     limit: Duration,
     _stop_when_dropped: DropGuard,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> StoreReads<'a> {
     /// The reads of a caller, by its name, within so much time.
     pub(crate) fn within(limit: Duration, stores: &'a dyn Stores, caller: &str) -> Self {
         let context = ReadContext {
@@ -64,18 +64,18 @@ impl<'a> Reading<'a> {
         &self,
         plan: &AuthorizedPlan,
         most: usize,
-    ) -> Result<Gathered, Refusal> {
-        self.at_least(1, plan, most).await
+    ) -> Result<RowBatch, Refusal> {
+        self.rows_at_least(1, plan, most).await
     }
 
     /// The same, and `least` rows in any case where there are so many.
-    pub(crate) async fn at_least(
+    pub(crate) async fn rows_at_least(
         &self,
         least: usize,
         plan: &AuthorizedPlan,
         most: usize,
-    ) -> Result<Gathered, Refusal> {
-        self.in_time(plan, async {
+    ) -> Result<RowBatch, Refusal> {
+        self.with_deadline(plan, async {
             match self.answer(plan).await? {
                 Answer::Rows(rows) | Answer::Groups(rows) => gather(rows, least, most).await,
                 Answer::Count { .. } => Err(mismatch()),
@@ -86,7 +86,7 @@ impl<'a> Reading<'a> {
 
     /// Reads a count, and whether it is exact.
     pub(crate) async fn count(&self, plan: &AuthorizedPlan) -> Result<(u64, bool), Refusal> {
-        self.in_time(plan, async {
+        self.with_deadline(plan, async {
             match self.answer(plan).await? {
                 Answer::Count { rows, exact } => Ok((rows, exact)),
                 Answer::Rows(_) | Answer::Groups(_) => Err(mismatch()),
@@ -101,7 +101,7 @@ impl<'a> Reading<'a> {
     }
 
     /// A store ends by itself at the deadline. One that does not is left behind.
-    async fn in_time<T>(
+    async fn with_deadline<T>(
         &self,
         plan: &AuthorizedPlan,
         read: impl Future<Output = Result<T, StoreError>>,
@@ -119,7 +119,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-async fn gather(mut from: Rows, least: usize, most: usize) -> Result<Gathered, StoreError> {
+async fn gather(mut from: Rows, least: usize, most: usize) -> Result<RowBatch, StoreError> {
     // Rows weigh more in memory than as text, and most answers are one light batch.
     let mut rows = from.come_within(most).unwrap_or_default();
     let mut weighed = None;
@@ -130,10 +130,10 @@ async fn gather(mut from: Rows, least: usize, most: usize) -> Result<Gathered, S
         weighed = Some(bytes);
         rows.push(row);
         if bytes > most && rows.len() >= least {
-            return Ok(Gathered { rows, cut: true });
+            return Ok(RowBatch { rows, cut: true });
         }
     }
-    Ok(Gathered { rows, cut: false })
+    Ok(RowBatch { rows, cut: false })
 }
 
 /// About how many bytes of text a value takes.

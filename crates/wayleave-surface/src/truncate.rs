@@ -65,10 +65,10 @@ pub(crate) fn cut(
         }
     }
     // Every value is measured once: there may be many, and each may be large.
-    let mut cells: Vec<Measured> = row
+    let mut cells: Vec<ValueSize> = row
         .iter()
         .enumerate()
-        .map(|(column, value)| Measured::of(value, may_cut(column)))
+        .map(|(column, value)| ValueSize::measure(value, may_cut(column)))
         .collect();
     for most in SHOWN {
         loop {
@@ -94,22 +94,22 @@ pub(crate) fn cut(
                     of: cell.characters,
                 }),
             }
-            *cell = Measured::of(value, true);
+            *cell = ValueSize::measure(value, true);
         }
     }
     None
 }
 
 /// How large a value is.
-struct Measured {
+struct ValueSize {
     /// As a cell, with what divides it from the one before.
     bytes: usize,
     /// Characters, where it may be cut.
     characters: usize,
 }
 
-impl Measured {
-    fn of(value: &Json, may_cut: bool) -> Self {
+impl ValueSize {
+    fn measure(value: &Json, may_cut: bool) -> Self {
         let mut cell = String::new();
         escape::cell(&mut cell, value);
         Self {

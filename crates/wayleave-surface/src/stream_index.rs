@@ -11,7 +11,7 @@ use crate::escape::inline;
 use crate::reply::Reply;
 
 /// The most bytes of an index, however many streams.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_BYTES: usize = 64 * 1024;
 /// What an index of no stream may take, and
 const BASE_BYTES: usize = 4_000;
 /// how much each stream adds.
@@ -22,37 +22,37 @@ const ROOMS: &[Room] = &[
     Room {
         description: 160,
         label: 48,
-        listed: Listed::Described,
+        listed: ListDetail::Described,
     },
     Room {
         description: 80,
         label: 48,
-        listed: Listed::Described,
+        listed: ListDetail::Described,
     },
     Room {
         description: 40,
         label: 32,
-        listed: Listed::Described,
+        listed: ListDetail::Described,
     },
     Room {
         description: 0,
         label: 32,
-        listed: Listed::Described,
+        listed: ListDetail::Described,
     },
     Room {
         description: 0,
         label: 32,
-        listed: Listed::Named,
+        listed: ListDetail::Named,
     },
     Room {
         description: 0,
         label: 0,
-        listed: Listed::Named,
+        listed: ListDetail::Named,
     },
     Room {
         description: 0,
         label: 0,
-        listed: Listed::InTextOnly,
+        listed: ListDetail::InTextOnly,
     },
 ];
 
@@ -62,11 +62,11 @@ struct Room {
     description: usize,
     /// Characters of a connection's label.
     label: usize,
-    listed: Listed,
+    listed: ListDetail,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Listed {
+enum ListDetail {
     /// A line each: name, type, description.
     Described,
     /// The names alone.
@@ -94,7 +94,7 @@ struct Group<'a> {
 pub(crate) fn index(world: &World, shown: &[&ConnectionView]) -> Reply {
     let connectors = connectors(world, shown);
     let streams: usize = connectors.iter().map(Connector::streams).sum();
-    let budget = (BASE_BYTES + STREAM_BYTES * streams).min(MOST_BYTES);
+    let budget = (BASE_BYTES + STREAM_BYTES * streams).min(MAX_BYTES);
     let mut reply = None;
     for room in ROOMS {
         let written = Reply::done(
@@ -221,7 +221,7 @@ fn counted(many: usize, noun: &str) -> String {
 }
 
 fn listed(text: &mut String, group: &Group<'_>, room: Room) {
-    if room.listed != Listed::Described {
+    if room.listed != ListDetail::Described {
         for stream in &group.streams {
             text.push(' ');
             text.push_str(stream.name());
@@ -279,7 +279,7 @@ fn connector(connector: &Connector<'_>, room: Room) -> Json {
         })
         .collect();
     object.insert("connections".to_owned(), connections.into());
-    if room.listed == Listed::InTextOnly {
+    if room.listed == ListDetail::InTextOnly {
         object.insert("stream_count".to_owned(), connector.streams().into());
         object.insert("streams_in".to_owned(), "content".into());
         return Json::Object(object);
@@ -295,12 +295,12 @@ fn connector(connector: &Connector<'_>, room: Room) -> Json {
 }
 
 fn stream(connector: &Connector<'_>, group: &Group<'_>, stream: &StreamView, room: Room) -> Json {
-    if room.listed == Listed::Named && !connector.is_mixed() {
+    if room.listed == ListDetail::Named && !connector.is_mixed() {
         return json!(stream.name());
     }
     let mut object = Map::new();
     object.insert("name".to_owned(), stream.name().into());
-    if room.listed == Listed::Described {
+    if room.listed == ListDetail::Described {
         object.insert("type".to_owned(), stream.type_name().into());
     }
     if let Some(description) = described(stream, room) {

@@ -6,6 +6,7 @@
 mod decisions;
 mod documents;
 mod manifests;
+mod names;
 mod reference;
 mod sizes;
 mod source;
@@ -20,6 +21,7 @@ const NOT_OURS: &[&str] = &["Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT"];
 pub(crate) fn run(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     let reader = documents::Reader::new()?;
     let rules = source::Rules::compile()?;
+    let mut names = names::Names::new()?;
     let mut findings = Vec::new();
     for file in repository.files() {
         if NOT_OURS.contains(&file.as_str()) {
@@ -35,11 +37,15 @@ pub(crate) fn run(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
         if has_extension(file, "rs") {
             findings.extend(sizes::too_long(file, &text));
             findings.extend(rules.left_behind(file, &text));
+            if !is_test_file(file) {
+                findings.extend(names.read(file, &text));
+            }
         }
         if file.ends_with("/Cargo.toml") {
             findings.extend(manifests::without_workspace_lints(file, &text));
         }
     }
+    findings.extend(names.shared());
     findings.extend(decisions::check(repository)?);
     findings.extend(documents::changelog(
         repository.text_of("CHANGELOG.md")?.as_deref(),

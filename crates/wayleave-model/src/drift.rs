@@ -91,7 +91,7 @@ fn missing_table(mapping: &Mapping, stream: &Stream, catalogue: &Catalogue) -> P
             .any(|other| other.table == *table.name);
         let has = |field: &Field| table.column(&field.column).is_some();
         // One column proves little: every table may have an `id`.
-        free && stream.fields.len() > 1 && stream.fields.iter().all(has)
+        free && stream.fields.len() > 1 && stream.fields.iter().all(|field| has(field))
     };
     problem.hint = match nearest(&stream.table, names) {
         Some(near) => Some(format!("did you mean {}?", shown(near))),

@@ -9,6 +9,7 @@ mod spanned;
 mod words;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use exact::{ExactNumber, NotANumber};
 pub use spanned::Spanned;
@@ -25,7 +26,7 @@ pub struct Mapping {
     /// The sources this mapping is read from, one connection each.
     pub connections: Vec<Connection>,
     /// The streams.
-    pub streams: Vec<Stream>,
+    pub streams: Vec<Arc<Stream>>,
     /// The writes a grant may include.
     pub capabilities: Vec<Capability>,
 }
@@ -33,7 +34,8 @@ pub struct Mapping {
 impl Mapping {
     /// The stream of that name.
     pub fn stream(&self, name: &str) -> Option<&Stream> {
-        self.streams.iter().find(|stream| stream.name == name)
+        let found = self.streams.iter().find(|stream| stream.name == name);
+        found.map(Arc::as_ref)
     }
 
     /// The connection of that id.
@@ -140,25 +142,28 @@ pub struct Stream {
     /// What the stream holds, for people and agents.
     pub description: Option<Spanned<String>>,
     /// The fields; never empty.
-    pub fields: Vec<Field>,
+    pub fields: Vec<Arc<Field>>,
     /// The relations.
-    pub relations: Vec<Relation>,
+    pub relations: Vec<Arc<Relation>>,
 }
 
 impl Stream {
     /// The field of that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| field.name == name)
+        let found = self.fields.iter().find(|field| field.name == name);
+        found.map(Arc::as_ref)
     }
 
     /// The field that reads that column.
     pub fn field_of_column(&self, column: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| field.column == column)
+        let found = self.fields.iter().find(|field| field.column == column);
+        found.map(Arc::as_ref)
     }
 
     /// The relation of that name.
     pub fn relation(&self, name: &str) -> Option<&Relation> {
-        self.relations.iter().find(|relation| relation.name == name)
+        let found = self.relations.iter().find(|it| it.name == name);
+        found.map(Arc::as_ref)
     }
 
     /// The key's fields, in key order.

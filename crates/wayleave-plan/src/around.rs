@@ -169,9 +169,8 @@ fn pointed_at(on: &[Join]) -> Vec<String> {
 
 /// The visible fields a relation starts from; a column that is no field is none of them.
 fn pointing(stream: &StreamView, on: &[Join]) -> Vec<String> {
-    let mapped = stream.mapped();
     on.iter()
-        .filter_map(|join| mapped?.field_of_column(&join.column))
+        .filter_map(|join| stream.mapped.field_of_column(&join.column))
         .filter(|field| stream.field(&field.name).is_some())
         .map(|field| field.name.value.clone())
         .collect()

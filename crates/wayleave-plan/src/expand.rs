@@ -262,7 +262,7 @@ pub(crate) fn incoming(
     index: usize,
     layout: &mut Layout,
 ) -> Option<Expansion> {
-    let mapped = from.mapped()?;
+    let mapped = &from.mapped;
     let mut ours = Vec::with_capacity(relation.on.len());
     let mut theirs = Vec::with_capacity(relation.on.len());
     for join in &relation.on {
@@ -313,9 +313,7 @@ pub(crate) fn expansion(
             .field(&join.field)
             .map(column)
             .ok_or_else(|| unknown_relation(stream, &relation.name))?;
-        let our = stream
-            .mapped()
-            .and_then(|mapped| mapped.field_of_column(&join.column));
+        let our = stream.mapped.field_of_column(&join.column);
         ours.push(our.map_or_else(|| unmapped(&join.column, their.datatype), column));
         theirs.push(their);
     }
@@ -335,9 +333,7 @@ pub(crate) fn expansion(
 /// Whether the fields joined on identify one record of the target.
 fn single(target: &StreamView, relation: &Relation) -> bool {
     let joined = |name: &str| relation.on.iter().any(|join| join.field == name);
-    let Some(mapped) = target.mapped() else {
-        return false;
-    };
+    let mapped = &target.mapped;
     mapped.key.iter().all(|name| joined(name))
         || mapped
             .unique

@@ -8,6 +8,8 @@
 mod operand;
 mod read;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::{Datatype, Field, Stream};
 
@@ -111,7 +113,7 @@ impl<'a> FilterOwner<'a> {
                 .map(|f| f.name.as_str())
                 .collect(),
             Self::Grant(stream) => {
-                let fields = stream.fields.iter().filter(named);
+                let fields = stream.fields.iter().map(Arc::as_ref).filter(named);
                 fields.map(|f| f.name.as_str()).collect()
             }
         }

@@ -245,7 +245,7 @@ pub struct Indexed {
 impl Indexed {
     /// What the index of this stream is made of.
     pub fn new(stream: &StreamView) -> Self {
-        let names = stream.mapped().map_or(&[][..], |stream| &stream.search);
+        let names = &stream.mapped.search;
         Self {
             digest: stream.mapping.digest(),
             fields: names.iter().map(|name| name.value.clone()).collect(),

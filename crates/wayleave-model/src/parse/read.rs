@@ -6,6 +6,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::shape::in_order;
 use super::{Broken, value};
+use std::sync::Arc;
+
 use crate::mapping::{
     Action, AggregateOp, Capability, Connection, Dataset, Datatype, Field, Join, Mapping, Relation,
     Scalar, SourceKind, Spanned, Stream,
@@ -145,7 +147,7 @@ pub(super) fn mapping(table: &DeTable<'_>) -> (Mapping, Broken) {
     let mut streams = Vec::new();
     for (name, entry) in root.named("streams") {
         match entry {
-            Some(entry) => streams.push(stream(&entry, &mut broken)),
+            Some(entry) => streams.push(Arc::new(stream(&entry, &mut broken))),
             None => drop(broken.streams.insert(name.value)),
         }
     }
@@ -200,14 +202,14 @@ fn stream(entry: &Entry<'_, '_>, broken: &mut Broken) -> Stream {
     let mut fields = Vec::new();
     for (field_name, entry) in entry.named("fields") {
         match entry.and_then(|entry| field(&entry)) {
-            Some(field) => fields.push(field),
+            Some(field) => fields.push(Arc::new(field)),
             None => drop(broken.fields.insert((name.value.clone(), field_name.value))),
         }
     }
     let mut relations = Vec::new();
     for (relation_name, entry) in entry.named("relations") {
         match entry.and_then(|entry| relation(&entry)) {
-            Some(relation) => relations.push(relation),
+            Some(relation) => relations.push(Arc::new(relation)),
             None => drop(
                 broken
                     .relations

@@ -5,6 +5,8 @@
 mod mutate;
 
 use proptest::prelude::*;
+use std::sync::Arc;
+
 use wayleave_model::mapping::{
     Action, Capability, Connection, Dataset, Datatype, ExactNumber, Field, Join, Mapping, Relation,
     Scalar, SourceKind, Spanned, Stream,
@@ -108,7 +110,7 @@ fn draw(choices: &mut Choices) -> Mapping {
     Mapping {
         dataset,
         connections,
-        streams,
+        streams: streams.into_iter().map(Arc::new).collect(),
         capabilities,
     }
 }
@@ -181,7 +183,7 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
         search: if choices.yes() { strings } else { Vec::new() },
         unique,
         description: prose(choices),
-        fields,
+        fields: fields.into_iter().map(Arc::new).collect(),
         relations: Vec::new(),
     }
 }
@@ -281,7 +283,7 @@ fn relate(choices: &mut Choices, streams: &mut [Stream]) {
                     field: text("key_field"),
                 });
             }
-            stream.relations.push(Relation {
+            stream.relations.push(Arc::new(Relation {
                 to,
                 on,
                 type_name: if choices.yes() {
@@ -291,7 +293,7 @@ fn relate(choices: &mut Choices, streams: &mut [Stream]) {
                 },
                 description: prose(choices),
                 name: text(name),
-            });
+            }));
         }
     }
 }

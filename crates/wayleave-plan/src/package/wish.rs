@@ -213,7 +213,7 @@ fn no_stream(mapping: &Mapping, name: &str) -> Unfit {
 }
 
 fn stream_of<'a>(mapping: &'a Mapping, name: &str) -> Option<&'a Stream> {
-    mapping.streams.iter().find(|stream| stream.name == name)
+    mapping.stream(name)
 }
 
 fn whole(stream: &Stream) -> StreamTerms {

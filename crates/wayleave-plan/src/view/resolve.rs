@@ -7,6 +7,7 @@ use wayleave_model::grant::{self, Claims};
 use wayleave_model::mapping::{Connection, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
+use super::stream::FieldView;
 use super::{ConnectionView, StreamView, View, Withheld};
 use crate::filter;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
@@ -47,7 +48,7 @@ impl Package {
     /// What is told of a dataset without a view, such as that it has a tool, is told by this.
     pub fn sees(&self, mapping: &Mapping, wanted: impl Fn(&Stream) -> bool) -> bool {
         let Grants::Only(grants) = &self.grants else {
-            return !mapping.connections.is_empty() && mapping.streams.iter().any(wanted);
+            return !mapping.connections.is_empty() && mapping.streams.iter().any(|it| wanted(it));
         };
         let ids = mapping.connections.iter().map(|it| it.id.as_str());
         let granted = ids.filter_map(|id| grants.get(id));
@@ -86,7 +87,7 @@ fn connection(
         }
     };
     let mut streams: Vec<StreamView> = Vec::new();
-    for (at, stream) in mapping.streams.iter().enumerate() {
+    for stream in &mapping.streams {
         let granted = match grant.map(|grant| &grant.streams) {
             None | Some(StreamScope::All) => None,
             Some(StreamScope::Only(only)) => match only.get(stream.name.as_str()) {
@@ -97,8 +98,7 @@ fn connection(
         match rows(stream, granted) {
             Ok(rows) => streams.push(StreamView {
                 mapping: Arc::clone(mapping),
-                connection: index,
-                stream: at,
+                mapped: Arc::clone(stream),
                 fields: fields(stream, granted),
                 relations: relations(stream, granted),
                 rows,
@@ -135,16 +135,15 @@ fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream)
     }
 }
 
-fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<usize> {
+fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<FieldView> {
     stream
         .fields
         .iter()
-        .enumerate()
-        .filter(|(_, field)| match granted.map(|granted| &granted.fields) {
+        .filter(|field| match granted.map(|granted| &granted.fields) {
             None | Some(FieldScope::All) => true,
             Some(FieldScope::Only(only)) => only.contains(field.name.as_str()),
         })
-        .map(|(index, _)| index)
+        .map(FieldView::new)
         .collect()
 }
 
@@ -162,14 +161,14 @@ fn identified(stream: &Stream, granted: Option<&StreamGrant>) -> Result<(), Stri
 }
 
 /// The relations that are granted, whether or not they can be followed.
-fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<usize> {
-    let relations = stream.relations.iter().enumerate();
+fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<Arc<Relation>> {
+    let relations = stream.relations.iter();
     relations
-        .filter(|(_, relation)| match granted.map(|it| &it.relations) {
+        .filter(|relation| match granted.map(|it| &it.relations) {
             None | Some(RelationScope::All) => true,
             Some(RelationScope::Only(only)) => only.contains(relation.name.as_str()),
         })
-        .map(|(index, _)| index)
+        .cloned()
         .collect()
 }
 
@@ -198,17 +197,12 @@ fn unbound(filter: &Map<String, Json>) -> Option<String> {
 
 /// Keeps the relations whose both ends are seen.
 fn relate(streams: &mut [StreamView]) {
-    let usable: Vec<Vec<usize>> = streams
+    let usable: Vec<Vec<Arc<Relation>>> = streams
         .iter()
         .map(|ours| {
-            let relations = ours.mapped().map_or(&[][..], |stream| &stream.relations);
-            let granted = ours.relations.iter().copied();
-            granted
-                .filter(|index| {
-                    let relation = relations.get(*index);
-                    relation.is_some_and(|relation| followable(ours, relation, streams))
-                })
-                .collect()
+            let granted = ours.relations.iter();
+            let followable = granted.filter(|relation| followable(ours, relation, streams));
+            followable.cloned().collect()
         })
         .collect();
     for (stream, relations) in streams.iter_mut().zip(usable) {
@@ -227,8 +221,8 @@ fn followable(ours: &StreamView, relation: &Relation, streams: &[StreamView]) ->
     };
     relation.on.iter().all(|join| {
         let our_end = ours
-            .mapped()
-            .and_then(|stream| stream.field_of_column(&join.column))
+            .mapped
+            .field_of_column(&join.column)
             .is_none_or(|field| ours.field(&field.name).is_some());
         our_end && theirs.field(&join.field).is_some()
     })

@@ -1,8 +1,9 @@
 //! One granted stream of one connection.
 
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use wayleave_model::mapping::{Connection, Datatype, Field, Mapping, Relation, Stream};
+use wayleave_model::mapping::{Datatype, Field, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
 use crate::layout::Layout;
@@ -13,20 +14,40 @@ use crate::value::Value;
 #[derive(Debug, Clone)]
 pub struct StreamView {
     pub(crate) mapping: Arc<Ratified<Mapping>>,
-    /// Index into the mapping's connections.
-    pub(crate) connection: usize,
-    /// Index into the mapping's streams.
-    pub(crate) stream: usize,
-    /// Indexes of the visible fields, in mapping order.
-    pub(crate) fields: Vec<usize>,
-    /// Indexes of the relations that may be followed.
-    pub(crate) relations: Vec<usize>,
+    /// The mapped stream, hidden parts included.
+    pub(crate) mapped: Arc<Stream>,
+    /// The visible fields, in mapping order.
+    pub(crate) fields: Vec<FieldView>,
+    /// The relations that may be followed.
+    pub(crate) relations: Vec<Arc<Relation>>,
     /// The grant's row filter, without [`Predicate::Granted`] around it.
     pub(crate) rows: Predicate,
     /// Where it is read.
     pub(crate) target: Arc<Target>,
     /// How it is read when all of it is shown, once that was asked.
     pub(crate) whole: OnceLock<Layout>,
+}
+
+/// A field that may be seen: the only way from a granted stream to one of its fields.
+#[derive(Debug, Clone)]
+pub(crate) struct FieldView {
+    field: Arc<Field>,
+}
+
+impl FieldView {
+    pub(crate) fn new(field: &Arc<Field>) -> Self {
+        Self {
+            field: Arc::clone(field),
+        }
+    }
+}
+
+impl Deref for FieldView {
+    type Target = Field;
+
+    fn deref(&self) -> &Field {
+        &self.field
+    }
 }
 
 /// How changes of a stream can be followed.
@@ -41,16 +62,6 @@ pub enum Tracking {
 }
 
 impl StreamView {
-    /// The mapped stream, hidden parts included. `None` cannot happen: the indexes were taken
-    /// from this very mapping, which nothing can change.
-    pub(crate) fn mapped(&self) -> Option<&Stream> {
-        self.mapping.streams.get(self.stream)
-    }
-
-    pub(crate) fn bound(&self) -> Option<&Connection> {
-        self.mapping.connections.get(self.connection)
-    }
-
     /// The dataset.
     pub fn connector_key(&self) -> &str {
         &self.mapping.dataset.name
@@ -58,17 +69,17 @@ impl StreamView {
 
     /// The connection.
     pub fn connection_id(&self) -> &str {
-        self.bound().map_or("", |connection| &connection.id)
+        &self.target.connection_id
     }
 
     /// The stream's name.
     pub fn name(&self) -> &str {
-        self.mapped().map_or("", |stream| &stream.name)
+        &self.mapped.name
     }
 
     /// The knowledge-graph class of its records.
     pub fn type_name(&self) -> &str {
-        self.mapped().map_or("", |stream| &stream.type_name)
+        &self.mapped.type_name
     }
 
     /// The IRI of that class: its name after the dataset's base.
@@ -83,14 +94,13 @@ impl StreamView {
 
     /// What it holds.
     pub fn description(&self) -> Option<&str> {
-        let description = self.mapped()?.description.as_ref()?;
+        let description = self.mapped.description.as_ref()?;
         Some(description)
     }
 
     /// The visible fields, in mapping order.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
-        let fields = self.mapped().map_or(&[][..], |stream| &stream.fields);
-        self.fields.iter().filter_map(|index| fields.get(*index))
+        self.fields.iter().map(Deref::deref)
     }
 
     /// The visible field of that name.
@@ -100,15 +110,12 @@ impl StreamView {
 
     /// The fields of the key, in key order; always visible.
     pub fn key_fields(&self) -> impl Iterator<Item = &Field> {
-        self.mapped().into_iter().flat_map(Stream::key_fields)
+        self.mapped.key_fields()
     }
 
     /// The relations that may be followed.
     pub fn relations(&self) -> impl Iterator<Item = &Relation> {
-        let relations = self.mapped().map_or(&[][..], |stream| &stream.relations);
-        self.relations
-            .iter()
-            .filter_map(|index| relations.get(*index))
+        self.relations.iter().map(Arc::as_ref)
     }
 
     /// The relation of that name, if it may be followed.
@@ -124,30 +131,32 @@ impl StreamView {
     /// The visible fields of this stream that a relation is joined on.
     pub(crate) fn joined_on(&self, relation: &Relation) -> impl Iterator<Item = &Field> {
         relation.on.iter().filter_map(|join| {
-            let field = self.mapped()?.field_of_column(&join.column)?;
+            let field = self.mapped.field_of_column(&join.column)?;
             self.field(&field.name)
         })
     }
 
     /// The visible field that names a record for people.
     pub fn title(&self) -> Option<&Field> {
-        self.field(self.mapped()?.title.as_ref()?)
+        self.field(self.mapped.title.as_ref()?)
     }
 
     /// The visible field that says when a record's event happened.
     pub fn event_time(&self) -> Option<&Field> {
-        self.field(self.mapped()?.event_time.as_ref()?)
+        self.field(self.mapped.event_time.as_ref()?)
     }
 
     /// The visible field that grows whenever a record changes.
     pub fn updated(&self) -> Option<&Field> {
-        self.field(self.mapped()?.updated.as_ref()?)
+        self.field(self.mapped.updated.as_ref()?)
     }
 
     /// The visible fields that full-text search reads.
     pub fn search(&self) -> impl Iterator<Item = &Field> {
-        let names = self.mapped().map_or(&[][..], |stream| &stream.search);
-        names.iter().filter_map(|name| self.field(name))
+        self.mapped
+            .search
+            .iter()
+            .filter_map(|name| self.field(name))
     }
 
     /// How its changes can be followed.
@@ -167,8 +176,7 @@ impl StreamView {
     /// The field that marks a record as deleted, visible or not: that a record is gone is no
     /// secret to whoever could see it.
     pub(crate) fn deleted(&self) -> Option<&Field> {
-        let stream = self.mapped()?;
-        stream.field(stream.deleted.as_ref()?)
+        self.mapped.field(self.mapped.deleted.as_ref()?)
     }
 
     /// Which rows an ordinary read may see: the grant's, without the deleted.

@@ -1,6 +1,8 @@
 //! Rules of a capability: it writes what may be written, and all that must be.
 
 use super::Rules;
+use std::sync::Arc;
+
 use crate::mapping::{Action, Capability, Field, Stream};
 use crate::problem::{Problem, ProblemCode, shown};
 
@@ -82,7 +84,7 @@ impl<'m> Rules<'m> {
 
     fn complete(&mut self, capability: &'m Capability, stream: &'m Stream, path: &str) {
         let given = |field: &Field| capability.fields.contains(&field.name);
-        let must = |field: &&Field| field.required.value && !field.generated.value;
+        let must = |field: &&Arc<Field>| field.required.value && !field.generated.value;
         for field in stream
             .fields
             .iter()

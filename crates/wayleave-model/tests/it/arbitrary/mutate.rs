@@ -1,5 +1,7 @@
 //! One change of a mapping, of every kind there is.
 
+use std::sync::Arc;
+
 use wayleave_model::mapping::{
     Action, AggregateOp, Capability, Datatype, Field, Join, Mapping, Relation, Scalar, SourceKind,
     Spanned, Stream,
@@ -59,17 +61,17 @@ fn mutate(choices: &mut Choices, mapping: &Mapping) -> Mapping {
         8 => mutate_capability(choices, &mut mapped),
         9 => {
             let at = choices.below(mapped.streams.len());
-            mutate_relation(choices, &mut mapped.streams[at]);
+            mutate_relation(choices, Arc::make_mut(&mut mapped.streams[at]));
         }
         10 => {
             let at = choices.below(mapped.streams.len());
-            mutate_stream(choices, &mut mapped.streams[at]);
+            mutate_stream(choices, Arc::make_mut(&mut mapped.streams[at]));
         }
         _ => {
             let at = choices.below(mapped.streams.len());
-            let fields = &mut mapped.streams[at].fields;
+            let fields = &mut Arc::make_mut(&mut mapped.streams[at]).fields;
             let at = choices.below(fields.len());
-            mutate_field(choices, &mut fields[at]);
+            mutate_field(choices, Arc::make_mut(&mut fields[at]));
         }
     }
     mapped
@@ -81,9 +83,12 @@ fn reorder_or_drop(choices: &mut Choices, mapping: &mut Mapping) {
         0 if mapping.connections.len() > 1 => mapping.connections.reverse(),
         1 if mapping.streams.len() > 1 => mapping.streams.reverse(),
         2 if mapping.capabilities.len() > 1 => mapping.capabilities.reverse(),
-        3 if mapping.streams[stream].fields.len() > 1 => mapping.streams[stream].fields.reverse(),
+        3 if mapping.streams[stream].fields.len() > 1 => {
+            Arc::make_mut(&mut mapping.streams[stream]).fields.reverse()
+        }
         4 if mapping.streams[stream].relations.len() > 1 => {
-            mapping.streams[stream].relations.reverse();
+            let relations = &mut Arc::make_mut(&mut mapping.streams[stream]).relations;
+            relations.reverse();
         }
         _ => drop(mapping.streams.pop()),
     }
@@ -121,7 +126,7 @@ fn mutate_capability(choices: &mut Choices, mapping: &mut Mapping) {
 
 fn mutate_relation(choices: &mut Choices, stream: &mut Stream) {
     let Some(relation) = stream.relations.first_mut() else {
-        return stream.relations.push(Relation {
+        return stream.relations.push(Arc::new(Relation {
             name: text("made"),
             to: text("s0"),
             on: vec![Join {
@@ -130,8 +135,9 @@ fn mutate_relation(choices: &mut Choices, stream: &mut Stream) {
             }],
             type_name: text("MADE"),
             description: None,
-        });
+        }));
     };
+    let relation = Arc::make_mut(relation);
     match choices.below(6) {
         0 => relation.name.value.push('x'),
         1 => relation.to.value.push('x'),

@@ -81,13 +81,6 @@ impl Dataset {
         format!("urn:wayleave:{name}#")
     }
 
-    /// The title, or the name where there is none.
-    pub fn display_title(&self) -> &str {
-        self.title
-            .as_ref()
-            .map_or(self.name.as_str(), |title| title.as_str())
-    }
-
     /// The name of the dataset's own work-up tool: `workup_<name>`, with `-` as `_`.
     ///
     /// Dataset names hold no `_`, so two names never meet in one tool.

@@ -1,4 +1,4 @@
-//! The life of a mapping as types: `Draft` → `Proposed` → `Ratified` → `Retired`.
+//! The life of a mapping as types: `Draft` → `Proposed` → `Ratified`.
 //!
 //! **The invariant.** A [`Ratified`] value exists only if, in this process, the digest of the
 //! exact bytes was compared with a [`Ratification`] and those bytes were parsed without a
@@ -108,17 +108,6 @@ pub struct Ratification {
     pub note: String,
 }
 
-/// A human's act: this dataset is no longer served.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retirement {
-    /// Who retired it.
-    pub who: String,
-    /// When, in RFC 3339, as the caller's clock says.
-    pub at: String,
-    /// Why, in the human's words.
-    pub note: String,
-}
-
 /// Something a human has agreed to, byte for byte. See the [module](self) for what holding one
 /// proves.
 ///
@@ -152,15 +141,6 @@ impl<T> Ratified<T> {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
-
-    /// Ends it. There is no way back: serving the dataset again takes another ratification.
-    #[must_use]
-    pub fn retire(self, retirement: Retirement) -> Retired {
-        Retired {
-            ratification: self.ratification,
-            retirement,
-        }
-    }
 }
 
 impl<T> Deref for Ratified<T> {
@@ -168,25 +148,6 @@ impl<T> Deref for Ratified<T> {
 
     fn deref(&self) -> &T {
         &self.value
-    }
-}
-
-/// What is left of a dataset after its retirement: the two acts, and no mapping to serve.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Retired {
-    ratification: Ratification,
-    retirement: Retirement,
-}
-
-impl Retired {
-    /// The act that had made it a dataset.
-    pub fn ratification(&self) -> &Ratification {
-        &self.ratification
-    }
-
-    /// The act that ended it.
-    pub fn retirement(&self) -> &Retirement {
-        &self.retirement
     }
 }
 

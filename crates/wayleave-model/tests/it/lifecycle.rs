@@ -6,7 +6,7 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::print::print;
 use wayleave_model::problem::ProblemCode;
 use wayleave_model::ratify::{
-    Draft, Proposed, Ratification, Ratified, Retired, Retirement, VerifyError, ratify, verify,
+    Draft, Proposed, Ratification, Ratified, VerifyError, ratify, verify,
 };
 use wayleave_model::schema::EXAMPLE;
 
@@ -23,16 +23,8 @@ fn act(dataset: &str, digest: Digest) -> Ratification {
     }
 }
 
-fn retirement() -> Retirement {
-    Retirement {
-        who: "ada".to_owned(),
-        at: "2026-02-03T04:05:06Z".to_owned(),
-        note: "moved".to_owned(),
-    }
-}
-
 #[test]
-fn a_mapping_lives_from_draft_to_retirement() {
+fn a_mapping_lives_from_draft_to_ratified() {
     let proposed = Draft::new(EXAMPLE).propose(None).unwrap();
     let ratification = act("crm", proposed.digest());
     let ratified = ratify(proposed, ratification.clone()).unwrap();
@@ -40,9 +32,7 @@ fn a_mapping_lives_from_draft_to_retirement() {
     assert_eq!(ratified.bytes(), EXAMPLE.as_bytes());
     let again = verify(ratified.bytes(), &ratification).unwrap();
     assert_eq!(again.digest(), Digest::of(EXAMPLE.as_bytes()));
-    let retired = again.retire(retirement());
-    assert_eq!(retired.ratification(), &ratification);
-    assert_eq!(retired.retirement().note, "moved");
+    assert_eq!(again.ratification(), &ratification);
 }
 
 #[test]
@@ -118,7 +108,6 @@ enum Step {
         digest_of: usize,
         dataset: usize,
     },
-    Retire,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -133,7 +122,6 @@ fn step() -> impl Strategy<Value = Step> {
                 dataset,
             }
         }),
-        Just(Step::Retire),
     ]
 }
 
@@ -142,7 +130,6 @@ enum State {
     Draft(Draft),
     Proposed(Proposed),
     Ratified(Ratified<Mapping>),
-    Retired(Retired),
 }
 
 proptest! {
@@ -182,18 +169,12 @@ proptest! {
                     prop_assert!(answer.is_err() || (same && bytes != 2));
                     answer.map_or(state, State::Ratified)
                 }
-                (State::Ratified(ratified), Step::Retire) => {
-                    State::Retired(ratified.retire(retirement()))
-                }
                 (state, _) => state,
             };
             if let State::Ratified(ratified) = &state {
                 let act = ratified.ratification();
                 prop_assert_eq!(Digest::of(ratified.bytes()), act.digest);
                 prop_assert_eq!(&ratified.dataset.name.value, &act.dataset);
-            }
-            if let State::Retired(retired) = &state {
-                prop_assert_eq!(&retired.retirement().who, "ada");
             }
         }
     }

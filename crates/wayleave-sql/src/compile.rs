@@ -56,11 +56,11 @@ impl<'a> Selection<'a> {
         shape: &Shape<D::Kind>,
         predicate: &'a Predicate,
     ) -> Result<(), StoreError> {
-        if !dialect.needs_witness() {
-            return Ok(());
-        }
         for column in deciding(predicate) {
-            let name = shape.name(dialect, column)?;
+            let (name, native) = shape.named(dialect, column)?;
+            if !dialect.needs_witness(native) {
+                continue;
+            }
             let place = if let Some(place) = self.selected.iter().position(|it| *it == name) {
                 place
             } else {

@@ -229,9 +229,9 @@ pub(crate) trait Dialect {
     /// Whether `(a, b) > (x, y)` begins in the middle of an index.
     fn has_row_values(&self) -> bool;
 
-    /// Whether a statement must ask what type a column has. Where it need not, the store's own
-    /// version of the schema was compared before.
-    fn needs_witness(&self) -> bool;
+    /// Whether a statement must ask what type this column has. Where it need not, the store's own
+    /// version of the schema was compared before, or the type is not one that is compared.
+    fn needs_witness(&self, native: &Native<Self::Kind>) -> bool;
 
     /// A column as it is selected.
     fn select(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;

@@ -129,7 +129,7 @@ impl Dialect for Mysql {
         self.skips_undecided
     }
 
-    fn needs_witness(&self) -> bool {
+    fn needs_witness(&self, _: &Native<Kind>) -> bool {
         true
     }
 

@@ -27,7 +27,7 @@ use self::expression::{
 };
 use self::form::Form;
 use self::held::{Held, looks_numeric, near};
-use super::dialect::{Compared, Dialect};
+use super::dialect::{Compared, Dialect, Native};
 use super::numbers::{beside, beyond_all};
 use super::sql::{Bind, Placeholder, Sql};
 use crate::values::EXACT;
@@ -151,7 +151,7 @@ impl Dialect for Sqlite {
         self.skips_undecided
     }
 
-    fn needs_witness(&self) -> bool {
+    fn needs_witness(&self, _: &Native<Affinity>) -> bool {
         false
     }
 

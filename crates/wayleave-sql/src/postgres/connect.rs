@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Connection, Row};
+use tokio_postgres::{Client, Config, Row};
 use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
@@ -23,8 +22,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// A read-only session.
 pub(super) struct Session<'a> {
     client: Client,
-    /// Carries what the client asks.
-    carrier: AbortOnDropHandle<()>,
+    connection: AbortOnDropHandle<()>,
     server: &'a Server,
     limits: Limits,
 }
@@ -36,11 +34,10 @@ impl<'a> Session<'a> {
             let Login {
                 client, connection, ..
             } = Login::open(server, limits, None).await?;
-            let carrier = carried(connection);
             begin(&client, server, limits).await?;
             Ok(Self {
                 client,
-                carrier,
+                connection,
                 server,
                 limits,
             })
@@ -84,7 +81,7 @@ impl<'a> Session<'a> {
         let _ = timeout(GRACE, ending).await;
         drop(self.client);
         // What remains is the goodbye; its failure takes nothing away from an answer.
-        let _ = timeout(GRACE, self.carrier).await;
+        let _ = timeout(GRACE, self.connection).await;
         Ok(())
     }
 }
@@ -128,16 +125,6 @@ pub(super) fn refused_pooler(error: StoreError) -> StoreError {
         },
         error => error,
     }
-}
-
-/// Moves a connection on until its client is gone, or nobody waits for it. Its failure shows in
-/// whatever waits for an answer.
-fn carried<S, T>(connection: Connection<S, T>) -> AbortOnDropHandle<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }))
 }
 
 pub(super) fn config(server: &Server, limits: Limits) -> Config {

@@ -3,13 +3,13 @@
 use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
+use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{Value, decimal_from_text};
 use wayleave_store::{OnMalformed, StoreError};
 
-use super::message::DataRow;
 use crate::compile::{Bind, Output};
 use crate::values::{self, Cell};
 
@@ -21,8 +21,8 @@ const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 /// row.
 pub(super) struct Reader<'a> {
     outputs: &'a [Output<'a>],
-    /// What the columns hold.
-    held: &'a [Type],
+    /// The types of the selected columns.
+    types: &'a [Type],
     /// Each column with its short cut, where the answer is columns alone.
     columns: Option<Vec<(&'a Column, ShortCut)>>,
     on_malformed: OnMalformed,
@@ -88,7 +88,7 @@ impl ShortCut {
 impl<'a> Reader<'a> {
     pub(super) fn new(
         outputs: &'a [Output<'a>],
-        held: &'a [Type],
+        types: &'a [Type],
         on_malformed: OnMalformed,
     ) -> Self {
         let column = |(output, held): (&Output<'a>, &Type)| match output {
@@ -101,11 +101,11 @@ impl<'a> Reader<'a> {
         };
         Self {
             outputs,
-            held,
+            types,
             columns: {
                 let shown = outputs
                     .iter()
-                    .zip(held)
+                    .zip(types)
                     .filter(|(output, _)| !matches!(output, Output::Witness(_)));
                 shown.map(column).collect()
             },
@@ -114,31 +114,21 @@ impl<'a> Reader<'a> {
     }
 
     /// About how many bytes the values of a row hold, where it takes no look at them to tell.
-    pub(super) fn bytes(&self, row: DataRow<'_>) -> Option<usize> {
+    pub(super) fn bytes(&self, row: &Row) -> Option<usize> {
         let columns = self.columns.as_ref()?;
         let is_flat = |(_, short_cut): &(&Column, ShortCut)| *short_cut != ShortCut::None;
-        columns.iter().all(is_flat).then(|| row.bytes())
+        columns.iter().all(is_flat).then(|| row.raw_size_bytes())
     }
 
-    /// A row as values.
-    pub(super) fn read(&self, mut row: DataRow<'_>) -> Result<Vec<Value>, Unread> {
-        if row.columns() != self.held.len() {
-            return Err(Unread::Strange);
-        }
+    /// Decodes a row.
+    pub(super) fn read(&self, row: &Row) -> Result<Vec<Value>, StoreError> {
+        let cells = self.types.iter().zip(RawValue::all(row));
         let Some(columns) = &self.columns else {
-            let mut cells = Vec::with_capacity(self.held.len());
-            for held in self.held {
-                cells.push(cell(held, row.value()?));
-            }
-            return Ok(values::row(
-                self.outputs,
-                cells.into_iter(),
-                self.on_malformed,
-            )?);
+            let cells = cells.map(|(of, raw)| cell(of, raw));
+            return values::row(self.outputs, cells, self.on_malformed);
         };
         let mut read = Vec::with_capacity(columns.len());
-        for ((column, short_cut), held) in columns.iter().zip(self.held) {
-            let raw = row.value()?;
+        for ((column, short_cut), (of, raw)) in columns.iter().zip(cells) {
             let value = match raw {
                 None => Some(Value::Null),
                 Some(raw) => short_cut.take(raw),
@@ -146,32 +136,37 @@ impl<'a> Reader<'a> {
             read.push(match value {
                 Some(value) => value,
                 None if short_cut.is_preview() => {
-                    values::of_preview(column, cell(held, raw), self.on_malformed)?
+                    values::of_preview(column, cell(of, raw), self.on_malformed)?
                 }
-                None => values::of_column(column, cell(held, raw), self.on_malformed)?,
+                None => values::of_column(column, cell(of, raw), self.on_malformed)?,
             });
         }
         Ok(read)
     }
 }
 
-/// Why a row is not read.
-pub(super) enum Unread {
-    /// It is no row of this statement.
-    Strange,
-    /// One of its values is not what the mapping says.
-    Unfit(StoreError),
-}
+/// The bytes of a value of any type, as they were sent; `None` for NULL.
+pub(super) struct RawValue<'a>(Option<&'a [u8]>);
 
-impl From<std::io::Error> for Unread {
-    fn from(_: std::io::Error) -> Self {
-        Self::Strange
+impl<'a> RawValue<'a> {
+    /// The values of a row, in order.
+    pub(super) fn all(row: &'a Row) -> impl Iterator<Item = Option<&'a [u8]>> {
+        // Any type is accepted, and the driver has compared the number of values with the columns.
+        (0..row.len()).map(|place| row.try_get(place).ok().and_then(|Self(raw)| raw))
     }
 }
 
-impl From<StoreError> for Unread {
-    fn from(error: StoreError) -> Self {
-        Self::Unfit(error)
+impl<'a> FromSql<'a> for RawValue<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(Some(raw)))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(None))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
     }
 }
 

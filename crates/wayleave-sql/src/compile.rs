@@ -25,7 +25,7 @@ use wayleave_store::StoreError;
 pub(crate) use dialect::{Dialect, Native, PREVIEW, Shape, WHOLE};
 pub(crate) use sql::{Bind, Sql};
 
-use crate::named::deciding;
+use crate::plan_columns::deciding;
 
 /// A statement and how its answer is read.
 #[derive(Debug)]

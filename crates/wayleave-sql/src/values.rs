@@ -29,7 +29,7 @@ pub(crate) enum Cell<'a> {
     /// The text forms of a list's items.
     Texts(Vec<Option<String>>),
     /// A value of the store's that is one of no datatype: infinity, the day zero, a list of lists.
-    Strange,
+    Malformed,
 }
 
 const MICROS_A_SECOND: i64 = 1_000_000;

@@ -183,7 +183,7 @@ pub(crate) fn is_within_a_day(granularity: Granularity) -> bool {
 
 /// A comparison with a value, once the store's own reach is considered.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Compared {
+pub(crate) enum ComparisonSql {
     /// No value of the column satisfies it.
     Never,
     /// Every value of the column but NULL does.
@@ -201,7 +201,7 @@ pub(crate) enum Compared {
     },
 }
 
-impl Compared {
+impl ComparisonSql {
     /// A plain comparison.
     pub(crate) fn with(left: Sql, comparison: Comparison, right: Sql) -> Self {
         Self::With {
@@ -274,7 +274,7 @@ pub(crate) trait Dialect {
         name: Sql,
         comparison: Comparison,
         value: &Value,
-    ) -> Compared;
+    ) -> ComparisonSql;
 
     /// A condition for values of a column that are of its datatype, NULL apart; `None` where the
     /// store keeps all others out, or where whatever satisfies the comparison is of it.

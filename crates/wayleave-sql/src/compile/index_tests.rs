@@ -9,7 +9,7 @@ use wayleave_plan::value::Value;
 use super::mysql::{self, Mysql};
 use super::postgres::{self, Postgres};
 use super::sqlite::form::Form;
-use super::sqlite::held::Held;
+use super::sqlite::raw_domain::RawDomain;
 use super::sqlite::{Affinity, Sqlite, probe};
 use super::{Bind, Native, Shape, Statement, compile};
 
@@ -151,8 +151,12 @@ fn sqlite_finds_times_by_the_index() {
         ("word", Affinity::Text),
     ]);
     let form = Form::of_pattern(FORM).unwrap();
-    for held in [Held::Texts, Held::Numbers, Held::Written(form)] {
-        let dialect = Sqlite::knowing(HashMap::from([("at".to_owned(), held)]));
+    for held in [
+        RawDomain::Texts,
+        RawDomain::Numbers,
+        RawDomain::Written(form),
+    ] {
+        let dialect = Sqlite::with_domains(HashMap::from([("at".to_owned(), held)]));
         for descending in [false, true] {
             let at = column("at", Datatype::Datetime);
             let within = Predicate::Compare {
@@ -188,7 +192,7 @@ fn sqlite_finds_times_by_the_index() {
             let plan = plan_of(&connection, &page);
             let search = "SEARCH t USING COVERING INDEX by_at (at>? AND at<?)";
             assert!(plan.starts_with(search), "{}\n{plan}", page.text);
-            if let Held::Written(_) = held {
+            if let RawDomain::Written(_) = held {
                 // Rows of the same time may have to be put in order.
                 let sorted = plan.contains("TEMP B-TREE FOR ORDER BY");
                 assert!(!sorted, "{}\n{plan}", page.text);

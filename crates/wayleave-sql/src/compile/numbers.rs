@@ -5,12 +5,12 @@ use std::cmp::Ordering;
 use wayleave_model::mapping::ExactNumber;
 use wayleave_plan::plan::Comparison;
 
-use super::dialect::Compared;
+use super::dialect::ComparisonSql;
 use super::sql::Sql;
 use crate::values::of_single;
 
 /// A comparison of every value of a column with one that is greater (or less) than all of them.
-pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> Compared {
+pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> ComparisonSql {
     let holds = match comparison {
         Comparison::Eq => false,
         Comparison::Ne => true,
@@ -18,25 +18,30 @@ pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> Compared {
         Comparison::Lt | Comparison::Lte => greater,
     };
     if holds {
-        Compared::Always
+        ComparisonSql::Always
     } else {
-        Compared::Never
+        ComparisonSql::Never
     }
 }
 
 /// A comparison with a value that the column cannot hold, given the nearest value that it can
 /// (`right`), and on which side of the value that lies. No value of the column is between them.
-pub(crate) fn beside(left: Sql, comparison: Comparison, right: Sql, nearest: Ordering) -> Compared {
+pub(crate) fn beside(
+    left: Sql,
+    comparison: Comparison,
+    right: Sql,
+    nearest: Ordering,
+) -> ComparisonSql {
     let comparison = match (comparison, nearest) {
         (comparison, Ordering::Equal) => comparison,
-        (Comparison::Eq, _) => return Compared::Never,
-        (Comparison::Ne, _) => return Compared::Always,
+        (Comparison::Eq, _) => return ComparisonSql::Never,
+        (Comparison::Ne, _) => return ComparisonSql::Always,
         (Comparison::Gt | Comparison::Gte, Ordering::Less) => Comparison::Gt,
         (Comparison::Lt | Comparison::Lte, Ordering::Less) => Comparison::Lte,
         (Comparison::Gt | Comparison::Gte, Ordering::Greater) => Comparison::Gte,
         (Comparison::Lt | Comparison::Lte, Ordering::Greater) => Comparison::Lt,
     };
-    Compared::with(left, comparison, right)
+    ComparisonSql::with(left, comparison, right)
 }
 
 /// A canonical decimal cut to `scale` digits after the point, and how the cut compares with it.

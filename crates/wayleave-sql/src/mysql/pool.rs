@@ -1,4 +1,4 @@
-//! Sessions for reading: kept, and stopped from outside.
+//! Pooled sessions for reading, cancelled from outside.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 const TAKE_MARK: &str = "SELECT GET_LOCK(?, 0)";
 const FIND_MARK: &str = "SELECT IS_USED_LOCK(?)";
 
-/// A session that is kept between reads.
-pub(crate) struct Kept {
+/// A read-only session, kept between reads.
+pub(crate) struct MysqlSession {
     pub(super) connection: Conn,
     /// The name of a lock that no other session has: whoever would end this session asks the
     /// server which one holds it. Session numbers are small and every server counts its own, so
@@ -32,7 +32,7 @@ pub(crate) struct Kept {
     pub(super) limit: Duration,
 }
 
-impl Kept {
+impl MysqlSession {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let session = Session::open(server, limits).await?;
         let (mut connection, flavour) = session.into_connection();

@@ -25,7 +25,7 @@ pub(super) fn cell(value: Value, output: Option<&Output<'_>>) -> Cell<'static> {
             let clock = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
             let Some(days) = days(year, month, day) else {
                 // The day of no month and no year is no day.
-                return Cell::Strange;
+                return Cell::Malformed;
             };
             if is_date(output) {
                 Cell::Date(days)

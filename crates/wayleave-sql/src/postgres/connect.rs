@@ -14,7 +14,7 @@ use wayleave_store::{Limits, StoreError};
 use super::error::store_error;
 use super::login::Login;
 use super::settings;
-use crate::dsn::{Place, Server, TlsMode};
+use crate::dsn::{Server, ServerAddress, TlsMode};
 
 /// How much longer than the server we wait, so that its own timeout, which says more, comes first.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
@@ -129,9 +129,9 @@ pub(super) fn refused_pooler(error: StoreError) -> StoreError {
 
 pub(super) fn config(server: &Server, limits: Limits) -> Config {
     let mut config = Config::new();
-    match &server.place {
-        Place::Tcp { host, port } => config.host(host).port(*port),
-        Place::Socket { path, port } => config.host_path(path).port(*port),
+    match &server.address {
+        ServerAddress::Tcp { host, port } => config.host(host).port(*port),
+        ServerAddress::Socket { path, port } => config.host_path(path).port(*port),
     };
     // Without one the driver takes the operating system's user, as PostgreSQL's own tools do.
     if let Some(user) = &server.user {

@@ -19,7 +19,7 @@ use super::cleartext::CleartextGuard;
 use super::connect::{GRACE, config};
 use super::error::{io_error, store_error};
 use super::guarded_stream::GuardedStream;
-use crate::dsn::{Place, Server};
+use crate::dsn::{Server, ServerAddress};
 use crate::tls;
 
 type Socket = Either<TcpStream, UnixStream>;
@@ -33,12 +33,12 @@ pub(crate) struct CancelHandle {
     token: CancelToken,
     /// Where the connection leads: a name may stand for several servers, and the others know nothing
     /// of its statements.
-    address: Address,
+    address: ResolvedAddress,
 }
 
 /// Where one server listens.
 #[derive(Debug, Clone)]
-enum Address {
+enum ResolvedAddress {
     Tcp(SocketAddr),
     Socket(PathBuf),
 }
@@ -48,7 +48,7 @@ pub(super) struct Login {
     pub(super) client: Client,
     /// Does the client's I/O, until the client is gone.
     pub(super) connection: AbortOnDropHandle<()>,
-    address: Address,
+    address: ResolvedAddress,
 }
 
 impl Login {
@@ -58,11 +58,11 @@ impl Login {
         limits: Limits,
         options: Option<&str>,
     ) -> Result<Self, StoreError> {
-        let (host, port) = match &server.place {
-            Place::Tcp { host, port } => (host.as_str(), *port),
-            Place::Socket { path, port } => {
+        let (host, port) = match &server.address {
+            ServerAddress::Tcp { host, port } => (host.as_str(), *port),
+            ServerAddress::Socket { path, port } => {
                 let path = path.join(format!(".s.PGSQL.{port}"));
-                return Self::open_at(server, limits, options, Address::Socket(path)).await;
+                return Self::open_at(server, limits, options, ResolvedAddress::Socket(path)).await;
             }
         };
         let found = lookup_host((host, port)).await;
@@ -70,7 +70,7 @@ impl Login {
         let nowhere = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         let mut outcome = Err(io_error(server, CONNECTING, &nowhere));
         for peer in found {
-            outcome = Self::open_at(server, limits, options, Address::Tcp(peer)).await;
+            outcome = Self::open_at(server, limits, options, ResolvedAddress::Tcp(peer)).await;
             if outcome.is_ok() {
                 break;
             }
@@ -82,7 +82,7 @@ impl Login {
         server: &Server,
         limits: Limits,
         options: Option<&str>,
-        address: Address,
+        address: ResolvedAddress,
     ) -> Result<Self, StoreError> {
         let mut config = config(server, limits);
         if let Some(options) = options {
@@ -136,11 +136,17 @@ pub(super) async fn request_cancel(server: &Server, limits: Limits, handle: &Can
     not(target_os = "linux"),
     expect(unused_variables, reason = "only Linux gives up on a silent peer")
 )]
-async fn socket(server: &Server, limits: Limits, address: &Address) -> Result<Socket, StoreError> {
+async fn socket(
+    server: &Server,
+    limits: Limits,
+    address: &ResolvedAddress,
+) -> Result<Socket, StoreError> {
     let connected = async {
         let stream = match address {
-            Address::Tcp(peer) => TcpStream::connect(peer).await?,
-            Address::Socket(path) => return Ok(Either::Right(UnixStream::connect(path).await?)),
+            ResolvedAddress::Tcp(peer) => TcpStream::connect(peer).await?,
+            ResolvedAddress::Socket(path) => {
+                return Ok(Either::Right(UnixStream::connect(path).await?));
+            }
         };
         stream.set_nodelay(true)?;
         let options = SockRef::from(&stream);
@@ -158,9 +164,9 @@ fn connector(server: &Server) -> Result<Option<Connector>, StoreError> {
     let Some(config) = tls::config(server.tls, server.authority.as_deref())? else {
         return Ok(None);
     };
-    let name = match &server.place {
-        Place::Tcp { host, .. } => host.as_str(),
-        Place::Socket { .. } => "",
+    let name = match &server.address {
+        ServerAddress::Tcp { host, .. } => host.as_str(),
+        ServerAddress::Socket { .. } => "",
     };
     let mut make = MakeRustlsConnect::new(config);
     match MakeTlsConnect::<Socket>::make_tls_connect(&mut make, name) {

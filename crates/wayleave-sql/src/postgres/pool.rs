@@ -1,4 +1,4 @@
-//! Sessions for reading: kept, with the statements they have prepared.
+//! Pooled sessions for reading, with their prepared statements.
 
 use std::collections::VecDeque;
 use std::pin::pin;

@@ -20,14 +20,14 @@ use super::error::{io_error, store_error};
 use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
 use super::types;
-use super::values::{self, RawValue};
+use super::values::{RawValue, RowDecoder};
 use crate::capabilities::POSTGRES;
 use crate::compile::postgres::{Kind, Order, Postgres};
 use crate::compile::{Native, Shape, compile};
 use crate::dsn::Server as Address;
-use crate::named::undecided;
-use crate::reading::{StoreOptions, no_table};
-use crate::served::{Reader, Server, Work};
+use crate::plan_columns::undecided;
+use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
+use crate::read_task::{StoreOptions, no_table};
 
 /// The columns of a table with the base types of domains. A name without a schema is looked up as
 /// the session would.
@@ -54,7 +54,7 @@ FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd' \
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation AND l.collnamespace = 'pg_catalog'::regnamespace \
 CROSS JOIN (SELECT * FROM pg_catalog.pg_database WHERE datname = current_database()) d";
 
-/// What the planner believes; negative where it has never looked. It counts rows that row security
+/// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
 /// hides from us, so there it is not asked.
 const ESTIMATE: &str = "SELECT c.reltuples::int8::text FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -72,12 +72,12 @@ pub(crate) struct Database {
 }
 
 /// The database behind an address, answering plans.
-pub(crate) fn store(server: Address, options: StoreOptions) -> Reader<Database> {
+pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Database> {
     let limits = options.limits;
-    Reader::new(Database { server, limits }, options)
+    PooledStore::new(Database { server, limits }, options)
 }
 
-/// What plans become, and what is bound in it.
+/// The statements that plans compile to, with their bound values.
 #[cfg(feature = "raw")]
 pub(crate) async fn statements(
     server: Address,
@@ -95,9 +95,9 @@ pub(crate) async fn statements(
     Ok(statements)
 }
 
-impl Server for Database {
+impl ServerDriver for Database {
     type Session = PgSession;
-    type Brake = Arc<CancelHandle>;
+    type CancelHandle = Arc<CancelHandle>;
     type Kind = Kind;
 
     const CAPABILITIES: &'static Capabilities = &POSTGRES;
@@ -106,16 +106,16 @@ impl Server for Database {
         PgSession::open(&self.server, self.limits).await
     }
 
-    fn is_good(session: &mut PgSession) -> bool {
+    fn is_usable(session: &mut PgSession) -> bool {
         !session.client.is_closed()
     }
 
-    fn brake(session: &PgSession) -> Arc<CancelHandle> {
+    fn cancel_handle(session: &PgSession) -> Arc<CancelHandle> {
         Arc::clone(&session.cancel_handle)
     }
 
-    async fn stop(&self, brake: Arc<CancelHandle>, work: Work<'_>) {
-        cancel(&self.server, self.limits, &brake, work).await;
+    async fn cancel(&self, handle: Arc<CancelHandle>, read: RunningRead<'_>) {
+        cancel(&self.server, self.limits, &handle, read).await;
     }
 
     async fn rows(
@@ -138,18 +138,21 @@ impl Server for Database {
         };
         let (text, binds) = (&statement.text, &statement.binds);
         let prepared = session.prepare(text, binds).await.map_err(failed)?;
-        shape.check_witnesses(&statement.witnesses, &prepared.types, |native, told| {
-            // Types of the database's own are told by no name here, and all have a text form.
-            let known = native.type_id.and_then(Type::from_oid);
-            known.is_none_or(|known| known == *told)
-        })?;
-        let reader =
-            values::Reader::new(&statement.outputs, &prepared.types, sender.on_malformed());
+        shape.check_witnesses(
+            &statement.witnesses,
+            &prepared.types,
+            |native, column_type| {
+                // Types that the database itself defines are not known by number here; all have a text form.
+                let known = native.type_id.and_then(Type::from_oid);
+                known.is_none_or(|known| known == *column_type)
+            },
+        )?;
+        let decoder = RowDecoder::new(&statement.outputs, &prepared.types, sender.on_malformed());
         let rows = session.run(&prepared, text, binds).await;
         let mut rows = pin!(rows.map_err(failed)?);
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            let values = reader.read(&row)?;
-            let full = match reader.bytes(&row) {
+            let values = decoder.decode(&row)?;
+            let full = match decoder.row_bytes(&row) {
                 Some(bytes) => sender.push_weighed(values, bytes),
                 None => sender.push(values),
             };
@@ -213,9 +216,9 @@ impl Server for Database {
                     type_id,
                     collation,
                 ],
-            ) = told(row)
+            ) = texts(row)
             else {
-                return Err(untold("reading the table's columns"));
+                return Err(not_utf8("reading the table's columns"));
             };
             schema = Some(in_schema.to_owned());
             let many = is_true(array);
@@ -251,14 +254,14 @@ impl Server for Database {
         let Some(row) = rows.first() else {
             return Ok(None);
         };
-        let Some([estimate]) = told(row) else {
-            return Err(untold("reading statistics"));
+        let Some([estimate]) = texts(row) else {
+            return Err(not_utf8("reading statistics"));
         };
         let estimate: i128 = estimate.parse().unwrap_or(-1);
         Ok((estimate >= 0).then_some(estimate))
     }
 
-    async fn part(session: PgSession) {
+    async fn close(session: PgSession) {
         session.close().await;
     }
 }
@@ -269,14 +272,14 @@ impl Database {
     }
 }
 
-/// The texts of a row of our own that has so many and no NULL.
-fn told<const N: usize>(row: &Row) -> Option<[&str; N]> {
+/// The columns of a row of a constant statement, which are all text and not NULL.
+fn texts<const N: usize>(row: &Row) -> Option<[&str; N]> {
     let texts = RawValue::all(row).map(|value| std::str::from_utf8(value?).ok());
     texts.collect::<Option<Vec<_>>>()?.try_into().ok()
 }
 
-/// What is said of other rows.
-fn untold(doing: &'static str) -> StoreError {
+/// The failure of a row that is not so.
+fn not_utf8(doing: &'static str) -> StoreError {
     StoreError::Failed {
         doing,
         code: None,

@@ -1,4 +1,4 @@
-//! PostgreSQL's binary values as cells, and bound values as PostgreSQL's.
+//! Decodes PostgreSQL's binary values, and encodes bound ones.
 
 use std::error::Error;
 
@@ -17,20 +17,19 @@ use crate::values::{self, Cell};
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
-/// How the rows of a statement are read. What a column holds is looked at once, not for every
-/// row.
-pub(super) struct Reader<'a> {
+/// Decodes the rows of a statement. The type of a column is looked at once, not for every row.
+pub(super) struct RowDecoder<'a> {
     outputs: &'a [Output<'a>],
     /// The types of the selected columns.
     types: &'a [Type],
-    /// Each column with its short cut, where the answer is columns alone.
-    columns: Option<Vec<(&'a Column, ShortCut)>>,
+    /// Each column with its fast path, where the answer is columns alone.
+    columns: Option<Vec<(&'a Column, FastPath)>>,
     on_malformed: OnMalformed,
 }
 
-/// How most values are read, without a cell between.
+/// Decodes the most common types without a cell in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShortCut {
+enum FastPath {
     Text,
     /// A text that may be the beginning of a longer one.
     Preview,
@@ -44,14 +43,14 @@ enum ShortCut {
     None,
 }
 
-impl ShortCut {
+impl FastPath {
     const fn is_preview(self) -> bool {
         matches!(self, Self::Preview | Self::PreviewOfOther)
     }
 
-    fn of(column: &Column, held: &Type) -> Self {
-        let is_text = matches!(*held, Type::TEXT | Type::VARCHAR);
-        match (column.datatype, held) {
+    fn new(column: &Column, of: &Type) -> Self {
+        let is_text = matches!(*of, Type::TEXT | Type::VARCHAR);
+        match (column.datatype, of) {
             _ if column.many => Self::None,
             (Datatype::String | Datatype::Iri, _) if is_text => Self::Text,
             (Datatype::Decimal, _) if is_text => Self::Decimal,
@@ -62,7 +61,7 @@ impl ShortCut {
         }
     }
 
-    /// The value; `None` where it takes the long way to tell what it is.
+    /// The value; `None` where the general path must decode it.
     fn take(self, raw: &[u8]) -> Option<Value> {
         match self {
             Self::Preview if raw.first() == Some(&1) => None,
@@ -85,18 +84,18 @@ impl ShortCut {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RowDecoder<'a> {
     pub(super) fn new(
         outputs: &'a [Output<'a>],
         types: &'a [Type],
         on_malformed: OnMalformed,
     ) -> Self {
-        let column = |(output, held): (&Output<'a>, &Type)| match output {
-            Output::Column(column) => Some((*column, ShortCut::of(column, held))),
+        let column = |(output, of): (&Output<'a>, &Type)| match output {
+            Output::Column(column) => Some((*column, FastPath::new(column, of))),
             Output::Preview(column) if column.datatype.is_text() => {
-                Some((*column, ShortCut::Preview))
+                Some((*column, FastPath::Preview))
             }
-            Output::Preview(column) => Some((*column, ShortCut::PreviewOfOther)),
+            Output::Preview(column) => Some((*column, FastPath::PreviewOfOther)),
             _ => None,
         };
         Self {
@@ -113,29 +112,29 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// About how many bytes the values of a row hold, where it takes no look at them to tell.
-    pub(super) fn bytes(&self, row: &Row) -> Option<usize> {
+    /// The approximate size of a row, where no value has to be looked at for it.
+    pub(super) fn row_bytes(&self, row: &Row) -> Option<usize> {
         let columns = self.columns.as_ref()?;
-        let is_flat = |(_, short_cut): &(&Column, ShortCut)| *short_cut != ShortCut::None;
+        let is_flat = |(_, fast_path): &(&Column, FastPath)| *fast_path != FastPath::None;
         columns.iter().all(is_flat).then(|| row.raw_size_bytes())
     }
 
     /// Decodes a row.
-    pub(super) fn read(&self, row: &Row) -> Result<Vec<Value>, StoreError> {
+    pub(super) fn decode(&self, row: &Row) -> Result<Vec<Value>, StoreError> {
         let cells = self.types.iter().zip(RawValue::all(row));
         let Some(columns) = &self.columns else {
             let cells = cells.map(|(of, raw)| cell(of, raw));
             return values::row(self.outputs, cells, self.on_malformed);
         };
         let mut read = Vec::with_capacity(columns.len());
-        for ((column, short_cut), (of, raw)) in columns.iter().zip(cells) {
+        for ((column, fast_path), (of, raw)) in columns.iter().zip(cells) {
             let value = match raw {
                 None => Some(Value::Null),
-                Some(raw) => short_cut.take(raw),
+                Some(raw) => fast_path.take(raw),
             };
             read.push(match value {
                 Some(value) => value,
-                None if short_cut.is_preview() => {
+                None if fast_path.is_preview() => {
                     values::of_preview(column, cell(of, raw), self.on_malformed)?
                 }
                 None => values::of_column(column, cell(of, raw), self.on_malformed)?,
@@ -179,9 +178,9 @@ fn instant(since_2000: i64) -> Option<i64> {
 }
 
 /// A value as it was sent, as a cell.
-fn cell<'a>(held: &Type, raw: Option<&'a [u8]>) -> Cell<'a> {
+fn cell<'a>(of: &Type, raw: Option<&'a [u8]>) -> Cell<'a> {
     match raw {
-        Some(raw) => Cell::from_sql(held, raw).unwrap_or(Cell::Strange),
+        Some(raw) => Cell::from_sql(of, raw).unwrap_or(Cell::Malformed),
         None => Cell::Null,
     }
 }
@@ -203,11 +202,11 @@ impl<'a> FromSql<'a> for Cell<'a> {
                 // The least and the greatest stand for infinity, which is no day.
                 match days.checked_add(EPOCH_DAYS) {
                     Some(days) if raw != i32::MIN.to_be_bytes() => Self::Date(days),
-                    _ => Self::Strange,
+                    _ => Self::Malformed,
                 }
             }
             Type::TIMESTAMP | Type::TIMESTAMPTZ => {
-                instant(i64::from_be_bytes(raw.try_into()?)).map_or(Self::Strange, Self::Datetime)
+                instant(i64::from_be_bytes(raw.try_into()?)).map_or(Self::Malformed, Self::Datetime)
             }
             Type::TEXT_ARRAY => Self::Texts(Vec::from_sql(of, raw)?),
             _ => Self::Bytes(raw.into()),

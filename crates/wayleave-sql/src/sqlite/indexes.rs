@@ -27,7 +27,7 @@ pub(super) struct Indexes {
 
 impl Indexes {
     /// Reads them.
-    pub(super) fn of(connection: &Connection, table: &str) -> Result<Self> {
+    pub(super) fn read(connection: &Connection, table: &str) -> Result<Self> {
         let mut paths: Vec<(String, Vec<String>, bool)> = Vec::new();
         let mut statement = connection.prepare_cached(PATHS)?;
         let mut rows = statement.query([table])?;

@@ -15,11 +15,11 @@ pub(crate) enum Letters {
 }
 
 /// Whether a column can hold a text.
-pub(super) enum Held<'a> {
-    Surely,
-    Never,
-    /// If it is still the same after this.
-    Once(Option<&'a str>),
+pub(super) enum Encodable<'a> {
+    Yes,
+    No,
+    /// If converting it with this leaves it the same.
+    IfConverted(Option<&'a str>),
 }
 
 impl Letters {
@@ -41,13 +41,13 @@ impl Letters {
         }
     }
 
-    pub(super) fn hold(&self, text: &str) -> Held<'_> {
+    pub(super) fn can_encode(&self, text: &str) -> Encodable<'_> {
         match self {
-            _ if text.is_ascii() => Held::Surely,
-            Self::All => Held::Surely,
-            Self::Basic if text.chars().all(|it| it <= '\u{FFFF}') => Held::Surely,
-            Self::Basic | Self::Ascii => Held::Never,
-            Self::Other(converted) => Held::Once(converted.as_deref()),
+            _ if text.is_ascii() => Encodable::Yes,
+            Self::All => Encodable::Yes,
+            Self::Basic if text.chars().all(|it| it <= '\u{FFFF}') => Encodable::Yes,
+            Self::Basic | Self::Ascii => Encodable::No,
+            Self::Other(converted) => Encodable::IfConverted(converted.as_deref()),
         }
     }
 }

@@ -4,7 +4,7 @@
 use wayleave_plan::plan::Comparison;
 
 use super::{binary, call, functions};
-use crate::compile::dialect::Compared;
+use crate::compile::dialect::ComparisonSql;
 use crate::compile::sql::{Bind, Sql};
 
 /// The bytes that a text spells, if one of them could be shown so.
@@ -50,7 +50,7 @@ pub(super) fn compare(
     comparison: Comparison,
     text: &str,
     spelled: Vec<u8>,
-) -> Compared {
+) -> ComparisonSql {
     let hint = (comparison == Comparison::Eq).then(|| {
         let letters = Sql::bind(Bind::Text(text.to_owned()));
         let odd = [Odd::Bytes(spelled.clone()), Odd::Text(spelled)];
@@ -58,7 +58,7 @@ pub(super) fn compare(
         let list = Sql::joined(any, ", ").within(" IN (", ")");
         Sql::joined([name.clone(), list], "")
     });
-    Compared::With {
+    ComparisonSql::With {
         left: call(functions::TEXT, name.clone()),
         comparison,
         right: binary(text.to_owned()),

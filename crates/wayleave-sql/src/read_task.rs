@@ -1,4 +1,4 @@
-//! One read from its beginning to its end: who may stop it, and what it answers.
+//! Runs a read as a task: what stops it, and how its answer begins.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -20,19 +20,19 @@ use wayleave_store::{
 use crate::bell::Bell;
 use crate::compile::Shape;
 
-/// How long a caller waits at most; what takes longer is no call's, but an index's.
+/// The longest deadline of a tool call; reads with a later one feed an index.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much later the database ends a statement than we would.
+/// How much later than us the database ends a statement.
 const CALL_GRACE: Duration = Duration::from_secs(2);
 
-/// How a store is used.
+/// Options of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// How long a session may take to open, and one statement to run, whatever the deadline.
+    /// Timeouts of opening a session and of one statement, whatever the deadline.
     pub limits: Limits,
-    /// How many sessions are open at once.
+    /// The largest number of open sessions.
     pub sessions: u32,
-    /// How long a read waits for one of them.
+    /// How long a read waits for a session.
     pub wait: Duration,
 }
 
@@ -46,9 +46,9 @@ impl Default for StoreOptions {
     }
 }
 
-/// What ends a read before its answer does.
+/// What ends a read early: its deadline, its caller, or the closing of the store.
 #[derive(Debug, Clone)]
-pub(crate) struct Stop {
+pub(crate) struct StopCondition {
     deadline: Instant,
     limit: Duration,
     cancel: CancellationToken,
@@ -56,9 +56,9 @@ pub(crate) struct Stop {
     caller: CallerKey,
 }
 
-impl Stop {
-    /// What ends a read in this context, of a store that is `closing` once it is told so.
-    pub(crate) fn of(context: &ReadContext, limits: Limits, closing: CancellationToken) -> Self {
+impl StopCondition {
+    /// For a read in this context, of a store that `closing` closes.
+    pub(crate) fn new(context: &ReadContext, limits: Limits, closing: CancellationToken) -> Self {
         let now = Instant::now();
         let latest = now
             .checked_add(limits.statement)
@@ -73,7 +73,7 @@ impl Stop {
         }
     }
 
-    /// Who the read is for.
+    /// The caller of the read.
     pub(crate) fn caller(&self) -> CallerKey {
         self.caller
     }
@@ -88,7 +88,7 @@ impl Stop {
         }
     }
 
-    /// Why a read must end now, if it must.
+    /// The reason to end the read now, if there is one.
     pub(crate) fn now(&self) -> Option<StoreError> {
         if self.cancel.is_cancelled() || self.closing.is_cancelled() {
             Some(StoreError::Cancelled)
@@ -99,7 +99,7 @@ impl Stop {
         }
     }
 
-    /// Waits until a read must end, and says why.
+    /// Waits until the read must end, and returns the reason.
     pub(crate) async fn wait(&self, unwanted: &Unwanted) -> StoreError {
         tokio::select! {
             () = self.cancel.cancelled() => StoreError::Cancelled,
@@ -109,10 +109,10 @@ impl Stop {
         }
     }
 
-    /// Ends an answer. It may wait for its reader as long as that likes: no session is held.
+    /// Ends an answer. May wait for its reader without limit: no session is held any more.
     pub(crate) async fn finish(&self, sender: RowSender, outcome: Result<(), StoreError>) {
         tokio::select! {
-            // First: when a store is closed both are ready, and the reason must be told.
+            // When a store is closed both are ready, and the outcome must reach the reader.
             biased;
             () = sender.finish(outcome) => {}
             () = self.closing.cancelled() => {}
@@ -127,14 +127,14 @@ impl Stop {
     }
 }
 
-/// The reads of one store, so that closing it ends them all.
+/// The reads of one store. Closing it ends them all.
 #[derive(Default)]
-pub(crate) struct Readings {
+pub(crate) struct ReadTasks {
     tasks: TaskTracker,
     closing: CancellationToken,
 }
 
-impl Readings {
+impl ReadTasks {
     /// Starts to read, and waits until the answer has begun. Dropping this, or the answer, makes
     /// the reading stop; it is never abandoned, since it may have to tell the database to stop
     /// too.
@@ -146,15 +146,15 @@ impl Readings {
         read: &Read,
         context: &ReadContext,
         limits: Limits,
-        task: impl FnOnce(RowSender, Stop) -> F,
+        task: impl FnOnce(RowSender, StopCondition) -> F,
     ) -> Result<Answer, StoreError>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let stop = Stop::of(context, limits, self.closing.clone());
+        let stop = StopCondition::new(context, limits, self.closing.clone());
         let (sender, rows) = Rows::channel();
         let sender = sender.with_malformed(context.on_malformed);
-        let mut underway = Underway::new(task(sender, stop), &self.tasks);
+        let mut underway = SpawnOnDrop::new(task(sender, stop), &self.tasks);
         let rows = {
             let mut begun = pin!(rows.begun());
             let bell = Bell::default();
@@ -190,15 +190,15 @@ impl Readings {
     }
 }
 
-/// A reading that goes on as a task when whoever polls it leaves.
-struct Underway<F: Future<Output = ()> + Send + 'static> {
+/// A future that is spawned as a task when its owner drops it unfinished.
+struct SpawnOnDrop<F: Future<Output = ()> + Send + 'static> {
     reading: Option<Pin<Box<F>>>,
     tasks: TaskTracker,
-    // Closing waits for it, task or not.
+    // Makes closing wait for the future, spawned or not.
     _counted: TaskTrackerToken,
 }
 
-impl<F: Future<Output = ()> + Send + 'static> Underway<F> {
+impl<F: Future<Output = ()> + Send + 'static> SpawnOnDrop<F> {
     fn new(reading: F, tasks: &TaskTracker) -> Self {
         Self {
             reading: Some(Box::pin(reading)),
@@ -216,16 +216,16 @@ impl<F: Future<Output = ()> + Send + 'static> Underway<F> {
     }
 }
 
-impl<F: Future<Output = ()> + Send + 'static> Drop for Underway<F> {
+impl<F: Future<Output = ()> + Send + 'static> Drop for SpawnOnDrop<F> {
     fn drop(&mut self) {
-        // Without a runtime there is nothing left to tell the database with.
+        // Without a runtime no cancel request could be sent either.
         if let (Some(reading), Ok(runtime)) = (self.reading.take(), Handle::try_current()) {
             self.tasks.spawn_on(reading, &runtime);
         }
     }
 }
 
-/// The number in the first row; beside it, whether it was counted.
+/// Reads the answer of a count: the number, and an estimate if a second column is there.
 async fn count(rows: Rows) -> Result<Answer, StoreError> {
     let rows = rows.collect().await?;
     let row = rows.first().map(Vec::as_slice).unwrap_or_default();
@@ -240,15 +240,14 @@ async fn count(rows: Rows) -> Result<Answer, StoreError> {
     })
 }
 
-/// How long what was read of a table is believed. What a statement cannot check for itself, such as
-/// whether a column may be NULL, is right again after this.
+/// How long a cached shape is used. Bounds the time for which facts that no statement checks, such as
+/// whether a column may be NULL, can be stale.
 const SHAPE_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// The tables of one name: each with its schema, if it was asked for with one, and when it was
-/// looked at.
+/// The tables of one name: the schema asked for, if any, and when the shape was read.
 type Namesakes<K> = Vec<(Option<String>, Instant, Arc<Shape<K>>)>;
 
-/// The shapes of tables that were read a moment ago, by the tables' names.
+/// Cached shapes of tables, by table name.
 pub(crate) struct Shapes<K> {
     known: Mutex<HashMap<String, Namesakes<K>>>,
 }
@@ -280,7 +279,7 @@ impl<K> Shapes<K> {
         shape
     }
 
-    /// Forgets a table: whatever failed, it may have changed.
+    /// Forgets a table after a failure: it may have changed.
     pub(crate) fn forget(&self, target: &Target) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(namesakes) = known.get_mut(&target.table) {
@@ -289,7 +288,7 @@ impl<K> Shapes<K> {
     }
 }
 
-/// A table without columns is none.
+/// The error for a table that is not there.
 pub(crate) fn no_table(target: &Target) -> StoreError {
     StoreError::SchemaDrift {
         table: target.table.clone(),
@@ -297,7 +296,7 @@ pub(crate) fn no_table(target: &Target) -> StoreError {
     }
 }
 
-/// Whether a failure may come from what was known of a table and is no longer so.
+/// Whether a failure may come from a stale shape.
 pub(crate) fn may_have_changed(error: &StoreError) -> bool {
     matches!(
         error,

@@ -5,7 +5,6 @@
 //! here knows mappings or grants.
 
 mod assemble;
-mod bell;
 mod capabilities;
 mod checks;
 mod compile;

@@ -1,7 +1,7 @@
 //! Runs a read as a task: what stops it, and how its answer begins.
 
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -17,7 +17,6 @@ use wayleave_store::{
     Answer, CallerKey, Limits, ReadContext, RowSender, Rows, StoreError, Unwanted,
 };
 
-use crate::bell::Bell;
 use crate::compile::Shape;
 
 /// The longest deadline of a tool call; reads with a later one feed an index.
@@ -135,12 +134,11 @@ pub(crate) struct ReadTasks {
 }
 
 impl ReadTasks {
-    /// Starts to read, and waits until the answer has begun. Dropping this, or the answer, makes
-    /// the reading stop; it is never abandoned, since it may have to tell the database to stop
-    /// too.
+    /// Starts a read, and waits for its first batch. Dropping this future, or the answer, makes the
+    /// read stop; it is never abandoned, since it may have to cancel a statement.
     ///
-    /// Most answers are whole at once, so the reading is no task of its own: it becomes one when
-    /// it outlives this call.
+    /// Most answers are one batch, so the read runs in the caller's task, and is spawned only if it
+    /// outlives this call.
     pub(crate) async fn start<F>(
         &self,
         read: &Read,
@@ -154,27 +152,19 @@ impl ReadTasks {
         let stop = StopCondition::new(context, limits, self.closing.clone());
         let (sender, rows) = Rows::channel();
         let sender = sender.with_malformed(context.on_malformed);
-        let mut underway = SpawnOnDrop::new(task(sender, stop), &self.tasks);
-        let rows = {
-            let mut begun = pin!(rows.begun());
-            let bell = Bell::default();
-            let first = poll_fn(|context| {
-                bell.wakes(context);
-                // Whatever rows the reading sends are looked for right after.
-                let read = bell.while_looking(|| underway.poll(context));
-                if read.is_ready() {
-                    return Poll::Ready(None);
-                }
-                let mut context = Context::from_waker(bell.waker());
-                begun.as_mut().poll(&mut context).map(Some)
-            });
-            match first.await {
-                Some(rows) => rows?,
-                // All there is was sent.
-                None => begun.await?,
-            }
+        let mut task = SpawnOnDrop::new(task(sender, stop), &self.tasks);
+        let mut begun = pin!(rows.begun());
+        let first = tokio::select! {
+            biased;
+            () = &mut task => None,
+            rows = begun.as_mut() => Some(rows),
         };
-        drop(underway);
+        let rows = match first {
+            Some(rows) => rows?,
+            // The task has ended, so everything it sent is in the queue.
+            None => begun.await?,
+        };
+        drop(task);
         match read {
             Read::Rows(_) => Ok(Answer::Rows(rows)),
             Read::Groups(_) => Ok(Answer::Groups(rows)),
@@ -192,26 +182,30 @@ impl ReadTasks {
 
 /// A future that is spawned as a task when its owner drops it unfinished.
 struct SpawnOnDrop<F: Future<Output = ()> + Send + 'static> {
-    reading: Option<Pin<Box<F>>>,
+    future: Option<Pin<Box<F>>>,
     tasks: TaskTracker,
     // Makes closing wait for the future, spawned or not.
     _counted: TaskTrackerToken,
 }
 
 impl<F: Future<Output = ()> + Send + 'static> SpawnOnDrop<F> {
-    fn new(reading: F, tasks: &TaskTracker) -> Self {
+    fn new(future: F, tasks: &TaskTracker) -> Self {
         Self {
-            reading: Some(Box::pin(reading)),
+            future: Some(Box::pin(future)),
             tasks: tasks.clone(),
             _counted: tasks.token(),
         }
     }
+}
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(reading) = &mut self.reading {
-            ready!(reading.as_mut().poll(context));
+impl<F: Future<Output = ()> + Send + 'static> Future for SpawnOnDrop<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(future) = &mut self.future {
+            ready!(future.as_mut().poll(context));
         }
-        self.reading = None;
+        self.future = None;
         Poll::Ready(())
     }
 }
@@ -219,8 +213,8 @@ impl<F: Future<Output = ()> + Send + 'static> SpawnOnDrop<F> {
 impl<F: Future<Output = ()> + Send + 'static> Drop for SpawnOnDrop<F> {
     fn drop(&mut self) {
         // Without a runtime no cancel request could be sent either.
-        if let (Some(reading), Ok(runtime)) = (self.reading.take(), Handle::try_current()) {
-            self.tasks.spawn_on(reading, &runtime);
+        if let (Some(future), Ok(runtime)) = (self.future.take(), Handle::try_current()) {
+            self.tasks.spawn_on(future, &runtime);
         }
     }
 }

@@ -22,7 +22,7 @@ mod tests;
 use wayleave_plan::plan::{Column, Predicate, Read, Rows};
 use wayleave_store::StoreError;
 
-pub(crate) use dialect::{Dialect, Native, PREVIEW, Shape, WHOLE};
+pub(crate) use dialect::{Dialect, NativeColumn, PREVIEW, Shape, WHOLE};
 pub(crate) use sql::{Bind, Sql};
 
 use crate::plan_columns::deciding;
@@ -49,7 +49,7 @@ struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Sees to it that the types of these columns are told, where the dialect needs that.
+    /// Selects a witness for each column that decides which rows match, where the dialect needs one.
     fn witness<D: Dialect>(
         &mut self,
         dialect: &D,

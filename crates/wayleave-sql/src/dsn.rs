@@ -39,9 +39,9 @@ pub(crate) struct Server {
     pub(crate) password: Option<SecretString>,
     pub(crate) database: Option<String>,
     pub(crate) tls: TlsMode,
-    /// Whether the operator lets the password go to whoever answers.
+    /// Whether the operator allows the password to be sent to an unverified server.
     cleartext: bool,
-    /// The authority that vouches for the server, in place of the machine's own list.
+    /// The certificate authority to trust, instead of the machine's own list.
     pub(crate) authority: Option<PathBuf>,
     /// What no message may hold: the DSN itself, and the password as it was written.
     hidden: Vec<SecretString>,
@@ -55,7 +55,7 @@ pub(crate) enum ServerAddress {
 }
 
 impl ServerAddress {
-    /// Whether it is on this machine, so that no line is listened to and nobody poses.
+    /// Whether it is on this machine, so that nobody can listen or impersonate the server.
     fn is_local(&self) -> bool {
         match self {
             Self::Socket { .. } => true,

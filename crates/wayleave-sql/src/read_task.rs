@@ -77,8 +77,8 @@ impl StopCondition {
         self.caller
     }
 
-    /// How long the database may go on with a statement of this read when nobody is left to stop
-    /// it. There are two such limits, so that a session seldom has to be told another.
+    /// The timeout of a statement on the server, for when we cannot cancel it. There are only two such
+    /// limits, so that a session seldom needs another.
     pub(crate) fn statement_limit(&self, limits: Limits) -> Duration {
         if self.limit <= CALL_TIMEOUT {
             limits.statement.min(CALL_TIMEOUT + CALL_GRACE)

@@ -11,7 +11,7 @@ use super::postgres::{self, Postgres};
 use super::sqlite::form::Form;
 use super::sqlite::raw_domain::RawDomain;
 use super::sqlite::{Affinity, Sqlite, probe};
-use super::{Bind, Native, Shape, Statement, compile};
+use super::{Bind, NativeColumn, Shape, Statement, compile};
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -25,7 +25,7 @@ fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
     let columns: BTreeMap<_, _> = kinds
         .into_iter()
         .map(|(name, kind)| {
-            let native = Native {
+            let native = NativeColumn {
                 kind,
                 // As the mapping says, whatever that is.
                 datatype: match name {
@@ -150,7 +150,7 @@ fn sqlite_finds_times_by_the_index() {
         ("at", Affinity::Numeric),
         ("word", Affinity::Text),
     ]);
-    let form = Form::of_pattern(FORM).unwrap();
+    let form = Form::from_pattern(FORM).unwrap();
     for held in [
         RawDomain::Texts,
         RawDomain::Numbers,
@@ -269,7 +269,7 @@ async fn mariadb_reads_a_page_of_the_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: Some(("utf8mb4".to_owned(), "utf8mb4_nopad_bin".to_owned())),
-        letters: mysql::Letters::All,
+        repertoire: mysql::Repertoire::All,
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),
@@ -322,7 +322,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: None,
-        letters: mysql::Letters::from_charset("latin1", "latin1_german2_ci"),
+        repertoire: mysql::Repertoire::from_charset("latin1", "latin1_german2_ci"),
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB.
 
-mod letters;
+mod repertoire;
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
-use self::letters::Encodable;
-pub(crate) use self::letters::Letters;
-use super::dialect::{ComparisonSql, Dialect, Native, is_within_a_day};
+use self::repertoire::Encodable;
+pub(crate) use self::repertoire::Repertoire;
+use super::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
 use super::numbers::{beside, beyond_all, cut, nearest_single};
 use super::sql::{Bind, Placeholder, Sql};
 
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
         /// spaces counted, so that an index is too.
         by_code_point: Option<(String, String)>,
         /// Those that it can hold.
-        letters: Letters,
+        repertoire: Repertoire,
     },
     /// Bytes.
     Binary,
@@ -129,7 +129,7 @@ impl Dialect for Mysql {
         self.skips_undecided
     }
 
-    fn needs_witness(&self, _: &Native<Kind>) -> bool {
+    fn needs_witness(&self, _: &NativeColumn<Kind>) -> bool {
         true
     }
 
@@ -290,7 +290,7 @@ impl Dialect for Mysql {
     }
 
     /// The day zero passes for NULL in a column that keeps NULL out, but its text does not.
-    fn is_null(&self, native: &Native<Kind>, name: Sql) -> Sql {
+    fn is_null(&self, native: &NativeColumn<Kind>, name: Sql) -> Sql {
         let tested = match native.kind {
             Kind::Date | Kind::Datetime if native.not_null => Self::text(name),
             _ => name,
@@ -396,10 +396,10 @@ fn compare_text(
     let hint = match kind {
         Kind::Text {
             by_code_point,
-            letters,
-        } => match (letters.can_encode(text), by_code_point) {
+            repertoire,
+        } => match (repertoire.can_encode(text), by_code_point) {
             // The server refuses to compare the two.
-            (Encodable::No, _) => return without_letters(name, comparison, text),
+            (Encodable::No, _) => return compare_unencodable(name, comparison, text),
             // Said in the statement, so that the column's own collation never decides.
             (Encodable::Yes, Some((charset, collation))) => {
                 let collated = format!(" USING {charset}) COLLATE {collation}");
@@ -430,9 +430,9 @@ fn compare_text(
     }
 }
 
-/// A comparison with a text that a column cannot hold. Only equality is told without a look: it
-/// opens nothing, should the column have become another.
-fn without_letters(name: &Sql, comparison: Comparison, text: &str) -> ComparisonSql {
+/// A comparison with a text that a column cannot hold. Only equality is decided without reading: it
+/// shows no row, should the column have changed meanwhile.
+fn compare_unencodable(name: &Sql, comparison: Comparison, text: &str) -> ComparisonSql {
     match comparison {
         Comparison::Eq => ComparisonSql::Never,
         _ => ComparisonSql::with(Mysql::bytes(name.clone()), comparison, bytes_operand(text)),

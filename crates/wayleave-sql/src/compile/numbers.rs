@@ -7,7 +7,7 @@ use wayleave_plan::plan::Comparison;
 
 use super::dialect::ComparisonSql;
 use super::sql::Sql;
-use crate::values::of_single;
+use crate::values::from_single;
 
 /// A comparison of every value of a column with one that is greater (or less) than all of them.
 pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> ComparisonSql {
@@ -82,7 +82,7 @@ pub(crate) fn nearest_single(number: f64) -> (f64, Ordering) {
     // By its digits: 7.038531e-26 is such a number, and the float beside it is nearer to another.
     let nearest: f32 = format!("{number:e}").parse().unwrap_or(f32::NAN);
     let nearest = nearest.clamp(f32::MIN, f32::MAX);
-    let side = of_single(nearest).partial_cmp(&number);
+    let side = from_single(nearest).partial_cmp(&number);
     (nearest.into(), side.unwrap_or(Ordering::Equal))
 }
 
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_number_of_single_precision_is_found_by_what_it_stands_for() {
         for single in [0.1, 0.333_333_34, 7.038_531e-26, f32::MAX, 1e-45, -0.7, 0.0] {
-            let stands_for = of_single(single);
+            let stands_for = from_single(single);
             let expected = (f64::from(single), Ordering::Equal);
             assert_eq!(nearest_single(stands_for), expected, "{stands_for}");
         }

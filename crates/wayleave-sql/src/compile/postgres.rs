@@ -5,7 +5,7 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
-use super::dialect::{ComparisonSql, Dialect, Native, is_within_a_day};
+use super::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
 use super::numbers::{beside, beyond_all, nearest_single};
 use super::sql::{Bind, Placeholder, Sql};
 
@@ -145,7 +145,7 @@ impl Dialect for Postgres {
         self.skips_undecided
     }
 
-    fn needs_witness(&self, native: &Native<Kind>) -> bool {
+    fn needs_witness(&self, native: &NativeColumn<Kind>) -> bool {
         // The driver would look up a type of the database's own with statements of its own, which a
         // pooler may leave on another's session.
         native.type_id.is_none_or(|id| Type::from_oid(id).is_some())

@@ -20,14 +20,14 @@ use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, Value};
 
 pub(crate) use self::affinity::Affinity;
-use self::bytes::{Odd, spelled};
+use self::bytes::{NonTextValue, spelled};
 use self::expression::{
     as_real, binary, call, call_or, compare_decimal, compare_text, differing, satisfying,
     unless_typed,
 };
 use self::form::Form;
 use self::raw_domain::{RawDomain, looks_numeric, near};
-use super::dialect::{ComparisonSql, Dialect, Native};
+use super::dialect::{ComparisonSql, Dialect, NativeColumn};
 use super::numbers::{beside, beyond_all};
 use super::sql::{Bind, Placeholder, Sql};
 use crate::values::EXACT;
@@ -44,7 +44,7 @@ pub(crate) struct Sqlite {
     skips_undecided: bool,
     domains: HashMap<String, RawDomain>,
     /// What a text stands for in the row that a page begins after, by column.
-    odd: HashMap<String, (String, Odd)>,
+    odd: HashMap<String, (String, NonTextValue)>,
 }
 
 impl Sqlite {
@@ -76,7 +76,7 @@ impl Sqlite {
     }
 
     /// Records that the row a page begins after holds a value which only shows as this text.
-    pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, odd: Odd) {
+    pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, odd: NonTextValue) {
         let shown = (text.to_owned(), odd);
         self.odd.insert(column.name.clone(), shown);
     }
@@ -158,7 +158,7 @@ impl Dialect for Sqlite {
         self.skips_undecided
     }
 
-    fn needs_witness(&self, _: &Native<Affinity>) -> bool {
+    fn needs_witness(&self, _: &NativeColumn<Affinity>) -> bool {
         false
     }
 

@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
             }))
     }
 
-    /// The session itself, for whoever reads more than the catalogue.
+    /// The connection, for reads beyond the catalogue.
     pub(super) fn into_connection(self) -> (Conn, Flavour) {
         (self.connection, self.flavour)
     }
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Says goodbye; its failure takes nothing away from an answer.
+    /// Closes the connection. Failures are ignored.
     pub(super) async fn close(self) {
         let _ = timeout(GRACE, self.connection.disconnect()).await;
     }

@@ -21,8 +21,8 @@ use super::types::{self, is_same};
 use super::values::{bound, cell};
 use super::zones;
 use crate::capabilities::MYSQL;
-use crate::compile::mysql::{FAILS, Kind, Letters, Mysql, Offsets};
-use crate::compile::{Native, Output, Shape, Statement, compile, years};
+use crate::compile::mysql::{FAILS, Kind, Mysql, Offsets, Repertoire};
+use crate::compile::{NativeColumn, Output, Shape, Statement, compile, years};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
@@ -134,7 +134,7 @@ impl ServerDriver for Database {
             .into_iter()
             .map(
                 |(_, name, data_type, column_type, nullable, charset, collation)| {
-                    let native = Native {
+                    let native = NativeColumn {
                         kind: kind(flavour, &data_type, &charset, &collation),
                         datatype: types::datatype(&data_type, &column_type),
                         many: false,
@@ -253,7 +253,7 @@ impl Database {
     ) -> Result<bool, StoreError> {
         let failed = |error| self.failed("reading", &error);
         let params = Params::Positional(statement.binds.iter().map(bound).collect());
-        // The driver asks that no parameters be said so.
+        // The driver refuses an empty positional list.
         let params = if statement.binds.is_empty() {
             Params::Empty
         } else {
@@ -347,14 +347,14 @@ fn kind(flavour: Flavour, data_type: &str, charset: &str, collation: &str) -> Ki
             let counted = collation.ends_with("_nopad_bin") || collation == "utf8mb4_0900_bin";
             let unicode = matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii");
             let by_code_point = counted && unicode;
-            let letters = match Letters::from_charset(charset, collation) {
+            let repertoire = match Repertoire::from_charset(charset, collation) {
                 // MySQL refuses to convert a text that the character set does not have.
-                Letters::Other(_) if flavour == Flavour::Mysql => Letters::Other(None),
-                letters => letters,
+                Repertoire::Other(_) if flavour == Flavour::Mysql => Repertoire::Other(None),
+                repertoire => repertoire,
             };
             Kind::Text {
                 by_code_point: by_code_point.then(|| (charset.to_owned(), collation.to_owned())),
-                letters,
+                repertoire,
             }
         }
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Binary,

@@ -16,7 +16,7 @@ use super::login::Login;
 use super::settings;
 use crate::dsn::{Server, ServerAddress, TlsMode};
 
-/// How much longer than the server we wait, so that its own timeout, which says more, comes first.
+/// How much longer than the server we wait, so that its own timeout, which is more precise, fires first.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// A read-only session.
@@ -74,13 +74,13 @@ impl<'a> Session<'a> {
         store_error(self.server, self.limits, doing, error)
     }
 
-    /// Says goodbye.
+    /// Ends the transaction and closes the connection.
     pub(super) async fn close(self) -> Result<(), StoreError> {
         #[expect(clippy::disallowed_methods, reason = "a constant")]
         let ending = self.client.batch_execute(settings::COMMIT);
         let _ = timeout(GRACE, ending).await;
         drop(self.client);
-        // What remains is the goodbye; its failure takes nothing away from an answer.
+        // The connection sends Terminate and ends. Failures are ignored.
         let _ = timeout(GRACE, self.connection).await;
         Ok(())
     }

@@ -181,7 +181,7 @@ pub(super) async fn catalogue(
     Ok(assembly.finish(SourceKind::Postgres, Some(schema.to_owned())))
 }
 
-/// Runs statements and tells of them.
+/// Runs statements and reports progress.
 struct CatalogueReader<'a, 's> {
     session: &'a mut Session<'s>,
     progress: Progress<'a>,

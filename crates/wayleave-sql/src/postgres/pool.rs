@@ -40,7 +40,7 @@ pub(crate) struct PgSession {
     prepared: PreparedStatements,
     /// How statements are written for its database.
     pub(super) dialect: Postgres,
-    /// Whether a pooler stands before it: nothing is then left on it from one read to the next.
+    /// Whether a pooler shares it: nothing may then stay on it from one read to the next.
     pub(super) pooled: bool,
     /// How long a statement may take.
     pub(super) limit: Duration,
@@ -53,7 +53,7 @@ impl PgSession {
             let options = StartupOptions::new(limits);
             let logged_in = Login::open(server, limits, Some(&options.text)).await;
             let login = match logged_in {
-                // Poolers do not take them, and each has its own code for that.
+                // Poolers refuse startup options, each with a code of its own.
                 Err(StoreError::Failed { code: Some(_), .. }) => {
                     Login::open(server, limits, None).await?
                 }
@@ -71,7 +71,7 @@ impl PgSession {
             };
             let failed = |error| store_error(server, limits, "opening a session", &error);
             let mut settings = session.settings().await.map_err(failed)?;
-            // The mark is there where the session is ours alone. Until that is known nothing is set.
+            // Only a session that is not shared has the mark. Until that is known nothing is set.
             if options.is_mark(settings.get(1).and_then(Option::as_deref)) {
                 let path = settings::session_path();
                 session.query(&path, &[]).await.map_err(failed)?;
@@ -84,7 +84,7 @@ impl PgSession {
             }
             settings::check(settings.iter().map(Option::as_deref))?;
             let encoding = settings.first().and_then(Option::as_deref);
-            // The last is none: bytes are taken as they are.
+            // SQL_ASCII is no encoding: bytes are taken as they are.
             session.dialect.encoded = !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII"));
             Ok(session)
         };

@@ -23,7 +23,7 @@ use super::types;
 use super::values::{RawValue, RowDecoder};
 use crate::capabilities::POSTGRES;
 use crate::compile::postgres::{Kind, Order, Postgres};
-use crate::compile::{Native, Shape, compile};
+use crate::compile::{NativeColumn, Shape, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
@@ -222,7 +222,7 @@ impl ServerDriver for Database {
             };
             schema = Some(in_schema.to_owned());
             let many = is_true(array);
-            let native = Native {
+            let native = NativeColumn {
                 kind: kind(type_name, many, collation),
                 datatype: types::datatype(type_name),
                 many,

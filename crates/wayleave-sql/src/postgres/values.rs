@@ -135,9 +135,9 @@ impl<'a> RowDecoder<'a> {
             read.push(match value {
                 Some(value) => value,
                 None if fast_path.is_preview() => {
-                    values::of_preview(column, cell(of, raw), self.on_malformed)?
+                    values::decode_preview(column, cell(of, raw), self.on_malformed)?
                 }
-                None => values::of_column(column, cell(of, raw), self.on_malformed)?,
+                None => values::decode_column(column, cell(of, raw), self.on_malformed)?,
             });
         }
         Ok(read)
@@ -192,7 +192,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
             Type::INT2 => Self::Integer(i16::from_sql(of, raw)?.into()),
             Type::INT4 => Self::Integer(i32::from_sql(of, raw)?.into()),
             Type::INT8 => Self::Integer(i64::from_sql(of, raw)?.into()),
-            Type::FLOAT4 => Self::Real(values::of_single(f32::from_sql(of, raw)?)),
+            Type::FLOAT4 => Self::Real(values::from_single(f32::from_sql(of, raw)?)),
             Type::FLOAT8 => Self::Real(f64::from_sql(of, raw)?),
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
                 Self::Text(<&str>::from_sql(of, raw)?.into())

@@ -67,7 +67,7 @@ impl Session {
         })
     }
 
-    /// The session itself, for whoever reads more than the catalogue.
+    /// The connection, for reads beyond the catalogue.
     pub(super) fn into_connection(self) -> Connection {
         self.connection
     }

@@ -15,7 +15,7 @@ use super::indexes::{Indexes, equal};
 use crate::compile::sqlite::probe::Probe;
 use crate::compile::sqlite::raw_domain::RawDomain;
 use crate::compile::sqlite::{Affinity, Sqlite};
-use crate::compile::{Native, Shape};
+use crate::compile::{NativeColumn, Shape};
 
 /// Largest limit of a read that is treated as a page.
 const MAX_PAGE_ROWS: u32 = 10_000;
@@ -110,26 +110,26 @@ pub(super) enum PageStrategy {
     Counted(Box<Counted>),
 }
 
-/// A page whose rows have a value in its order's first column, as long as there are such.
+/// A page that reads the rows with a value in the first order column, and then those without.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Counted {
-    /// Those that have one.
+    /// The rows with a value.
     pub(super) values: Rows,
-    /// Those that have none, where there may be any.
+    /// The rows without one, where there may be any.
     nulls: Option<Rows>,
-    /// Whether the column is a time, told only nearly by its index.
+    /// Whether the column is a time, which its index orders only roughly.
     near: bool,
 }
 
 /// A read of some of a page's rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
+pub(super) struct PagePart {
     pub(super) rows: Rows,
-    /// What is true of them, and tells where to stop looking.
+    /// A predicate that holds for all of them, and bounds the scan.
     pub(super) bound: Predicate,
 }
 
-impl Part {
+impl PagePart {
     /// Nothing is known of them.
     pub(super) const fn all(rows: Rows) -> Self {
         Self {
@@ -194,7 +194,7 @@ pub(super) fn strategy(
 impl Counted {
     /// The reads whose rows, one after the other, are the page's, once it is known how many values
     /// there are and which time is the last that the page can hold.
-    pub(super) fn parts(self, count: u32, last: Value) -> Vec<Part> {
+    pub(super) fn parts(self, count: u32, last: Value) -> Vec<PagePart> {
         let Self {
             values,
             nulls,
@@ -208,7 +208,7 @@ impl Counted {
             });
             return std::iter::once(values)
                 .chain(nulls)
-                .map(Part::all)
+                .map(PagePart::all)
                 .collect();
         }
         let mut bound = Predicate::True;
@@ -226,14 +226,14 @@ impl Counted {
                 value: last,
             };
         }
-        vec![Part {
+        vec![PagePart {
             rows: values,
             bound,
         }]
     }
 }
 
-fn is_nullable(by: &OrderBy, native: &Native<Affinity>) -> bool {
+fn is_nullable(by: &OrderBy, native: &NativeColumn<Affinity>) -> bool {
     by.nullable && !native.not_null
 }
 

@@ -148,7 +148,7 @@ impl SqliteSession {
     }
 
     /// Whether its file is still the one the path names.
-    pub(super) fn is_of(&self, identity: Option<FileIdentity>) -> bool {
+    pub(super) fn is_same_file(&self, identity: Option<FileIdentity>) -> bool {
         self.identity == identity
     }
 }

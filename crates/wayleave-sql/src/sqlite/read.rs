@@ -23,7 +23,7 @@ use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::writers::WriterWatch;
 use crate::capabilities::SQLITE;
 use crate::compile::sqlite::Affinity;
-use crate::compile::{Native, Shape};
+use crate::compile::{NativeColumn, Shape};
 use crate::dsn::File;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
@@ -160,7 +160,7 @@ async fn perform(
     });
     match work.await {
         Ok((sender, outcome)) => stop.finish(sender, outcome).await,
-        // The sender went with the thread, and the reader is told so.
+        // The sender was dropped with the thread, which fails the answer.
         Err(panicked) => drop(ended(&panicked)),
     }
 }
@@ -189,7 +189,7 @@ impl Inner {
                 tokio::time::sleep(WRITER_POLL_INTERVAL).await;
             }
         };
-        // What still stands there is no writer that waits for us alone.
+        // A journal that is still there belongs to a writer that does not wait for our reads alone.
         let _ = timeout(2 * MAX_WRITER_WAIT, waiting).await;
     }
 
@@ -203,7 +203,7 @@ impl Inner {
         stop: &StopCondition,
     ) -> Result<(), StoreError> {
         let identity = FileIdentity::read(&self.file);
-        let mut session = match slot.idle(|session| session.is_of(identity)) {
+        let mut session = match slot.idle(|session| session.is_same_file(identity)) {
             Some(session) => session,
             None => SqliteSession::open(&self.file, self.options.limits)?,
         };
@@ -268,7 +268,7 @@ impl Inner {
         };
         let started = Instant::now();
         let identity = FileIdentity::read(&self.file);
-        let Some(mut session) = slot.idle(|session| session.is_of(identity)) else {
+        let Some(mut session) = slot.idle(|session| session.is_same_file(identity)) else {
             return false;
         };
         let watchdog = Watchdog::inline(stop.clone(), sender.unwanted());
@@ -303,7 +303,7 @@ impl Inner {
         let columns = statement.query_map([&target.table], |row| {
             let declared: String = row.get(1)?;
             let row_number = row.get::<_, bool>(3)? && declared.eq_ignore_ascii_case("INTEGER");
-            let native = Native {
+            let native = NativeColumn {
                 kind: if row_number {
                     Affinity::RowNumber
                 } else {

@@ -12,12 +12,12 @@ use wayleave_store::{OnMalformed, RowSender, StoreError};
 
 use super::error::store_error;
 use super::functions::{UNDECIDED, UNFIT};
-use super::page::{self, PageStrategy, Part};
+use super::page::{self, PagePart, PageStrategy};
 use super::pool::SqliteSession;
 use super::read::Inner;
 use super::values::cell;
 use super::watchdog::Watchdog;
-use crate::compile::sqlite::bytes::Odd;
+use crate::compile::sqlite::bytes::NonTextValue;
 use crate::compile::sqlite::{Affinity, Sqlite, probe};
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
 use crate::plan_columns::{column_of, undecided};
@@ -123,13 +123,13 @@ impl ReadAttempt<'_> {
                 let statement = compile(dialect, shape, read)?;
                 return self.send(session, &statement, read, sender);
             }
-            PageStrategy::Nulls(rows) => vec![Part::all(rows)],
+            PageStrategy::Nulls(rows) => vec![PagePart::all(rows)],
             PageStrategy::Counted(counted) => {
                 let (count, last) = self.count(session, dialect, shape, read, &counted.values)?;
                 counted.parts(count, last)
             }
         };
-        for Part { rows, bound } in parts {
+        for PagePart { rows, bound } in parts {
             let statement = compile_rows(dialect, shape, &rows, &bound)?;
             self.send(session, &statement, read, sender)?;
         }
@@ -162,9 +162,9 @@ impl ReadAttempt<'_> {
         };
         for (place, (column, text)) in doubtful.into_iter().enumerate() {
             let odd = match row.get_ref(place) {
-                Ok(ValueRef::Blob(bytes)) => Odd::Bytes(bytes.to_vec()),
+                Ok(ValueRef::Blob(bytes)) => NonTextValue::Bytes(bytes.to_vec()),
                 Ok(ValueRef::Text(bytes)) if std::str::from_utf8(bytes).is_err() => {
-                    Odd::Text(bytes.to_vec())
+                    NonTextValue::Text(bytes.to_vec())
                 }
                 _ => continue,
             };

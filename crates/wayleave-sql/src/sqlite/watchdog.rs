@@ -1,5 +1,5 @@
-//! What ends a read of a file before its answer does: whoever asked, the clock, a program that
-//! waits to write, and the disk.
+//! Ends a read of a file early: for its caller, the clock, a program that waits to write, or the
+//! disk.
 //!
 //! SQLite calls [`Watchdog::must_end`] every thousand steps of its machine, so it is cheap, and
 //! looks at files only now and then.

@@ -27,14 +27,14 @@ pub(crate) fn spelled(text: &str) -> Option<Vec<u8>> {
 
 /// A value that is shown by what it spells, as it is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Odd {
+pub(crate) enum NonTextValue {
     /// Bytes.
     Bytes(Vec<u8>),
     /// A text that is no UTF-8.
     Text(Vec<u8>),
 }
 
-impl Odd {
+impl NonTextValue {
     pub(super) fn bound(&self) -> Sql {
         match self {
             Self::Bytes(bytes) => Sql::bind(Bind::Bytes(bytes.clone())),
@@ -53,8 +53,11 @@ pub(super) fn compare(
 ) -> ComparisonSql {
     let hint = (comparison == Comparison::Eq).then(|| {
         let letters = Sql::bind(Bind::Text(text.to_owned()));
-        let odd = [Odd::Bytes(spelled.clone()), Odd::Text(spelled)];
-        let any = std::iter::once(letters).chain(odd.iter().map(Odd::bound));
+        let odd = [
+            NonTextValue::Bytes(spelled.clone()),
+            NonTextValue::Text(spelled),
+        ];
+        let any = std::iter::once(letters).chain(odd.iter().map(NonTextValue::bound));
         let list = Sql::joined(any, ", ").within(" IN (", ")");
         Sql::joined([name.clone(), list], "")
     });

@@ -31,7 +31,7 @@ pub(crate) struct Probe {
 }
 
 /// The statement that decides the raw domains of columns, and how to read its answer.
-pub(crate) struct Facts {
+pub(crate) struct DomainProbe {
     /// Selects one row of booleans.
     pub(crate) text: String,
     /// Its bound values.
@@ -40,7 +40,7 @@ pub(crate) struct Facts {
     told: Vec<(String, RawDomain, Vec<usize>)>,
 }
 
-impl Facts {
+impl DomainProbe {
     /// The domains of columns, given which booleans are false.
     pub(crate) fn domains(self, is_false: impl Fn(usize) -> bool) -> HashMap<String, RawDomain> {
         let mut domains = HashMap::new();
@@ -61,7 +61,7 @@ pub(crate) fn facts(
     shape: &Shape<Affinity>,
     probes: &[Probe],
     predicate: &Predicate,
-) -> Result<Facts, StoreError> {
+) -> Result<DomainProbe, StoreError> {
     let dialect = Sqlite::default();
     let seen = granted(&dialect, shape, predicate)?;
     let seen_by = |column: &Column| {
@@ -106,7 +106,7 @@ pub(crate) fn facts(
     }
     let sql = Sql::joined(truths, ", ").within("SELECT ", "");
     let (text, binds) = sql.render(dialect.placeholder());
-    Ok(Facts { text, binds, told })
+    Ok(DomainProbe { text, binds, told })
 }
 
 /// The condition of the grant in a plan's predicate.
@@ -128,8 +128,8 @@ fn granted(
         .transpose()
 }
 
-/// The columns of a page's order in which the row that it begins after is told by a text that may
-/// stand for something else, each with the text.
+/// The columns of a page's order whose cursor value is a text that may stand for other bytes, each
+/// with the text.
 pub(crate) fn doubtful<'a>(
     dialect: &Sqlite,
     shape: &Shape<Affinity>,

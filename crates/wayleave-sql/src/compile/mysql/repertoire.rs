@@ -1,8 +1,8 @@
-//! The characters that a column of text can hold. The server refuses to compare it with others.
+//! The character repertoire of a text column. The server refuses to compare it with other characters.
 
-/// The characters of a column.
+/// The characters that a column can hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Letters {
+pub(crate) enum Repertoire {
     /// Every one.
     All,
     /// Those of the first plane.
@@ -22,7 +22,7 @@ pub(super) enum Encodable<'a> {
     IfConverted(Option<&'a str>),
 }
 
-impl Letters {
+impl Repertoire {
     /// Those of a character set, in a column of that collation.
     pub(crate) fn from_charset(charset: &str, collation: &str) -> Self {
         let plain = |name: &str| {

@@ -22,10 +22,10 @@ mod tests;
 use wayleave_plan::plan::{Column, Predicate, Read, Rows};
 use wayleave_store::StoreError;
 
-pub(crate) use dialect::{Dialect, Native, PREVIEW, Shape, WHOLE};
+pub(crate) use dialect::{Dialect, NativeColumn, PREVIEW, Shape, WHOLE};
 pub(crate) use sql::{Bind, Sql};
 
-use crate::named::deciding;
+use crate::plan_columns::deciding;
 
 /// A statement and how its answer is read.
 #[derive(Debug)]
@@ -49,18 +49,18 @@ struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Sees to it that the types of these columns are told, where the dialect needs that.
+    /// Selects a witness for each column that decides which rows match, where the dialect needs one.
     fn witness<D: Dialect>(
         &mut self,
         dialect: &D,
         shape: &Shape<D::Kind>,
         columns: Vec<&'a Column>,
     ) -> Result<(), StoreError> {
-        if !dialect.needs_witness() {
-            return Ok(());
-        }
         for column in columns {
-            let name = shape.name(dialect, column)?;
+            let (name, native) = shape.named(dialect, column)?;
+            if !dialect.needs_witness(native) {
+                continue;
+            }
             // What is selected as it is tells of itself.
             let place = if let Some(place) = self.selected.iter().position(|it| *it == name) {
                 place

@@ -34,14 +34,14 @@ pub(crate) struct File {
 
 /// A server and a login.
 pub(crate) struct Server {
-    pub(crate) place: Place,
+    pub(crate) address: ServerAddress,
     pub(crate) user: Option<String>,
     pub(crate) password: Option<SecretString>,
     pub(crate) database: Option<String>,
     pub(crate) tls: TlsMode,
-    /// Whether the operator lets the password go to whoever answers.
+    /// Whether the operator allows the password to be sent to an unverified server.
     cleartext: bool,
-    /// The authority that vouches for the server, in place of the machine's own list.
+    /// The certificate authority to trust, instead of the machine's own list.
     pub(crate) authority: Option<PathBuf>,
     /// What no message may hold: the DSN itself, and the password as it was written.
     hidden: Vec<SecretString>,
@@ -49,13 +49,13 @@ pub(crate) struct Server {
 
 /// Where a server listens.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ServerAddress {
     Tcp { host: String, port: u16 },
     Socket { path: PathBuf, port: u16 },
 }
 
-impl Place {
-    /// Whether it is on this machine, so that no line is listened to and nobody poses.
+impl ServerAddress {
+    /// Whether it is on this machine, so that nobody can listen or impersonate the server.
     fn is_local(&self) -> bool {
         match self {
             Self::Socket { .. } => true,
@@ -226,11 +226,11 @@ impl Server {
             return Err(bad("its path must be the name of one database"));
         }
         let parameters = Parameters::parse(&url)?;
-        let place = match (parameters.socket, host) {
-            (Some(path), None) => Place::Socket { path, port },
+        let address = match (parameters.socket, host) {
+            (Some(path), None) => ServerAddress::Socket { path, port },
             (Some(_), Some(_)) => return Err(bad("it names both a host and a `socket`")),
             // An address in brackets keeps them in a URL, and loses them on the network.
-            (None, Some(host)) => Place::Tcp {
+            (None, Some(host)) => ServerAddress::Tcp {
                 host: host.trim_matches(['[', ']']).to_owned(),
                 port,
             },
@@ -244,17 +244,17 @@ impl Server {
             cleartext,
             ..
         } = parameters;
-        let by_place = if place.is_local() && authority.is_none() {
+        let default_tls = if address.is_local() && authority.is_none() {
             TlsMode::Prefer
         } else {
             TlsMode::VerifyFull
         };
         Ok(Self {
-            place,
+            address,
             user,
             password,
             database,
-            tls: tls.unwrap_or(by_place),
+            tls: tls.unwrap_or(default_tls),
             cleartext,
             authority,
             hidden,
@@ -264,7 +264,7 @@ impl Server {
     /// Whether a server that asks for the password itself must not be given it: it is beyond this
     /// machine and has not proved who it is.
     pub(crate) fn guards_password(&self) -> bool {
-        !(self.place.is_local() || self.tls == TlsMode::VerifyFull || self.cleartext)
+        !(self.address.is_local() || self.tls == TlsMode::VerifyFull || self.cleartext)
     }
 
     /// A driver's message without anything of this DSN that is secret.

@@ -5,19 +5,18 @@
 //! here knows mappings or grants.
 
 mod assemble;
-mod bell;
 mod capabilities;
 mod checks;
 mod compile;
 mod dsn;
 mod mysql;
-mod named;
+mod plan_columns;
 mod pool;
+mod pooled_store;
 mod postgres;
 #[cfg(feature = "raw")]
 pub mod raw;
-mod reading;
-mod served;
+mod read_task;
 mod shares;
 mod sqlite;
 mod tls;
@@ -26,7 +25,7 @@ mod values;
 use std::sync::Arc;
 
 pub use dsn::{Dsn, TlsMode};
-pub use reading::StoreOptions;
+pub use read_task::StoreOptions;
 pub use sqlite::create_sqlite;
 use wayleave_store::{Introspect, Limits, Store, StoreError};
 
@@ -54,7 +53,7 @@ pub async fn writers_wait_for_reads(dsn: Dsn, limits: Limits) -> Result<bool, St
 /// The store behind a DSN, answering plans. No session is opened until it is asked something.
 pub fn store(dsn: Dsn, options: StoreOptions) -> Arc<dyn Store> {
     match dsn.into_target() {
-        dsn::Target::Sqlite(file) => Arc::new(sqlite::Reader::new(file, options)),
+        dsn::Target::Sqlite(file) => Arc::new(sqlite::SqliteStore::new(file, options)),
         dsn::Target::Postgres(server) => Arc::new(postgres::store(server, options)),
         dsn::Target::Mysql(server) => Arc::new(mysql::store(server, options)),
     }

@@ -1,4 +1,4 @@
-//! Sessions that are kept: at most so many at once, shared by callers, and a bounded wait for one.
+//! A bounded pool of sessions, shared fairly between callers, with a bounded wait.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl<S> Pool<S> {
         })
     }
 
-    /// The right to one session, if this caller may take one at once.
+    /// A permit for one session, if this caller may take one without waiting.
     pub(crate) fn slot_now(self: &Arc<Self>, caller: CallerKey) -> Option<Slot<S>> {
         let permit = self.shares.try_acquire(caller)?;
         Some(Slot {
@@ -33,7 +33,7 @@ impl<S> Pool<S> {
         })
     }
 
-    /// The right to one session, waited for in turn.
+    /// A permit for one session, waited for in turn.
     pub(crate) async fn slot(self: &Arc<Self>, caller: CallerKey) -> Result<Slot<S>, StoreError> {
         match timeout(self.wait, self.shares.acquire(caller)).await {
             Ok(Some(permit)) => Ok(Slot {
@@ -47,42 +47,42 @@ impl<S> Pool<S> {
         }
     }
 
-    /// Lets no session go again, waits until every one is back, and hands over those that are idle.
+    /// Closes the pool, waits until every session is back, and returns the idle ones.
     pub(crate) async fn close(&self) -> Vec<S> {
         self.shares.close().await;
         self.take_idle()
     }
 
-    /// Every idle session, taken out.
+    /// Takes all idle sessions.
     pub(crate) fn take_idle(&self) -> Vec<S> {
         std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The right to one session.
+/// The permit for one session.
 pub(crate) struct Slot<S> {
     pool: Arc<Pool<S>>,
     _permit: SessionPermit,
 }
 
 impl<S> Slot<S> {
-    /// The session used last that is still good; those that are not are dropped.
-    pub(crate) fn idle(&self, is_good: impl Fn(&mut S) -> bool) -> Option<S> {
+    /// The idle session used last that is still usable; others are dropped.
+    pub(crate) fn idle(&self, is_usable: impl Fn(&mut S) -> bool) -> Option<S> {
         loop {
-            // The lock is not held while a session is looked at or dropped.
+            // The lock is not held while a session is checked or dropped.
             let mut session = self
                 .pool
                 .idle
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .pop()?;
-            if is_good(&mut session) {
+            if is_usable(&mut session) {
                 return Some(session);
             }
         }
     }
 
-    /// Keeps a session for the next read.
+    /// Returns a session to the pool.
     pub(crate) fn keep(&self, session: S) {
         self.pool
             .idle

@@ -3,14 +3,12 @@
 mod cleartext;
 mod connect;
 mod error;
+mod guarded_stream;
 mod introspect;
-mod lent;
 mod login;
-mod message;
 mod pool;
 mod read;
 mod settings;
-mod talk;
 mod types;
 mod values;
 

@@ -1,12 +1,12 @@
-//! What plans become, for whoever gives it to a driver himself: the benchmark, which compares us
-//! with the driver alone. Behind a feature, since no product has a use for it.
+//! The statements that plans compile to, for the benchmark, which runs them with the driver alone.
+//! Behind a feature: the product has no use for it.
 
 use rusqlite::Connection;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_store::StoreError;
 
 use crate::dsn::{Dsn, Target};
-use crate::reading::StoreOptions;
+use crate::read_task::StoreOptions;
 use crate::{postgres, sqlite};
 
 /// A value to bind, as SQLite's driver takes it.
@@ -29,7 +29,7 @@ pub fn sqlite_functions(connection: &Connection) -> rusqlite::Result<()> {
     sqlite::register(connection, &std::sync::Arc::default())
 }
 
-/// What plans over a SQLite file become.
+/// Compiles plans over a SQLite file.
 pub fn sqlite_statements(
     dsn: Dsn,
     plans: &[&AuthorizedPlan],
@@ -37,8 +37,8 @@ pub fn sqlite_statements(
     let Target::Sqlite(file) = dsn.into_target() else {
         return Err(another_kind());
     };
-    let reader = sqlite::Reader::new(file, StoreOptions::default());
-    let statements = reader.statements(plans)?.into_iter();
+    let store = sqlite::SqliteStore::new(file, StoreOptions::default());
+    let statements = store.statements(plans)?.into_iter();
     let boxed = |(text, binds): (String, Vec<_>)| Statement {
         text,
         binds: binds.into_iter().map(|it| Box::new(it) as _).collect(),
@@ -46,7 +46,7 @@ pub fn sqlite_statements(
     Ok(statements.map(boxed).collect())
 }
 
-/// What plans over a PostgreSQL database become.
+/// Compiles plans over a PostgreSQL database.
 pub async fn postgres_statements(
     dsn: Dsn,
     plans: &[&AuthorizedPlan],

@@ -2,8 +2,7 @@
 //!
 //! Three rules. A caller that holds no session takes any that is free. One that holds some takes
 //! another only while more than the reserve is free, which is a quarter of all. A session that
-//! comes free goes to the waiting caller that holds the fewest, and among equals to whoever came
-//! first.
+//! comes free goes to the waiting caller that holds the fewest, and among equals to the first in line.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -12,17 +12,17 @@ mod page;
 mod page_tests;
 mod pool;
 mod read;
+mod read_attempt;
 mod types;
 mod values;
 mod watchdog;
-mod work;
 mod writers;
 
 pub use create::create_sqlite;
 pub(crate) use decimal_key::decode as decimal_of_key;
 #[cfg(any(test, feature = "raw"))]
 pub(crate) use functions::register;
-pub(crate) use read::Reader;
+pub(crate) use read::SqliteStore;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -63,7 +63,7 @@ impl Sqlite {
         work: impl FnOnce(&mut connect::Session) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (file, limits) = (self.file.clone(), self.limits);
-        let wanted = connect::Wanted::default();
+        let wanted = connect::InterruptOnDrop::default();
         let watched = wanted.watch();
         let task = tokio::task::spawn_blocking(move || {
             let mut session = connect::Session::open(&file, limits, watched)?;

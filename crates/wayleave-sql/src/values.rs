@@ -29,7 +29,7 @@ pub(crate) enum Cell<'a> {
     /// The text forms of a list's items.
     Texts(Vec<Option<String>>),
     /// A value of the store's that is one of no datatype: infinity, the day zero, a list of lists.
-    Strange,
+    Malformed,
 }
 
 const MICROS_A_SECOND: i64 = 1_000_000;
@@ -42,7 +42,7 @@ pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 /// The number that one of single precision stands for: of those that are nearest to it, the one
 /// with the fewest digits, so that `0.1` is 0.1 and not 0.10000000149011612. No two stand for the
 /// same, and they are in the same order.
-pub(crate) fn of_single(single: f32) -> f64 {
+pub(crate) fn from_single(single: f32) -> f64 {
     format!("{single:e}").parse().unwrap_or(f64::NAN)
 }
 
@@ -58,8 +58,8 @@ pub(crate) fn row<'a>(
         let cell = next();
         row.push(match output {
             Output::Witness(_) => continue,
-            Output::Column(column) => of_column(column, cell, on_malformed)?,
-            Output::Preview(column) => of_preview(column, cell, on_malformed)?,
+            Output::Column(column) => decode_column(column, cell, on_malformed)?,
+            Output::Preview(column) => decode_preview(column, cell, on_malformed)?,
             Output::Key(column) => fitting(key_value(column, cell), column, on_malformed)?,
             Output::FirstDay => first_day(&cell)?,
             Output::FirstInstant => first_instant(&cell)?,
@@ -80,7 +80,7 @@ pub(crate) fn row<'a>(
 }
 
 /// The value of one column.
-pub(crate) fn of_column(
+pub(crate) fn decode_column(
     column: &Column,
     cell: Cell<'_>,
     on_malformed: OnMalformed,
@@ -88,7 +88,7 @@ pub(crate) fn of_column(
     fitting(column_value(column, cell), column, on_malformed)
 }
 
-/// The value of a column, or what stands for one that does not fit it.
+/// The value of a column, or the marker of a malformed one.
 fn fitting(
     value: Option<Value>,
     column: &Column,
@@ -102,19 +102,19 @@ fn fitting(
 }
 
 /// The value of a column whose long texts are answered by their beginnings.
-pub(crate) fn of_preview(
+pub(crate) fn decode_preview(
     column: &Column,
     cell: Cell<'_>,
     on_malformed: OnMalformed,
 ) -> Result<Value, StoreError> {
     let Cell::Text(text) = &cell else {
-        return of_column(column, cell, on_malformed);
+        return decode_column(column, cell, on_malformed);
     };
     if let Some(whole) = text.strip_prefix(WHOLE) {
-        return of_column(column, Cell::Text(whole.into()), on_malformed);
+        return decode_column(column, Cell::Text(whole.into()), on_malformed);
     }
     let Some(preview) = text.strip_prefix(PREVIEW) else {
-        return of_column(column, cell, on_malformed);
+        return decode_column(column, cell, on_malformed);
     };
     let told = preview.split_once(':');
     let told = told.and_then(|(many, start)| Some((many.parse().ok()?, start)));

@@ -20,9 +20,9 @@ use wayleave_store::ReadContext;
 use wayleave_store::conformance::Served;
 
 /// Sorting all rows without an index takes its time; that is not the question here.
-const PATIENCE: Duration = Duration::from_mins(15);
+const READ_TIMEOUT: Duration = Duration::from_mins(15);
 /// The most that reading may add.
-const MOST: usize = 32 * 1024 * 1024;
+const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
 
 /// A share of the rows on every run, all of them with `WAYLEAVE_FULL=1`.
 fn rows() -> usize {
@@ -105,7 +105,7 @@ async fn a_page_of_long_texts_costs_their_beginnings() {
             let plan = served.query(&arguments(query)).unwrap().with_previews();
             plan.rows().clone()
         };
-        let context = || ReadContext::within(PATIENCE);
+        let context = || ReadContext::within(READ_TIMEOUT);
         let short = page(json!({"id": {"gte": 16}}));
         let found = all(store.as_ref(), &short, &context()).await.unwrap();
         let words = found.iter().map(|row| row[1].clone());
@@ -129,7 +129,7 @@ async fn a_page_of_long_texts_costs_their_beginnings() {
             assert_eq!(preview.characters, LONG as u64, "{kind}");
             assert_eq!(preview.start, "0".repeat(1_000), "{kind}");
         }
-        assert!(grown <= MOST, "{kind}: {grown}");
+        assert!(grown <= MAX_ADDED_BYTES, "{kind}: {grown}");
         store.close().await;
     }
 }
@@ -142,21 +142,29 @@ async fn a_read_of_everything_holds_one_page() {
         let fields: &[(&str, &str)] = &[("word", "string")];
         let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
         let mut options = StoreOptions::default();
-        options.limits.statement = PATIENCE;
+        options.limits.statement = READ_TIMEOUT;
         let store = loaded.store_with(options);
         let page = |sort: &str| {
             let query = json!({"stream": "things", "sort": [sort], "limit": 100});
             served.query(&arguments(query)).unwrap().rows().clone()
         };
         // What a first read sets up is not what a row costs.
-        all(store.as_ref(), &page("id"), &ReadContext::within(PATIENCE))
-            .await
-            .unwrap();
+        all(
+            store.as_ref(),
+            &page("id"),
+            &ReadContext::within(READ_TIMEOUT),
+        )
+        .await
+        .unwrap();
         let before = resident();
         for sort in ["id", "-id", "word", "-word"] {
-            let found = all(store.as_ref(), &page(sort), &ReadContext::within(PATIENCE))
-                .await
-                .unwrap();
+            let found = all(
+                store.as_ref(),
+                &page(sort),
+                &ReadContext::within(READ_TIMEOUT),
+            )
+            .await
+            .unwrap();
             assert_eq!(found.len(), 101, "{kind} {sort}");
         }
         let count = json!({"stream": "things", "metrics": [{"op": "count"}, {"op": "count_distinct", "field": "id"}]});
@@ -164,7 +172,7 @@ async fn a_read_of_everything_holds_one_page() {
         let counted = all(
             store.as_ref(),
             count.groups(),
-            &ReadContext::within(PATIENCE),
+            &ReadContext::within(READ_TIMEOUT),
         )
         .await
         .unwrap();
@@ -175,7 +183,7 @@ async fn a_read_of_everything_holds_one_page() {
             rows(),
             grown / 1_024
         );
-        assert!(grown <= MOST, "{kind}: {grown}");
+        assert!(grown <= MAX_ADDED_BYTES, "{kind}: {grown}");
         store.close().await;
     }
 }

@@ -31,12 +31,12 @@ pub(crate) struct Shape<K> {
     /// The version of the schema it was read from, where the store counts them.
     pub(crate) version: Option<i64>,
     /// Its columns by name. Few as they are, finding one is quicker than hashing its name.
-    pub(crate) columns: BTreeMap<String, Native<K>>,
+    pub(crate) columns: BTreeMap<String, NativeColumn<K>>,
 }
 
 /// A column as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Native<K> {
+pub(crate) struct NativeColumn<K> {
     /// What the store says it holds.
     pub(crate) kind: K,
     /// The datatype that is, by the same rules as introspection's.
@@ -53,7 +53,7 @@ pub(crate) struct Native<K> {
 impl<K> Shape<K> {
     /// What the store says of a column. One whose type no longer fits the mapped datatype has
     /// drifted as much as one that is gone: the store would compare it by guesses of its own.
-    pub(crate) fn column(&self, column: &Column) -> Result<&Native<K>, StoreError> {
+    pub(crate) fn column(&self, column: &Column) -> Result<&NativeColumn<K>, StoreError> {
         self.columns
             .get(&column.name)
             .filter(|native| native.reads_as(self.store, column))
@@ -77,7 +77,7 @@ impl<K> Shape<K> {
         &self,
         dialect: &D,
         column: &Column,
-    ) -> Result<(Sql, &Native<K>), StoreError> {
+    ) -> Result<(Sql, &NativeColumn<K>), StoreError> {
         let native = self.column(column)?;
         let mut name = String::with_capacity(ALIAS.len() + column.name.len() + 4);
         name.push_str(ALIAS);
@@ -99,8 +99,8 @@ impl<K> Shape<K> {
         Ok(Sql::text(from))
     }
 
-    /// A selected value that is NULL and of a column's own type, so that the answer tells whether
-    /// that type still is what the statement was written for.
+    /// Selects NULL of a column's own type, so that the answer's types show whether the column
+    /// still has the type that the statement was compiled for.
     pub(crate) fn witness<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
@@ -112,12 +112,12 @@ impl<K> Shape<K> {
         Ok(sql)
     }
 
-    /// Compares the types that an answer tells of with what is known of the columns.
+    /// Compares the types of an answer with the cached shape.
     pub(crate) fn check_witnesses<T>(
         &self,
         witnesses: &[(usize, &Column)],
         types: &[T],
-        is_same: impl Fn(&Native<K>, &T) -> bool,
+        is_same: impl Fn(&NativeColumn<K>, &T) -> bool,
     ) -> Result<(), StoreError> {
         for (place, column) in witnesses {
             let native = self.column(column)?;
@@ -157,7 +157,7 @@ impl<K> Shape<K> {
     }
 }
 
-impl<K> Native<K> {
+impl<K> NativeColumn<K> {
     /// Whether values of this column can be read as the mapping says.
     fn reads_as(&self, store: SourceKind, column: &Column) -> bool {
         if column.many || store == SourceKind::Sqlite {
@@ -183,7 +183,7 @@ pub(crate) fn is_within_a_day(granularity: Granularity) -> bool {
 
 /// A comparison with a value, once the store's own reach is considered.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Compared {
+pub(crate) enum ComparisonSql {
     /// No value of the column satisfies it.
     Never,
     /// Every value of the column but NULL does.
@@ -201,7 +201,7 @@ pub(crate) enum Compared {
     },
 }
 
-impl Compared {
+impl ComparisonSql {
     /// A plain comparison.
     pub(crate) fn with(left: Sql, comparison: Comparison, right: Sql) -> Self {
         Self::With {
@@ -229,9 +229,9 @@ pub(crate) trait Dialect {
     /// Whether `(a, b) > (x, y)` begins in the middle of an index.
     fn has_row_values(&self) -> bool;
 
-    /// Whether a statement must ask what type a column has. Where it need not, the store's own
-    /// version of the schema was compared before.
-    fn needs_witness(&self) -> bool;
+    /// Whether a statement must ask what type this column has. Where it need not, the store's own
+    /// version of the schema was compared before, or the type is not one that is compared.
+    fn needs_witness(&self, native: &NativeColumn<Self::Kind>) -> bool;
 
     /// A column as it is selected.
     fn select(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;
@@ -257,7 +257,7 @@ pub(crate) trait Dialect {
         None
     }
 
-    /// A key, once it is grouped by or aggregated, as it is selected.
+    /// The select-list form of a key that is grouped by or aggregated.
     fn select_key(&self, column: &Column, key: Sql) -> Sql;
 
     /// A grouped key as it is grouped by and sorted.
@@ -274,7 +274,7 @@ pub(crate) trait Dialect {
         name: Sql,
         comparison: Comparison,
         value: &Value,
-    ) -> Compared;
+    ) -> ComparisonSql;
 
     /// A condition for values of a column that are of its datatype, NULL apart; `None` where the
     /// store keeps all others out, or where whatever satisfies the comparison is of it.
@@ -313,7 +313,7 @@ pub(crate) trait Dialect {
     fn contains(&self, column: &Column, kind: &Self::Kind, name: Sql, text: &str) -> Sql;
 
     /// Whether a column holds NULL.
-    fn is_null(&self, _native: &Native<Self::Kind>, name: Sql) -> Sql {
+    fn is_null(&self, _native: &NativeColumn<Self::Kind>, name: Sql) -> Sql {
         name.within("", " IS NULL")
     }
 

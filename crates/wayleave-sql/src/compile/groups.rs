@@ -13,7 +13,7 @@ use super::sql::Sql;
 use super::{Compiled, Output, Selection};
 
 /// One value of a group.
-struct Part<'a> {
+struct GroupValue<'a> {
     /// What the inner query computes, if anything, under its name.
     inner: Option<(Sql, String)>,
     /// What the outer query selects.
@@ -87,8 +87,8 @@ pub(super) fn compile<'a, D: Dialect>(
     })
 }
 
-/// The columns whose values are compared with each other, or computed with, and not told: one that
-/// is not of its datatype would pass unseen.
+/// The columns whose values are compared or computed with but not selected: a malformed one would go
+/// unnoticed.
 fn compared<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Vec<&'a Column> {
     let measures = plan.measures.iter().filter(|it| {
         matches!(
@@ -105,7 +105,7 @@ fn compared<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Vec<&'a Column> {
 }
 
 /// The order asked for, then every key that it leaves open.
-fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[Part<'_>]) -> Vec<Sql> {
+fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[GroupValue<'_>]) -> Vec<Sql> {
     let asked = plan.order.iter().map(|by| (by.index, by.descending));
     let open = (0..plan.by.len())
         .filter(|index| plan.order.iter().all(|by| by.index != *index))
@@ -124,7 +124,7 @@ fn key_part<'a, D: Dialect>(
     shape: &Shape<D::Kind>,
     key: &'a GroupKey,
     name: &str,
-) -> Result<Part<'a>, StoreError> {
+) -> Result<GroupValue<'a>, StoreError> {
     let outer = Sql::text(name);
     let (column, inner, selected, grouped, output) = match key {
         GroupKey::Column(column) => {
@@ -149,7 +149,7 @@ fn key_part<'a, D: Dialect>(
             (column, inner, outer.clone(), outer, output)
         }
     };
-    Ok(Part {
+    Ok(GroupValue {
         inner: Some((inner, name.to_owned())),
         selected,
         sorted: grouped.clone(),
@@ -173,9 +173,9 @@ fn measure_part<'a, D: Dialect>(
     shape: &Shape<D::Kind>,
     measure: &'a Measure,
     name: &str,
-) -> Result<Part<'a>, StoreError> {
+) -> Result<GroupValue<'a>, StoreError> {
     let Some(column) = &measure.column else {
-        return Ok(Part {
+        return Ok(GroupValue {
             inner: None,
             selected: Sql::text("COUNT(*)"),
             sorted: Sql::text("COUNT(*)"),
@@ -225,7 +225,7 @@ fn measure_part<'a, D: Dialect>(
             (inner, count.clone(), count, Output::Count)
         }
     };
-    Ok(Part {
+    Ok(GroupValue {
         inner: Some((inner, name.to_owned())),
         selected,
         sorted,

@@ -9,9 +9,9 @@ use wayleave_plan::value::Value;
 use super::mysql::{self, Mysql};
 use super::postgres::{self, Postgres};
 use super::sqlite::form::Form;
-use super::sqlite::held::Held;
+use super::sqlite::raw_domain::RawDomain;
 use super::sqlite::{Affinity, Sqlite, probe};
-use super::{Bind, Native, Shape, Statement, compile};
+use super::{Bind, NativeColumn, Shape, Statement, compile};
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -25,7 +25,7 @@ fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
     let columns: BTreeMap<_, _> = kinds
         .into_iter()
         .map(|(name, kind)| {
-            let native = Native {
+            let native = NativeColumn {
                 kind,
                 // As the mapping says, whatever that is.
                 datatype: match name {
@@ -156,9 +156,13 @@ fn sqlite_finds_times_by_the_index() {
         ("at", Affinity::Numeric),
         ("word", Affinity::Text),
     ]);
-    let form = Form::of_pattern(FORM).unwrap();
-    for held in [Held::Texts, Held::Numbers, Held::Written(form)] {
-        let dialect = Sqlite::knowing(HashMap::from([("at".to_owned(), held)]));
+    let form = Form::from_pattern(FORM).unwrap();
+    for held in [
+        RawDomain::Texts,
+        RawDomain::Numbers,
+        RawDomain::Written(form),
+    ] {
+        let dialect = Sqlite::with_domains(HashMap::from([("at".to_owned(), held)]));
         for descending in [false, true] {
             let at = column("at", Datatype::Datetime);
             let within = Predicate::Compare {
@@ -194,7 +198,7 @@ fn sqlite_finds_times_by_the_index() {
             let plan = plan_of(&connection, &page);
             let search = "SEARCH t USING COVERING INDEX by_at (at>? AND at<?)";
             assert!(plan.starts_with(search), "{}\n{plan}", page.text);
-            if let Held::Written(_) = held {
+            if let RawDomain::Written(_) = held {
                 // Rows of the same time may have to be put in order.
                 let sorted = plan.contains("TEMP B-TREE FOR ORDER BY");
                 assert!(!sorted, "{}\n{plan}", page.text);
@@ -271,7 +275,7 @@ async fn mariadb_reads_a_page_of_the_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: Some(("utf8mb4".to_owned(), "utf8mb4_nopad_bin".to_owned())),
-        letters: mysql::Letters::All,
+        repertoire: mysql::Repertoire::All,
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),
@@ -324,7 +328,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: None,
-        letters: mysql::Letters::from_charset("latin1", "latin1_german2_ci"),
+        repertoire: mysql::Repertoire::from_charset("latin1", "latin1_german2_ci"),
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),

@@ -4,7 +4,7 @@ use wayleave_plan::plan::{Comparison, OrderBy};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::dialect::{Compared, Dialect, Shape};
+use super::dialect::{ComparisonSql, Dialect, Shape};
 use super::predicate::{any, compare, operator};
 use super::sql::Sql;
 
@@ -74,7 +74,7 @@ fn row_value<D: Dialect>(
         let name = shape.name(dialect, &by.column)?;
         let kind = &shape.column(&by.column)?.kind;
         match dialect.compare(&by.column, kind, name, wanted, value) {
-            Compared::With {
+            ComparisonSql::With {
                 left,
                 comparison,
                 right,

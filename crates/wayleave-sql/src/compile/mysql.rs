@@ -1,6 +1,6 @@
 //! MySQL and MariaDB.
 
-mod letters;
+mod repertoire;
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
-use self::letters::Held;
-pub(crate) use self::letters::Letters;
-use super::dialect::{Compared, Dialect, Native, is_within_a_day};
+use self::repertoire::Encodable;
+pub(crate) use self::repertoire::Repertoire;
+use super::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
 use super::numbers::{beside, beyond_all, cut, nearest_single};
 use super::sql::{Bind, Placeholder, Sql};
 
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
         /// spaces counted, so that an index is too.
         by_code_point: Option<(String, String)>,
         /// Those that it can hold.
-        letters: Letters,
+        repertoire: Repertoire,
     },
     /// Bytes.
     Binary,
@@ -129,7 +129,7 @@ impl Dialect for Mysql {
         self.skips_undecided
     }
 
-    fn needs_witness(&self) -> bool {
+    fn needs_witness(&self, _: &NativeColumn<Kind>) -> bool {
         true
     }
 
@@ -222,7 +222,7 @@ impl Dialect for Mysql {
         name: Sql,
         comparison: Comparison,
         value: &Value,
-    ) -> Compared {
+    ) -> ComparisonSql {
         let left = self.key(column, kind, name.clone());
         let right = match value {
             Value::Text(text) => return compare_text(kind, &name, left, comparison, text),
@@ -246,10 +246,10 @@ impl Dialect for Mysql {
             | Value::List(_)
             | Value::Preview(_)
             | Value::Malformed => {
-                return Compared::Never;
+                return ComparisonSql::Never;
             }
         };
-        Compared::with(left, comparison, Sql::bind(right))
+        ComparisonSql::with(left, comparison, Sql::bind(right))
     }
 
     /// A date may have no month or no day, or be one that its month does not have.
@@ -290,7 +290,7 @@ impl Dialect for Mysql {
     }
 
     /// The day zero passes for NULL in a column that keeps NULL out, but its text does not.
-    fn is_null(&self, native: &Native<Kind>, name: Sql) -> Sql {
+    fn is_null(&self, native: &NativeColumn<Kind>, name: Sql) -> Sql {
         let tested = match native.kind {
             Kind::Date | Kind::Datetime if native.not_null => Self::text(name),
             _ => name,
@@ -391,25 +391,27 @@ fn compare_text(
     left: Sql,
     comparison: Comparison,
     text: &str,
-) -> Compared {
+) -> ComparisonSql {
     let bound = || Sql::bind(Bind::Text(text.to_owned()));
     let hint = match kind {
         Kind::Text {
             by_code_point,
-            letters,
-        } => match (letters.hold(text), by_code_point) {
+            repertoire,
+        } => match (repertoire.can_encode(text), by_code_point) {
             // The server refuses to compare the two.
-            (Held::Never, _) => return without_letters(name, comparison, text),
+            (Encodable::No, _) => return compare_unencodable(name, comparison, text),
             // Said in the statement, so that the column's own collation never decides.
-            (Held::Surely, Some((charset, collation))) => {
+            (Encodable::Yes, Some((charset, collation))) => {
                 let collated = format!(" USING {charset}) COLLATE {collation}");
                 let right = bound().within("CONVERT(", &collated);
-                return Compared::with(left, comparison, right);
+                return ComparisonSql::with(left, comparison, right);
             }
             // The same text is equal in every collation.
-            (Held::Surely, None) => Some(bound()),
+            (Encodable::Yes, None) => Some(bound()),
             // What is lost by this is not in the column either.
-            (Held::Once(converted), _) => converted.map(|it| bound().within("CONVERT(", it)),
+            (Encodable::IfConverted(converted), _) => {
+                converted.map(|it| bound().within("CONVERT(", it))
+            }
         },
         // The same bytes have the same digits.
         Kind::Binary => from_hexadecimal(text).map(|bytes| Sql::bind(Bind::Bytes(bytes))),
@@ -420,7 +422,7 @@ fn compare_text(
         _ => left,
     };
     let hint = hint.filter(|_| comparison == Comparison::Eq);
-    Compared::With {
+    ComparisonSql::With {
         left,
         comparison,
         right: bytes_operand(text),
@@ -428,12 +430,12 @@ fn compare_text(
     }
 }
 
-/// A comparison with a text that a column cannot hold. Only equality is told without a look: it
-/// opens nothing, should the column have become another.
-fn without_letters(name: &Sql, comparison: Comparison, text: &str) -> Compared {
+/// A comparison with a text that a column cannot hold. Only equality is decided without reading: it
+/// shows no row, should the column have changed meanwhile.
+fn compare_unencodable(name: &Sql, comparison: Comparison, text: &str) -> ComparisonSql {
     match comparison {
-        Comparison::Eq => Compared::Never,
-        _ => Compared::with(Mysql::bytes(name.clone()), comparison, bytes_operand(text)),
+        Comparison::Eq => ComparisonSql::Never,
+        _ => ComparisonSql::with(Mysql::bytes(name.clone()), comparison, bytes_operand(text)),
     }
 }
 
@@ -469,7 +471,7 @@ fn shortest(name: &Sql) -> Sql {
 }
 
 /// A decimal must be cast: with a text, the server would compare floats.
-fn compare_decimal(left: Sql, comparison: Comparison, text: &str) -> Compared {
+fn compare_decimal(left: Sql, comparison: Comparison, text: &str) -> ComparisonSql {
     let digits = text.trim_start_matches('-');
     let whole = digits.split('.').next().map_or(0, str::len);
     let scale = SCALE.min(DIGITS.saturating_sub(whole));

@@ -5,12 +5,12 @@ use std::cmp::Ordering;
 use wayleave_model::mapping::ExactNumber;
 use wayleave_plan::plan::Comparison;
 
-use super::dialect::Compared;
+use super::dialect::ComparisonSql;
 use super::sql::Sql;
-use crate::values::of_single;
+use crate::values::from_single;
 
 /// A comparison of every value of a column with one that is greater (or less) than all of them.
-pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> Compared {
+pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> ComparisonSql {
     let holds = match comparison {
         Comparison::Eq => false,
         Comparison::Ne => true,
@@ -18,25 +18,30 @@ pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> Compared {
         Comparison::Lt | Comparison::Lte => greater,
     };
     if holds {
-        Compared::Always
+        ComparisonSql::Always
     } else {
-        Compared::Never
+        ComparisonSql::Never
     }
 }
 
 /// A comparison with a value that the column cannot hold, given the nearest value that it can
 /// (`right`), and on which side of the value that lies. No value of the column is between them.
-pub(crate) fn beside(left: Sql, comparison: Comparison, right: Sql, nearest: Ordering) -> Compared {
+pub(crate) fn beside(
+    left: Sql,
+    comparison: Comparison,
+    right: Sql,
+    nearest: Ordering,
+) -> ComparisonSql {
     let comparison = match (comparison, nearest) {
         (comparison, Ordering::Equal) => comparison,
-        (Comparison::Eq, _) => return Compared::Never,
-        (Comparison::Ne, _) => return Compared::Always,
+        (Comparison::Eq, _) => return ComparisonSql::Never,
+        (Comparison::Ne, _) => return ComparisonSql::Always,
         (Comparison::Gt | Comparison::Gte, Ordering::Less) => Comparison::Gt,
         (Comparison::Lt | Comparison::Lte, Ordering::Less) => Comparison::Lte,
         (Comparison::Gt | Comparison::Gte, Ordering::Greater) => Comparison::Gte,
         (Comparison::Lt | Comparison::Lte, Ordering::Greater) => Comparison::Lt,
     };
-    Compared::with(left, comparison, right)
+    ComparisonSql::with(left, comparison, right)
 }
 
 /// A canonical decimal cut to `scale` digits after the point, and how the cut compares with it.
@@ -77,7 +82,7 @@ pub(crate) fn nearest_single(number: f64) -> (f64, Ordering) {
     // By its digits: 7.038531e-26 is such a number, and the float beside it is nearer to another.
     let nearest: f32 = format!("{number:e}").parse().unwrap_or(f32::NAN);
     let nearest = nearest.clamp(f32::MIN, f32::MAX);
-    let side = of_single(nearest).partial_cmp(&number);
+    let side = from_single(nearest).partial_cmp(&number);
     (nearest.into(), side.unwrap_or(Ordering::Equal))
 }
 
@@ -109,7 +114,7 @@ mod tests {
     #[test]
     fn a_number_of_single_precision_is_found_by_what_it_stands_for() {
         for single in [0.1, 0.333_333_34, 7.038_531e-26, f32::MAX, 1e-45, -0.7, 0.0] {
-            let stands_for = of_single(single);
+            let stands_for = from_single(single);
             let expected = (f64::from(single), Ordering::Equal);
             assert_eq!(nearest_single(stands_for), expected, "{stands_for}");
         }

@@ -1,10 +1,11 @@
 //! PostgreSQL.
 
+use tokio_postgres::types::Type;
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
-use super::dialect::{Compared, Dialect, is_within_a_day};
+use super::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
 use super::numbers::{beside, beyond_all, nearest_single};
 use super::sql::{Bind, Placeholder, Sql};
 
@@ -88,11 +89,11 @@ impl Postgres {
         name: Sql,
         comparison: Comparison,
         text: &str,
-    ) -> Compared {
+    ) -> ComparisonSql {
         if kind == Kind::Uuid && is_canonical_uuid(text) {
             // Its own order is that of its text form, and an index has it.
             let right = typed(Bind::Text(text.to_owned()), "::text::uuid");
-            return Compared::with(name, comparison, right);
+            return ComparisonSql::with(name, comparison, right);
         }
         // No text of PostgreSQL's holds a NUL; the nearest one ends before it.
         let (kept, side) = match text.split_once('\0') {
@@ -109,12 +110,12 @@ impl Postgres {
         let compared = beside(left, comparison, right.clone(), side);
         match compared {
             // The same text is equal in every collation, and an index has the column's own.
-            Compared::With {
+            ComparisonSql::With {
                 left,
                 comparison: Comparison::Eq,
                 right,
                 ..
-            } if matches!(kind, Kind::Text(_)) => Compared::With {
+            } if matches!(kind, Kind::Text(_)) => ComparisonSql::With {
                 hint: Some(Sql::joined([name, right.clone()], " = ")),
                 left,
                 comparison: Comparison::Eq,
@@ -144,8 +145,10 @@ impl Dialect for Postgres {
         self.skips_undecided
     }
 
-    fn needs_witness(&self) -> bool {
-        true
+    fn needs_witness(&self, native: &NativeColumn<Kind>) -> bool {
+        // The driver would look up a type of the database's own with statements of its own, which a
+        // pooler may leave on another's session.
+        native.type_id.is_none_or(|id| Type::from_oid(id).is_some())
     }
 
     fn select(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
@@ -232,7 +235,7 @@ impl Dialect for Postgres {
         name: Sql,
         comparison: Comparison,
         value: &Value,
-    ) -> Compared {
+    ) -> ComparisonSql {
         if let Value::Text(text) = value {
             return self.compare_text(column, *kind, name, comparison, text);
         }
@@ -262,10 +265,10 @@ impl Dialect for Postgres {
             | Value::List(_)
             | Value::Preview(_)
             | Value::Malformed => {
-                return Compared::Never;
+                return ComparisonSql::Never;
             }
         };
-        Compared::with(left, comparison, right)
+        ComparisonSql::with(left, comparison, right)
     }
 
     fn list_hint(&self, _: &Column, kind: &Kind, name: &Sql, values: &[Value]) -> Option<Sql> {

@@ -6,7 +6,7 @@ use wayleave_plan::plan::{Column, Comparison, Predicate};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::dialect::{Compared, Dialect, Shape};
+use super::dialect::{ComparisonSql, Dialect, Shape};
 use super::sql::Sql;
 
 const TRUE: &str = "1 = 1";
@@ -14,7 +14,7 @@ const FALSE: &str = "1 = 0";
 
 /// What values that are not of their column's datatype do to a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Malformed {
+enum MalformedRule {
     /// They may satisfy it.
     MayHold,
     /// They satisfy no comparison, but are there.
@@ -65,12 +65,12 @@ pub(super) fn conditions<D: Dialect>(
                 dialect,
                 shape,
                 granted,
-                Malformed::NeverHold,
+                MalformedRule::NeverHold,
             )?);
             continue;
         }
-        let may = condition_where(dialect, shape, part, Malformed::MayHold)?;
-        let does = condition_where(dialect, shape, part, Malformed::NeverCompare)?;
+        let may = condition_where(dialect, shape, part, MalformedRule::MayHold)?;
+        let does = condition_where(dialect, shape, part, MalformedRule::NeverCompare)?;
         if may != does {
             is_sure = false;
             decided.push(does);
@@ -101,14 +101,14 @@ pub(super) fn condition<D: Dialect>(
     shape: &Shape<D::Kind>,
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
-    condition_where(dialect, shape, predicate, Malformed::MayHold)
+    condition_where(dialect, shape, predicate, MalformedRule::MayHold)
 }
 
 fn condition_where<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     predicate: &Predicate,
-    malformed: Malformed,
+    malformed: MalformedRule,
 ) -> Result<Sql, StoreError> {
     let all = |parts: &[Predicate]| -> Result<Vec<Sql>, StoreError> {
         parts
@@ -118,7 +118,7 @@ fn condition_where<D: Dialect>(
     };
     // What holds for a value, if it is of its datatype.
     let checked = |condition: Sql, column: &Column, comparison| -> Result<Sql, StoreError> {
-        if malformed == Malformed::MayHold {
+        if malformed == MalformedRule::MayHold {
             return Ok(condition);
         }
         let (name, native) = shape.named(dialect, column)?;
@@ -137,7 +137,7 @@ fn condition_where<D: Dialect>(
         Predicate::And(parts) => every(all(parts)?),
         Predicate::Or(parts) => any(all(parts)?),
         Predicate::Granted(granted) => {
-            condition_where(dialect, shape, granted, Malformed::NeverHold)?
+            condition_where(dialect, shape, granted, MalformedRule::NeverHold)?
         }
         Predicate::Compare {
             column,
@@ -181,8 +181,8 @@ fn condition_where<D: Dialect>(
         } => {
             let present = shape.name(dialect, column)?.within("", " IS NOT NULL");
             match malformed {
-                Malformed::MayHold | Malformed::NeverCompare => present,
-                Malformed::NeverHold => checked(present, column, None)?,
+                MalformedRule::MayHold | MalformedRule::NeverCompare => present,
+                MalformedRule::NeverHold => checked(present, column, None)?,
             }
         }
     })
@@ -209,9 +209,9 @@ pub(super) fn compare<D: Dialect>(
     let (name, native) = shape.named(dialect, column)?;
     Ok(
         match dialect.compare(column, &native.kind, name, comparison, value) {
-            Compared::Never => Sql::text(FALSE),
-            Compared::Always => shape.name(dialect, column)?.within("", " IS NOT NULL"),
-            Compared::With {
+            ComparisonSql::Never => Sql::text(FALSE),
+            ComparisonSql::Always => shape.name(dialect, column)?.within("", " IS NOT NULL"),
+            ComparisonSql::With {
                 mut left,
                 comparison,
                 right,
@@ -245,7 +245,7 @@ fn list<D: Dialect>(
     for value in values {
         let name = name.clone();
         match dialect.compare(column, kind, name, wanted, value) {
-            Compared::With {
+            ComparisonSql::With {
                 left: this,
                 comparison,
                 right,

@@ -64,7 +64,7 @@ pub(super) fn compile<'a, D: Dialect>(
     rest.add(shape.from(dialect)?);
     rest.add(where_all(rows_in));
     let mut sql = if let Some(each) = &plan.each {
-        let numbered = Numbered {
+        let numbered = NumberedRows {
             selected: selection.selected,
             order,
             after,
@@ -86,7 +86,7 @@ pub(super) fn compile<'a, D: Dialect>(
 }
 
 /// The parts of a statement whose rows are numbered.
-struct Numbered {
+struct NumberedRows {
     selected: Vec<Sql>,
     order: Sql,
     after: Option<Sql>,
@@ -98,9 +98,9 @@ fn first_of_each<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     each: &Each,
-    numbered: Numbered,
+    numbered: NumberedRows,
 ) -> Result<Sql, StoreError> {
-    let Numbered {
+    let NumberedRows {
         selected,
         order,
         after,

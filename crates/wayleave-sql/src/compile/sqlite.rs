@@ -3,15 +3,15 @@
 //! A column may hold any value whatever its declared type, and there are no dates, decimals or
 //! booleans. Functions of ours, registered on every session, read what is there as the mapping
 //! says it is meant; where the raw column compares right, it is used, so that an index is too.
-//! What it takes to know that is in [`held`].
+//! What it takes to know that is in [`raw_domain`].
 
 mod affinity;
 pub(crate) mod bytes;
 mod expression;
 pub(crate) mod form;
 pub(crate) mod functions;
-pub(crate) mod held;
 pub(crate) mod probe;
+pub(crate) mod raw_domain;
 
 use std::collections::HashMap;
 
@@ -20,14 +20,14 @@ use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, Value};
 
 pub(crate) use self::affinity::Affinity;
-use self::bytes::{Odd, spelled};
+use self::bytes::{NonTextValue, spelled};
 use self::expression::{
     as_real, binary, call, call_or, compare_decimal, compare_text, differing, satisfying,
     unless_typed,
 };
 use self::form::Form;
-use self::held::{Held, looks_numeric, near};
-use super::dialect::{Compared, Dialect};
+use self::raw_domain::{RawDomain, looks_numeric, near};
+use super::dialect::{ComparisonSql, Dialect, NativeColumn};
 use super::numbers::{beside, beyond_all};
 use super::sql::{Bind, Placeholder, Sql};
 use crate::values::EXACT;
@@ -42,16 +42,16 @@ pub(crate) struct Sqlite {
     /// Whether the file's texts are UTF-16.
     wide: bool,
     skips_undecided: bool,
-    held: HashMap<String, Held>,
+    domains: HashMap<String, RawDomain>,
     /// What a text stands for in the row that a page begins after, by column.
-    odd: HashMap<String, (String, Odd)>,
+    odd: HashMap<String, (String, NonTextValue)>,
 }
 
 impl Sqlite {
-    /// With what columns, by name, hold at the moment of the read.
-    pub(crate) fn knowing(held: HashMap<String, Held>) -> Self {
+    /// With the raw domains of columns, by name, in the snapshot of the read.
+    pub(crate) fn with_domains(domains: HashMap<String, RawDomain>) -> Self {
         Self {
-            held,
+            domains,
             ..Self::default()
         }
     }
@@ -69,32 +69,34 @@ impl Sqlite {
         }
     }
 
-    /// How texts are put in order.
+    /// The collation that texts are sorted with.
     fn by_code_point(&self) -> String {
         let collation = if self.wide { BY_CODE_POINT } else { "BINARY" };
         format!(" COLLATE {collation}")
     }
 
-    /// Knowing that where a page begins, a column holds what the text shows, and not the text.
-    pub(crate) fn standing_at(&mut self, column: &Column, text: &str, odd: Odd) {
+    /// Records that the row a page begins after holds a value which only shows as this text.
+    pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, odd: NonTextValue) {
         let shown = (text.to_owned(), odd);
         self.odd.insert(column.name.clone(), shown);
     }
 
-    /// What a column holds.
-    pub(crate) fn held(&self, column: &Column) -> Held {
-        self.held.get(&column.name).copied().unwrap_or_default()
+    /// The raw domain of a column.
+    pub(crate) fn raw_domain(&self, column: &Column) -> RawDomain {
+        self.domains.get(&column.name).copied().unwrap_or_default()
     }
 
     /// Whether a column is compared and sorted as it is stored, so that an index serves.
     pub(crate) fn is_raw(&self, column: &Column, affinity: Affinity) -> bool {
         match column.datatype {
             Datatype::String | Datatype::Iri => {
-                affinity.is_text() || self.held(column) == Held::Texts
+                affinity.is_text() || self.raw_domain(column) == RawDomain::Texts
             }
             Datatype::Integer | Datatype::Decimal => affinity.holds_numbers(),
-            Datatype::Datetime => matches!(self.held(column), Held::Written(_)),
-            Datatype::Number => affinity == Affinity::Real || self.held(column) == Held::Numbers,
+            Datatype::Datetime => matches!(self.raw_domain(column), RawDomain::Written(_)),
+            Datatype::Number => {
+                affinity == Affinity::Real || self.raw_domain(column) == RawDomain::Numbers
+            }
             Datatype::Date => true,
             Datatype::Boolean | Datatype::Json => false,
         }
@@ -107,16 +109,16 @@ impl Sqlite {
         name: Sql,
         comparison: Comparison,
         micros: i64,
-    ) -> Compared {
-        let held = self.held(column);
-        if let Held::Written(form) = held {
+    ) -> ComparisonSql {
+        let domain = self.raw_domain(column);
+        if let RawDomain::Written(form) = domain {
             return Self::compare_written(form, name, comparison, micros);
         }
         let right = Sql::bind(Bind::Integer(micros));
         let (least, greatest) = ("-9223372036854775808", "9223372036854775807");
         let instead = satisfying(comparison, &right, least, greatest);
-        Compared::With {
-            hint: near(held, &name, comparison, micros),
+        ComparisonSql::With {
+            hint: near(domain, &name, comparison, micros),
             left: call_or(functions::DATETIME, name, instead),
             comparison,
             right,
@@ -124,7 +126,12 @@ impl Sqlite {
     }
 
     /// A time of one form, as its text.
-    fn compare_written(form: Form, name: Sql, comparison: Comparison, micros: i64) -> Compared {
+    fn compare_written(
+        form: Form,
+        name: Sql,
+        comparison: Comparison,
+        micros: i64,
+    ) -> ComparisonSql {
         match form.write(micros) {
             Some((text, side)) => beside(name, comparison, binary(text), side),
             None => beyond_all(comparison, micros > 0),
@@ -151,7 +158,7 @@ impl Dialect for Sqlite {
         self.skips_undecided
     }
 
-    fn needs_witness(&self) -> bool {
+    fn needs_witness(&self, _: &NativeColumn<Affinity>) -> bool {
         false
     }
 
@@ -233,7 +240,7 @@ impl Dialect for Sqlite {
         name: Sql,
         comparison: Comparison,
         value: &Value,
-    ) -> Compared {
+    ) -> ComparisonSql {
         // A collation on the value's side decides too, and leaves the column to its index.
         let left = match (column.datatype, kind) {
             (Datatype::Date, _) => name.clone(),
@@ -259,12 +266,12 @@ impl Dialect for Sqlite {
                     && shown == text
                 {
                     let right = odd.bound().within("", &self.by_code_point());
-                    return Compared::with(name, comparison, right);
+                    return ComparisonSql::with(name, comparison, right);
                 }
                 if self.wide && !equality {
                     let right = Sql::bind(Bind::Text(text.to_string()));
                     let right = right.within("", &self.by_code_point());
-                    return Compared::with(left, comparison, right);
+                    return ComparisonSql::with(left, comparison, right);
                 }
                 return compare_text(*kind, raw, &name, left, comparison, text);
             }
@@ -280,21 +287,21 @@ impl Dialect for Sqlite {
                 let right = Sql::bind(Bind::Real(*number));
                 let instead = differing(comparison, &right, "-9e999", "9e999");
                 let left = call_or(functions::NUMBER, name, instead);
-                return Compared::with(left, comparison, right);
+                return ComparisonSql::with(left, comparison, right);
             }
             Value::Number(number) if number.abs() < EXACT => {
-                return Compared::with(name, comparison, Sql::bind(Bind::Real(*number)));
+                return ComparisonSql::with(name, comparison, Sql::bind(Bind::Real(*number)));
             }
             Value::Number(number) => Bind::Real(*number),
             Value::Boolean(boolean) => {
                 let right = Sql::bind(Bind::Integer(i64::from(*boolean)));
                 let instead = satisfying(comparison, &right, "-1", "2");
                 let left = call_or(functions::BOOLEAN, name, instead);
-                return Compared::with(left, comparison, right);
+                return ComparisonSql::with(left, comparison, right);
             }
             Value::Date(_) => {
                 let text = value.to_text().unwrap_or_default();
-                return Compared::with(left, comparison, binary(text));
+                return ComparisonSql::with(left, comparison, binary(text));
             }
             Value::Datetime(micros) => return self.compare_time(column, name, comparison, *micros),
             // No plan compares with these.
@@ -303,10 +310,10 @@ impl Dialect for Sqlite {
             | Value::List(_)
             | Value::Preview(_)
             | Value::Malformed => {
-                return Compared::Never;
+                return ComparisonSql::Never;
             }
         };
-        Compared::with(left, comparison, Sql::bind(right))
+        ComparisonSql::with(left, comparison, Sql::bind(right))
     }
 
     /// What equals a number or a date is of the datatype.

@@ -14,7 +14,7 @@ use wayleave_store::StoreError;
 use super::mysql::{self, Mysql, Offsets};
 use super::postgres::{self, Postgres};
 use super::sqlite::{Affinity, Sqlite};
-use super::{Dialect, Native, Shape, compile};
+use super::{Dialect, NativeColumn, Shape, compile};
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -306,10 +306,10 @@ fn periods(zone: &str, granularity: Granularity) -> Read {
 }
 
 fn shape<K: Clone>(schema: Option<&str>, kinds: &[(&str, K, bool)]) -> Shape<K> {
-    let columns: BTreeMap<String, Native<K>> = kinds
+    let columns: BTreeMap<String, NativeColumn<K>> = kinds
         .iter()
         .map(|(name, kind, not_null)| {
-            let native = Native {
+            let native = NativeColumn {
                 kind: kind.clone(),
                 // As the plans of these tests read it.
                 datatype: match *name {
@@ -375,7 +375,7 @@ fn mysql_shape() -> Shape<mysql::Kind> {
     use mysql::Kind;
     let text = Kind::Text {
         by_code_point: None,
-        letters: mysql::Letters::All,
+        repertoire: mysql::Repertoire::All,
     };
     shape(
         Some("data`base"),

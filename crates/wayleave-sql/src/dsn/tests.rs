@@ -14,8 +14,8 @@ fn server(text: &str) -> Server {
 fn a_server_dsn_is_read_in_full() {
     let server = server("postgresql://ada:p%40ss%2Fword@db.example:6000/my%20crm?sslmode=require");
     assert!(
-        server.place
-            == Place::Tcp {
+        server.address
+            == ServerAddress::Tcp {
                 host: "db.example".into(),
                 port: 6000
             }
@@ -29,16 +29,16 @@ fn a_server_dsn_is_read_in_full() {
 #[test]
 fn addresses_sockets_and_defaults_are_read() {
     assert!(
-        server("postgres://[::1]/x").place
-            == Place::Tcp {
+        server("postgres://[::1]/x").address
+            == ServerAddress::Tcp {
                 host: "::1".into(),
                 port: 5432
             }
     );
     let local = server("postgres:///x?socket=/run/postgresql");
     assert!(
-        local.place
-            == Place::Socket {
+        local.address
+            == ServerAddress::Socket {
                 path: "/run/postgresql".into(),
                 port: 5432
             }

@@ -10,7 +10,7 @@ use wayleave_store::{Limits, StoreError};
 
 use super::error::store_error;
 use super::settings;
-use crate::dsn::{Place, Server, TlsMode};
+use crate::dsn::{Server, ServerAddress, TlsMode};
 use crate::tls;
 
 /// How much longer than the server we wait, so that its own timeout, which says more, comes first.
@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
             }))
     }
 
-    /// The session itself, for whoever reads more than the catalogue.
+    /// The connection, for reads beyond the catalogue.
     pub(super) fn into_connection(self) -> (Conn, Flavour) {
         (self.connection, self.flavour)
     }
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Says goodbye; its failure takes nothing away from an answer.
+    /// Closes the connection. Failures are ignored.
     pub(super) async fn close(self) {
         let _ = timeout(GRACE, self.connection.disconnect()).await;
     }
@@ -144,9 +144,9 @@ fn options(server: &Server, mode: TlsMode) -> Result<Opts, StoreError> {
         .db_name(server.database.clone())
         .prefer_socket(false)
         .ssl_opts(ssl_options(server, mode)?);
-    let builder = match &server.place {
-        Place::Tcp { host, port } => builder.ip_or_hostname(host.clone()).tcp_port(*port),
-        Place::Socket { path, .. } => builder.socket(Some(path.to_string_lossy())),
+    let builder = match &server.address {
+        ServerAddress::Tcp { host, port } => builder.ip_or_hostname(host.clone()).tcp_port(*port),
+        ServerAddress::Socket { path, .. } => builder.socket(Some(path.to_string_lossy())),
     };
     Ok(builder.into())
 }
@@ -155,7 +155,7 @@ fn ssl_options(server: &Server, mode: TlsMode) -> Result<Option<SslOpts>, StoreE
     // The driver asks the process for its cryptography; the first to set it wins, and it is
     // the only one built in.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let local = matches!(server.place, Place::Socket { .. });
+    let local = matches!(server.address, ServerAddress::Socket { .. });
     Ok(match mode {
         _ if local => None,
         TlsMode::Disable => None,

@@ -1,4 +1,4 @@
-//! Sessions for reading: kept, and stopped from outside.
+//! Pooled sessions for reading, cancelled from outside.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
@@ -19,20 +19,20 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 const TAKE_MARK: &str = "SELECT GET_LOCK(?, 0)";
 const FIND_MARK: &str = "SELECT IS_USED_LOCK(?)";
 
-/// A session that is kept between reads.
-pub(crate) struct Kept {
+/// A read-only session, kept between reads.
+pub(crate) struct MysqlSession {
     pub(super) connection: Conn,
-    /// The name of a lock that no other session has: whoever would end this session asks the
-    /// server which one holds it. Session numbers are small and every server counts its own, so
-    /// behind an address that leads to several servers the same number is somebody else's.
-    /// `None` where the server gives no such locks.
+    /// The random name of a lock that this session holds. Cancelling asks the server which session
+    /// holds it. Session numbers are small and every server counts its own, so behind an address of
+    /// several servers the same number may be another client's. `None` where the server refuses such
+    /// locks.
     pub(super) mark: Option<Arc<str>>,
     pub(super) flavour: Flavour,
     /// How long a statement may take.
     pub(super) limit: Duration,
 }
 
-impl Kept {
+impl MysqlSession {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let session = Session::open(server, limits).await?;
         let (mut connection, flavour) = session.into_connection();
@@ -41,7 +41,7 @@ impl Kept {
         let marking = connection.exec_first::<Option<u8>, _, _>(TAKE_MARK, (&mark,));
         let mark = match timeout(limits.connect, marking).await {
             Ok(Ok(taken)) => (taken.flatten() == Some(1)).then(|| mark.into()),
-            // It may forbid them; the statement's own limit then ends what nobody waits for.
+            // The server may forbid locks; then only the statement's own limit ends it.
             Ok(Err(mysql_async::Error::Server(_))) => None,
             Ok(Err(error)) => {
                 return Err(store_error(server, limits, "opening a session", &error));

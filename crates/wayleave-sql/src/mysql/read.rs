@@ -16,17 +16,17 @@ use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
 use super::connect::Flavour;
 use super::error::store_error;
-use super::pool::{Kept, cancel};
+use super::pool::{MysqlSession, cancel};
 use super::types::{self, is_same};
 use super::values::{bound, cell};
 use super::zones;
 use crate::capabilities::MYSQL;
-use crate::compile::mysql::{FAILS, Kind, Letters, Mysql, Offsets};
-use crate::compile::{Native, Output, Shape, Statement, compile, years};
+use crate::compile::mysql::{FAILS, Kind, Mysql, Offsets, Repertoire};
+use crate::compile::{NativeColumn, Output, Shape, Statement, compile, years};
 use crate::dsn::Server as Address;
-use crate::named::undecided;
-use crate::reading::{StoreOptions, no_table};
-use crate::served::{Reader, Server, Work};
+use crate::plan_columns::undecided;
+use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
+use crate::read_task::{StoreOptions, no_table};
 use crate::values;
 
 const COLUMNS: &str = "SELECT TABLE_SCHEMA, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, \
@@ -44,41 +44,41 @@ pub(crate) struct Database {
 }
 
 /// The database behind an address, answering plans.
-pub(crate) fn store(server: Address, options: StoreOptions) -> Reader<Database> {
+pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Database> {
     let limits = options.limits;
-    Reader::new(Database { server, limits }, options)
+    PooledStore::new(Database { server, limits }, options)
 }
 
-impl Server for Database {
-    type Session = Kept;
-    /// What marks the session on its server.
-    type Brake = Option<Arc<str>>;
+impl ServerDriver for Database {
+    type Session = MysqlSession;
+    /// The name of the lock that marks the session on its server.
+    type CancelHandle = Option<Arc<str>>;
     type Kind = Kind;
 
     const CAPABILITIES: &'static Capabilities = &MYSQL;
 
-    async fn open(&self) -> Result<Kept, StoreError> {
-        Kept::open(&self.server, self.limits).await
+    async fn open(&self) -> Result<MysqlSession, StoreError> {
+        MysqlSession::open(&self.server, self.limits).await
     }
 
-    fn is_good(_: &mut Kept) -> bool {
+    fn is_usable(_: &mut MysqlSession) -> bool {
         // Only the server knows.
         true
     }
 
-    fn brake(session: &Kept) -> Option<Arc<str>> {
+    fn cancel_handle(session: &MysqlSession) -> Option<Arc<str>> {
         session.mark.clone()
     }
 
-    async fn stop(&self, brake: Option<Arc<str>>, _: Work<'_>) {
-        if let Some(mark) = brake {
+    async fn cancel(&self, handle: Option<Arc<str>>, _: RunningRead<'_>) {
+        if let Some(mark) = handle {
             cancel(&self.server, self.limits, &mark).await;
         }
     }
 
     async fn rows(
         &self,
-        session: &mut Kept,
+        session: &mut MysqlSession,
         shape: &Shape<Kind>,
         read: &Read,
         sender: &mut RowSender,
@@ -104,20 +104,24 @@ impl Server for Database {
         sent.and(ended)
     }
 
-    fn statement_limit(session: &Kept) -> Duration {
+    fn statement_limit(session: &MysqlSession) -> Duration {
         session.limit
     }
 
     async fn limit_statements(
         &self,
-        session: &mut Kept,
+        session: &mut MysqlSession,
         limit: Duration,
     ) -> Result<(), StoreError> {
         let limited = session.limit_statements(limit).await;
         limited.map_err(|error| self.failed("limiting statements", &error))
     }
 
-    async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
+    async fn shape(
+        &self,
+        session: &mut MysqlSession,
+        target: &Target,
+    ) -> Result<Shape<Kind>, StoreError> {
         type Found = (String, String, String, String, String, String, String);
         let rows: Vec<Found> = session
             .connection
@@ -130,7 +134,7 @@ impl Server for Database {
             .into_iter()
             .map(
                 |(_, name, data_type, column_type, nullable, charset, collation)| {
-                    let native = Native {
+                    let native = NativeColumn {
                         kind: kind(flavour, &data_type, &charset, &collation),
                         datatype: types::datatype(&data_type, &column_type),
                         many: false,
@@ -155,7 +159,7 @@ impl Server for Database {
 
     async fn estimate(
         &self,
-        session: &mut Kept,
+        session: &mut MysqlSession,
         shape: &Shape<Kind>,
     ) -> Result<Option<i128>, StoreError> {
         let rows: Option<Option<u64>> = session
@@ -166,7 +170,7 @@ impl Server for Database {
         Ok(rows.flatten().map(i128::from))
     }
 
-    async fn part(session: Kept) {
+    async fn close(session: MysqlSession) {
         let _ = session.connection.disconnect().await;
     }
 }
@@ -208,7 +212,7 @@ impl Database {
     /// ends in NUL.
     async fn plain_rows(
         &self,
-        session: &mut Kept,
+        session: &mut MysqlSession,
         shape: &Shape<Kind>,
         read: &Read,
         sender: &mut RowSender,
@@ -249,7 +253,7 @@ impl Database {
     ) -> Result<bool, StoreError> {
         let failed = |error| self.failed("reading", &error);
         let params = Params::Positional(statement.binds.iter().map(bound).collect());
-        // The driver asks that no parameters be said so.
+        // The driver refuses an empty positional list.
         let params = if statement.binds.is_empty() {
             Params::Empty
         } else {
@@ -343,14 +347,14 @@ fn kind(flavour: Flavour, data_type: &str, charset: &str, collation: &str) -> Ki
             let counted = collation.ends_with("_nopad_bin") || collation == "utf8mb4_0900_bin";
             let unicode = matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii");
             let by_code_point = counted && unicode;
-            let letters = match Letters::from_charset(charset, collation) {
+            let repertoire = match Repertoire::from_charset(charset, collation) {
                 // MySQL refuses to convert a text that the character set does not have.
-                Letters::Other(_) if flavour == Flavour::Mysql => Letters::Other(None),
-                letters => letters,
+                Repertoire::Other(_) if flavour == Flavour::Mysql => Repertoire::Other(None),
+                repertoire => repertoire,
             };
             Kind::Text {
                 by_code_point: by_code_point.then(|| (charset.to_owned(), collation.to_owned())),
-                letters,
+                repertoire,
             }
         }
         "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Binary,

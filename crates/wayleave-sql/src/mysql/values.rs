@@ -5,7 +5,7 @@ use mysql_async::Value;
 use wayleave_model::mapping::Datatype;
 
 use crate::compile::{Bind, Output};
-use crate::values::{Cell, of_single};
+use crate::values::{Cell, from_single};
 
 const MICROS_A_DAY: i64 = 86_400_000_000;
 
@@ -15,7 +15,7 @@ pub(super) fn cell(value: Value, output: Option<&Output<'_>>) -> Cell<'static> {
         Value::NULL => Cell::Null,
         Value::Int(integer) => Cell::Integer(integer.into()),
         Value::UInt(integer) => Cell::Integer(integer.into()),
-        Value::Float(real) => Cell::Real(of_single(real)),
+        Value::Float(real) => Cell::Real(from_single(real)),
         Value::Double(real) => Cell::Real(real),
         Value::Bytes(bytes) => match String::from_utf8(bytes) {
             Ok(text) => Cell::Text(text.into()),
@@ -25,7 +25,7 @@ pub(super) fn cell(value: Value, output: Option<&Output<'_>>) -> Cell<'static> {
             let clock = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
             let Some(days) = days(year, month, day) else {
                 // The day of no month and no year is no day.
-                return Cell::Strange;
+                return Cell::Malformed;
             };
             if is_date(output) {
                 Cell::Date(days)

@@ -6,8 +6,8 @@ use jiff::tz::{Offset, TimeZone};
 
 use crate::compile::mysql::Offsets;
 
-/// More changes than this no statement carries: some centuries of them.
-pub(super) const MOST: usize = 2_000;
+/// The most changes that a statement carries: some centuries of them.
+pub(super) const MAX_CHANGES: usize = 2_000;
 
 /// The offsets of a zone in these years (in UTC); `None` for an unknown zone or too many changes.
 pub(super) fn offsets(zone: &str, years: &[i16]) -> Option<Offsets> {
@@ -36,7 +36,7 @@ pub(super) fn offsets(zone: &str, years: &[i16]) -> Option<Offsets> {
                 i64::from(change.offset().seconds()),
             ));
         }
-        if offsets.changes.len() > MOST {
+        if offsets.changes.len() > MAX_CHANGES {
             return None;
         }
     }

@@ -1,4 +1,4 @@
-//! Notices a server that asks for the password in clear text, before it is told.
+//! Detects a server that asks for the password in clear text, before it is sent.
 //!
 //! The driver answers every request for a password. Over a line where anybody may pose as the
 //! server, this one must not be answered: it would hand the password over. Requests that prove the
@@ -25,7 +25,7 @@ impl fmt::Display for CleartextRefused {
 
 impl std::error::Error for CleartextRefused {}
 
-/// Looks at what a server sends until it has let us in.
+/// Watches the bytes of a server until the login is over.
 #[derive(Debug)]
 pub(super) struct CleartextGuard {
     state: State,

@@ -3,28 +3,26 @@
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Config, Connection, Row};
+use tokio_postgres::{Client, Config, Row};
 use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::error::store_error;
 use super::login::Login;
 use super::settings;
-use crate::dsn::{Place, Server, TlsMode};
+use crate::dsn::{Server, ServerAddress, TlsMode};
 
-/// How much longer than the server we wait, so that its own timeout, which says more, comes first.
+/// How much longer than the server we wait, so that its own timeout, which is more precise, fires first.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// A read-only session.
 pub(super) struct Session<'a> {
     client: Client,
-    /// Carries what the client asks.
-    carrier: AbortOnDropHandle<()>,
+    connection: AbortOnDropHandle<()>,
     server: &'a Server,
     limits: Limits,
 }
@@ -36,11 +34,10 @@ impl<'a> Session<'a> {
             let Login {
                 client, connection, ..
             } = Login::open(server, limits, None).await?;
-            let carrier = carried(connection);
             begin(&client, server, limits).await?;
             Ok(Self {
                 client,
-                carrier,
+                connection,
                 server,
                 limits,
             })
@@ -77,14 +74,14 @@ impl<'a> Session<'a> {
         store_error(self.server, self.limits, doing, error)
     }
 
-    /// Says goodbye.
+    /// Ends the transaction and closes the connection.
     pub(super) async fn close(self) -> Result<(), StoreError> {
         #[expect(clippy::disallowed_methods, reason = "a constant")]
         let ending = self.client.batch_execute(settings::COMMIT);
         let _ = timeout(GRACE, ending).await;
         drop(self.client);
-        // What remains is the goodbye; its failure takes nothing away from an answer.
-        let _ = timeout(GRACE, self.carrier).await;
+        // The connection sends Terminate and ends. Failures are ignored.
+        let _ = timeout(GRACE, self.connection).await;
         Ok(())
     }
 }
@@ -130,21 +127,11 @@ pub(super) fn refused_pooler(error: StoreError) -> StoreError {
     }
 }
 
-/// Moves a connection on until its client is gone, or nobody waits for it. Its failure shows in
-/// whatever waits for an answer.
-fn carried<S, T>(connection: Connection<S, T>) -> AbortOnDropHandle<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }))
-}
-
 pub(super) fn config(server: &Server, limits: Limits) -> Config {
     let mut config = Config::new();
-    match &server.place {
-        Place::Tcp { host, port } => config.host(host).port(*port),
-        Place::Socket { path, port } => config.host_path(path).port(*port),
+    match &server.address {
+        ServerAddress::Tcp { host, port } => config.host(host).port(*port),
+        ServerAddress::Socket { path, port } => config.host_path(path).port(*port),
     };
     // Without one the driver takes the operating system's user, as PostgreSQL's own tools do.
     if let Some(user) = &server.user {

@@ -7,7 +7,6 @@ use tokio_postgres::error::SqlState;
 use wayleave_store::{Limits, StoreError};
 
 use super::cleartext::CleartextRefused;
-use super::talk::Failure;
 use crate::dsn::Server;
 use crate::tls;
 
@@ -19,21 +18,8 @@ pub(super) fn store_error(
     error: &tokio_postgres::Error,
 ) -> StoreError {
     match error.as_db_error() {
-        Some(said) => said_error(server, limits, doing, said.code(), said.message()),
+        Some(said) => server_error(server, limits, doing, said.code(), said.message()),
         None => session_error(server, doing, error),
-    }
-}
-
-/// The same of a statement.
-pub(super) fn talk_error(
-    server: &Server,
-    limits: Limits,
-    doing: &'static str,
-    failure: &Failure,
-) -> StoreError {
-    match failure {
-        Failure::Said { code, message } => said_error(server, limits, doing, code, message),
-        Failure::Lost(error) => io_error(server, "the connection is lost", error),
     }
 }
 
@@ -47,7 +33,7 @@ pub(super) fn io_error(server: &Server, what: &str, error: &io::Error) -> StoreE
     }
 }
 
-fn said_error(
+fn server_error(
     server: &Server,
     limits: Limits,
     doing: &'static str,

@@ -110,7 +110,7 @@ pub(super) async fn catalogue(
     options: &IntrospectOptions,
     progress: Progress<'_>,
 ) -> Result<Catalogue, StoreError> {
-    let mut reader = Reader { session, progress };
+    let mut reader = CatalogueReader { session, progress };
     let schema = reader.schema(options).await?;
     let schema = schema.as_str();
     reader
@@ -181,13 +181,13 @@ pub(super) async fn catalogue(
     Ok(assembly.finish(SourceKind::Postgres, Some(schema.to_owned())))
 }
 
-/// Runs statements and tells of them.
-struct Reader<'a, 's> {
+/// Runs statements and reports progress.
+struct CatalogueReader<'a, 's> {
     session: &'a mut Session<'s>,
     progress: Progress<'a>,
 }
 
-impl Reader<'_, '_> {
+impl CatalogueReader<'_, '_> {
     async fn rows(
         &mut self,
         what: &'static str,

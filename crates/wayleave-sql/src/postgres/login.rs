@@ -1,56 +1,54 @@
-//! Logging in: the driver makes a connection secure and proves who we are; from then on the
-//! connection is ours alone, and [`Talk`](super::talk::Talk) speaks over it.
+//! Logging in: addresses, TLS and the guard of the password. The protocol is the driver's.
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
 
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream, lookup_host};
-use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
-use tokio_postgres::{CancelToken, Client, Connection, NoTls};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+use tokio_postgres::{CancelToken, Client, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::either::Either;
-use wayleave_store::{Detail, Limits, StoreError};
+use tokio_util::task::AbortOnDropHandle;
+use wayleave_store::{Limits, StoreError};
 
 use super::cleartext::CleartextGuard;
 use super::connect::{GRACE, config};
 use super::error::{io_error, store_error};
-use super::lent::{Lent, locked};
-use crate::dsn::{Place, Server, TlsMode};
+use super::guarded_stream::GuardedStream;
+use crate::dsn::{Server, ServerAddress};
 use crate::tls;
 
-/// A connection, as it is or made secure.
-pub(super) type Stream = Either<Socket, Secure>;
-pub(super) type Socket = Either<TcpStream, UnixStream>;
+type Socket = Either<TcpStream, UnixStream>;
+type Connector = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
+type SecureSocket = <Connector as TlsConnect<GuardedStream<Socket>>>::Stream;
 
 const CONNECTING: &str = "error connecting to server";
 
-/// What stops the statements of one connection.
-pub(crate) struct Brake {
+/// Stops the statements of one connection.
+pub(crate) struct CancelHandle {
     token: CancelToken,
     /// Where the connection leads: a name may stand for several servers, and the others know nothing
     /// of its statements.
-    address: Address,
+    address: ResolvedAddress,
 }
 
 /// Where one server listens.
 #[derive(Debug, Clone)]
-enum Address {
+enum ResolvedAddress {
     Tcp(SocketAddr),
     Socket(PathBuf),
 }
 
-/// A login that the driver has done: its two halves, and the connection that they were lent.
+/// An open connection.
 pub(super) struct Login {
     pub(super) client: Client,
-    pub(super) connection: Connection<Lent<Socket>, Lent<Secure>>,
-    socket: Lent<Socket>,
-    secure: Arc<Mutex<Option<Lent<Secure>>>>,
-    address: Address,
+    /// Does the client's I/O, until the client is gone.
+    pub(super) connection: AbortOnDropHandle<()>,
+    address: ResolvedAddress,
 }
 
 impl Login {
@@ -60,11 +58,11 @@ impl Login {
         limits: Limits,
         options: Option<&str>,
     ) -> Result<Self, StoreError> {
-        let (host, port) = match &server.place {
-            Place::Tcp { host, port } => (host.as_str(), *port),
-            Place::Socket { path, port } => {
+        let (host, port) = match &server.address {
+            ServerAddress::Tcp { host, port } => (host.as_str(), *port),
+            ServerAddress::Socket { path, port } => {
                 let path = path.join(format!(".s.PGSQL.{port}"));
-                return Self::open_at(server, limits, options, Address::Socket(path)).await;
+                return Self::open_at(server, limits, options, ResolvedAddress::Socket(path)).await;
             }
         };
         let found = lookup_host((host, port)).await;
@@ -72,7 +70,7 @@ impl Login {
         let nowhere = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         let mut outcome = Err(io_error(server, CONNECTING, &nowhere));
         for peer in found {
-            outcome = Self::open_at(server, limits, options, Address::Tcp(peer)).await;
+            outcome = Self::open_at(server, limits, options, ResolvedAddress::Tcp(peer)).await;
             if outcome.is_ok() {
                 break;
             }
@@ -84,64 +82,43 @@ impl Login {
         server: &Server,
         limits: Limits,
         options: Option<&str>,
-        address: Address,
+        address: ResolvedAddress,
     ) -> Result<Self, StoreError> {
         let mut config = config(server, limits);
         if let Some(options) = options {
             config.options(options);
         }
-        let connector = connector(server)?;
         let guarded = server.guards_password();
-        let guard = guarded.then(|| CleartextGuard::new(connector.is_some()));
-        let socket = Lent::new(socket(server, limits, &address).await?, guard);
-        let secure = Arc::new(Mutex::new(None));
-        let keeping = Keeping {
-            connector,
+        let tls = GuardedTls {
+            connector: connector(server)?,
             guarded,
-            lent: Arc::clone(&secure),
         };
-        let logged_in = config.connect_raw(socket.clone(), keeping).await;
-        let (client, connection) =
-            logged_in.map_err(|error| store_error(server, limits, "connecting", &error))?;
-        let is_secure = locked(&secure).is_some();
-        // The driver goes on without TLS only where none was required; twice is safer.
-        if !is_secure && !matches!(server.tls, TlsMode::Disable | TlsMode::Prefer) {
-            return Err(StoreError::Tls {
-                detail: Detail::fixed("the connection was not made secure"),
-            });
-        }
+        let guard = guarded.then(|| CleartextGuard::new(tls.connector.is_some()));
+        let socket = GuardedStream::new(socket(server, limits, &address).await?, guard);
+        let (client, connection) = config
+            .connect_raw(socket, tls)
+            .await
+            .map_err(|error| store_error(server, limits, "connecting", &error))?;
+        // A failure of the connection shows in whatever waits for an answer.
+        let connection = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
         Ok(Self {
             client,
             connection,
-            socket,
-            secure,
             address,
         })
     }
 
-    /// Takes the connection back from the driver; beside it, what stops its statements.
-    pub(super) fn take(self) -> Result<(Stream, Brake), StoreError> {
-        let Self {
-            client,
-            connection,
-            socket,
-            secure,
-            address,
-        } = self;
-        let token = client.cancel_token();
-        drop((client, connection));
-        let secure = locked(&secure).take();
-        let stream = match secure {
-            Some(secure) => Either::Right(secure.back()?),
-            None => Either::Left(socket.back()?),
-        };
-        Ok((stream, Brake { token, address }))
+    pub(super) fn cancel_handle(&self) -> CancelHandle {
+        CancelHandle {
+            token: self.client.cancel_token(),
+            address: self.address.clone(),
+        }
     }
 }
 
 /// Asks the server, over a connection of its own, to stop what another does.
-pub(super) async fn stop(server: &Server, limits: Limits, brake: &Brake) {
-    let Brake { token, address } = brake;
+pub(super) async fn request_cancel(server: &Server, limits: Limits, handle: &CancelHandle) {
+    let CancelHandle { token, address } = handle;
     // Whatever fails here, the statement's own limit ends it.
     let Ok(socket) = socket(server, limits, address).await else {
         return;
@@ -154,16 +131,22 @@ pub(super) async fn stop(server: &Server, limits: Limits, brake: &Brake) {
     }
 }
 
-/// A connection to an address.
+/// Connects to an address.
 #[cfg_attr(
     not(target_os = "linux"),
     expect(unused_variables, reason = "only Linux gives up on a silent peer")
 )]
-async fn socket(server: &Server, limits: Limits, address: &Address) -> Result<Socket, StoreError> {
+async fn socket(
+    server: &Server,
+    limits: Limits,
+    address: &ResolvedAddress,
+) -> Result<Socket, StoreError> {
     let connected = async {
         let stream = match address {
-            Address::Tcp(peer) => TcpStream::connect(peer).await?,
-            Address::Socket(path) => return Ok(Either::Right(UnixStream::connect(path).await?)),
+            ResolvedAddress::Tcp(peer) => TcpStream::connect(peer).await?,
+            ResolvedAddress::Socket(path) => {
+                return Ok(Either::Right(UnixStream::connect(path).await?));
+            }
         };
         stream.set_nodelay(true)?;
         let options = SockRef::from(&stream);
@@ -176,14 +159,14 @@ async fn socket(server: &Server, limits: Limits, address: &Address) -> Result<So
     connected.await.map_err(failed)
 }
 
-/// What makes a connection secure, where that is wanted.
+/// The TLS connector, where the DSN asks for TLS.
 fn connector(server: &Server) -> Result<Option<Connector>, StoreError> {
     let Some(config) = tls::config(server.tls, server.authority.as_deref())? else {
         return Ok(None);
     };
-    let name = match &server.place {
-        Place::Tcp { host, .. } => host.as_str(),
-        Place::Socket { .. } => "",
+    let name = match &server.address {
+        ServerAddress::Tcp { host, .. } => host.as_str(),
+        ServerAddress::Socket { .. } => "",
     };
     let mut make = MakeRustlsConnect::new(config);
     match MakeTlsConnect::<Socket>::make_tls_connect(&mut make, name) {
@@ -192,35 +175,23 @@ fn connector(server: &Server) -> Result<Option<Connector>, StoreError> {
     }
 }
 
-type Connector = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
-pub(super) type Secure = <Connector as TlsConnect<Lent<Socket>>>::Stream;
-
-/// Makes a connection secure, and lends it to the driver.
-struct Keeping {
+/// Makes a connection secure, and guards the password inside TLS too.
+struct GuardedTls {
     connector: Option<Connector>,
     guarded: bool,
-    lent: Arc<Mutex<Option<Lent<Secure>>>>,
 }
 
-impl TlsConnect<Lent<Socket>> for Keeping {
-    type Stream = Lent<Secure>;
+impl TlsConnect<GuardedStream<Socket>> for GuardedTls {
+    type Stream = GuardedStream<SecureSocket>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Lent<Secure>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Stream>> + Send>>;
 
-    fn connect(self, stream: Lent<Socket>) -> Self::Future {
+    fn connect(self, stream: GuardedStream<Socket>) -> Self::Future {
         Box::pin(async move {
             let connector = self.connector.ok_or(io::ErrorKind::Unsupported)?;
             let guard = self.guarded.then(|| CleartextGuard::new(false));
-            let secure = Lent::new(connector.connect(stream).await?, guard);
-            *locked(&self.lent) = Some(secure.clone());
-            Ok(secure)
+            Ok(GuardedStream::new(connector.connect(stream).await?, guard))
         })
-    }
-}
-
-impl TlsStream for Lent<Secure> {
-    fn channel_binding(&self) -> ChannelBinding {
-        self.locked().channel_binding()
     }
 }
 
@@ -228,21 +199,19 @@ impl TlsStream for Lent<Secure> {
 mod tests {
     use wayleave_model::mapping::SourceKind;
 
-    use super::super::talk::Talk;
     use super::*;
     use crate::dsn::{Dsn, Target};
 
-    async fn logged_in(dsn: &str) -> Result<Stream, StoreError> {
+    async fn log_in(dsn: &str) -> Result<Login, StoreError> {
         let dsn = Dsn::parse(SourceKind::Postgres, dsn).unwrap();
         let Target::Postgres(server) = dsn.into_target() else {
             panic!("not a server")
         };
-        let login = Login::open(&server, Limits::default(), None).await?;
-        Ok(login.take()?.0)
+        Login::open(&server, Limits::default(), None).await
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_taken_back_is_as_secure_as_the_dsn_says() {
+    async fn a_connection_is_as_secure_as_the_dsn_says() {
         let server = wayleave_test::postgres().await.endpoint();
         let dsn = |host: &str, parameters: &str| {
             let (user, password, port) = (server.user, server.password, server.port);
@@ -256,18 +225,17 @@ mod tests {
             ("127.0.0.1", "sslmode=require", true),
             ("localhost", vouched.as_str(), true),
         ] {
-            let stream = logged_in(&dsn(host, parameters)).await.unwrap();
-            assert_eq!(matches!(stream, Either::Right(_)), secure, "{parameters}");
-            let asked = "SELECT ssl::text FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
-            let told = Talk::new(stream).query::<String>(asked, &[]).await.unwrap();
-            assert_eq!(told, [[Some(secure.to_string().into_bytes())]]);
+            let login = log_in(&dsn(host, parameters)).await.unwrap();
+            let question = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+            let row = login.client.query_one(question, &[]).await.unwrap();
+            assert_eq!(row.get::<_, bool>(0), secure, "{parameters}");
         }
         for (host, parameters) in [
             // A certificate nobody here vouches for, and one for another name.
             ("localhost", "sslmode=verify-full"),
             ("127.0.0.1", vouched.as_str()),
         ] {
-            let refused = logged_in(&dsn(host, parameters)).await.err();
+            let refused = log_in(&dsn(host, parameters)).await.err();
             assert!(
                 matches!(refused, Some(StoreError::Tls { .. })),
                 "{parameters}: {refused:?}"

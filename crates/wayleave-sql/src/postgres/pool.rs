@@ -1,86 +1,92 @@
-//! Sessions for reading: kept, with the statements they have prepared.
+//! Pooled sessions for reading, with their prepared statements.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryStreamExt as _;
 use tokio::time::timeout;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Column, Error, Row, RowStream, Statement};
+use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::connect::refused_pooler;
-use super::error::talk_error;
-use super::login::{self, Brake, Login};
+use super::error::store_error;
+use super::login::{self, CancelHandle, Login};
 use super::settings::{self, StartupOptions};
-use super::talk::{Failure, Statement, Talk};
+use super::values::RawValue;
+use crate::compile::Bind;
 use crate::compile::postgres::Postgres;
 use crate::dsn::Server;
 
 /// How many prepared statements a session keeps.
-const STATEMENTS: usize = 64;
-/// How long a goodbye may take.
-const PARTING: Duration = Duration::from_secs(2);
-/// How often a statement is asked to stop,
+const MAX_STATEMENTS: usize = 64;
+/// How long closing a connection may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a statement is asked to stop.
 const CANCEL_TRIES: usize = 5;
-/// how long each request may take,
-const CANCEL_WAIT: Duration = Duration::from_secs(2);
-/// and how soon after it the work should have ended.
-const CANCEL_SEEN: Duration = Duration::from_millis(150);
+/// How long each request to stop may take.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How soon after a request the work should have ended.
+const CANCEL_EFFECT_TIMEOUT: Duration = Duration::from_millis(150);
 
-/// A session that is kept between reads.
-pub(crate) struct Kept {
-    pub(super) talk: Talk,
-    /// What stops its statements.
-    pub(super) brake: Arc<Brake>,
-    pub(super) prepared: Prepared,
+/// A read-only session, kept between reads.
+pub(crate) struct PgSession {
+    pub(super) client: Client,
+    connection: AbortOnDropHandle<()>,
+    pub(super) cancel_handle: Arc<CancelHandle>,
+    prepared: PreparedStatements,
     /// How statements are written for its database.
     pub(super) dialect: Postgres,
-    /// Whether a pooler stands before it: nothing is then left on it from one read to the next.
+    /// Whether a pooler shares it: nothing may then stay on it from one read to the next.
     pub(super) pooled: bool,
     /// How long a statement may take.
     pub(super) limit: Duration,
 }
 
-impl Kept {
+impl PgSession {
     /// Logs in, and makes sure that what answers depend on is in force.
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let opening = async {
             let options = StartupOptions::new(limits);
             let logged_in = Login::open(server, limits, Some(&options.text)).await;
             let login = match logged_in {
-                // Poolers do not take them, and each has its own code for that.
+                // Poolers refuse startup options, each with a code of its own.
                 Err(StoreError::Failed { code: Some(_), .. }) => {
                     Login::open(server, limits, None).await?
                 }
                 logged_in => logged_in?,
             };
-            let (stream, brake) = login.take()?;
-            let mut kept = Self {
-                talk: Talk::new(stream),
-                brake: Arc::new(brake),
-                prepared: Prepared::default(),
+            let cancel_handle = Arc::new(login.cancel_handle());
+            let mut session = Self {
+                client: login.client,
+                connection: login.connection,
+                cancel_handle,
+                prepared: PreparedStatements::default(),
                 dialect: Postgres::default(),
                 pooled: false,
                 limit: limits.statement,
             };
-            let failed = |failure| talk_error(server, limits, "opening a session", &failure);
-            let mut told = kept.ask().await.map_err(failed)?;
-            // The mark is there where the session is ours alone. Until that is known nothing is set.
-            if options.is_mark(told.get(1).and_then(Option::as_deref)) {
+            let failed = |error| store_error(server, limits, "opening a session", &error);
+            let mut settings = session.settings().await.map_err(failed)?;
+            // Only a session that is not shared has the mark. Until that is known nothing is set.
+            if options.is_mark(settings.get(1).and_then(Option::as_deref)) {
                 let path = settings::session_path();
-                let set = kept.talk.query::<String>(&path, &[]).await;
-                set.map_err(failed)?;
+                session.query(&path, &[]).await.map_err(failed)?;
             } else {
-                kept.pooled = true;
-                let begun = kept.begin().await.map_err(failed);
+                session.pooled = true;
+                let begun = session.begin().await.map_err(failed);
                 begun.map_err(refused_pooler)?;
-                told = kept.ask().await.map_err(failed)?;
-                kept.end(true).await.map_err(failed)?;
+                settings = session.settings().await.map_err(failed)?;
+                session.end(true).await.map_err(failed)?;
             }
-            settings::check(told.iter().map(Option::as_deref))?;
-            let encoding = told.first().and_then(Option::as_deref);
-            // The last is none: bytes are taken as they are.
-            kept.dialect.encoded = !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII"));
-            Ok(kept)
+            settings::check(settings.iter().map(Option::as_deref))?;
+            let encoding = settings.first().and_then(Option::as_deref);
+            // SQL_ASCII is no encoding: bytes are taken as they are.
+            session.dialect.encoded = !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII"));
+            Ok(session)
         };
         timeout(limits.connect, opening)
             .await
@@ -90,79 +96,132 @@ impl Kept {
             }))
     }
 
-    /// What is in force.
-    async fn ask(&mut self) -> Result<Vec<Option<Vec<u8>>>, Failure> {
-        let rows = self
-            .talk
-            .query::<String>(&settings::question(), &[])
-            .await?;
-        rows.into_iter().next().ok_or_else(Failure::strange)
+    /// Runs one of our constant statements, without a name on the server.
+    pub(super) async fn query(&self, text: &str, values: &[Text<'_>]) -> Result<Vec<Row>, Error> {
+        let typed = |value| (value as &(dyn ToSql + Sync), Type::TEXT);
+        let values: Vec<_> = values.iter().map(typed).collect();
+        self.client.query_typed(text, &values).await
+    }
+
+    /// The settings in force, in the order of [`settings::question`].
+    async fn settings(&self) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let rows = self.query(&settings::question(), &[]).await?;
+        let values = rows.first().into_iter().flat_map(RawValue::all);
+        Ok(values.map(|raw| raw.map(<[u8]>::to_vec)).collect())
     }
 
     /// Begins a transaction in which everything is as for a session of our own.
-    pub(super) async fn begin(&mut self) -> Result<(), Failure> {
-        self.talk.query::<String>(settings::BEGIN, &[]).await?;
+    pub(super) async fn begin(&mut self) -> Result<(), Error> {
+        self.query(settings::BEGIN, &[]).await?;
+        let timeout = settings::timeout_millis(self.limit);
         let set = settings::for_transaction();
-        let timeout = [settings::timeout_millis(self.limit)];
-        self.talk.query(&set, &timeout).await.map(drop)
+        self.query(&set, &[Some(&timeout)]).await.map(drop)
     }
 
     /// Bounds the time of each statement anew.
-    pub(super) async fn limit_statements(&mut self, limit: Duration) -> Result<(), Failure> {
+    pub(super) async fn limit_statements(&mut self, limit: Duration) -> Result<(), Error> {
         // Of a session that is shared each transaction sets its own.
         if !self.pooled {
+            let timeout = settings::timeout_millis(limit);
             let set = settings::session_timeouts();
-            let timeout = [settings::timeout_millis(limit)];
-            self.talk.query(&set, &timeout).await?;
+            self.query(&set, &[Some(&timeout)]).await?;
         }
         self.limit = limit;
         Ok(())
     }
 
     /// Ends the transaction, so that the pooler may give its session to another.
-    pub(super) async fn end(&mut self, well: bool) -> Result<(), Failure> {
+    pub(super) async fn end(&mut self, well: bool) -> Result<(), Error> {
         let end = if well {
             settings::COMMIT
         } else {
             settings::ROLLBACK
         };
-        self.talk.query::<String>(end, &[]).await.map(drop)
+        self.query(end, &[]).await.map(drop)
     }
 
-    /// Says goodbye.
-    pub(super) async fn part(self) {
-        // Its failure takes nothing away.
-        let _ = timeout(PARTING, self.talk.part()).await;
+    /// Learns the types that a statement selects, so that they can be checked before it runs.
+    pub(super) async fn prepare(&mut self, text: &str, binds: &[Bind]) -> Result<Prepared, Error> {
+        if !self.pooled {
+            let statement = self.prepared.get(&self.client, text).await?;
+            let types = types(statement.columns());
+            return Ok(Prepared {
+                named: Some(statement),
+                types,
+            });
+        }
+        // A name would stay on a session that is not ours. The driver tells the columns of a statement
+        // without one by its rows alone, so this one is made to have a row. It also locks the table until
+        // the transaction ends, so the types hold when the statement itself runs.
+        let probe = format!("SELECT q.* FROM (SELECT 1) AS one LEFT JOIN ({text}) AS q ON FALSE");
+        let mut rows = pin!(self.client.query_typed_raw(&probe, untyped(binds)).await?);
+        let row = rows.try_next().await?;
+        let types = row.map(|row| types(row.columns())).unwrap_or_default();
+        Ok(Prepared { named: None, types })
     }
+
+    /// Runs a statement that is prepared.
+    pub(super) async fn run(
+        &self,
+        prepared: &Prepared,
+        text: &str,
+        binds: &[Bind],
+    ) -> Result<RowStream, Error> {
+        match &prepared.named {
+            Some(statement) => self.client.query_raw(statement, binds).await,
+            None => self.client.query_typed_raw(text, untyped(binds)).await,
+        }
+    }
+
+    /// Closes the connection; a failure takes nothing away.
+    pub(super) async fn close(self) {
+        drop(self.client);
+        let _ = timeout(CLOSE_TIMEOUT, self.connection).await;
+    }
+}
+
+/// A text to bind, or NULL.
+pub(super) type Text<'a> = Option<&'a str>;
+
+/// A statement whose columns are known.
+pub(super) struct Prepared {
+    /// `None` where a pooler shares the session.
+    named: Option<Statement>,
+    /// The types of its columns.
+    pub(super) types: Vec<Type>,
+}
+
+fn types(columns: &[Column]) -> Vec<Type> {
+    columns.iter().map(|it| it.type_().clone()).collect()
+}
+
+/// Values of which the statement itself names the types.
+fn untyped(binds: &[Bind]) -> impl Iterator<Item = (&Bind, Type)> {
+    binds.iter().map(|bind| (bind, Type::UNKNOWN))
 }
 
 /// The statements that a session has prepared: by text, the one used last at the end.
 #[derive(Default)]
-pub(super) struct Prepared {
-    statements: VecDeque<(String, Arc<Statement>)>,
+struct PreparedStatements {
+    statements: VecDeque<(String, Statement)>,
 }
 
-impl Prepared {
-    /// A statement, prepared once.
-    pub(super) async fn get(
-        &mut self,
-        talk: &mut Talk,
-        text: &str,
-    ) -> Result<Arc<Statement>, Failure> {
+impl PreparedStatements {
+    /// A statement, prepared once. The driver names it apart from all others of this process.
+    async fn get(&mut self, client: &Client, text: &str) -> Result<Statement, Error> {
         let known = self.statements.iter().position(|(it, _)| it == text);
         if let Some(found) = known.and_then(|place| self.statements.remove(place)) {
-            let statement = Arc::clone(&found.1);
+            let statement = found.1.clone();
             self.statements.push_back(found);
             return Ok(statement);
         }
-        let statement = Box::pin(talk.prepare(text)).await?;
-        if self.statements.len() >= STATEMENTS
-            && let Some((_, oldest)) = self.statements.pop_front()
-        {
-            talk.forget(&oldest)?;
+        let statement = Box::pin(client.prepare(text)).await?;
+        if self.statements.len() >= MAX_STATEMENTS {
+            // Dropping it closes it on the server.
+            drop(self.statements.pop_front());
         }
         self.statements
-            .push_back((text.to_owned(), Arc::clone(&statement)));
+            .push_back((text.to_owned(), statement.clone()));
         Ok(statement)
     }
 }
@@ -173,13 +232,93 @@ impl Prepared {
 pub(super) async fn cancel(
     server: &Server,
     limits: Limits,
-    brake: &Brake,
+    handle: &CancelHandle,
     mut work: impl Future<Output = Result<(), StoreError>> + Unpin,
 ) {
     for _ in 0..CANCEL_TRIES {
-        let _ = timeout(CANCEL_WAIT, login::stop(server, limits, brake)).await;
-        if timeout(CANCEL_SEEN, &mut work).await.is_ok() {
+        let _ = timeout(
+            CANCEL_TIMEOUT,
+            login::request_cancel(server, limits, handle),
+        )
+        .await;
+        if timeout(CANCEL_EFFECT_TIMEOUT, &mut work).await.is_ok() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wayleave_model::mapping::SourceKind;
+
+    use super::*;
+    use crate::dsn::{Dsn, Target};
+
+    const NAMED: &str = "SELECT count(*)::text FROM pg_prepared_statements";
+
+    async fn session(name: &str) -> PgSession {
+        let sql = "CREATE TABLE things (id int PRIMARY KEY, word text)";
+        let server = wayleave_test::postgres().await;
+        let database = server.fresh_database(name, sql).await.unwrap();
+        let dsn = Dsn::parse(SourceKind::Postgres, &database.dsn).unwrap();
+        let Target::Postgres(server) = dsn.into_target() else {
+            panic!("not a server")
+        };
+        PgSession::open(&server, Limits::default()).await.unwrap()
+    }
+
+    async fn text(session: &PgSession, sql: &str) -> String {
+        let rows = session.query(sql, &[]).await.unwrap();
+        rows[0].get(0)
+    }
+
+    #[tokio::test]
+    async fn a_session_keeps_a_bounded_number_of_statements_on_the_server() {
+        let mut session = session("pg_statements").await;
+        for number in 0..MAX_STATEMENTS + 5 {
+            let statement = format!("SELECT {number}");
+            session.prepare(&statement, &[]).await.unwrap();
+        }
+        // Once more, those that are kept.
+        for number in 5..MAX_STATEMENTS + 5 {
+            let statement = format!("SELECT {number}");
+            session.prepare(&statement, &[]).await.unwrap();
+        }
+        assert_eq!(text(&session, NAMED).await, MAX_STATEMENTS.to_string());
+        session.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_shared_session_has_no_named_statement_and_knows_types_before_any_row() {
+        let mut session = session("pg_unnamed").await;
+        session.pooled = true;
+        session.begin().await.unwrap();
+        let sql = "SELECT t.id, t.word, (SELECT t.id FROM things AS t LIMIT 0) \
+            FROM things AS t WHERE t.word = $1::text ORDER BY t.id LIMIT 1";
+        let binds = [Bind::Text("none".into())];
+        let prepared = session.prepare(sql, &binds).await.unwrap();
+        assert_eq!(prepared.types, [Type::INT4, Type::TEXT, Type::INT4]);
+        let rows = session.run(&prepared, sql, &binds).await.unwrap();
+        let rows: Vec<Row> = rows.try_collect().await.unwrap();
+        assert!(rows.is_empty());
+        assert_eq!(text(&session, NAMED).await, "0");
+        session.end(true).await.unwrap();
+        session.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_session_that_the_server_has_ended_is_known_for_one() {
+        let (one, other) = (session("pg_ended").await, session("pg_ending").await);
+        assert!(!one.client.is_closed());
+        let backend = text(&one, "SELECT pg_backend_pid()::text").await;
+        let end = format!("SELECT pg_terminate_backend({backend}, 10000)::text");
+        assert_eq!(text(&other, &end).await, "true");
+        // The connection ends by itself, and with it the session.
+        let PgSession {
+            client, connection, ..
+        } = one;
+        timeout(CLOSE_TIMEOUT, connection).await.unwrap().unwrap();
+        assert!(client.is_closed());
+        other.close().await;
     }
 }

@@ -4,27 +4,30 @@
 //! so one round trip answers a plan.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryStreamExt as _;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Detail, Limits, OnMalformed, RowSender, StoreError};
 
-use super::error::talk_error;
-use super::login::Brake;
-use super::pool::{Kept, cancel};
-use super::talk::Failure;
+use super::error::{io_error, store_error};
+use super::login::CancelHandle;
+use super::pool::{PgSession, cancel};
 use super::types;
-use super::values::{self, Unread};
+use super::values::{RawValue, RowDecoder};
 use crate::capabilities::POSTGRES;
 use crate::compile::postgres::{Kind, Order, Postgres};
-use crate::compile::{Native, Shape, compile};
+use crate::compile::{NativeColumn, Shape, compile};
 use crate::dsn::Server as Address;
-use crate::named::undecided;
-use crate::reading::{StoreOptions, no_table};
-use crate::served::{Reader, Server, Work};
+use crate::plan_columns::undecided;
+use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
+use crate::read_task::{StoreOptions, no_table};
 
 /// The columns of a table with the base types of domains. A name without a schema is looked up as
 /// the session would.
@@ -51,7 +54,7 @@ FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd' \
 LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation AND l.collnamespace = 'pg_catalog'::regnamespace \
 CROSS JOIN (SELECT * FROM pg_catalog.pg_database WHERE datname = current_database()) d";
 
-/// What the planner believes; negative where it has never looked. It counts rows that row security
+/// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
 /// hides from us, so there it is not asked.
 const ESTIMATE: &str = "SELECT c.reltuples::int8::text FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -69,12 +72,12 @@ pub(crate) struct Database {
 }
 
 /// The database behind an address, answering plans.
-pub(crate) fn store(server: Address, options: StoreOptions) -> Reader<Database> {
+pub(crate) fn store(server: Address, options: StoreOptions) -> PooledStore<Database> {
     let limits = options.limits;
-    Reader::new(Database { server, limits }, options)
+    PooledStore::new(Database { server, limits }, options)
 }
 
-/// What plans become, and what is bound in it.
+/// The statements that plans compile to, with their bound values.
 #[cfg(feature = "raw")]
 pub(crate) async fn statements(
     server: Address,
@@ -92,32 +95,32 @@ pub(crate) async fn statements(
     Ok(statements)
 }
 
-impl Server for Database {
-    type Session = Kept;
-    type Brake = Arc<Brake>;
+impl ServerDriver for Database {
+    type Session = PgSession;
+    type CancelHandle = Arc<CancelHandle>;
     type Kind = Kind;
 
     const CAPABILITIES: &'static Capabilities = &POSTGRES;
 
-    async fn open(&self) -> Result<Kept, StoreError> {
-        Kept::open(&self.server, self.limits).await
+    async fn open(&self) -> Result<PgSession, StoreError> {
+        PgSession::open(&self.server, self.limits).await
     }
 
-    fn is_good(session: &mut Kept) -> bool {
-        session.talk.is_open()
+    fn is_usable(session: &mut PgSession) -> bool {
+        !session.client.is_closed()
     }
 
-    fn brake(session: &Kept) -> Arc<Brake> {
-        Arc::clone(&session.brake)
+    fn cancel_handle(session: &PgSession) -> Arc<CancelHandle> {
+        Arc::clone(&session.cancel_handle)
     }
 
-    async fn stop(&self, brake: Arc<Brake>, work: Work<'_>) {
-        cancel(&self.server, self.limits, &brake, work).await;
+    async fn cancel(&self, handle: Arc<CancelHandle>, read: RunningRead<'_>) {
+        cancel(&self.server, self.limits, &handle, read).await;
     }
 
     async fn rows(
         &self,
-        session: &mut Kept,
+        session: &mut PgSession,
         shape: &Shape<Kind>,
         read: &Read,
         sender: &mut RowSender,
@@ -127,39 +130,29 @@ impl Server for Database {
             ..session.dialect.clone()
         };
         let statement = compile(&dialect, shape, read)?;
-        let failed = |failure| match self.failed("reading", &failure) {
+        let failed = |error| match self.failed("reading", &error) {
             StoreError::Failed {
                 code: Some(code), ..
             } if code == DIVISION_BY_ZERO => undecided(read),
             error => error,
         };
-        let Kept {
-            talk,
-            prepared,
-            pooled,
-            ..
-        } = session;
-        let prepared = if *pooled {
-            Box::pin(talk.prepare_unnamed(&statement.text)).await
-        } else {
-            prepared.get(talk, &statement.text).await
-        };
-        let prepared = prepared.map_err(failed)?;
-        shape.check_witnesses(&statement.witnesses, &prepared.columns, |native, told| {
-            // Types of the database's own are told by no name here, and all have a text form.
-            let known = native.type_id.and_then(Type::from_oid);
-            known.is_none_or(|known| known == *told)
-        })?;
-        let ran = talk.run(&prepared, &statement.binds).await;
-        ran.map_err(failed)?;
-        let reader =
-            values::Reader::new(&statement.outputs, &prepared.columns, sender.on_malformed());
-        while let Some(row) = talk.row().await.map_err(failed)? {
-            let values = reader.read(row).map_err(|unread| match unread {
-                Unread::Strange => failed(Failure::strange()),
-                Unread::Unfit(error) => error,
-            })?;
-            let full = match reader.bytes(row) {
+        let (text, binds) = (&statement.text, &statement.binds);
+        let prepared = session.prepare(text, binds).await.map_err(failed)?;
+        shape.check_witnesses(
+            &statement.witnesses,
+            &prepared.types,
+            |native, column_type| {
+                // Types that the database itself defines are not known by number here; all have a text form.
+                let known = native.type_id.and_then(Type::from_oid);
+                known.is_none_or(|known| known == *column_type)
+            },
+        )?;
+        let decoder = RowDecoder::new(&statement.outputs, &prepared.types, sender.on_malformed());
+        let rows = session.run(&prepared, text, binds).await;
+        let mut rows = pin!(rows.map_err(failed)?);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            let values = decoder.decode(&row)?;
+            let full = match decoder.row_bytes(&row) {
                 Some(bytes) => sender.push_weighed(values, bytes),
                 None => sender.push(values),
             };
@@ -167,40 +160,49 @@ impl Server for Database {
                 return Err(StoreError::Cancelled);
             }
         }
+        // Rows without a CommandComplete after them may be some of them only.
+        if rows.rows_affected().is_none() {
+            let cut = io::Error::new(io::ErrorKind::InvalidData, "the answer is not complete");
+            return Err(io_error(&self.server, "the connection is lost", &cut));
+        }
         Ok(())
     }
 
-    fn statement_limit(session: &Kept) -> Duration {
+    fn statement_limit(session: &PgSession) -> Duration {
         session.limit
     }
 
     async fn limit_statements(
         &self,
-        session: &mut Kept,
+        session: &mut PgSession,
         limit: Duration,
     ) -> Result<(), StoreError> {
         let limited = session.limit_statements(limit).await;
-        limited.map_err(|failure| self.failed("limiting statements", &failure))
+        limited.map_err(|error| self.failed("limiting statements", &error))
     }
 
-    fn is_shared(session: &Kept) -> bool {
+    fn is_shared(session: &PgSession) -> bool {
         session.pooled
     }
 
-    async fn begin(&self, session: &mut Kept) -> Result<(), StoreError> {
+    async fn begin(&self, session: &mut PgSession) -> Result<(), StoreError> {
         let begun = session.begin().await;
-        begun.map_err(|failure| self.failed("beginning a transaction", &failure))
+        begun.map_err(|error| self.failed("beginning a transaction", &error))
     }
 
-    async fn end(&self, session: &mut Kept, well: bool) -> Result<(), StoreError> {
+    async fn end(&self, session: &mut PgSession, well: bool) -> Result<(), StoreError> {
         let ended = session.end(well).await;
-        ended.map_err(|failure| self.failed("ending a transaction", &failure))
+        ended.map_err(|error| self.failed("ending a transaction", &error))
     }
 
-    async fn shape(&self, session: &mut Kept, target: &Target) -> Result<Shape<Kind>, StoreError> {
-        let failed = |failure| self.failed("reading the table's columns", &failure);
+    async fn shape(
+        &self,
+        session: &mut PgSession,
+        target: &Target,
+    ) -> Result<Shape<Kind>, StoreError> {
+        let failed = |error| self.failed("reading the table's columns", &error);
         let named = [target.schema.as_deref(), Some(&*target.table)];
-        let rows = session.talk.query(COLUMNS, &named).await.map_err(failed)?;
+        let rows = session.query(COLUMNS, &named).await.map_err(failed)?;
         let mut schema = None;
         let mut columns = BTreeMap::new();
         for row in &rows {
@@ -214,13 +216,13 @@ impl Server for Database {
                     type_id,
                     collation,
                 ],
-            ) = told(row)
+            ) = texts(row)
             else {
-                return Err(untold("reading the table's columns"));
+                return Err(not_utf8("reading the table's columns"));
             };
             schema = Some(in_schema.to_owned());
             let many = is_true(array);
-            let native = Native {
+            let native = NativeColumn {
                 kind: kind(type_name, many, collation),
                 datatype: types::datatype(type_name),
                 many,
@@ -243,42 +245,41 @@ impl Server for Database {
 
     async fn estimate(
         &self,
-        session: &mut Kept,
+        session: &mut PgSession,
         shape: &Shape<Kind>,
     ) -> Result<Option<i128>, StoreError> {
-        let failed = |failure| self.failed("reading statistics", &failure);
+        let failed = |error| self.failed("reading statistics", &error);
         let named = [shape.schema.as_deref(), Some(&*shape.table)];
-        let rows = session.talk.query(ESTIMATE, &named).await.map_err(failed)?;
+        let rows = session.query(ESTIMATE, &named).await.map_err(failed)?;
         let Some(row) = rows.first() else {
             return Ok(None);
         };
-        let Some([estimate]) = told(row) else {
-            return Err(untold("reading statistics"));
+        let Some([estimate]) = texts(row) else {
+            return Err(not_utf8("reading statistics"));
         };
         let estimate: i128 = estimate.parse().unwrap_or(-1);
         Ok((estimate >= 0).then_some(estimate))
     }
 
-    async fn part(session: Kept) {
-        session.part().await;
+    async fn close(session: PgSession) {
+        session.close().await;
     }
 }
 
 impl Database {
-    fn failed(&self, doing: &'static str, failure: &Failure) -> StoreError {
-        talk_error(&self.server, self.limits, doing, failure)
+    fn failed(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
+        store_error(&self.server, self.limits, doing, error)
     }
 }
 
-/// The texts of a row of our own that has so many and no NULL.
-fn told<const N: usize>(row: &[Option<Vec<u8>>]) -> Option<[&str; N]> {
-    let values = row.iter().map(Option::as_deref);
-    let texts = values.map(|value| std::str::from_utf8(value?).ok());
+/// The columns of a row of a constant statement, which are all text and not NULL.
+fn texts<const N: usize>(row: &Row) -> Option<[&str; N]> {
+    let texts = RawValue::all(row).map(|value| std::str::from_utf8(value?).ok());
     texts.collect::<Option<Vec<_>>>()?.try_into().ok()
 }
 
-/// What is said of other rows.
-fn untold(doing: &'static str) -> StoreError {
+/// The failure of a row that is not so.
+fn not_utf8(doing: &'static str) -> StoreError {
     StoreError::Failed {
         doing,
         code: None,

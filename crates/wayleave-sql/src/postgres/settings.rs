@@ -80,17 +80,17 @@ const MARK: &str = "wayleave.session";
 const SEARCH_PATH: &str = "pg_catalog.set_config('search_path', pg_catalog.btrim(pg_catalog.concat(\
     'pg_catalog, ', pg_catalog.current_setting('search_path')), ', '), ";
 
-/// Begins a transaction that is what reads need even where its session is not.
+/// Begins a transaction with the modes that reads need, whatever the session has.
 pub(super) const BEGIN: &str =
     "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
 
-/// What a session that a pooler shares is refused for.
+/// Why a session behind a pooler of statements is refused.
 pub(super) const POOLED_STATEMENTS: &str =
     "a pooler gives every statement another session; it must pool sessions or transactions";
 
-/// Startup options, with a mark that tells whether they arrived.
+/// Startup options, with a mark that shows whether they arrived.
 pub(super) struct StartupOptions {
     pub(super) text: String,
     mark: String,
@@ -141,7 +141,7 @@ pub(super) fn session_timeouts() -> String {
 /// Sets everything for the transaction under way. Takes the timeout in milliseconds.
 pub(super) fn for_transaction() -> String {
     let settings = SETTINGS.iter().map(|(name, value, _)| {
-        // The transaction has begun as these say; the next one is somebody else's.
+        // Local to the transaction: the next one on this session may be another client's.
         format!("pg_catalog.set_config('{name}', '{value}', true)")
     });
     let timeouts = TIMEOUTS
@@ -163,7 +163,7 @@ pub(super) fn check<'a>(told: impl Iterator<Item = Option<&'a [u8]>>) -> Result<
     Ok(())
 }
 
-/// How long a statement may take, as PostgreSQL is told.
+/// A statement timeout in PostgreSQL's unit.
 pub(super) fn timeout_millis(limit: Duration) -> String {
     limit.as_millis().max(1).to_string()
 }

@@ -29,7 +29,7 @@ pub(super) struct Types {
 
 /// What a column of some type holds.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Meaning {
+pub(super) struct ColumnMeaning {
     pub(super) datatype: Datatype,
     pub(super) many: bool,
     pub(super) one_of: Vec<String>,
@@ -40,7 +40,7 @@ pub(super) struct Meaning {
 
 impl Types {
     /// Follows domains and one array to the type that holds the values.
-    pub(super) fn meaning(&self, id: u32, modifier: i32) -> Meaning {
+    pub(super) fn meaning(&self, id: u32, modifier: i32) -> ColumnMeaning {
         let (mut id, mut modifier, mut many, mut not_null) = (id, modifier, false, false);
         // A domain over a domain is common, a chain this long is not; a cycle cannot be made.
         for _ in 0..32 {
@@ -65,7 +65,7 @@ impl Types {
             }
         }
         let name = self.types.get(&id).map_or("", |it| it.name.as_str());
-        Meaning {
+        ColumnMeaning {
             datatype: datatype(name),
             many,
             one_of: self.labels.get(&id).cloned().unwrap_or_default(),

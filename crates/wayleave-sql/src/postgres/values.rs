@@ -1,15 +1,15 @@
-//! PostgreSQL's binary values as cells, and bound values as PostgreSQL's.
+//! Decodes PostgreSQL's binary values, and encodes bound ones.
 
 use std::error::Error;
 
 use bytes::{BufMut, BytesMut};
+use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::Column;
 use wayleave_plan::value::{Value, decimal_from_text};
 use wayleave_store::{OnMalformed, StoreError};
 
-use super::message::DataRow;
 use crate::compile::{Bind, Output};
 use crate::values::{self, Cell};
 
@@ -17,20 +17,19 @@ use crate::values::{self, Cell};
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
-/// How the rows of a statement are read. What a column holds is looked at once, not for every
-/// row.
-pub(super) struct Reader<'a> {
+/// Decodes the rows of a statement. The type of a column is looked at once, not for every row.
+pub(super) struct RowDecoder<'a> {
     outputs: &'a [Output<'a>],
-    /// What the columns hold.
-    held: &'a [Type],
-    /// Each column with its short cut, where the answer is columns alone.
-    columns: Option<Vec<(&'a Column, ShortCut)>>,
+    /// The types of the selected columns.
+    types: &'a [Type],
+    /// Each column with its fast path, where the answer is columns alone.
+    columns: Option<Vec<(&'a Column, FastPath)>>,
     on_malformed: OnMalformed,
 }
 
-/// How most values are read, without a cell between.
+/// Decodes the most common types without a cell in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ShortCut {
+enum FastPath {
     Text,
     /// A text that may be the beginning of a longer one.
     Preview,
@@ -44,14 +43,14 @@ enum ShortCut {
     None,
 }
 
-impl ShortCut {
+impl FastPath {
     const fn is_preview(self) -> bool {
         matches!(self, Self::Preview | Self::PreviewOfOther)
     }
 
-    fn of(column: &Column, held: &Type) -> Self {
-        let is_text = matches!(*held, Type::TEXT | Type::VARCHAR);
-        match (column.datatype, held) {
+    fn new(column: &Column, of: &Type) -> Self {
+        let is_text = matches!(*of, Type::TEXT | Type::VARCHAR);
+        match (column.datatype, of) {
             _ if column.many => Self::None,
             (Datatype::String | Datatype::Iri, _) if is_text => Self::Text,
             (Datatype::Decimal, _) if is_text => Self::Decimal,
@@ -62,7 +61,7 @@ impl ShortCut {
         }
     }
 
-    /// The value; `None` where it takes the long way to tell what it is.
+    /// The value; `None` where the general path must decode it.
     fn take(self, raw: &[u8]) -> Option<Value> {
         match self {
             Self::Preview if raw.first() == Some(&1) => None,
@@ -85,27 +84,27 @@ impl ShortCut {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> RowDecoder<'a> {
     pub(super) fn new(
         outputs: &'a [Output<'a>],
-        held: &'a [Type],
+        types: &'a [Type],
         on_malformed: OnMalformed,
     ) -> Self {
-        let column = |(output, held): (&Output<'a>, &Type)| match output {
-            Output::Column(column) => Some((*column, ShortCut::of(column, held))),
+        let column = |(output, of): (&Output<'a>, &Type)| match output {
+            Output::Column(column) => Some((*column, FastPath::new(column, of))),
             Output::Preview(column) if column.datatype.is_text() => {
-                Some((*column, ShortCut::Preview))
+                Some((*column, FastPath::Preview))
             }
-            Output::Preview(column) => Some((*column, ShortCut::PreviewOfOther)),
+            Output::Preview(column) => Some((*column, FastPath::PreviewOfOther)),
             _ => None,
         };
         Self {
             outputs,
-            held,
+            types,
             columns: {
                 let shown = outputs
                     .iter()
-                    .zip(held)
+                    .zip(types)
                     .filter(|(output, _)| !matches!(output, Output::Witness(_)));
                 shown.map(column).collect()
             },
@@ -113,65 +112,60 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// About how many bytes the values of a row hold, where it takes no look at them to tell.
-    pub(super) fn bytes(&self, row: DataRow<'_>) -> Option<usize> {
+    /// The approximate size of a row, where no value has to be looked at for it.
+    pub(super) fn row_bytes(&self, row: &Row) -> Option<usize> {
         let columns = self.columns.as_ref()?;
-        let is_flat = |(_, short_cut): &(&Column, ShortCut)| *short_cut != ShortCut::None;
-        columns.iter().all(is_flat).then(|| row.bytes())
+        let is_flat = |(_, fast_path): &(&Column, FastPath)| *fast_path != FastPath::None;
+        columns.iter().all(is_flat).then(|| row.raw_size_bytes())
     }
 
-    /// A row as values.
-    pub(super) fn read(&self, mut row: DataRow<'_>) -> Result<Vec<Value>, Unread> {
-        if row.columns() != self.held.len() {
-            return Err(Unread::Strange);
-        }
+    /// Decodes a row.
+    pub(super) fn decode(&self, row: &Row) -> Result<Vec<Value>, StoreError> {
+        let cells = self.types.iter().zip(RawValue::all(row));
         let Some(columns) = &self.columns else {
-            let mut cells = Vec::with_capacity(self.held.len());
-            for held in self.held {
-                cells.push(cell(held, row.value()?));
-            }
-            return Ok(values::row(
-                self.outputs,
-                cells.into_iter(),
-                self.on_malformed,
-            )?);
+            let cells = cells.map(|(of, raw)| cell(of, raw));
+            return values::row(self.outputs, cells, self.on_malformed);
         };
         let mut read = Vec::with_capacity(columns.len());
-        for ((column, short_cut), held) in columns.iter().zip(self.held) {
-            let raw = row.value()?;
+        for ((column, fast_path), (of, raw)) in columns.iter().zip(cells) {
             let value = match raw {
                 None => Some(Value::Null),
-                Some(raw) => short_cut.take(raw),
+                Some(raw) => fast_path.take(raw),
             };
             read.push(match value {
                 Some(value) => value,
-                None if short_cut.is_preview() => {
-                    values::of_preview(column, cell(held, raw), self.on_malformed)?
+                None if fast_path.is_preview() => {
+                    values::decode_preview(column, cell(of, raw), self.on_malformed)?
                 }
-                None => values::of_column(column, cell(held, raw), self.on_malformed)?,
+                None => values::decode_column(column, cell(of, raw), self.on_malformed)?,
             });
         }
         Ok(read)
     }
 }
 
-/// Why a row is not read.
-pub(super) enum Unread {
-    /// It is no row of this statement.
-    Strange,
-    /// One of its values is not what the mapping says.
-    Unfit(StoreError),
-}
+/// The bytes of a value of any type, as they were sent; `None` for NULL.
+pub(super) struct RawValue<'a>(Option<&'a [u8]>);
 
-impl From<std::io::Error> for Unread {
-    fn from(_: std::io::Error) -> Self {
-        Self::Strange
+impl<'a> RawValue<'a> {
+    /// The values of a row, in order.
+    pub(super) fn all(row: &'a Row) -> impl Iterator<Item = Option<&'a [u8]>> {
+        // Any type is accepted, and the driver has compared the number of values with the columns.
+        (0..row.len()).map(|place| row.try_get(place).ok().and_then(|Self(raw)| raw))
     }
 }
 
-impl From<StoreError> for Unread {
-    fn from(error: StoreError) -> Self {
-        Self::Unfit(error)
+impl<'a> FromSql<'a> for RawValue<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(Some(raw)))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(None))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
     }
 }
 
@@ -184,9 +178,9 @@ fn instant(since_2000: i64) -> Option<i64> {
 }
 
 /// A value as it was sent, as a cell.
-fn cell<'a>(held: &Type, raw: Option<&'a [u8]>) -> Cell<'a> {
+fn cell<'a>(of: &Type, raw: Option<&'a [u8]>) -> Cell<'a> {
     match raw {
-        Some(raw) => Cell::from_sql(held, raw).unwrap_or(Cell::Strange),
+        Some(raw) => Cell::from_sql(of, raw).unwrap_or(Cell::Malformed),
         None => Cell::Null,
     }
 }
@@ -198,7 +192,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
             Type::INT2 => Self::Integer(i16::from_sql(of, raw)?.into()),
             Type::INT4 => Self::Integer(i32::from_sql(of, raw)?.into()),
             Type::INT8 => Self::Integer(i64::from_sql(of, raw)?.into()),
-            Type::FLOAT4 => Self::Real(values::of_single(f32::from_sql(of, raw)?)),
+            Type::FLOAT4 => Self::Real(values::from_single(f32::from_sql(of, raw)?)),
             Type::FLOAT8 => Self::Real(f64::from_sql(of, raw)?),
             Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::UNKNOWN => {
                 Self::Text(<&str>::from_sql(of, raw)?.into())
@@ -208,11 +202,11 @@ impl<'a> FromSql<'a> for Cell<'a> {
                 // The least and the greatest stand for infinity, which is no day.
                 match days.checked_add(EPOCH_DAYS) {
                     Some(days) if raw != i32::MIN.to_be_bytes() => Self::Date(days),
-                    _ => Self::Strange,
+                    _ => Self::Malformed,
                 }
             }
             Type::TIMESTAMP | Type::TIMESTAMPTZ => {
-                instant(i64::from_be_bytes(raw.try_into()?)).map_or(Self::Strange, Self::Datetime)
+                instant(i64::from_be_bytes(raw.try_into()?)).map_or(Self::Malformed, Self::Datetime)
             }
             Type::TEXT_ARRAY => Self::Texts(Vec::from_sql(of, raw)?),
             _ => Self::Bytes(raw.into()),

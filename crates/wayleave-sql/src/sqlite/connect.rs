@@ -11,14 +11,14 @@ use wayleave_store::{Detail, Limits, StoreError};
 use super::error::store_error;
 use crate::dsn::File;
 
-/// How many steps of SQLite's machine run between two looks at the clock.
-const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+/// Virtual machine steps between two checks of the clock.
+const STEPS_PER_CHECK: i32 = 1_000;
 
-/// Held by whoever waits for an answer.
+/// Interrupts the sessions that watch it when it is dropped.
 #[derive(Default)]
-pub(super) struct Wanted(Arc<()>);
+pub(super) struct InterruptOnDrop(Arc<()>);
 
-impl Wanted {
+impl InterruptOnDrop {
     pub(super) fn watch(&self) -> Weak<()> {
         Arc::downgrade(&self.0)
     }
@@ -67,7 +67,7 @@ impl Session {
         })
     }
 
-    /// The session itself, for whoever reads more than the catalogue.
+    /// The connection, for reads beyond the catalogue.
     pub(super) fn into_connection(self) -> Connection {
         self.connection
     }
@@ -102,7 +102,7 @@ impl Session {
         let stop =
             move || wanted.strong_count() == 0 || deadline.is_some_and(|it| Instant::now() >= it);
         self.connection
-            .progress_handler(STEPS_BETWEEN_LOOKS, Some(stop))
+            .progress_handler(STEPS_PER_CHECK, Some(stop))
             .map_err(failed)?;
         let mut statement = self.connection.prepare(sql).map_err(failed)?;
         let rows = statement.query_map(values, row).map_err(failed)?;
@@ -143,7 +143,7 @@ mod tests {
     fn a_session_cannot_write_nor_attach() {
         let (_folder, path) = wayleave_test::sqlite_file("CREATE TABLE t (id INTEGER)").unwrap();
         for immutable in [false, true] {
-            let wanted = Wanted::default();
+            let wanted = InterruptOnDrop::default();
             let file = File {
                 path: path.clone(),
                 immutable,
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn work_that_nobody_waits_for_is_stopped() {
         let (_folder, path) = wayleave_test::sqlite_file("CREATE TABLE t (id INTEGER)").unwrap();
-        let wanted = Wanted::default();
+        let wanted = InterruptOnDrop::default();
         let file = File {
             path,
             immutable: false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::ErrorCode;
 use wayleave_store::{Detail, StoreError};
 
-use super::pool::LOCK_WAIT;
+use super::pool::LOCK_TIMEOUT;
 
 /// A failure of one statement. A file has no password, and SQLite does not quote its path.
 pub(super) fn store_error(
@@ -23,9 +23,9 @@ pub(super) fn store_error(
         }
         Some(ErrorCode::OperationInterrupted) => StoreError::Timeout { doing, limit },
         // Another program holds the file's lock, and will let go of it.
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            StoreError::Locked { waited: LOCK_WAIT }
-        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked {
+            waited: LOCK_TIMEOUT,
+        },
         Some(ErrorCode::CannotOpen) => {
             // rusqlite puts the path into this one.
             let detail = Detail::fixed("SQLite cannot open the file");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
-use rusqlite::types::{Value as Held, ValueRef};
+use rusqlite::types::{Value as SqlValue, ValueRef};
 use rusqlite::{Connection, Error, Result};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::calendar::{Calendar, UnknownZone};
@@ -37,16 +37,16 @@ fn register_read(
     lenient: &Arc<AtomicBool>,
     name: &str,
     datatype: Datatype,
-    read: fn(Cell<'_>) -> Option<Held>,
+    read: fn(Cell<'_>) -> Option<SqlValue>,
 ) -> Result<()> {
     let is_lenient = Arc::clone(lenient);
     connection.create_scalar_function(name, 1, FLAGS, move |call| {
-        or_null(of(call, datatype, read), &is_lenient)
+        or_null(convert(call, datatype, read), &is_lenient)
     })?;
     connection.create_scalar_function(name, 2, FLAGS, move |call| {
         let held = cell(call.get_raw(0));
         match held {
-            Cell::Null => Ok(Held::Null),
+            Cell::Null => Ok(SqlValue::Null),
             held => read(held).map_or_else(|| call.get(1), Ok),
         }
     })
@@ -85,26 +85,27 @@ pub(crate) fn register(connection: &Connection, lenient: &Arc<AtomicBool>) -> Re
     let flags = FLAGS;
     let is_lenient = Arc::clone(lenient);
     connection.create_scalar_function(functions::TEXT, 1, flags, move |call| {
-        let value = of(call, Datatype::String, |cell| text(cell).map(String::from));
+        let value = convert(call, Datatype::String, |cell| text(cell).map(String::from));
         or_null(value, &is_lenient)
     })?;
     let boolean = |cell: Cell<'_>| match scalar(Datatype::Boolean, cell) {
-        Some(Value::Boolean(boolean)) => Some(Held::Integer(i64::from(boolean))),
+        Some(Value::Boolean(boolean)) => Some(SqlValue::Integer(i64::from(boolean))),
         _ => None,
     };
     let integer = |cell: Cell<'_>| match scalar(Datatype::Integer, cell) {
         Some(Value::Integer(integer)) => Some(
-            i64::try_from(integer).map_or_else(|_| Held::Text(integer.to_string()), Held::Integer),
+            i64::try_from(integer)
+                .map_or_else(|_| SqlValue::Text(integer.to_string()), SqlValue::Integer),
         ),
         _ => None,
     };
     let number = |cell: Cell<'_>| match scalar(Datatype::Number, cell) {
-        Some(Value::Number(number)) => Some(Held::Real(number)),
+        Some(Value::Number(number)) => Some(SqlValue::Real(number)),
         _ => None,
     };
-    let micros = |cell: Cell<'_>| datetime(&cell).map(Held::Integer);
-    let key = |cell: Cell<'_>| decimal(cell).map(|it| Held::Blob(decimal_key::encode(&it)));
-    let register = |name: &str, datatype, read: fn(Cell<'_>) -> Option<Held>| {
+    let micros = |cell: Cell<'_>| datetime(&cell).map(SqlValue::Integer);
+    let key = |cell: Cell<'_>| decimal(cell).map(|it| SqlValue::Blob(decimal_key::encode(&it)));
+    let register = |name: &str, datatype, read: fn(Cell<'_>) -> Option<SqlValue>| {
         register_read(connection, lenient, name, datatype, read)
     };
     register(functions::BOOLEAN, Datatype::Boolean, boolean)?;
@@ -141,7 +142,7 @@ fn or_null<T>(value: Result<Option<T>>, is_lenient: &AtomicBool) -> Result<Optio
 }
 
 /// A function of one value; NULL of NULL.
-fn of<T>(
+fn convert<T>(
     call: &Context<'_>,
     datatype: Datatype,
     read: impl Fn(Cell<'_>) -> Option<T>,
@@ -186,7 +187,7 @@ fn period(call: &Context<'_>) -> Result<Option<i64>> {
 }
 
 fn date_period(call: &Context<'_>) -> Result<Option<i64>> {
-    let date = of(call, Datatype::Date, |cell| scalar(Datatype::Date, cell));
+    let date = convert(call, Datatype::Date, |cell| scalar(Datatype::Date, cell));
     let Some(date) = date? else {
         return Ok(None);
     };

@@ -26,8 +26,8 @@ pub(super) struct Indexes {
 }
 
 impl Indexes {
-    /// Reads them.
-    pub(super) fn of(connection: &Connection, table: &str) -> Result<Self> {
+    /// Reads the indexes of a table.
+    pub(super) fn read(connection: &Connection, table: &str) -> Result<Self> {
         let mut paths: Vec<(String, Vec<String>, bool)> = Vec::new();
         let mut statement = connection.prepare_cached(PATHS)?;
         let mut rows = statement.query([table])?;
@@ -58,7 +58,7 @@ impl Indexes {
         while let Some(row) = rows.next()? {
             if let (Some(column), Some(form)) = (
                 row.get::<_, Option<String>>(1)?,
-                Form::of_pattern(&row.get::<_, String>(2)?),
+                Form::from_pattern(&row.get::<_, String>(2)?),
             ) {
                 odd.push((row.get(0)?, column, form));
             }
@@ -66,15 +66,15 @@ impl Indexes {
         Ok(Self { paths, odd })
     }
 
-    /// The columns that only indexes begin with which take small letters for large ones.
+    /// The columns whose indexes, where they come first, all ignore ASCII case.
     pub(super) fn folded(connection: &Connection, table: &str) -> Result<Vec<String>> {
         let mut statement = connection.prepare_cached(FOLDED)?;
         let columns = statement.query_map([table], |row| row.get(0))?;
         columns.collect()
     }
 
-    /// What must be equal, of what the predicate says is, before an index tells of a column;
-    /// `None` where none does.
+    /// The equalities of the predicate that an index needs before it orders by a column; `None` where
+    /// no index does.
     pub(super) fn reach(&self, column: &str, predicate: &Predicate) -> Option<Vec<Predicate>> {
         let path = |path: &Vec<String>| -> Option<Vec<Predicate>> {
             let place = path.iter().position(|it| it == column)?;

@@ -55,7 +55,7 @@ struct Shape {
 }
 
 /// One row of `pragma_table_xinfo`.
-struct Declared {
+struct ColumnInfo {
     table: String,
     name: String,
     type_name: String,
@@ -156,7 +156,7 @@ fn view_columns(
     session: &mut Session,
     shapes: &HashMap<String, Shape>,
     step: &mut dyn FnMut(Step),
-) -> Result<Vec<Declared>, StoreError> {
+) -> Result<Vec<ColumnInfo>, StoreError> {
     match session.read("reading views", VIEW_COLUMNS, declared_column) {
         Ok(rows) => {
             step(Step::Read {
@@ -194,8 +194,8 @@ fn view_columns(
     Ok(columns)
 }
 
-fn declared_column(row: &Row<'_>) -> rusqlite::Result<Declared> {
-    Ok(Declared {
+fn declared_column(row: &Row<'_>) -> rusqlite::Result<ColumnInfo> {
+    Ok(ColumnInfo {
         table: row.get(0)?,
         name: row.get(1)?,
         type_name: row.get(2)?,
@@ -205,7 +205,7 @@ fn declared_column(row: &Row<'_>) -> rusqlite::Result<Declared> {
     })
 }
 
-fn columns(declared: Vec<Declared>, shapes: &HashMap<String, Shape>, assembly: &mut Assembly) {
+fn columns(declared: Vec<ColumnInfo>, shapes: &HashMap<String, Shape>, assembly: &mut Assembly) {
     let mut keys: HashMap<String, Vec<(i64, String)>> = HashMap::new();
     for column in &declared {
         if column.key_place > 0 {
@@ -297,7 +297,7 @@ fn references(
         what: "references",
         rows: rows.len(),
     });
-    let names = Names::of(assembly);
+    let names = Names::from_assembly(assembly);
     for key in rows.chunk_by(|a, b| a.0 == b.0) {
         let Some(((table, _), target, _)) = key.first() else {
             continue;
@@ -337,7 +337,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(assembly: &Assembly) -> Self {
+    fn from_assembly(assembly: &Assembly) -> Self {
         let mut names = Self {
             tables: HashMap::new(),
             columns: HashMap::new(),

@@ -1,4 +1,4 @@
-//! A page by way of an index, where its order alone would need every row.
+//! Reads a page through an index, where its order alone would need every row.
 //!
 //! Two orders hide from SQLite that an index has them: times, which are sorted by a function of
 //! ours, and columns that may be NULL, since NULLs come last whatever the direction. Both become
@@ -12,16 +12,17 @@ use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
 use super::indexes::{Indexes, equal};
-use crate::compile::sqlite::held::Held;
-use crate::compile::sqlite::probe::Asked;
+use crate::compile::sqlite::probe::Probe;
+use crate::compile::sqlite::raw_domain::RawDomain;
 use crate::compile::sqlite::{Affinity, Sqlite};
-use crate::compile::{Native, Shape};
+use crate::compile::{NativeColumn, Shape};
 
-/// More rows than this are no page.
-const MOST: u32 = 10_000;
+/// Largest limit of a read that is treated as a page.
+const MAX_PAGE_ROWS: u32 = 10_000;
 
-/// The columns that a read compares or sorts by, and which say more when more is known of them.
-pub(super) fn curious<'a>(shape: &Shape<Affinity>, read: &'a Read) -> Vec<&'a Column> {
+/// Columns worth a probe: a read compares or sorts by them, and knowing their raw domain lets an
+/// index serve.
+pub(super) fn columns_to_probe<'a>(shape: &Shape<Affinity>, read: &'a Read) -> Vec<&'a Column> {
     let (mut found, predicate) = match read {
         Read::Rows(plan) => {
             // What equals one value is in every order.
@@ -84,12 +85,12 @@ pub(super) fn predicate(read: &Read) -> &Predicate {
     }
 }
 
-/// What is worth asking of them: what an index answers.
-pub(super) fn asked(indexes: &Indexes, columns: &[&Column], read: &Read) -> Vec<Asked> {
+/// The probes for these columns that an index answers.
+pub(super) fn probes(indexes: &Indexes, columns: &[&Column], read: &Read) -> Vec<Probe> {
     let predicate = predicate(read);
     let ask = |column: &&Column| {
         let odd = indexes.odd(&column.name);
-        Some(Asked {
+        Some(Probe {
             column: (*column).clone(),
             equal: indexes.reach(&column.name, predicate)?,
             odd: odd.filter(|_| column.datatype == Datatype::Datetime),
@@ -98,37 +99,37 @@ pub(super) fn asked(indexes: &Indexes, columns: &[&Column], read: &Read) -> Vec<
     columns.iter().filter_map(ask).collect()
 }
 
-/// How a page is read.
+/// How a page is read from the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Way {
-    /// As the plan says it.
-    Plainly,
-    /// Its order's first column is NULL from here on.
+pub(super) enum PageStrategy {
+    /// With one statement for the plan.
+    Direct,
+    /// Only the rows whose first order column is NULL are left.
     Nulls(Rows),
-    /// Its rows must be counted first, up to the limit.
+    /// Its rows are counted first, up to the limit.
     Counted(Box<Counted>),
 }
 
-/// A page whose rows have a value in its order's first column, as long as there are such.
+/// A page that reads the rows with a value in the first order column, and then those without.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Counted {
-    /// Those that have one.
+    /// The rows with a value.
     pub(super) values: Rows,
-    /// Those that have none, where there may be any.
+    /// The rows without one, where there may be any.
     nulls: Option<Rows>,
-    /// Whether the column is a time, told only nearly by its index.
+    /// Whether the column is a time, which its index orders only roughly.
     near: bool,
 }
 
 /// A read of some of a page's rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
+pub(super) struct PagePart {
     pub(super) rows: Rows,
-    /// What is true of them, and tells where to stop looking.
+    /// A predicate that holds for all of them, and bounds the scan.
     pub(super) bound: Predicate,
 }
 
-impl Part {
+impl PagePart {
     /// Nothing is known of them.
     pub(super) const fn all(rows: Rows) -> Self {
         Self {
@@ -138,37 +139,39 @@ impl Part {
     }
 }
 
-/// Finds the way of a read, if an index tells of its order's first column.
-pub(super) fn way(
+/// Chooses the strategy of a read; other than direct only if an index orders by its first column.
+pub(super) fn strategy(
     dialect: &Sqlite,
     shape: &Shape<Affinity>,
     read: &Read,
     is_reached: impl FnOnce(&Rows) -> bool,
-) -> Way {
+) -> PageStrategy {
     let Read::Rows(plan) = read else {
-        return Way::Plainly;
+        return PageStrategy::Direct;
     };
     let Some((first, rest)) = plan.order.split_first() else {
-        return Way::Plainly;
+        return PageStrategy::Direct;
     };
     let Some(native) = shape.columns.get(&first.column.name) else {
-        return Way::Plainly;
+        return PageStrategy::Direct;
     };
-    if plan.each.is_some() || plan.limit > MOST {
-        return Way::Plainly;
+    if plan.each.is_some() || plan.limit > MAX_PAGE_ROWS {
+        return PageStrategy::Direct;
     }
     let nullable = is_nullable(first, native);
     let after = plan.after.as_deref().and_then(<[Value]>::split_first);
     if let Some((Value::Null, later)) = after
         && nullable
     {
-        return Way::Nulls(nulls(plan, first, rest, Some(later.to_vec())));
+        return PageStrategy::Nulls(nulls(plan, first, rest, Some(later.to_vec())));
     }
-    let near = matches!(dialect.held(&first.column), Held::Texts | Held::Numbers)
-        && first.column.datatype == Datatype::Datetime;
+    let near = matches!(
+        dialect.raw_domain(&first.column),
+        RawDomain::Texts | RawDomain::Numbers
+    ) && first.column.datatype == Datatype::Datetime;
     let hidden = nullable && after.is_some() && dialect.is_raw(&first.column, native.kind);
     if !(near || hidden) || !is_reached(plan) {
-        return Way::Plainly;
+        return PageStrategy::Direct;
     }
     let mut values = plan.clone();
     if nullable {
@@ -181,7 +184,7 @@ pub(super) fn way(
     if let Some(by) = values.order.first_mut() {
         by.nullable = false;
     }
-    Way::Counted(Box::new(Counted {
+    PageStrategy::Counted(Box::new(Counted {
         values,
         nulls: nullable.then(|| nulls(plan, first, rest, None)),
         near,
@@ -191,7 +194,7 @@ pub(super) fn way(
 impl Counted {
     /// The reads whose rows, one after the other, are the page's, once it is known how many values
     /// there are and which time is the last that the page can hold.
-    pub(super) fn parts(self, count: u32, last: Value) -> Vec<Part> {
+    pub(super) fn parts(self, count: u32, last: Value) -> Vec<PagePart> {
         let Self {
             values,
             nulls,
@@ -205,7 +208,7 @@ impl Counted {
             });
             return std::iter::once(values)
                 .chain(nulls)
-                .map(Part::all)
+                .map(PagePart::all)
                 .collect();
         }
         let mut bound = Predicate::True;
@@ -223,14 +226,14 @@ impl Counted {
                 value: last,
             };
         }
-        vec![Part {
+        vec![PagePart {
             rows: values,
             bound,
         }]
     }
 }
 
-fn is_nullable(by: &OrderBy, native: &Native<Affinity>) -> bool {
+fn is_nullable(by: &OrderBy, native: &NativeColumn<Affinity>) -> bool {
     by.nullable && !native.not_null
 }
 

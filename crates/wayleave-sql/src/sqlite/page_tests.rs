@@ -11,16 +11,16 @@ use wayleave_plan::value::Value;
 use wayleave_store::conformance::Served;
 use wayleave_store::{Answer, Limits, ReadContext, Row};
 
-use super::pool::Kept;
+use super::pool::SqliteSession;
 use super::read::Inner;
+use super::read_attempt::ReadAttempt;
 use super::watchdog::Watchdog;
-use super::work::Work;
 use crate::dsn::File;
-use crate::reading::{Readings, StoreOptions};
+use crate::read_task::{ReadTasks, StoreOptions};
 
 const ROWS: usize = 50_000;
-/// What a page of 25 rows may take by way of an index that has its order.
-const FEW: usize = 6_000;
+/// The most turns of a page of 25 rows by way of an index that has its order.
+const MAX_TURNS: usize = 6_000;
 /// By way of one that has it nearly: these rows are ten minutes apart, and it looks at some days.
 const SOME: usize = 20_000;
 
@@ -98,36 +98,37 @@ impl Table {
         let options = StoreOptions::default();
         let inner = Inner::new(self.file.clone(), options);
         let context = ReadContext::within(Duration::from_mins(1));
-        let readings = Readings::default();
+        let tasks = ReadTasks::default();
         let (file, counted) = (self.file.clone(), Arc::clone(&turns));
         let (target, read) = (plan.target().clone(), plan.read().clone());
-        let task = move |mut sender: wayleave_store::RowSender, stop: crate::reading::Stop| async move {
+        let task = move |mut sender: wayleave_store::RowSender,
+                         stop: crate::read_task::StopCondition| async move {
             let outcome = {
-                let mut kept = Kept::open(&file, Limits::default()).unwrap();
-                // What is read once and kept is not counted.
-                let version = kept
+                let mut session = SqliteSession::open(&file, Limits::default()).unwrap();
+                // What is read once and cached is not counted.
+                let version = session
                     .connection
                     .query_row("PRAGMA schema_version", [], |row| row.get(0));
                 let version = Some(version.unwrap());
-                drop(kept.indexes(&target.table, version).unwrap());
-                let shape = inner.shape(&kept, &target, version).unwrap();
+                drop(session.indexes(&target.table, version).unwrap());
+                let shape = inner.shape(&session, &target, version).unwrap();
                 let shape = inner.shapes.put(&target, shape);
                 let count = move || {
                     counted.fetch_add(1, Ordering::Relaxed);
                     false
                 };
-                kept.connection.progress_handler(1, Some(count)).unwrap();
-                let watchdog = Watchdog::brief(stop.clone(), sender.unwanted());
-                let work = Work {
+                session.connection.progress_handler(1, Some(count)).unwrap();
+                let watchdog = Watchdog::inline(stop.clone(), sender.unwanted());
+                let work = ReadAttempt {
                     inner: &inner,
                     watchdog: &watchdog,
                     may_wait: false,
                 };
-                work.attempt(&kept, Some(shape), &target, &read, &mut sender)
+                work.attempt(&session, Some(shape), &target, &read, &mut sender)
             };
             stop.finish(sender, outcome).await;
         };
-        let answer = readings.start(plan.read(), &context, Limits::default(), task);
+        let answer = tasks.start(plan.read(), &context, Limits::default(), task);
         let rows = match answer.await.unwrap() {
             Answer::Rows(rows) | Answer::Groups(rows) => rows.collect().await.unwrap(),
             Answer::Count { rows, .. } => vec![vec![Value::Integer(rows.into())]],
@@ -188,14 +189,14 @@ async fn a_page_by_times_as_text_looks_at_days_of_the_index() {
 #[tokio::test]
 async fn a_page_by_times_as_seconds_looks_at_itself() {
     for declared in ["INTEGER", "DATETIME", "REAL NOT NULL"] {
-        pages_take(&table(declared, SECONDS, ""), FEW).await;
+        pages_take(&table(declared, SECONDS, ""), MAX_TURNS).await;
     }
 }
 
 #[tokio::test]
 async fn a_page_by_times_of_one_form_looks_at_itself() {
     for declared in ["TEXT", "DATETIME NOT NULL"] {
-        pages_take(&table(declared, TEXT, ODD), FEW).await;
+        pages_take(&table(declared, TEXT, ODD), MAX_TURNS).await;
     }
 }
 
@@ -206,7 +207,7 @@ async fn what_comes_after_the_last_time_is_found_by_the_index_too() {
     for sort in ["at", "-at"] {
         let request = json!({"stream": "things", "sort": [sort], "limit": 40});
         let turns = table.pages(&request, 4).await;
-        assert!(turns < FEW, "{request}: {turns} turns");
+        assert!(turns < MAX_TURNS, "{request}: {turns} turns");
     }
 }
 
@@ -216,7 +217,7 @@ async fn pages_by_other_columns_look_at_themselves() {
     for sort in ["id", "-id", "small", "-small", "tag", "-tag"] {
         let request = json!({"stream": "things", "sort": [sort]});
         let turns = table.pages(&request, 3).await;
-        assert!(turns < FEW, "{request}: {turns} turns");
+        assert!(turns < MAX_TURNS, "{request}: {turns} turns");
     }
 }
 
@@ -236,7 +237,7 @@ async fn a_page_far_into_a_filter_looks_at_itself() {
     ] {
         let request = json!({"stream": "things", "sort": [sort], "filter": filter, "limit": 100});
         let turns = table.pages(&request, 60).await;
-        assert!(turns < 3 * FEW, "{request}: {turns} turns");
+        assert!(turns < 3 * MAX_TURNS, "{request}: {turns} turns");
     }
 }
 
@@ -244,17 +245,17 @@ async fn a_page_far_into_a_filter_looks_at_itself() {
 async fn filters_look_at_what_they_find() {
     let table = table("DATETIME", TEXT, "");
     for (filter, most) in [
-        (json!({"id": "00777-x"}), FEW),
-        (json!({"id": {"starts_with": "00777"}}), FEW),
-        (json!({"id": {"gte": "00777-", "lt": "00778-"}}), FEW),
-        (json!({"id": ["00777-x", "00778-x"]}), FEW),
-        (json!({"tag": "tag 777"}), FEW),
-        (json!({"tag": {"starts_with": "tag 777"}}), FEW),
-        (json!({"tag": ["tag 777", "tag 778"]}), FEW),
-        (json!({"word": "word 777"}), FEW),
-        (json!({"word": ["word 777", "word 778"]}), FEW),
-        (json!({"small": 777}), FEW),
-        (json!({"small": {"gt": 777, "lt": 780}}), FEW),
+        (json!({"id": "00777-x"}), MAX_TURNS),
+        (json!({"id": {"starts_with": "00777"}}), MAX_TURNS),
+        (json!({"id": {"gte": "00777-", "lt": "00778-"}}), MAX_TURNS),
+        (json!({"id": ["00777-x", "00778-x"]}), MAX_TURNS),
+        (json!({"tag": "tag 777"}), MAX_TURNS),
+        (json!({"tag": {"starts_with": "tag 777"}}), MAX_TURNS),
+        (json!({"tag": ["tag 777", "tag 778"]}), MAX_TURNS),
+        (json!({"word": "word 777"}), MAX_TURNS),
+        (json!({"word": ["word 777", "word 778"]}), MAX_TURNS),
+        (json!({"small": 777}), MAX_TURNS),
+        (json!({"small": {"gt": 777, "lt": 780}}), MAX_TURNS),
         (json!({"at": "2024-06-01T00:00:00Z"}), SOME),
         (
             json!({"at": {"gte": "2024-06-01T00:00:00Z", "lt": "2024-06-01T02:00:00Z"}}),

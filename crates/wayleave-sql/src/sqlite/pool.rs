@@ -1,4 +1,4 @@
-//! Sessions for reading: hardened further than for introspection, and kept.
+//! Pooled sessions for reading, hardened further than those for introspection.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -21,16 +21,16 @@ use crate::compile::sqlite::BY_CODE_POINT;
 use crate::compile::sqlite::functions::ALL;
 use crate::dsn::File;
 
-/// How many prepared statements a session keeps.
-const STATEMENTS: usize = 64;
+/// Prepared statements a session keeps.
+const MAX_STATEMENTS: usize = 64;
 /// How long a session waits for a writer to let go; the deadline is not looked at meanwhile.
-pub(super) const LOCK_WAIT: Duration = Duration::from_millis(500);
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Bytes that are more than a brief read should copy.
-const LARGE: i32 = 64 * 1024;
+/// Largest value that an inline read copies.
+const MAX_INLINE_VALUE_BYTES: i32 = 64 * 1024;
 
-/// The functions of SQLite's own that statements of ours call.
-const BUILT_IN: [&str; 11] = [
+/// Built-in functions that compiled statements call.
+const ALLOWED_FUNCTIONS: [&str; 11] = [
     "avg",
     "char",
     "count",
@@ -43,10 +43,10 @@ const BUILT_IN: [&str; 11] = [
     "sum",
     "typeof",
 ];
-/// What is asked about a table; none of it takes a value that would change something.
-const PRAGMAS: [&str; 3] = ["table_xinfo", "index_list", "index_xinfo"];
-/// What no view may call either.
-const NEVER: [&str; 3] = [
+/// Pragmas that describe a table. None takes a value that would change something.
+const ALLOWED_PRAGMAS: [&str; 3] = ["table_xinfo", "index_list", "index_xinfo"];
+/// Functions that no view may call either.
+const FORBIDDEN_FUNCTIONS: [&str; 3] = [
     "load_extension",
     "fts3_tokenizer",
     "sqlite_compileoption_get",
@@ -55,10 +55,10 @@ const NEVER: [&str; 3] = [
 /// The indexes of a table, and the version of the schema that had them.
 type VersionedIndexes = (Option<i64>, Arc<Indexes>);
 
-/// A session and the file it was opened on.
-pub(super) struct Kept {
+/// A read-only session, with the identity of its file.
+pub(super) struct SqliteSession {
     pub(super) connection: Connection,
-    identity: Option<Identity>,
+    identity: Option<FileIdentity>,
     /// Whether its texts are UTF-16.
     wide: bool,
     /// Whether our functions make NULL of malformed values, and do not fail.
@@ -67,21 +67,21 @@ pub(super) struct Kept {
     indexes: RefCell<HashMap<String, VersionedIndexes>>,
 }
 
-/// Which file a path names.
+/// The device and inode of a file, which tell a replaced file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity(u64, u64);
+pub(super) struct FileIdentity(u64, u64);
 
-impl Identity {
-    pub(super) fn of(file: &File) -> Option<Self> {
+impl FileIdentity {
+    pub(super) fn read(file: &File) -> Option<Self> {
         let metadata = std::fs::metadata(&file.path).ok()?;
         Some(Self(metadata.dev(), metadata.ino()))
     }
 }
 
-impl Kept {
+impl SqliteSession {
     /// Opens a session that can do nothing but select.
     pub(super) fn open(file: &File, limits: Limits) -> Result<Self, StoreError> {
-        let identity = Identity::of(file);
+        let identity = FileIdentity::read(file);
         let mut connection = Session::open(file, limits, Weak::new())?.into_connection();
         let lenient = Arc::new(AtomicBool::new(false));
         let wide = prepare(&mut connection, &lenient)
@@ -95,21 +95,21 @@ impl Kept {
         })
     }
 
-    /// Does something that fails rather than wait for a lock, take more than so many steps, or
-    /// read a large value.
-    pub(super) fn in_haste(&mut self, steps: i32, work: impl FnOnce(&Self) -> bool) -> bool {
-        let hurried = self.bounded(Duration::ZERO, LARGE).is_ok()
+    /// Runs work that fails instead of waiting for a lock, taking more than so many steps, or reading
+    /// a large value.
+    pub(super) fn run_bounded(&mut self, steps: i32, work: impl FnOnce(&Self) -> bool) -> bool {
+        let limited = self.bounded(Duration::ZERO, MAX_INLINE_VALUE_BYTES).is_ok()
             && (self.connection)
                 .progress_handler(steps, Some(|| true))
                 .is_ok();
-        let done = hurried && work(self);
-        let calm = self.connection.progress_handler(0, None::<fn() -> bool>);
-        let calm = calm.and_then(|()| self.bounded(LOCK_WAIT, i32::MAX));
-        done && calm.is_ok()
+        let done = limited && work(self);
+        let restored = self.connection.progress_handler(0, None::<fn() -> bool>);
+        let restored = restored.and_then(|()| self.bounded(LOCK_TIMEOUT, i32::MAX));
+        done && restored.is_ok()
     }
 
-    /// Does something in which malformed values are handled so.
-    pub(super) fn handling<T>(&self, malformed: OnMalformed, work: impl FnOnce() -> T) -> T {
+    /// Runs work with this handling of malformed values.
+    pub(super) fn with_malformed<T>(&self, malformed: OnMalformed, work: impl FnOnce() -> T) -> T {
         let is_lenient = malformed == OnMalformed::Mark;
         self.lenient.store(is_lenient, Ordering::Relaxed);
         let done = work();
@@ -117,7 +117,7 @@ impl Kept {
         done
     }
 
-    /// How long it waits for a lock, and the most bytes of a value.
+    /// Sets how long to wait for a lock, and the largest value.
     fn bounded(&self, wait: Duration, bytes: i32) -> rusqlite::Result<()> {
         self.connection.busy_timeout(wait)?;
         self.connection
@@ -136,7 +136,7 @@ impl Kept {
         {
             return Ok(Arc::clone(indexes));
         }
-        let indexes = Arc::new(Indexes::of(&self.connection, table)?);
+        let indexes = Arc::new(Indexes::read(&self.connection, table)?);
         let known = (version, Arc::clone(&indexes));
         self.indexes.borrow_mut().insert(table.to_owned(), known);
         Ok(indexes)
@@ -148,15 +148,15 @@ impl Kept {
     }
 
     /// Whether its file is still the one the path names.
-    pub(super) fn is_of(&self, identity: Option<Identity>) -> bool {
+    pub(super) fn is_same_file(&self, identity: Option<FileIdentity>) -> bool {
         self.identity == identity
     }
 }
 
 /// Makes a session ready to read, and says whether the file's texts are UTF-16.
 fn prepare(connection: &mut Connection, lenient: &Arc<AtomicBool>) -> rusqlite::Result<bool> {
-    connection.busy_timeout(LOCK_WAIT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.busy_timeout(LOCK_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
     // A name in double quotes that is no column is an error, not a text.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
@@ -178,14 +178,14 @@ fn allow(asked: AuthContext<'_>) -> Authorization {
             pragma_name,
             pragma_value,
         } => {
-            PRAGMAS.contains(&pragma_name)
+            ALLOWED_PRAGMAS.contains(&pragma_name)
                 || (pragma_name == "schema_version" && pragma_value.is_none())
         }
         AuthAction::Function { function_name } => {
             let is = |name: &&str| name.eq_ignore_ascii_case(function_name);
             match asked.accessor {
-                Some(_) => !NEVER.iter().any(is),
-                None => BUILT_IN.iter().chain(&ALL).any(is),
+                Some(_) => !FORBIDDEN_FUNCTIONS.iter().any(is),
+                None => ALLOWED_FUNCTIONS.iter().chain(&ALL).any(is),
             }
         }
         _ => false,
@@ -201,19 +201,27 @@ fn allow(asked: AuthContext<'_>) -> Authorization {
 mod tests {
     use super::*;
 
-    fn session(sql: &str) -> (tempfile::TempDir, Kept) {
+    fn session(sql: &str) -> (tempfile::TempDir, SqliteSession) {
         let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
         let file = File {
             path,
             immutable: false,
         };
-        (folder, Kept::open(&file, Limits::default()).unwrap())
+        (
+            folder,
+            SqliteSession::open(&file, Limits::default()).unwrap(),
+        )
     }
 
     #[test]
     fn a_session_selects_and_does_nothing_else() {
-        let (_folder, kept) = session("CREATE TABLE t (id INTEGER); CREATE INDEX i ON t (id)");
-        assert!(kept.connection.prepare("SELECT count(id) FROM t").is_ok());
+        let (_folder, session) = session("CREATE TABLE t (id INTEGER); CREATE INDEX i ON t (id)");
+        assert!(
+            session
+                .connection
+                .prepare("SELECT count(id) FROM t")
+                .is_ok()
+        );
         for sql in [
             "INSERT INTO t VALUES (1)",
             "DELETE FROM t",
@@ -232,7 +240,7 @@ mod tests {
             "SELECT randomblob(1000000000)",
             "SELECT \"no such column\" FROM t",
         ] {
-            let outcome = kept
+            let outcome = session
                 .connection
                 .prepare(sql)
                 .and_then(|mut statement| statement.raw_query().next().map(|_| ()));
@@ -242,11 +250,11 @@ mod tests {
 
     #[test]
     fn a_view_may_call_what_is_harmless_and_none_of_our_functions() {
-        let (_folder, kept) = session(
+        let (_folder, session) = session(
             "CREATE VIEW fine AS SELECT upper('a') AS x; \
              CREATE VIEW evil AS SELECT wayleave_text('a') AS x;",
         );
-        assert!(kept.connection.prepare("SELECT x FROM fine").is_ok());
-        assert!(kept.connection.prepare("SELECT x FROM evil").is_err());
+        assert!(session.connection.prepare("SELECT x FROM fine").is_ok());
+        assert!(session.connection.prepare("SELECT x FROM evil").is_err());
     }
 }

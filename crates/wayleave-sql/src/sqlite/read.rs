@@ -1,5 +1,5 @@
-//! Reading a SQLite file: blocking work on threads of its own, which looks at its watch. Only what
-//! is over before another thread would have begun is done at once.
+//! A store over a SQLite file. Reads run on blocking threads; a few short ones run inline, where
+//! starting a thread would take longer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,75 +16,77 @@ use wayleave_store::{
 
 use super::error::{ended, store_error};
 use super::indexes::Indexes;
-use super::pool::{Identity, Kept};
+use super::pool::{FileIdentity, SqliteSession};
+use super::read_attempt::ReadAttempt;
 use super::types;
 use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
-use super::work::Work;
 use super::writers::WriterWatch;
 use crate::capabilities::SQLITE;
 use crate::compile::sqlite::Affinity;
-use crate::compile::{Native, Shape};
+use crate::compile::{NativeColumn, Shape};
 use crate::dsn::File;
 use crate::pool::{Pool, Slot};
-use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed, no_table};
+use crate::read_task::{
+    ReadTasks, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
+};
 
-/// How many steps of SQLite's machine run between two looks at the clock.
-const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+/// Virtual machine steps between two calls of the watchdog.
+const STEPS_PER_CHECK: i32 = 1_000;
 
-/// How many rows are read at once, on the caller's own thread, by their keys,
-const ROWS_AT_ONCE: u32 = 16;
-/// and how many steps that may take: a row by its key takes a few dozen.
-const STEPS_AT_ONCE: i32 = 500;
-/// A read at once that took longer than this met a slow disk,
-const BRIEF: Duration = Duration::from_millis(1);
-/// and so many that follow are left to threads that may wait.
-const WARY: u32 = 1_000;
+/// Largest number of key lookups run inline on the caller's thread.
+const MAX_INLINE_ROWS: u32 = 16;
+/// Virtual machine steps an inline read may take; a lookup by key takes a few dozen.
+const MAX_INLINE_STEPS: i32 = 500;
+/// An inline read that takes longer met a slow disk.
+const MAX_INLINE_TIME: Duration = Duration::from_millis(1);
+/// Reads that are not tried inline after a slow one.
+const INLINE_BACKOFF_READS: u32 = 1_000;
 
 /// The columns of a table. A key that has an index of its own is not the row's number.
 const COLUMNS: &str = "SELECT name, type, \"notnull\", pk > 0 AND NOT EXISTS ( \
     SELECT 1 FROM pragma_index_list(?1) AS i WHERE i.origin = 'pk') FROM pragma_table_xinfo(?1)";
 
-/// How often a read that lets a writer go first looks whether it has.
-const WRITER_LOOKS: Duration = Duration::from_millis(10);
+/// How often a read that waits for a writer looks whether it is done.
+const WRITER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A SQLite file that answers plans.
-pub(crate) struct Reader {
+pub(crate) struct SqliteStore {
     inner: Arc<Inner>,
-    readings: Readings,
-    pool: Arc<Pool<Kept>>,
+    tasks: ReadTasks,
+    pool: Arc<Pool<SqliteSession>>,
 }
 
-/// What every read of a file shares.
+/// State shared by all reads of a file.
 pub(super) struct Inner {
     file: File,
     pub(super) options: StoreOptions,
     pub(super) shapes: Shapes<Affinity>,
     /// Programs that write to the file.
     writers: Option<WriterWatch>,
-    /// How many reads are still not tried at once.
-    wary: AtomicU32,
+    /// How many reads are still not tried inline.
+    inline_backoff: AtomicU32,
 }
 
-impl Reader {
+impl SqliteStore {
     pub(crate) fn new(file: File, options: StoreOptions) -> Self {
         Self {
             inner: Arc::new(Inner::new(file, options)),
-            readings: Readings::default(),
+            tasks: ReadTasks::default(),
             pool: Pool::new(options.sessions, options.wait),
         }
     }
 }
 
 #[cfg(feature = "raw")]
-impl Reader {
-    /// What plans become, and what is bound in it.
+impl SqliteStore {
+    /// The statements that plans compile to, with their bound values.
     pub(crate) fn statements(
         &self,
         plans: &[&AuthorizedPlan],
     ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
-        let kept = Kept::open(&self.inner.file, self.inner.options.limits)?;
+        let session = SqliteSession::open(&self.inner.file, self.inner.options.limits)?;
         let statement = |plan: &&AuthorizedPlan| {
-            let shape = self.inner.shape(&kept, plan.target(), None)?;
+            let shape = self.inner.shape(&session, plan.target(), None)?;
             let statement = crate::compile::compile(
                 &crate::compile::sqlite::Sqlite::default(),
                 &shape,
@@ -97,7 +99,7 @@ impl Reader {
 }
 
 #[async_trait]
-impl Store for Reader {
+impl Store for SqliteStore {
     fn capabilities(&self) -> &Capabilities {
         &SQLITE
     }
@@ -110,23 +112,21 @@ impl Store for Reader {
         let (inner, pool) = (Arc::clone(&self.inner), Arc::clone(&self.pool));
         let (asked, limits) = (plan.clone(), self.inner.options.limits);
         let task = move |sender, stop| perform(inner, pool, asked, sender, stop);
-        self.readings
-            .start(plan.read(), context, limits, task)
-            .await
+        self.tasks.start(plan.read(), context, limits, task).await
     }
 
     async fn close(&self) {
-        self.readings.close().await;
+        self.tasks.close().await;
         drop(self.pool.close().await);
     }
 }
 
 async fn perform(
     inner: Arc<Inner>,
-    pool: Arc<Pool<Kept>>,
+    pool: Arc<Pool<SqliteSession>>,
     asked: AuthorizedPlan,
     mut sender: RowSender,
-    stop: Stop,
+    stop: StopCondition,
 ) {
     let unwanted = sender.unwanted();
     if inner.writer_waits() {
@@ -149,7 +149,7 @@ async fn perform(
     };
     let (target, read) = (asked.target(), asked.read());
     let fails = sender.on_malformed() == OnMalformed::Fail;
-    if fails && is_brief(read) && inner.answered_at_once(&slot, target, read, &mut sender, &stop) {
+    if fails && fits_inline(read) && inner.try_inline(&slot, target, read, &mut sender, &stop) {
         return stop.finish(sender, Ok(())).await;
     }
     let stopping = stop.clone();
@@ -160,7 +160,7 @@ async fn perform(
     });
     match work.await {
         Ok((sender, outcome)) => stop.finish(sender, outcome).await,
-        // The sender went with the thread, and the reader is told so.
+        // The sender was dropped with the thread, which fails the answer.
         Err(panicked) => drop(ended(&panicked)),
     }
 }
@@ -172,7 +172,7 @@ impl Inner {
             file,
             options,
             shapes: Shapes::default(),
-            wary: AtomicU32::new(0),
+            inline_backoff: AtomicU32::new(0),
         }
     }
 
@@ -186,26 +186,26 @@ impl Inner {
     async fn writer_is_done(&self) {
         let waiting = async {
             while self.writer_waits() {
-                tokio::time::sleep(WRITER_LOOKS).await;
+                tokio::time::sleep(WRITER_POLL_INTERVAL).await;
             }
         };
-        // What still stands there is no writer that waits for us alone.
+        // A journal that is still there belongs to a writer that does not wait for our reads alone.
         let _ = timeout(2 * MAX_WRITER_WAIT, waiting).await;
     }
 
     /// Answers on a thread that may block, once more where the file's schema has changed.
     fn answer(
         &self,
-        slot: &Slot<Kept>,
+        slot: &Slot<SqliteSession>,
         target: &Target,
         read: &Read,
         sender: &mut RowSender,
-        stop: &Stop,
+        stop: &StopCondition,
     ) -> Result<(), StoreError> {
-        let identity = Identity::of(&self.file);
-        let mut kept = match slot.idle(|kept| kept.is_of(identity)) {
-            Some(kept) => kept,
-            None => Kept::open(&self.file, self.options.limits)?,
+        let identity = FileIdentity::read(&self.file);
+        let mut session = match slot.idle(|session| session.is_same_file(identity)) {
+            Some(session) => session,
+            None => SqliteSession::open(&self.file, self.options.limits)?,
         };
         let watchdog = Watchdog::new(stop.clone(), sender.unwanted(), self.writers.clone());
         let watchdog = Arc::new(watchdog);
@@ -213,50 +213,51 @@ impl Inner {
             let watchdog = Arc::clone(&watchdog);
             move || watchdog.must_end()
         };
-        let work = Work {
+        let work = ReadAttempt {
             inner: self,
             watchdog: &watchdog,
             may_wait: true,
         };
-        kept.connection
-            .progress_handler(STEPS_BETWEEN_LOOKS, Some(watch))
+        session
+            .connection
+            .progress_handler(STEPS_PER_CHECK, Some(watch))
             .map_err(|error| work.failed("reading", read, &error))?;
         let known = self.shapes.get(target);
         let was_known = known.is_some();
-        let outcome = kept.handling(sender.on_malformed(), || {
-            let outcome = work.attempt(&kept, known, target, read, sender);
+        let outcome = session.with_malformed(sender.on_malformed(), || {
+            let outcome = work.attempt(&session, known, target, read, sender);
             let changed = outcome.as_ref().is_err_and(may_have_changed);
             if was_known && changed && sender.restart() {
-                return work.attempt(&kept, None, target, read, sender);
+                return work.attempt(&session, None, target, read, sender);
             }
             outcome
         });
         if outcome.is_err() {
             self.shapes.forget(target);
         }
-        // Else the kept session would hold on to the answer's queue, and the reader wait for ever.
-        let _ = kept.connection.progress_handler(0, None::<fn() -> bool>);
+        // Else the pooled session would hold on to the answer's queue, and the reader wait for ever.
+        let _ = session.connection.progress_handler(0, None::<fn() -> bool>);
         // A session that failed to read is as good as before, unless the file itself is not.
         if !matches!(outcome, Err(StoreError::NotADatabase { .. })) {
-            slot.keep(kept);
+            slot.keep(session);
         }
         outcome
     }
 
-    /// Answers without waiting for anything, if that can be: a session and the table's columns are
-    /// at hand, nobody holds a lock, and the answer takes but a few steps and is not large. If
-    /// not, nothing has happened, and a thread that may block begins anew.
-    fn answered_at_once(
+    /// Answers on the caller's thread, if nothing has to be waited for: a session is idle, the table's
+    /// shape is cached, no lock is held, and the answer is small. If not, nothing was sent, and a
+    /// blocking thread starts over.
+    fn try_inline(
         &self,
-        slot: &Slot<Kept>,
+        slot: &Slot<SqliteSession>,
         target: &Target,
         read: &Read,
         sender: &mut RowSender,
-        stop: &Stop,
+        stop: &StopCondition,
     ) -> bool {
-        let less = |wary: u32| wary.checked_sub(1);
+        let less = |left: u32| left.checked_sub(1);
         if (self
-            .wary
+            .inline_backoff
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less))
         .is_ok()
         {
@@ -266,46 +267,47 @@ impl Inner {
             return false;
         };
         let started = Instant::now();
-        let identity = Identity::of(&self.file);
-        let Some(mut kept) = slot.idle(|kept| kept.is_of(identity)) else {
+        let identity = FileIdentity::read(&self.file);
+        let Some(mut session) = slot.idle(|session| session.is_same_file(identity)) else {
             return false;
         };
-        let watchdog = Watchdog::brief(stop.clone(), sender.unwanted());
-        let work = Work {
+        let watchdog = Watchdog::inline(stop.clone(), sender.unwanted());
+        let work = ReadAttempt {
             inner: self,
             watchdog: &watchdog,
             may_wait: false,
         };
-        let answered = kept.in_haste(STEPS_AT_ONCE, |kept| {
-            work.attempt(kept, Some(shape), target, read, sender)
+        let answered = session.run_bounded(MAX_INLINE_STEPS, |session| {
+            work.attempt(session, Some(shape), target, read, sender)
                 .is_ok()
         });
-        slot.keep(kept);
-        if started.elapsed() > BRIEF {
-            self.wary.store(WARY, Ordering::Relaxed);
+        slot.keep(session);
+        if started.elapsed() > MAX_INLINE_TIME {
+            self.inline_backoff
+                .store(INLINE_BACKOFF_READS, Ordering::Relaxed);
         }
-        // What may not wait sends nothing.
+        // An attempt that may not wait has sent nothing.
         answered || !sender.restart()
     }
 
     /// The columns of a table.
     pub(super) fn shape(
         &self,
-        kept: &Kept,
+        session: &SqliteSession,
         target: &Target,
         version: Option<i64>,
     ) -> Result<Shape<Affinity>, StoreError> {
         let limit = self.options.limits.statement;
         let failed = |error| store_error("reading the table's columns", limit, &error);
-        let mut statement = kept.connection.prepare_cached(COLUMNS).map_err(failed)?;
+        let mut statement = session.connection.prepare_cached(COLUMNS).map_err(failed)?;
         let columns = statement.query_map([&target.table], |row| {
             let declared: String = row.get(1)?;
             let row_number = row.get::<_, bool>(3)? && declared.eq_ignore_ascii_case("INTEGER");
-            let native = Native {
+            let native = NativeColumn {
                 kind: if row_number {
                     Affinity::RowNumber
                 } else {
-                    Affinity::of(&declared)
+                    Affinity::from_declared(&declared)
                 },
                 datatype: types::datatype(&declared),
                 many: false,
@@ -320,7 +322,7 @@ impl Inner {
         if columns.is_empty() {
             return Err(no_table(target));
         }
-        let folded = Indexes::folded(&kept.connection, &target.table).map_err(failed)?;
+        let folded = Indexes::folded(&session.connection, &target.table).map_err(failed)?;
         for column in folded {
             if let Some(native) = columns.get_mut(&column)
                 && native.kind == Affinity::Text
@@ -338,22 +340,21 @@ impl Inner {
     }
 }
 
-/// Whether a read is over before another thread would have begun: of one row, or of a few that
-/// are named.
-fn is_brief(read: &Read) -> bool {
+/// Whether a read is short enough to run inline: of one row, or of a few by key.
+fn fits_inline(read: &Read) -> bool {
     matches!(read, Read::Rows(rows) if rows.each.is_none()
-        && (rows.limit == 1 || (rows.limit <= ROWS_AT_ONCE && names_few(&rows.predicate))))
+        && (rows.limit == 1 || (rows.limit <= MAX_INLINE_ROWS && names_few_rows(&rows.predicate))))
 }
 
-fn names_few(predicate: &Predicate) -> bool {
+fn names_few_rows(predicate: &Predicate) -> bool {
     match predicate {
         Predicate::In {
             values,
             negated: false,
             ..
-        } => u32::try_from(values.len()).is_ok_and(|many| many <= ROWS_AT_ONCE),
-        Predicate::And(parts) => parts.iter().any(names_few),
-        Predicate::Granted(granted) => names_few(granted),
+        } => u32::try_from(values.len()).is_ok_and(|many| many <= MAX_INLINE_ROWS),
+        Predicate::And(parts) => parts.iter().any(names_few_rows),
+        Predicate::Granted(granted) => names_few_rows(granted),
         _ => false,
     }
 }

@@ -1,5 +1,5 @@
-//! What ends a read of a file before its answer does: whoever asked, the clock, a program that
-//! waits to write, and the disk.
+//! Ends a read of a file early: for its caller, the clock, a program that waits to write, or the
+//! disk.
 //!
 //! SQLite calls [`Watchdog::must_end`] every thousand steps of its machine, so it is cheap, and
 //! looks at files only now and then.
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use wayleave_store::{StoreError, Unwanted};
 
 use super::writers::{Transaction, WriterWatch};
-use crate::reading::Stop;
+use crate::read_task::StopCondition;
 
 /// How often the files are looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a read may keep a program waiting that is ready to write. Most programs wait for five
 /// seconds in all.
 pub(super) const MAX_WRITER_WAIT: Duration = Duration::from_secs(1);
@@ -23,46 +23,50 @@ pub(super) const MAX_TEMP_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Watches one read, on the thread that reads.
 pub(super) struct Watchdog {
-    stop: Stop,
+    stop: StopCondition,
     unwanted: Unwanted,
     writers: Option<WriterWatch>,
     /// What this thread had written when the read began; `None` where the system does not tell.
     written_before: Option<u64>,
-    looks: Mutex<Looks>,
+    polled: Mutex<PollState>,
 }
 
-struct Looks {
+struct PollState {
     next: Instant,
     /// The writer that waits, and since when it is known to.
     writer: Option<(Transaction, Instant)>,
-    ended: Option<Ended>,
+    ended: Option<EndReason>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Ended {
+enum EndReason {
     ForWriter,
     ForSpace,
 }
 
 impl Watchdog {
     /// For a read on this thread.
-    pub(super) fn new(stop: Stop, unwanted: Unwanted, writers: Option<WriterWatch>) -> Self {
+    pub(super) fn new(
+        stop: StopCondition,
+        unwanted: Unwanted,
+        writers: Option<WriterWatch>,
+    ) -> Self {
         Self {
             writers,
             written_before: written_by_this_thread(),
-            ..Self::brief(stop, unwanted)
+            ..Self::inline(stop, unwanted)
         }
     }
 
-    /// For a read that is over before any file would be looked at.
-    pub(super) fn brief(stop: Stop, unwanted: Unwanted) -> Self {
+    /// For an inline read, which ends before any file would be looked at.
+    pub(super) fn inline(stop: StopCondition, unwanted: Unwanted) -> Self {
         Self {
             stop,
             unwanted,
             writers: None,
             written_before: None,
-            looks: Mutex::new(Looks {
-                next: Instant::now() + LOOK_INTERVAL,
+            polled: Mutex::new(PollState {
+                next: Instant::now() + POLL_INTERVAL,
                 writer: None,
                 ended: None,
             }),
@@ -71,14 +75,14 @@ impl Watchdog {
 
     /// Whether the read must end now.
     pub(super) fn must_end(&self) -> bool {
-        self.unwanted.now() || self.stop.now().is_some() || self.looks_bad()
+        self.unwanted.now() || self.stop.now().is_some() || self.must_end_for_files()
     }
 
     /// Waits until the read must end, and says why.
     pub(super) async fn wait(&self) -> StoreError {
         let looking = async {
-            while !self.looks_bad() {
-                tokio::time::sleep(LOOK_INTERVAL).await;
+            while !self.must_end_for_files() {
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         tokio::select! {
@@ -90,42 +94,46 @@ impl Watchdog {
     /// Why a read was ended.
     pub(super) fn reason(&self) -> StoreError {
         let ended = self
-            .looks
+            .polled
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .ended;
         match ended {
-            Some(Ended::ForWriter) => StoreError::Locked {
+            Some(EndReason::ForWriter) => StoreError::Locked {
                 waited: MAX_WRITER_WAIT,
             },
-            Some(Ended::ForSpace) => StoreError::Unsupported {
+            Some(EndReason::ForSpace) => StoreError::Unsupported {
                 what: "a sort or a grouping that fills 256 MiB of temporary files",
             },
             None => self.stop.now().unwrap_or(StoreError::Cancelled),
         }
     }
 
-    fn looks_bad(&self) -> bool {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+    fn must_end_for_files(&self) -> bool {
+        let mut polled = self.polled.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if looks.ended.is_none() && now >= looks.next {
-            looks.next = now + LOOK_INTERVAL;
-            looks.ended = self.look(&mut looks.writer, now);
+        if polled.ended.is_none() && now >= polled.next {
+            polled.next = now + POLL_INTERVAL;
+            polled.ended = self.check_files(&mut polled.writer, now);
         }
-        looks.ended.is_some()
+        polled.ended.is_some()
     }
 
-    fn look(&self, known: &mut Option<(Transaction, Instant)>, now: Instant) -> Option<Ended> {
+    fn check_files(
+        &self,
+        known: &mut Option<(Transaction, Instant)>,
+        now: Instant,
+    ) -> Option<EndReason> {
         let waiting = self.writers.as_ref().and_then(WriterWatch::waiting);
         *known = match (*known, waiting) {
             (Some((same, since)), Some(it)) if same == it => Some((same, since)),
             (_, waiting) => waiting.map(|it| (it, now)),
         };
         if known.is_some_and(|(_, since)| now.duration_since(since) >= MAX_WRITER_WAIT) {
-            return Some(Ended::ForWriter);
+            return Some(EndReason::ForWriter);
         }
         let written = written_by_this_thread()?.saturating_sub(self.written_before?);
-        (written > MAX_TEMP_BYTES).then_some(Ended::ForSpace)
+        (written > MAX_TEMP_BYTES).then_some(EndReason::ForSpace)
     }
 }
 

@@ -179,3 +179,62 @@ async fn a_pooler_that_forgets_startup_options_is_known_for_one() {
     let forgetful = "default_pool_size = 6\nignore_startup_parameters = options";
     through(PoolMode::Transaction, forgetful).await;
 }
+
+/// Rows of the stream `things` with this filter.
+async fn filtered(store: &dyn Store, policy: &Served, filter: serde_json::Value) -> usize {
+    let query = json!({"stream": "things", "filter": filter});
+    let query = policy.query(&arguments(query)).unwrap();
+    let rows = all(store, query.rows(), &patient()).await;
+    rows.unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_pooler_a_changed_type_is_noticed_though_no_row_would_come() {
+    let server = postgres().await;
+    let sql = "CREATE TABLE things (id int PRIMARY KEY, ratio float4); \
+        INSERT INTO things VALUES (1, 0.1)";
+    let database = server.fresh_database("pooled_type", sql).await.unwrap();
+    let pooler = PgBouncer::start(server, PoolMode::Transaction, "default_pool_size = 2");
+    let pooler = pooler.await.unwrap();
+    let dsn = pooler.dsn(&database.name);
+    let kind = SourceKind::Postgres;
+    let policy = Served::new(&mapping(kind, &[("things", &[("ratio", "number")])])).unwrap();
+    let store = store(Dsn::parse(kind, &dsn).unwrap(), StoreOptions::default());
+    let filter = json!({"ratio": 0.1});
+    assert_eq!(filtered(store.as_ref(), &policy, filter.clone()).await, 1);
+    // A statement for single precision finds no 0.1 of double precision.
+    let change = "ALTER TABLE things ALTER ratio TYPE float8 USING 0.1";
+    server.execute(&database.name, change).await.unwrap();
+    assert_eq!(filtered(store.as_ref(), &policy, filter).await, 1);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_prepared_statement_is_left_on_a_session_that_a_pooler_shares() {
+    let server = postgres().await;
+    let sql = "CREATE TYPE mood AS ENUM ('sad', 'happy'); \
+        CREATE TABLE things (id int PRIMARY KEY, mood mood); \
+        INSERT INTO things VALUES (1, 'sad'), (2, 'happy'), (3, 'happy')";
+    let database = server.fresh_database("pooled_names", sql).await.unwrap();
+    // One session, so that the application gets the very one that was read from.
+    let pooler = PgBouncer::start(server, PoolMode::Transaction, "default_pool_size = 1");
+    let pooler = pooler.await.unwrap();
+    let dsn = pooler.dsn(&database.name);
+    let kind = SourceKind::Postgres;
+    let policy = Served::new(&mapping(kind, &[("things", &[("mood", "string")])])).unwrap();
+    let store = store(Dsn::parse(kind, &dsn).unwrap(), StoreOptions::default());
+    let filter = json!({"mood": "happy"});
+    assert_eq!(filtered(store.as_ref(), &policy, filter).await, 2);
+    let client = application(&dsn).await;
+    let named = "SELECT count(*) FROM pg_prepared_statements";
+    let messages = client.simple_query(named).await.unwrap();
+    let counts: Vec<_> = messages
+        .iter()
+        .filter_map(|it| match it {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(counts, ["0"]);
+    store.close().await;
+}

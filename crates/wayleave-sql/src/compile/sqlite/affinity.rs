@@ -16,7 +16,7 @@ pub(crate) enum Affinity {
 
 impl Affinity {
     /// SQLite's own rules, in its order.
-    pub(crate) fn of(declared: &str) -> Self {
+    pub(crate) fn from_declared(declared: &str) -> Self {
         let declared = declared.to_ascii_uppercase();
         let holds = |words: &[&str]| words.iter().any(|word| declared.contains(word));
         if holds(&["INT"]) {

@@ -4,7 +4,7 @@
 use wayleave_plan::plan::Comparison;
 
 use super::{binary, call, functions};
-use crate::compile::dialect::Compared;
+use crate::compile::dialect::ComparisonSql;
 use crate::compile::sql::{Bind, Sql};
 
 /// The bytes that a text spells, if one of them could be shown so.
@@ -27,14 +27,14 @@ pub(crate) fn spelled(text: &str) -> Option<Vec<u8>> {
 
 /// A value that is shown by what it spells, as it is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Odd {
+pub(crate) enum NonTextValue {
     /// Bytes.
     Bytes(Vec<u8>),
     /// A text that is no UTF-8.
     Text(Vec<u8>),
 }
 
-impl Odd {
+impl NonTextValue {
     pub(super) fn bound(&self) -> Sql {
         match self {
             Self::Bytes(bytes) => Sql::bind(Bind::Bytes(bytes.clone())),
@@ -50,15 +50,18 @@ pub(super) fn compare(
     comparison: Comparison,
     text: &str,
     spelled: Vec<u8>,
-) -> Compared {
+) -> ComparisonSql {
     let hint = (comparison == Comparison::Eq).then(|| {
         let letters = Sql::bind(Bind::Text(text.to_owned()));
-        let odd = [Odd::Bytes(spelled.clone()), Odd::Text(spelled)];
-        let any = std::iter::once(letters).chain(odd.iter().map(Odd::bound));
+        let odd = [
+            NonTextValue::Bytes(spelled.clone()),
+            NonTextValue::Text(spelled),
+        ];
+        let any = std::iter::once(letters).chain(odd.iter().map(NonTextValue::bound));
         let list = Sql::joined(any, ", ").within(" IN (", ")");
         Sql::joined([name.clone(), list], "")
     });
-    Compared::With {
+    ComparisonSql::With {
         left: call(functions::TEXT, name.clone()),
         comparison,
         right: binary(text.to_owned()),

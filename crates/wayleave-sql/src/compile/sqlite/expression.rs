@@ -2,9 +2,9 @@
 
 use wayleave_plan::plan::Comparison;
 
-use super::held::near_text;
+use super::raw_domain::near_text;
 use super::{Affinity, functions};
-use crate::compile::dialect::Compared;
+use crate::compile::dialect::ComparisonSql;
 use crate::compile::numbers::{beside, beyond_all, nearest_float};
 use crate::compile::sql::{Bind, Sql};
 
@@ -66,7 +66,7 @@ pub(super) fn compare_text(
     left: Sql,
     comparison: Comparison,
     text: &str,
-) -> Compared {
+) -> ComparisonSql {
     let right = binary(text.to_owned());
     // Equal text forms are equal values, but for bytes, which are no text, and for numbers where
     // the column does not take a text for one.
@@ -88,7 +88,7 @@ pub(super) fn compare_text(
     } else {
         raw.then(|| near_text(name, comparison, text)).flatten()
     };
-    Compared::With {
+    ComparisonSql::With {
         left,
         comparison,
         right,
@@ -103,16 +103,16 @@ pub(super) fn compare_decimal(
     name: Sql,
     comparison: Comparison,
     text: &str,
-) -> Compared {
+) -> ComparisonSql {
     if !kind.holds_numbers() {
         let right = call(functions::DECIMAL, Sql::bind(Bind::Text(text.to_owned())));
         let instead = differing(comparison, &right, "x''", "x'03'");
         let left = call_or(functions::DECIMAL, name, instead);
-        return Compared::with(left, comparison, right);
+        return ComparisonSql::with(left, comparison, right);
     }
     let left = name;
     if let Ok(integer) = text.parse::<i64>() {
-        return Compared::with(left, comparison, Sql::bind(Bind::Integer(integer)));
+        return ComparisonSql::with(left, comparison, Sql::bind(Bind::Integer(integer)));
     }
     match nearest_float(text) {
         Some((float, side)) => beside(left, comparison, Sql::bind(Bind::Real(float)), side),

@@ -19,7 +19,7 @@ pub(crate) struct Form {
 
 impl Form {
     /// The form of a pattern that is written in some SQL.
-    pub(crate) fn of_pattern(sql: &str) -> Option<Self> {
+    pub(crate) fn from_pattern(sql: &str) -> Option<Self> {
         let mut all = ['T', ' '].into_iter().flat_map(|between| {
             [0, 3, 6].into_iter().flat_map(move |digits| {
                 ["", "Z", "+00:00"].into_iter().map(move |zone| Self {
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_form_is_found_by_its_pattern_and_written_in_it() {
-        let form = Form::of_pattern(&format!("a NOT GLOB '{PATTERN}'")).unwrap();
+        let form = Form::from_pattern(&format!("a NOT GLOB '{PATTERN}'")).unwrap();
         assert_eq!(form.pattern(), PATTERN);
         let micros = datetime_from_text("2024-05-06T07:08:09.5Z").unwrap();
         let whole = Some(("2024-05-06 07:08:09.500".to_owned(), Ordering::Equal));
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(form.write(micros + 1), cut);
         assert_eq!(form.write(i64::MAX), None);
         assert_eq!(form.write(i64::MIN), None);
-        assert_eq!(Form::of_pattern("a NOT GLOB '????'"), None);
+        assert_eq!(Form::from_pattern("a NOT GLOB '????'"), None);
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
             "/../../docs/reference/stores.md"
         );
         let reference = std::fs::read_to_string(path).unwrap();
-        let form = Form::of_pattern(&reference).unwrap();
+        let form = Form::from_pattern(&reference).unwrap();
         let micros = datetime_from_text("2024-05-06T07:08:09.123Z").unwrap();
         let (text, _) = form.write(micros).unwrap();
         assert!(

@@ -6,8 +6,8 @@ pub(crate) const TEXT: &str = "wayleave_text";
 pub(crate) const FITS: &str = "wayleave_fits";
 /// Whether a flag is 0; fails where it is 1.
 pub(crate) const DECIDED: &str = "wayleave_decided";
-/// A value as 0 or 1. This and the four after it fail for a value that is none, unless they
-/// are told what to take for such a one: `(value, instead)`.
+/// A value as 0 or 1. This and the four after it fail for a malformed value, unless they are given
+/// a replacement: `(value, instead)`.
 pub(crate) const BOOLEAN: &str = "wayleave_boolean";
 /// A value as a whole number; as text beyond what the store holds.
 pub(crate) const INTEGER: &str = "wayleave_integer";

@@ -1,6 +1,7 @@
-//! Questions that precede a read: what its columns hold, and how far into an index a page reaches.
+//! Probes that run before a read: the raw domains of its columns, and how far into an index a page
+//! reaches.
 //!
-//! Each takes a few steps where an index answers it, and only then is it asked.
+//! A probe is sent only where an index answers it in a few steps.
 
 use std::collections::HashMap;
 
@@ -10,56 +11,57 @@ use wayleave_store::StoreError;
 
 use super::bytes::spelled;
 use super::form::Form;
-use super::held::{Held, possible};
+use super::raw_domain::{RawDomain, possible};
 use super::{Affinity, Sqlite};
 use crate::compile::dialect::{Dialect, Shape};
 use crate::compile::predicate::{condition, conditions, where_all};
 use crate::compile::sql::Sql;
 use crate::compile::{Output, Statement, keyset};
-use crate::named::granting;
+use crate::plan_columns::granting;
 
-/// A column of which something would be worth knowing.
+/// A column whose raw domain is worth a probe.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct Probe {
     /// The column.
     pub(crate) column: Column,
-    /// What an index needs to be equal before it tells of the column; true of every row read.
+    /// The equalities an index needs before it orders by the column; all hold for every row read.
     pub(crate) equal: Vec<Predicate>,
-    /// An index of just those values that are not of a form.
+    /// A partial index of the values that do not have a form.
     pub(crate) odd: Option<(String, Form)>,
 }
 
-/// What columns hold, if every other possibility is ruled out.
-pub(crate) struct Facts {
-    /// A statement of one row of truths.
+/// The statement that decides the raw domains of columns, and how to read its answer.
+pub(crate) struct DomainProbe {
+    /// Selects one row of booleans.
     pub(crate) text: String,
-    /// What to bind in it.
+    /// Its bound values.
     pub(crate) binds: Vec<crate::compile::Bind>,
-    /// What a column holds when these truths, by place, are all false; the best first.
-    told: Vec<(String, Held, Vec<usize>)>,
+    /// The domain of a column when the booleans at these places are all false; the narrowest first.
+    told: Vec<(String, RawDomain, Vec<usize>)>,
 }
 
-impl Facts {
-    /// What columns hold, by what is false.
-    pub(crate) fn held(self, is_false: impl Fn(usize) -> bool) -> HashMap<String, Held> {
-        let mut held = HashMap::new();
+impl DomainProbe {
+    /// The domains of columns, given which booleans are false.
+    pub(crate) fn domains(self, is_false: impl Fn(usize) -> bool) -> HashMap<String, RawDomain> {
+        let mut domains = HashMap::new();
         for (column, what, outside) in self.told {
             if outside.into_iter().all(&is_false) {
-                held.entry(column).or_insert(what);
+                domains.entry(column).or_insert(what);
             }
         }
-        held
+        domains
     }
 }
 
-/// Asks what columns hold in the rows that may be seen: what is hidden must not decide how a read
-/// goes about. Of a column that decides what may be seen, all rows must tell. The statement reads the table even if there is nothing to ask, since it also holds
-/// the moment for what follows.
+/// Compiles the probe of raw domains. It looks only at rows that the grant shows, so that hidden rows do
+/// not change how a read runs; for a column that the grant itself filters by, it looks at all rows.
+/// The statement reads the table even without a probe, since it also holds the snapshot for what
+/// follows.
 pub(crate) fn facts(
     shape: &Shape<Affinity>,
-    asked: &[Asked],
+    probes: &[Probe],
     predicate: &Predicate,
-) -> Result<Facts, StoreError> {
+) -> Result<DomainProbe, StoreError> {
     let dialect = Sqlite::default();
     let seen = granted(&dialect, shape, predicate)?;
     let seen_by = |column: &Column| {
@@ -69,7 +71,7 @@ pub(crate) fn facts(
     let from = shape.from(&dialect)?;
     let mut truths = vec![from.clone().within("EXISTS (SELECT 1 FROM ", ")")];
     let mut told = Vec::new();
-    for it in asked {
+    for it in probes {
         let name = shape.name(&dialect, &it.column)?;
         if let Some((index, form)) = &it.odd {
             let mut odd = from
@@ -82,12 +84,12 @@ pub(crate) fn facts(
             odd.add(Sql::joined(rows_in, " AND ").within("", ")"));
             told.push((
                 it.column.name.clone(),
-                Held::Written(*form),
+                RawDomain::Written(*form),
                 vec![truths.len()],
             ));
             truths.push(odd);
         }
-        for (held, outside) in possible(&it.column, shape.column(&it.column)?.kind, &name) {
+        for (domain, outside) in possible(&it.column, shape.column(&it.column)?.kind, &name) {
             let first = truths.len();
             for outside in outside {
                 let mut rows_in = vec![outside];
@@ -99,15 +101,15 @@ pub(crate) fn facts(
                 truth.add(where_all(rows_in));
                 truths.push(truth.within("EXISTS (SELECT 1 FROM ", ")"));
             }
-            told.push((it.column.name.clone(), held, vec![first, first + 1]));
+            told.push((it.column.name.clone(), domain, vec![first, first + 1]));
         }
     }
     let sql = Sql::joined(truths, ", ").within("SELECT ", "");
     let (text, binds) = sql.render(dialect.placeholder());
-    Ok(Facts { text, binds, told })
+    Ok(DomainProbe { text, binds, told })
 }
 
-/// What a plan's predicate says of the rows that may be seen.
+/// The condition of the grant in a plan's predicate.
 fn granted(
     dialect: &Sqlite,
     shape: &Shape<Affinity>,
@@ -126,8 +128,8 @@ fn granted(
         .transpose()
 }
 
-/// The columns of a page's order in which the row that it begins after is told by a text that may
-/// stand for something else, each with the text.
+/// The columns of a page's order whose cursor value is a text that may stand for other bytes, each
+/// with the text.
 pub(crate) fn doubtful<'a>(
     dialect: &Sqlite,
     shape: &Shape<Affinity>,
@@ -149,7 +151,7 @@ pub(crate) fn doubtful<'a>(
 }
 
 /// What these columns hold in the row that a page begins after.
-pub(crate) fn standing(
+pub(crate) fn cursor_probe(
     dialect: &Sqlite,
     shape: &Shape<Affinity>,
     plan: &Rows,
@@ -173,7 +175,7 @@ pub(crate) fn standing(
     })
 }
 
-/// Counts the rows that may be seen of which this is true, up to so many.
+/// Counts the visible rows that satisfy a predicate, up to a maximum.
 pub(crate) fn count(
     shape: &Shape<Affinity>,
     predicate: &Predicate,

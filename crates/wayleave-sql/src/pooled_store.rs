@@ -1,7 +1,7 @@
-//! Reading from a database server: kept sessions, one statement at a time, stopped from outside.
+//! A store over a database server: pooled sessions, one statement at a time, cancelled from outside.
 //!
-//! What every server does alike is here, once: who gets a session, what is known of a table, when
-//! to try again and when to stop. What one server does its own way is in a [`Server`].
+//! Handles what all servers have in common: who gets a session, cached table shapes, retries and
+//! cancellation. What differs between servers is in a [`ServerDriver`].
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -18,46 +18,50 @@ use wayleave_store::{
 
 use crate::compile::Shape;
 use crate::pool::{Pool, Slot};
-use crate::reading::{Readings, Shapes, Stop, StoreOptions, may_have_changed};
+use crate::read_task::{ReadTasks, Shapes, StopCondition, StoreOptions, may_have_changed};
 
-/// A reading under way.
-pub(crate) type Work<'a> = Pin<&'a mut (dyn Future<Output = Result<(), StoreError>> + Send)>;
+/// The future of a read under way.
+pub(crate) type RunningRead<'a> = Pin<&'a mut (dyn Future<Output = Result<(), StoreError>> + Send)>;
 
-/// What one kind of server does its own way.
-pub(crate) trait Server: Send + Sync + 'static {
+/// The operations of one kind of server.
+pub(crate) trait ServerDriver: Send + Sync + 'static {
     /// A read-only session.
     type Session: Send;
-    /// What it takes to stop what a session does.
-    type Brake: Send;
-    /// What the server says a column holds.
+    /// Cancels the statement of a session.
+    type CancelHandle: Send;
+    /// Column types of the server.
     type Kind: Send + Sync + 'static;
 
-    /// What such a store cannot hide.
+    /// The server's limits that callers can notice.
     const CAPABILITIES: &'static Capabilities;
 
     /// Opens a session.
     fn open(&self) -> impl Future<Output = Result<Self::Session, StoreError>> + Send;
 
-    /// Whether a session that was kept can be used, as far as is known.
-    fn is_good(session: &mut Self::Session) -> bool;
+    /// Whether an idle session can be used again, as far as is known.
+    fn is_usable(session: &mut Self::Session) -> bool;
 
-    /// What would stop the session.
-    fn brake(session: &Self::Session) -> Self::Brake;
+    /// The handle that cancels the statements of a session.
+    fn cancel_handle(session: &Self::Session) -> Self::CancelHandle;
 
-    /// Makes the server stop the work. The session is not used again.
-    fn stop(&self, brake: Self::Brake, work: Work<'_>) -> impl Future<Output = ()> + Send;
+    /// Makes the server stop a read. The session is not used again.
+    fn cancel(
+        &self,
+        handle: Self::CancelHandle,
+        read: RunningRead<'_>,
+    ) -> impl Future<Output = ()> + Send;
 
     /// How long the server lets a statement of the session run.
     fn statement_limit(session: &Self::Session) -> Duration;
 
-    /// Tells the server another limit.
+    /// Sets another limit.
     fn limit_statements(
         &self,
         session: &mut Self::Session,
         limit: Duration,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Whether the session is another's between two reads, so that each must be a transaction.
+    /// Whether a pooler shares the session between reads, so that each read must be a transaction.
     fn is_shared(_: &Self::Session) -> bool {
         false
     }
@@ -67,7 +71,7 @@ pub(crate) trait Server: Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Ends it; `well` where all of it succeeded.
+    /// Ends the transaction; `well` where the read succeeded.
     fn end(
         &self,
         _: &mut Self::Session,
@@ -83,7 +87,7 @@ pub(crate) trait Server: Send + Sync + 'static {
         target: &Target,
     ) -> impl Future<Output = Result<Shape<Self::Kind>, StoreError>> + Send;
 
-    /// How many rows the server believes a table to have.
+    /// The server's estimate of a table's rows.
     fn estimate(
         &self,
         session: &mut Self::Session,
@@ -99,25 +103,25 @@ pub(crate) trait Server: Send + Sync + 'static {
         sender: &mut RowSender,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Says goodbye; its failure takes nothing away.
-    fn part(session: Self::Session) -> impl Future<Output = ()> + Send;
+    /// Closes a session. Failures are ignored.
+    fn close(session: Self::Session) -> impl Future<Output = ()> + Send;
 }
 
-/// A database on a server, answering plans.
-pub(crate) struct Reader<S: Server> {
-    served: Arc<Served<S>>,
-    readings: Readings,
+/// A store that answers plans from a database server.
+pub(crate) struct PooledStore<S: ServerDriver> {
+    inner: Arc<Inner<S>>,
+    tasks: ReadTasks,
     options: StoreOptions,
 }
 
-struct Served<S: Server> {
-    server: S,
+struct Inner<S: ServerDriver> {
+    driver: S,
     pool: Arc<Pool<S::Session>>,
     shapes: Shapes<S::Kind>,
     limits: Limits,
 }
 
-/// One read, as a session is asked for it.
+/// One read, as passed to a session.
 struct ReadRequest<'a> {
     target: &'a Target,
     read: &'a Read,
@@ -125,23 +129,23 @@ struct ReadRequest<'a> {
     limit: Duration,
 }
 
-impl<S: Server> Reader<S> {
-    pub(crate) fn new(server: S, options: StoreOptions) -> Self {
+impl<S: ServerDriver> PooledStore<S> {
+    pub(crate) fn new(driver: S, options: StoreOptions) -> Self {
         Self {
-            served: Arc::new(Served {
-                server,
+            inner: Arc::new(Inner {
+                driver,
                 pool: Pool::new(options.sessions, options.wait),
                 shapes: Shapes::default(),
                 limits: options.limits,
             }),
-            readings: Readings::default(),
+            tasks: ReadTasks::default(),
             options,
         }
     }
 }
 
 #[async_trait]
-impl<S: Server> Store for Reader<S> {
+impl<S: ServerDriver> Store for PooledStore<S> {
     fn capabilities(&self) -> &Capabilities {
         S::CAPABILITIES
     }
@@ -151,40 +155,40 @@ impl<S: Server> Store for Reader<S> {
         plan: &AuthorizedPlan,
         context: &ReadContext,
     ) -> Result<Answer, StoreError> {
-        let served = Arc::clone(&self.served);
-        let asked = plan.clone();
-        let task = move |mut sender, stop: Stop| async move {
-            let (target, read) = (asked.target(), asked.read());
-            let outcome = served.answer(target, read, &mut sender, &stop).await;
+        let inner = Arc::clone(&self.inner);
+        let request = plan.clone();
+        let task = move |mut sender, stop: StopCondition| async move {
+            let (target, read) = (request.target(), request.read());
+            let outcome = inner.answer(target, read, &mut sender, &stop).await;
             stop.finish(sender, outcome).await;
         };
-        self.readings
+        self.tasks
             .start(plan.read(), context, self.options.limits, task)
             .await
     }
 
     async fn close(&self) {
-        self.readings.close().await;
-        for session in self.served.pool.close().await {
-            S::part(session).await;
+        self.tasks.close().await;
+        for session in self.inner.pool.close().await {
+            S::close(session).await;
         }
     }
 }
 
-impl<S: Server> Served<S> {
-    /// Answers, once more where a kept session had died or the table has changed.
+impl<S: ServerDriver> Inner<S> {
+    /// Answers; retries once where an idle session had died or the table has changed.
     async fn answer(
         &self,
         target: &Target,
         read: &Read,
         sender: &mut RowSender,
-        stop: &Stop,
+        stop: &StopCondition,
     ) -> Result<(), StoreError> {
         let unwanted = sender.unwanted();
         let slot = self.slot(stop, &unwanted).await?;
-        let kept = slot.idle(S::is_good);
-        let mut was_kept = kept.is_some();
-        let mut session = if let Some(session) = kept {
+        let idle = slot.idle(S::is_usable);
+        let mut was_idle = idle.is_some();
+        let mut session = if let Some(session) = idle {
             session
         } else {
             tokio::select! {
@@ -195,21 +199,21 @@ impl<S: Server> Served<S> {
         loop {
             let known = self.shapes.get(target);
             let was_known = known.is_some();
-            let brake = S::brake(&session);
+            let cancel_handle = S::cancel_handle(&session);
             let outcome = {
                 let limit = stop.statement_limit(self.limits);
-                let asked = ReadRequest {
+                let request = ReadRequest {
                     target,
                     read,
                     limit,
                 };
-                let mut work = pin!(self.attempt(&mut session, known, &asked, sender));
+                let mut work = pin!(self.attempt(&mut session, known, &request, sender));
                 tokio::select! {
-                    // Work that is done need not ask who would stop it.
+                    // A finished read wins over a stop that comes at the same time.
                     biased;
                     outcome = &mut work => outcome,
                     reason = stop.wait(&unwanted) => {
-                        Box::pin(self.server.stop(brake, work)).await;
+                        Box::pin(self.driver.cancel(cancel_handle, work)).await;
                         return Err(reason);
                     }
                 }
@@ -219,34 +223,38 @@ impl<S: Server> Served<S> {
                 return Ok(());
             };
             self.shapes.forget(target);
-            let lost = was_kept && matches!(error, StoreError::Unreachable { .. });
+            let lost = was_idle && matches!(error, StoreError::Unreachable { .. });
             let changed = was_known && may_have_changed(&error);
-            // The server's own limit is as long as ours.
+            // The server's limit may fire just before ours; then the reason is ours.
             if matches!(error, StoreError::Timeout { .. }) {
                 return Err(stop.now().unwrap_or(error));
             }
             if !(lost || changed) || !sender.restart() {
-                // A table or column that is not there takes nothing from the session.
+                // The session is still good when a table or column is missing.
                 if matches!(error, StoreError::SchemaDrift { .. }) {
                     slot.keep(session);
                 }
                 return Err(error);
             }
-            // A session that lost its server was not alone.
+            // The other idle sessions have lost the server too.
             drop(self.pool.take_idle());
             session = self.opened().await?;
-            was_kept = false;
+            was_idle = false;
         }
     }
 
-    /// A new session. What is seldom done is in a box: a future holds room for all it may do, and
-    /// every read would move it about.
+    /// Opens a session. Boxed, like everything rare: a future is as large as its largest branch, and
+    /// every read would move it.
     fn opened(&self) -> Pin<Box<impl Future<Output = Result<S::Session, StoreError>>>> {
-        Box::pin(self.server.open())
+        Box::pin(self.driver.open())
     }
 
-    /// The right to one session, at once where one is free.
-    async fn slot(&self, stop: &Stop, unwanted: &Unwanted) -> Result<Slot<S::Session>, StoreError> {
+    /// The permit for one session; without waiting where one is free.
+    async fn slot(
+        &self,
+        stop: &StopCondition,
+        unwanted: &Unwanted,
+    ) -> Result<Slot<S::Session>, StoreError> {
         if let Some(slot) = self.pool.slot_now(stop.caller()) {
             return Ok(slot);
         }
@@ -260,19 +268,19 @@ impl<S: Server> Served<S> {
         &self,
         session: &mut S::Session,
         known: Option<Arc<Shape<S::Kind>>>,
-        asked: &ReadRequest<'_>,
+        request: &ReadRequest<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        if S::statement_limit(session) != asked.limit {
-            Box::pin(self.server.limit_statements(session, asked.limit)).await?;
+        if S::statement_limit(session) != request.limit {
+            Box::pin(self.driver.limit_statements(session, request.limit)).await?;
         }
         if !S::is_shared(session) {
-            return self.attempt_alone(session, known, asked, sender).await;
+            return self.attempt_alone(session, known, request, sender).await;
         }
         Box::pin(async {
-            self.server.begin(session).await?;
-            let outcome = self.attempt_alone(session, known, asked, sender).await;
-            let ended = self.server.end(session, outcome.is_ok()).await;
+            self.driver.begin(session).await?;
+            let outcome = self.attempt_alone(session, known, request, sender).await;
+            let ended = self.driver.end(session, outcome.is_ok()).await;
             outcome.and(ended)
         })
         .await
@@ -282,28 +290,28 @@ impl<S: Server> Served<S> {
         &self,
         session: &mut S::Session,
         known: Option<Arc<Shape<S::Kind>>>,
-        asked: &ReadRequest<'_>,
+        request: &ReadRequest<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let ReadRequest { target, read, .. } = *asked;
+        let ReadRequest { target, read, .. } = *request;
         let shape = if let Some(shape) = known {
             shape
         } else {
-            let shape = Box::pin(self.server.shape(session, target)).await?;
+            let shape = Box::pin(self.driver.shape(session, target)).await?;
             self.shapes.put(target, shape)
         };
         if let Read::Count {
             predicate: Predicate::True,
             exact: false,
         } = read
-            && let Some(rows) = Box::pin(self.server.estimate(session, &shape)).await?
+            && let Some(rows) = Box::pin(self.driver.estimate(session, &shape)).await?
         {
             let estimate = vec![Value::Integer(rows), Value::Boolean(false)];
-            // One row is no full batch.
+            // One row does not fill a batch.
             let _ = sender.push(estimate);
             return Ok(());
         }
-        self.server.rows(session, &shape, read, sender).await
+        self.driver.rows(session, &shape, read, sender).await
     }
 }
 
@@ -317,8 +325,8 @@ mod tests {
     use crate::dsn::{self, Dsn};
     use crate::{mysql, postgres};
 
-    /// How many bytes a read takes while it is under way, buffers apart.
-    fn bytes_of_a_read<S: Server>(reader: &Reader<S>) -> usize {
+    /// The size of the future of a read, without buffers.
+    fn bytes_of_a_read<S: ServerDriver>(store: &PooledStore<S>) -> usize {
         let target = Target {
             connection_id: String::new(),
             source: String::new(),
@@ -333,8 +341,8 @@ mod tests {
         };
         let (mut sender, _rows) = Rows::channel();
         let context = ReadContext::within(Duration::ZERO);
-        let stop = Stop::of(&context, reader.options.limits, context.cancel.clone());
-        size_of_val(&reader.served.answer(&target, &read, &mut sender, &stop))
+        let stop = StopCondition::new(&context, store.options.limits, context.cancel.clone());
+        size_of_val(&store.inner.answer(&target, &read, &mut sender, &stop))
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The characters that a column of text can hold. The server refuses to compare it with others.
+//! The character repertoire of a text column. The server refuses to compare it with other characters.
 
-/// The characters of a column.
+/// The characters that a column can hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Letters {
+pub(crate) enum Repertoire {
     /// Every one.
     All,
     /// Those of the first plane.
@@ -15,14 +15,14 @@ pub(crate) enum Letters {
 }
 
 /// Whether a column can hold a text.
-pub(super) enum Held<'a> {
-    Surely,
-    Never,
-    /// If it is still the same after this.
-    Once(Option<&'a str>),
+pub(super) enum Encodable<'a> {
+    Yes,
+    No,
+    /// If converting it with this leaves it the same.
+    IfConverted(Option<&'a str>),
 }
 
-impl Letters {
+impl Repertoire {
     /// Those of a character set, in a column of that collation.
     pub(crate) fn from_charset(charset: &str, collation: &str) -> Self {
         let plain = |name: &str| {
@@ -41,13 +41,13 @@ impl Letters {
         }
     }
 
-    pub(super) fn hold(&self, text: &str) -> Held<'_> {
+    pub(super) fn can_encode(&self, text: &str) -> Encodable<'_> {
         match self {
-            _ if text.is_ascii() => Held::Surely,
-            Self::All => Held::Surely,
-            Self::Basic if text.chars().all(|it| it <= '\u{FFFF}') => Held::Surely,
-            Self::Basic | Self::Ascii => Held::Never,
-            Self::Other(converted) => Held::Once(converted.as_deref()),
+            _ if text.is_ascii() => Encodable::Yes,
+            Self::All => Encodable::Yes,
+            Self::Basic if text.chars().all(|it| it <= '\u{FFFF}') => Encodable::Yes,
+            Self::Basic | Self::Ascii => Encodable::No,
+            Self::Other(converted) => Encodable::IfConverted(converted.as_deref()),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! One read from its beginning to its end: who may stop it, and what it answers.
+//! Runs a read as a task: what stops it, and how its answer begins.
 
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -17,22 +17,21 @@ use wayleave_store::{
     Answer, CallerKey, Limits, ReadContext, RowSender, Rows, StoreError, Unwanted,
 };
 
-use crate::bell::Bell;
 use crate::compile::Shape;
 
-/// How long a caller waits at most; what takes longer is no call's, but an index's.
+/// The longest deadline of a tool call; reads with a later one feed an index.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much later the database ends a statement than we would.
+/// How much later than us the database ends a statement.
 const CALL_GRACE: Duration = Duration::from_secs(2);
 
-/// How a store is used.
+/// Options of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// How long a session may take to open, and one statement to run, whatever the deadline.
+    /// Timeouts of opening a session and of one statement, whatever the deadline.
     pub limits: Limits,
-    /// How many sessions are open at once.
+    /// The largest number of open sessions.
     pub sessions: u32,
-    /// How long a read waits for one of them.
+    /// How long a read waits for a session.
     pub wait: Duration,
 }
 
@@ -46,9 +45,9 @@ impl Default for StoreOptions {
     }
 }
 
-/// What ends a read before its answer does.
+/// What ends a read early: its deadline, its caller, or the closing of the store.
 #[derive(Debug, Clone)]
-pub(crate) struct Stop {
+pub(crate) struct StopCondition {
     deadline: Instant,
     limit: Duration,
     cancel: CancellationToken,
@@ -56,9 +55,9 @@ pub(crate) struct Stop {
     caller: CallerKey,
 }
 
-impl Stop {
-    /// What ends a read in this context, of a store that is `closing` once it is told so.
-    pub(crate) fn of(context: &ReadContext, limits: Limits, closing: CancellationToken) -> Self {
+impl StopCondition {
+    /// For a read in this context, of a store that `closing` closes.
+    pub(crate) fn new(context: &ReadContext, limits: Limits, closing: CancellationToken) -> Self {
         let now = Instant::now();
         let latest = now
             .checked_add(limits.statement)
@@ -73,13 +72,13 @@ impl Stop {
         }
     }
 
-    /// Who the read is for.
+    /// The caller of the read.
     pub(crate) fn caller(&self) -> CallerKey {
         self.caller
     }
 
-    /// How long the database may go on with a statement of this read when nobody is left to stop
-    /// it. There are two such limits, so that a session seldom has to be told another.
+    /// The timeout of a statement on the server, for when we cannot cancel it. There are only two such
+    /// limits, so that a session seldom needs another.
     pub(crate) fn statement_limit(&self, limits: Limits) -> Duration {
         if self.limit <= CALL_TIMEOUT {
             limits.statement.min(CALL_TIMEOUT + CALL_GRACE)
@@ -88,7 +87,7 @@ impl Stop {
         }
     }
 
-    /// Why a read must end now, if it must.
+    /// The reason to end the read now, if there is one.
     pub(crate) fn now(&self) -> Option<StoreError> {
         if self.cancel.is_cancelled() || self.closing.is_cancelled() {
             Some(StoreError::Cancelled)
@@ -99,7 +98,7 @@ impl Stop {
         }
     }
 
-    /// Waits until a read must end, and says why.
+    /// Waits until the read must end, and returns the reason.
     pub(crate) async fn wait(&self, unwanted: &Unwanted) -> StoreError {
         tokio::select! {
             () = self.cancel.cancelled() => StoreError::Cancelled,
@@ -109,10 +108,10 @@ impl Stop {
         }
     }
 
-    /// Ends an answer. It may wait for its reader as long as that likes: no session is held.
+    /// Ends an answer. May wait for its reader without limit: no session is held any more.
     pub(crate) async fn finish(&self, sender: RowSender, outcome: Result<(), StoreError>) {
         tokio::select! {
-            // First: when a store is closed both are ready, and the reason must be told.
+            // When a store is closed both are ready, and the outcome must reach the reader.
             biased;
             () = sender.finish(outcome) => {}
             () = self.closing.cancelled() => {}
@@ -127,54 +126,45 @@ impl Stop {
     }
 }
 
-/// The reads of one store, so that closing it ends them all.
+/// The reads of one store. Closing it ends them all.
 #[derive(Default)]
-pub(crate) struct Readings {
+pub(crate) struct ReadTasks {
     tasks: TaskTracker,
     closing: CancellationToken,
 }
 
-impl Readings {
-    /// Starts to read, and waits until the answer has begun. Dropping this, or the answer, makes
-    /// the reading stop; it is never abandoned, since it may have to tell the database to stop
-    /// too.
+impl ReadTasks {
+    /// Starts a read, and waits for its first batch. Dropping this future, or the answer, makes the
+    /// read stop; it is never abandoned, since it may have to cancel a statement.
     ///
-    /// Most answers are whole at once, so the reading is no task of its own: it becomes one when
-    /// it outlives this call.
+    /// Most answers are one batch, so the read runs in the caller's task, and is spawned only if it
+    /// outlives this call.
     pub(crate) async fn start<F>(
         &self,
         read: &Read,
         context: &ReadContext,
         limits: Limits,
-        task: impl FnOnce(RowSender, Stop) -> F,
+        task: impl FnOnce(RowSender, StopCondition) -> F,
     ) -> Result<Answer, StoreError>
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let stop = Stop::of(context, limits, self.closing.clone());
+        let stop = StopCondition::new(context, limits, self.closing.clone());
         let (sender, rows) = Rows::channel();
         let sender = sender.with_malformed(context.on_malformed);
-        let mut underway = Underway::new(task(sender, stop), &self.tasks);
-        let rows = {
-            let mut begun = pin!(rows.begun());
-            let bell = Bell::default();
-            let first = poll_fn(|context| {
-                bell.wakes(context);
-                // Whatever rows the reading sends are looked for right after.
-                let read = bell.while_looking(|| underway.poll(context));
-                if read.is_ready() {
-                    return Poll::Ready(None);
-                }
-                let mut context = Context::from_waker(bell.waker());
-                begun.as_mut().poll(&mut context).map(Some)
-            });
-            match first.await {
-                Some(rows) => rows?,
-                // All there is was sent.
-                None => begun.await?,
-            }
+        let mut task = SpawnOnDrop::new(task(sender, stop), &self.tasks);
+        let mut begun = pin!(rows.begun());
+        let first = tokio::select! {
+            biased;
+            () = &mut task => None,
+            rows = begun.as_mut() => Some(rows),
         };
-        drop(underway);
+        let rows = match first {
+            Some(rows) => rows?,
+            // The task has ended, so everything it sent is in the queue.
+            None => begun.await?,
+        };
+        drop(task);
         match read {
             Read::Rows(_) => Ok(Answer::Rows(rows)),
             Read::Groups(_) => Ok(Answer::Groups(rows)),
@@ -190,42 +180,46 @@ impl Readings {
     }
 }
 
-/// A reading that goes on as a task when whoever polls it leaves.
-struct Underway<F: Future<Output = ()> + Send + 'static> {
-    reading: Option<Pin<Box<F>>>,
+/// A future that is spawned as a task when its owner drops it unfinished.
+struct SpawnOnDrop<F: Future<Output = ()> + Send + 'static> {
+    future: Option<Pin<Box<F>>>,
     tasks: TaskTracker,
-    // Closing waits for it, task or not.
+    // Makes closing wait for the future, spawned or not.
     _counted: TaskTrackerToken,
 }
 
-impl<F: Future<Output = ()> + Send + 'static> Underway<F> {
-    fn new(reading: F, tasks: &TaskTracker) -> Self {
+impl<F: Future<Output = ()> + Send + 'static> SpawnOnDrop<F> {
+    fn new(future: F, tasks: &TaskTracker) -> Self {
         Self {
-            reading: Some(Box::pin(reading)),
+            future: Some(Box::pin(future)),
             tasks: tasks.clone(),
             _counted: tasks.token(),
         }
     }
+}
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(reading) = &mut self.reading {
-            ready!(reading.as_mut().poll(context));
+impl<F: Future<Output = ()> + Send + 'static> Future for SpawnOnDrop<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(future) = &mut self.future {
+            ready!(future.as_mut().poll(context));
         }
-        self.reading = None;
+        self.future = None;
         Poll::Ready(())
     }
 }
 
-impl<F: Future<Output = ()> + Send + 'static> Drop for Underway<F> {
+impl<F: Future<Output = ()> + Send + 'static> Drop for SpawnOnDrop<F> {
     fn drop(&mut self) {
-        // Without a runtime there is nothing left to tell the database with.
-        if let (Some(reading), Ok(runtime)) = (self.reading.take(), Handle::try_current()) {
-            self.tasks.spawn_on(reading, &runtime);
+        // Without a runtime no cancel request could be sent either.
+        if let (Some(future), Ok(runtime)) = (self.future.take(), Handle::try_current()) {
+            self.tasks.spawn_on(future, &runtime);
         }
     }
 }
 
-/// The number in the first row; beside it, whether it was counted.
+/// Reads the answer of a count: the number, and an estimate if a second column is there.
 async fn count(rows: Rows) -> Result<Answer, StoreError> {
     let rows = rows.collect().await?;
     let row = rows.first().map(Vec::as_slice).unwrap_or_default();
@@ -240,15 +234,14 @@ async fn count(rows: Rows) -> Result<Answer, StoreError> {
     })
 }
 
-/// How long what was read of a table is believed. What a statement cannot check for itself, such as
-/// whether a column may be NULL, is right again after this.
+/// How long a cached shape is used. Bounds the time for which facts that no statement checks, such as
+/// whether a column may be NULL, can be stale.
 const SHAPE_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// The tables of one name: each with its schema, if it was asked for with one, and when it was
-/// looked at.
+/// The tables of one name: the schema asked for, if any, and when the shape was read.
 type Namesakes<K> = Vec<(Option<String>, Instant, Arc<Shape<K>>)>;
 
-/// The shapes of tables that were read a moment ago, by the tables' names.
+/// Cached shapes of tables, by table name.
 pub(crate) struct Shapes<K> {
     known: Mutex<HashMap<String, Namesakes<K>>>,
 }
@@ -280,7 +273,7 @@ impl<K> Shapes<K> {
         shape
     }
 
-    /// Forgets a table: whatever failed, it may have changed.
+    /// Forgets a table after a failure: it may have changed.
     pub(crate) fn forget(&self, target: &Target) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(namesakes) = known.get_mut(&target.table) {
@@ -289,7 +282,7 @@ impl<K> Shapes<K> {
     }
 }
 
-/// A table without columns is none.
+/// The error for a table that is not there.
 pub(crate) fn no_table(target: &Target) -> StoreError {
     StoreError::SchemaDrift {
         table: target.table.clone(),
@@ -297,7 +290,7 @@ pub(crate) fn no_table(target: &Target) -> StoreError {
     }
 }
 
-/// Whether a failure may come from what was known of a table and is no longer so.
+/// Whether a failure may come from a stale shape.
 pub(crate) fn may_have_changed(error: &StoreError) -> bool {
     matches!(
         error,

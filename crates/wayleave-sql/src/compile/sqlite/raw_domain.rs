@@ -1,4 +1,4 @@
-//! What the raw values of a column say of a time.
+//! Raw values of a column, and the times they may stand for.
 //!
 //! A column of SQLite's may hold anything, so a time is read by a function of ours, which no index
 //! knows. But a text begins with its day, and an offset moves it by less than another; a number is
@@ -14,10 +14,10 @@ use super::{Affinity, binary};
 use crate::compile::sql::{Bind, Sql};
 use crate::values::EXACT;
 
-/// What all values of a column are, NULL apart. Told by an index for one moment.
+/// The domain of all raw values of a column, NULL apart. Read from an index, valid for one snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Held {
-    /// Whatever they are.
+pub(crate) enum RawDomain {
+    /// Unknown.
     #[default]
     Anything,
     /// Texts; of a datetime, such as begin with a year.
@@ -35,54 +35,66 @@ const SECOND: i64 = 1_000_000;
 const BEFORE_ALL: &str = "0000-";
 const AFTER_ALL: &str = "9999:";
 /// Far more seconds than any year that has four digits, and still countable in microseconds.
-const MOST_SECONDS: i64 = 8_000_000_000_000;
+const MAX_SECONDS: i64 = 8_000_000_000_000;
 
-/// What a column may turn out to hold, each with two conditions that then no row satisfies. They
-/// are at the ends of an index.
-pub(crate) fn possible(column: &Column, affinity: Affinity, name: &Sql) -> Vec<(Held, [Sql; 2])> {
+/// Value domains that a column may have. Each carries the two predicates that no row in the domain
+/// satisfies; an index answers both at its ends.
+pub(crate) fn possible(
+    column: &Column,
+    affinity: Affinity,
+    name: &Sql,
+) -> Vec<(RawDomain, [Sql; 2])> {
     let is = |operator: &str, right: Sql| Sql::joined([name.clone(), right], operator);
     let text = |text: &str| Sql::text(format!("'{text}' COLLATE BINARY"));
     let mut possible = Vec::new();
     match column.datatype {
         Datatype::Datetime => {
             let outside = [is(" < ", text(BEFORE_ALL)), is(" >= ", text(AFTER_ALL))];
-            possible.push((Held::Texts, outside));
+            possible.push((RawDomain::Texts, outside));
             if !affinity.is_text() {
-                let most = |sign: &str| Sql::text(format!("{sign}{MOST_SECONDS} COLLATE BINARY"));
+                let most = |sign: &str| Sql::text(format!("{sign}{MAX_SECONDS} COLLATE BINARY"));
                 let outside = [is(" < ", most("-")), is(" > ", most(""))];
-                possible.push((Held::Numbers, outside));
+                possible.push((RawDomain::Numbers, outside));
             }
         }
         Datatype::Number if affinity != Affinity::Real => {
             let most = |sign: &str| Sql::text(format!("{sign}{EXACT}"));
-            possible.push((Held::Numbers, [is(" < ", most("-")), is(" > ", most(""))]));
+            possible.push((
+                RawDomain::Numbers,
+                [is(" < ", most("-")), is(" > ", most(""))],
+            ));
         }
         Datatype::String | Datatype::Iri if !affinity.is_text() => {
             let bytes = Sql::text("x'' COLLATE BINARY");
-            possible.push((Held::Texts, [is(" < ", text("")), is(" >= ", bytes)]));
+            possible.push((RawDomain::Texts, [is(" < ", text("")), is(" >= ", bytes)]));
         }
         _ => {}
     }
     possible
 }
 
-/// A condition on the raw column that holds for every time which compares so; of the others, for
-/// those of a day or two, or of a second.
-pub(super) fn near(held: Held, name: &Sql, comparison: Comparison, micros: i64) -> Option<Sql> {
+/// A condition on the raw column that holds for every time which satisfies the comparison, and for
+/// others within a day or two (texts) or a second (numbers).
+pub(super) fn near(
+    domain: RawDomain,
+    name: &Sql,
+    comparison: Comparison,
+    micros: i64,
+) -> Option<Sql> {
     let bound = |operator: &str, right: Sql| Sql::joined([name.clone(), right], operator);
-    let (from, until) = match held {
-        Held::Texts => (
+    let (from, until) = match domain {
+        RawDomain::Texts => (
             bound(" >= ", binary(day(micros.saturating_sub(DAY)))),
             bound(" < ", binary(day(micros.saturating_add(2 * DAY)))),
         ),
-        Held::Numbers => {
+        RawDomain::Numbers => {
             let second = micros.div_euclid(SECOND);
             (
                 bound(" >= ", Sql::bind(Bind::Integer(second - 1))),
                 bound(" <= ", Sql::bind(Bind::Integer(second + 2))),
             )
         }
-        Held::Anything | Held::Written(_) => return None,
+        RawDomain::Anything | RawDomain::Written(_) => return None,
     };
     match comparison {
         Comparison::Gt | Comparison::Gte => Some(from),

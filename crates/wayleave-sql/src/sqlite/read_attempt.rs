@@ -1,4 +1,4 @@
-//! One read of a SQLite file under way: what is asked first, what is read, and what a failure means.
+//! One attempt at a read of a SQLite file: probes, statements, and the meaning of failures.
 
 use std::sync::Arc;
 
@@ -12,46 +12,46 @@ use wayleave_store::{OnMalformed, RowSender, StoreError};
 
 use super::error::store_error;
 use super::functions::{UNDECIDED, UNFIT};
-use super::page::{self, Part, Way};
-use super::pool::Kept;
+use super::page::{self, PagePart, PageStrategy};
+use super::pool::SqliteSession;
 use super::read::Inner;
 use super::values::cell;
 use super::watchdog::Watchdog;
-use crate::compile::sqlite::bytes::Odd;
+use crate::compile::sqlite::bytes::NonTextValue;
 use crate::compile::sqlite::{Affinity, Sqlite, probe};
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
-use crate::named::{column_of, undecided};
+use crate::plan_columns::{column_of, undecided};
 use crate::values;
 
 /// Counts the changes of the file's schema.
 const SCHEMA_VERSION: &str = "PRAGMA schema_version";
 
-/// So many rows are read and sorted sooner than anything is asked about an index.
-const FEW: u32 = 128;
+/// Up to this many rows are read and sorted without a probe, which would take longer.
+const MAX_UNPROBED_ROWS: u32 = 128;
 
-/// One read under way.
-pub(super) struct Work<'a> {
+/// What an attempt needs beside its session.
+pub(super) struct ReadAttempt<'a> {
     pub(super) inner: &'a Inner,
     pub(super) watchdog: &'a Watchdog,
-    /// Else it fails where it would have to wait.
+    /// Whether it may block; if not, it fails instead.
     pub(super) may_wait: bool,
 }
 
-impl Work<'_> {
+impl ReadAttempt<'_> {
     /// Sends all that a plan reads.
     pub(super) fn attempt(
         &self,
-        kept: &Kept,
+        session: &SqliteSession,
         known: Option<Arc<Shape<Affinity>>>,
         target: &Target,
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        // A statement that has not ended holds the moment: the schema is this version for all that
-        // is read until then.
-        let mut asked = self.prepare(kept, SCHEMA_VERSION, read)?;
-        let mut moment = asked.raw_query();
-        let told = moment.next();
+        // An unfinished statement holds the snapshot: the schema has this version for all reads until
+        // it is dropped.
+        let mut schema_version = self.prepare(session, SCHEMA_VERSION, read)?;
+        let mut snapshot_guard = schema_version.raw_query();
+        let told = snapshot_guard.next();
         let told = told.map_err(|error| self.failed("reading", read, &error))?;
         let version = told.and_then(|row| row.get::<_, i64>(0).ok());
         let known = known.filter(|shape| shape.version == version);
@@ -60,87 +60,87 @@ impl Work<'_> {
             None => self
                 .inner
                 .shapes
-                .put(target, self.inner.shape(kept, target, version)?),
+                .put(target, self.inner.shape(session, target, version)?),
         };
-        let columns = page::curious(&shape, read);
+        let columns = page::columns_to_probe(&shape, read);
         let marks = sender.on_malformed() == OnMalformed::Mark;
-        let blind = || Sqlite::default().wide(kept.is_wide()).marking(marks);
-        let way = page::way(&blind(), &shape, read, |_| true);
-        if columns.is_empty() && !matches!(way, Way::Counted(_)) {
-            return self.send_way(kept, blind(), &shape, read, way, sender);
+        let unprobed = || Sqlite::default().wide(session.is_wide()).marking(marks);
+        let strategy = page::strategy(&unprobed(), &shape, read, |_| true);
+        if columns.is_empty() && !matches!(strategy, PageStrategy::Counted(_)) {
+            return self.send_page(session, unprobed(), &shape, read, strategy, sender);
         }
         let failed = |error| self.failed("reading the table's indexes", read, &error);
-        let indexes = kept.indexes(&target.table, version).map_err(failed)?;
+        let indexes = session.indexes(&target.table, version).map_err(failed)?;
         if let Some(narrowed) = indexes.narrowed(page::predicate(read))
-            && self.is_of_few(kept, &shape, read, narrowed)?
+            && self.matches_few_rows(session, &shape, read, narrowed)?
         {
-            let way = page::way(&blind(), &shape, read, |_| false);
-            return self.send_way(kept, blind(), &shape, read, way, sender);
+            let strategy = page::strategy(&unprobed(), &shape, read, |_| false);
+            return self.send_page(session, unprobed(), &shape, read, strategy, sender);
         }
-        let mut asked = page::asked(&indexes, &columns, read);
-        let mut facts = probe::facts(&shape, &asked, page::predicate(read))?;
-        if kept.connection.prepare_cached(&facts.text).is_err() {
-            // An index of odd values may be of others than its pattern says, which SQLite knows.
-            for it in &mut asked {
+        let mut probes = page::probes(&indexes, &columns, read);
+        let mut facts = probe::facts(&shape, &probes, page::predicate(read))?;
+        if session.connection.prepare_cached(&facts.text).is_err() {
+            // SQLite refuses a partial index whose condition is not the one its pattern suggests.
+            for it in &mut probes {
                 it.odd = None;
             }
-            facts = probe::facts(&shape, &asked, page::predicate(read))?;
+            facts = probe::facts(&shape, &probes, page::predicate(read))?;
         }
-        let mut prepared = self.prepare(kept, &facts.text, read)?;
+        let mut prepared = self.prepare(session, &facts.text, read)?;
         self.bind(&mut prepared, &facts.binds, read)?;
-        // A statement that has not ended holds the moment: what it tells is true of all that is
-        // read until then.
-        let mut moment = prepared.raw_query();
-        let told = moment.next();
+        // An unfinished statement holds the snapshot: the facts are true for all reads until it is
+        // dropped.
+        let mut snapshot_guard = prepared.raw_query();
+        let told = snapshot_guard.next();
         let told = told.map_err(|error| self.failed("reading", read, &error))?;
         let is_false = |place: usize| {
             told.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
         };
-        let dialect = Sqlite::knowing(facts.held(is_false))
-            .wide(kept.is_wide())
+        let dialect = Sqlite::with_domains(facts.domains(is_false))
+            .wide(session.is_wide())
             .marking(marks);
         let is_reached = |plan: &Rows| {
             let first = plan.order.first();
             first.is_some_and(|it| indexes.reach(&it.column.name, &plan.predicate).is_some())
         };
-        let way = page::way(&dialect, &shape, read, is_reached);
-        self.send_way(kept, dialect, &shape, read, way, sender)
+        let strategy = page::strategy(&dialect, &shape, read, is_reached);
+        self.send_page(session, dialect, &shape, read, strategy, sender)
     }
 
-    fn send_way(
+    fn send_page(
         &self,
-        kept: &Kept,
+        session: &SqliteSession,
         mut dialect: Sqlite,
         shape: &Shape<Affinity>,
         read: &Read,
-        way: Way,
+        strategy: PageStrategy,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        self.stand(kept, &mut dialect, shape, read)?;
+        self.probe_cursor(session, &mut dialect, shape, read)?;
         let dialect = &dialect;
-        let parts = match way {
-            Way::Plainly => {
+        let parts = match strategy {
+            PageStrategy::Direct => {
                 let statement = compile(dialect, shape, read)?;
-                return self.send(kept, &statement, read, sender);
+                return self.send(session, &statement, read, sender);
             }
-            Way::Nulls(rows) => vec![Part::all(rows)],
-            Way::Counted(counted) => {
-                let (count, last) = self.count(kept, dialect, shape, read, &counted.values)?;
+            PageStrategy::Nulls(rows) => vec![PagePart::all(rows)],
+            PageStrategy::Counted(counted) => {
+                let (count, last) = self.count(session, dialect, shape, read, &counted.values)?;
                 counted.parts(count, last)
             }
         };
-        for Part { rows, bound } in parts {
+        for PagePart { rows, bound } in parts {
             let statement = compile_rows(dialect, shape, &rows, &bound)?;
-            self.send(kept, &statement, read, sender)?;
+            self.send(session, &statement, read, sender)?;
         }
         Ok(())
     }
 
-    /// Looks where a page begins, if bytes may be there that are only shown as text: an index has
-    /// them elsewhere.
-    fn stand(
+    /// Reads the raw values of the row that a page begins after, where bytes may be shown as text: an
+    /// index sorts those elsewhere.
+    fn probe_cursor(
         &self,
-        kept: &Kept,
+        session: &SqliteSession,
         dialect: &mut Sqlite,
         shape: &Shape<Affinity>,
         read: &Read,
@@ -152,8 +152,8 @@ impl Work<'_> {
         if doubtful.is_empty() {
             return Ok(());
         }
-        let statement = probe::standing(dialect, shape, plan, &doubtful)?;
-        let mut prepared = self.prepare(kept, &statement.text, read)?;
+        let statement = probe::cursor_probe(dialect, shape, plan, &doubtful)?;
+        let mut prepared = self.prepare(session, &statement.text, read)?;
         self.bind(&mut prepared, &statement.binds, read)?;
         let mut rows = prepared.raw_query();
         let row = rows.next();
@@ -162,39 +162,44 @@ impl Work<'_> {
         };
         for (place, (column, text)) in doubtful.into_iter().enumerate() {
             let odd = match row.get_ref(place) {
-                Ok(ValueRef::Blob(bytes)) => Odd::Bytes(bytes.to_vec()),
+                Ok(ValueRef::Blob(bytes)) => NonTextValue::Bytes(bytes.to_vec()),
                 Ok(ValueRef::Text(bytes)) if std::str::from_utf8(bytes).is_err() => {
-                    Odd::Text(bytes.to_vec())
+                    NonTextValue::Text(bytes.to_vec())
                 }
                 _ => continue,
             };
-            dialect.standing_at(column, text, odd);
+            dialect.set_cursor_value(column, text, odd);
         }
         Ok(())
     }
 
-    /// Whether a predicate is true of so few rows that reading them all is the shortest way.
-    fn is_of_few(
+    /// Whether so few rows satisfy a predicate that reading them all is cheapest.
+    fn matches_few_rows(
         &self,
-        kept: &Kept,
+        session: &SqliteSession,
         shape: &Shape<Affinity>,
         read: &Read,
         predicate: &Predicate,
     ) -> Result<bool, StoreError> {
-        let statement = probe::count(shape, predicate, page::predicate(read), FEW + 1)?;
-        let mut prepared = self.prepare(kept, &statement.text, read)?;
+        let statement = probe::count(
+            shape,
+            predicate,
+            page::predicate(read),
+            MAX_UNPROBED_ROWS + 1,
+        )?;
+        let mut prepared = self.prepare(session, &statement.text, read)?;
         self.bind(&mut prepared, &statement.binds, read)?;
         let mut rows = prepared.raw_query();
         let counted = rows.next();
         let counted = counted.map_err(|error| self.failed("reading", read, &error))?;
         let count = counted.and_then(|row| row.get::<_, u32>(0).ok());
-        Ok(count.is_some_and(|count| count <= FEW))
+        Ok(count.is_some_and(|count| count <= MAX_UNPROBED_ROWS))
     }
 
     /// How many rows a page has, up to its limit, and the last time it can hold.
     fn count(
         &self,
-        kept: &Kept,
+        session: &SqliteSession,
         dialect: &Sqlite,
         shape: &Shape<Affinity>,
         read: &Read,
@@ -204,7 +209,7 @@ impl Work<'_> {
             return Ok((0, Value::Null));
         };
         let failed = |error| self.failed("reading", read, &error);
-        let mut prepared = self.prepare(kept, &statement.text, read)?;
+        let mut prepared = self.prepare(session, &statement.text, read)?;
         self.bind(&mut prepared, &statement.binds, read)?;
         let mut rows = prepared.raw_query();
         let Some(row) = rows.next().map_err(failed)? else {
@@ -221,11 +226,11 @@ impl Work<'_> {
 
     fn prepare<'c>(
         &self,
-        kept: &'c Kept,
+        session: &'c SqliteSession,
         text: &str,
         read: &Read,
     ) -> Result<CachedStatement<'c>, StoreError> {
-        let prepared = kept.connection.prepare_cached(text);
+        let prepared = session.connection.prepare_cached(text);
         prepared.map_err(|error| self.failed("reading", read, &error))
     }
 
@@ -245,13 +250,13 @@ impl Work<'_> {
     /// Sends the rows of one statement.
     fn send(
         &self,
-        kept: &Kept,
+        session: &SqliteSession,
         statement: &Statement<'_>,
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
         let failed = |error| self.failed("reading", read, &error);
-        let mut prepared = self.prepare(kept, &statement.text, read)?;
+        let mut prepared = self.prepare(session, &statement.text, read)?;
         self.bind(&mut prepared, &statement.binds, read)?;
         let width = prepared.column_count();
         let mut rows = prepared.raw_query();
@@ -286,7 +291,7 @@ impl Work<'_> {
         }
     }
 
-    /// What a failure of SQLite's means.
+    /// Maps an error of SQLite's.
     pub(super) fn failed(
         &self,
         doing: &'static str,

@@ -7,7 +7,7 @@ use wayleave_store::StoreError;
 /// The first column of a datatype that a plan computes with.
 pub(crate) fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
     let mut found = Vec::new();
-    named(read, &mut found);
+    columns_of_read(read, &mut found);
     let exact = found.iter().find(|it| it.datatype == datatype);
     // The sum of integers is computed as decimals are.
     exact
@@ -15,30 +15,30 @@ pub(crate) fn column_of(read: &Read, datatype: Datatype) -> Option<&Column> {
         .copied()
 }
 
-fn named<'a>(read: &'a Read, found: &mut Vec<&'a Column>) {
+fn columns_of_read<'a>(read: &'a Read, found: &mut Vec<&'a Column>) {
     match read {
         Read::Rows(plan) => {
             found.extend(plan.order.iter().map(|by| &by.column));
-            columns_of(&plan.predicate, found);
+            columns_of_predicate(&plan.predicate, found);
         }
         Read::Groups(plan) => {
             found.extend(plan.by.iter().map(|key| match key {
                 GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
             }));
             found.extend(plan.measures.iter().filter_map(|it| it.column.as_ref()));
-            columns_of(&plan.predicate, found);
+            columns_of_predicate(&plan.predicate, found);
         }
-        Read::Count { predicate, .. } => columns_of(predicate, found),
+        Read::Count { predicate, .. } => columns_of_predicate(predicate, found),
     }
 }
 
-fn columns_of<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
+fn columns_of_predicate<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
     match predicate {
         Predicate::True | Predicate::False => {}
-        Predicate::Granted(granted) => columns_of(granted, found),
+        Predicate::Granted(granted) => columns_of_predicate(granted, found),
         Predicate::And(parts) | Predicate::Or(parts) => {
             for part in parts {
-                columns_of(part, found);
+                columns_of_predicate(part, found);
             }
         }
         Predicate::Compare { column, .. }
@@ -63,7 +63,7 @@ pub(crate) fn undecided(read: &Read) -> StoreError {
     let mut found = Vec::new();
     for part in parts {
         if !matches!(part, Predicate::Granted(_)) {
-            columns_of(part, &mut found);
+            columns_of_predicate(part, &mut found);
         }
     }
     found.extend(measures.iter().filter_map(|it| it.column.as_ref()));
@@ -78,7 +78,7 @@ pub(crate) fn undecided(read: &Read) -> StoreError {
 /// each once.
 pub(crate) fn deciding(read: &Read) -> Vec<&Column> {
     let mut found = Vec::new();
-    named(read, &mut found);
+    columns_of_read(read, &mut found);
     found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     found.dedup_by(|a, b| a.name == b.name);
     found
@@ -89,7 +89,7 @@ pub(crate) fn granting(predicate: &Predicate) -> Vec<&Column> {
     let mut found = Vec::new();
     match predicate {
         Predicate::And(parts) => found.extend(parts.iter().flat_map(granting)),
-        Predicate::Granted(granted) => columns_of(granted, &mut found),
+        Predicate::Granted(granted) => columns_of_predicate(granted, &mut found),
         _ => {}
     }
     found

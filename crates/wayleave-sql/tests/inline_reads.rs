@@ -1,4 +1,4 @@
-//! One row of a SQLite file, read at once where that is brief, and all the same where it is not.
+//! Short reads of a SQLite file run inline, and answer as those on a thread do.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod stores;
@@ -22,7 +22,7 @@ async fn fetch(store: &dyn Store, id: u32) -> Result<Option<Json>, StoreError> {
     Ok(rows.first().map(|row| row.last().unwrap().to_json()))
 }
 
-/// The first read learns the table's columns; the second could be answered at once.
+/// The first read learns the table's columns; the second may run inline.
 async fn fetch_twice(sql: &str, id: u32) -> Option<Json> {
     let loaded = Loaded::new(SourceKind::Sqlite, sql).await;
     let store = loaded.store();
@@ -34,7 +34,7 @@ async fn fetch_twice(sql: &str, id: u32) -> Option<Json> {
 }
 
 #[tokio::test]
-async fn a_row_and_its_absence_are_the_same_at_once() {
+async fn a_row_and_its_absence_are_the_same_inline() {
     let sql = "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT); \
                INSERT INTO things VALUES (1, 'one')";
     assert_eq!(fetch_twice(sql, 1).await, Some(json!("one")));
@@ -58,7 +58,7 @@ async fn a_large_value_is_read_whole() {
 }
 
 #[tokio::test]
-async fn a_session_is_as_patient_as_before_after_it_was_in_haste() {
+async fn an_inline_read_leaves_the_limits_of_its_session_as_they_were() {
     let sql = "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT); \
                INSERT INTO things VALUES (1, printf('%.*c', 1000000, 'x')), (2, 'two')";
     let loaded = Loaded::new(SourceKind::Sqlite, sql).await;

@@ -20,7 +20,7 @@ use wayleave_ledger::{FOLDER, Freeze, NewSource};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::Package;
-use wayleave_search::{Found, Index, Place, Shelf};
+use wayleave_search::{Index, IndexDir, IndexRoot, IndexState};
 use wayleave_server::source::Environment;
 use wayleave_server::{Deployment, Project};
 use wayleave_surface::Searchable;
@@ -116,22 +116,22 @@ impl Library {
         let began = Instant::now();
         deployment.rebuild_index(&what).await?;
         let time = began.elapsed();
-        let bytes = self.place(&what)?.usage()?.bytes;
+        let bytes = self.index_dir(&what)?.usage()?.bytes;
         Ok((self.opened(deployment)?, Made { time, bytes }))
     }
 
     /// The index that was made.
     pub(crate) fn opened(&self, deployment: &Deployment) -> Result<Index> {
         let what = only(deployment)?;
-        let Found::Fit(index) = self.place(&what)?.open(&what.spec)? else {
+        let IndexState::Ready(index) = self.index_dir(&what)?.open(&what.spec)? else {
             anyhow::bail!("the index that was made is not there");
         };
         Ok(index)
     }
 
-    fn place(&self, what: &Searchable) -> Result<Place> {
-        let indexes = Shelf::new(self.folder.join(FOLDER).join("index"));
-        Ok(indexes.place(&what.connection_id, &what.stream)?)
+    fn index_dir(&self, what: &Searchable) -> Result<IndexDir> {
+        let indexes = IndexRoot::new(self.folder.join(FOLDER).join("index"));
+        Ok(indexes.dir(&what.connection_id, &what.stream)?)
     }
 
     /// What starts a server of the project as a process of its own.

@@ -123,8 +123,8 @@ impl Deployment {
         let ring = keys::ring(&project.folder().join(FOLDER))?;
         let nothing = World::default();
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
-        let shelf = indexes::shelf(project.folder());
-        let indexes = Arc::new(ServedIndexes::new(shelf, project.settings().search));
+        let index_root = indexes::index_root(project.folder());
+        let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
         let serving = Arc::new(Serving {
             project: project.clone(),
@@ -191,10 +191,10 @@ impl Deployment {
     /// What there is of each full-text index, found by reading all of them.
     pub async fn index_status(&self) -> Result<Vec<IndexStatus>, IndexError> {
         let searchable = self.service.searchable();
-        let place = self.indexes.shelf().clone();
+        let root = self.indexes.index_root().clone();
         let looked = tokio::task::spawn_blocking(move || {
             let each = searchable.iter();
-            each.map(|what| indexes::status(&place, what)).collect()
+            each.map(|what| indexes::status(&root, what)).collect()
         });
         looked.await.map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
@@ -209,11 +209,11 @@ impl Deployment {
 
     /// Makes one full-text index again, from all records of its stream.
     pub async fn rebuild_index(&self, what: &Searchable) -> Result<(), IndexError> {
-        let place = (self.indexes.shelf()).place(&what.connection_id, &what.stream)?;
+        let dir = (self.indexes.index_root()).dir(&what.connection_id, &what.stream)?;
         let stop = CancellationToken::new();
         let built = self
             .service
-            .index(what, &place, Extent::Whole, None, stop)
+            .index(what, &dir, Extent::Whole, None, stop)
             .await;
         built.map(drop)
     }

@@ -391,11 +391,11 @@ async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
         .world()
         .map(|world| wayleave_surface::searchable(&world));
     let searchable = searchable.unwrap_or_default();
-    let place = indexes::shelf(project.folder());
+    let root = indexes::index_root(project.folder());
     let (mut ready, mut findings) = (0, Vec::new());
     for what in &searchable {
         let about = format!("index {}/{}", what.connection_id, what.stream);
-        let status = indexes::status(&place, what);
+        let status = indexes::status(&root, what);
         let malformed = status.as_ref().ok().and_then(|it| it.malformed);
         if let Some(many) = malformed.filter(|many| *many > 0) {
             findings.push(Finding::warning(

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wayleave_ledger::FOLDER;
-use wayleave_search::{Found, IndexError, Place, Shelf, Spec};
+use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
 use crate::overview::with_causes;
@@ -35,14 +35,14 @@ const RETRY: Duration = Duration::from_mins(1);
 /// How long whoever is told to stop waits for an index under way before leaving it behind.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// The shelf of a project's indexes.
-pub(crate) fn shelf(folder: &Path) -> Shelf {
-    Shelf::new(folder.join(FOLDER).join(FOLDER_OF_INDEXES))
+/// The folder of a project's indexes.
+pub(crate) fn index_root(folder: &Path) -> IndexRoot {
+    IndexRoot::new(folder.join(FOLDER).join(FOLDER_OF_INDEXES))
 }
 
 /// The indexes of a deployment.
 pub(crate) struct ServedIndexes {
-    shelf: Shelf,
+    index_root: IndexRoot,
     every: Freshness,
     moments: Mutex<Moments>,
     /// Counts what was taken into service and out of it.
@@ -63,9 +63,9 @@ impl Indexes for ServedIndexes {
 }
 
 impl ServedIndexes {
-    pub(crate) fn new(shelf: Shelf, every: Freshness) -> Self {
+    pub(crate) fn new(index_root: IndexRoot, every: Freshness) -> Self {
         Self {
-            shelf,
+            index_root,
             every,
             moments: Mutex::default(),
             changes: watch::Sender::new(0),
@@ -87,8 +87,8 @@ impl ServedIndexes {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    pub(crate) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub(crate) fn index_root(&self) -> &IndexRoot {
+        &self.index_root
     }
 
     fn moments(&self) -> MutexGuard<'_, Moments> {
@@ -104,8 +104,8 @@ impl ServedIndexes {
     pub(crate) async fn open_all(&self, service: &ReadService) {
         for what in service.searchable() {
             let mut one = Kept::new(what, self.every);
-            if let Some(place) = self.place(&one) {
-                self.open(&mut one, place).await;
+            if let Some(dir) = self.index_dir(&one) {
+                self.open(&mut one, dir).await;
             }
         }
     }
@@ -141,8 +141,8 @@ impl ServedIndexes {
         self.forget_others(kept).await;
         // First what is there already: it is served before anything new is made.
         for one in kept.iter_mut().skip(known) {
-            if let Some(place) = self.place(one) {
-                self.open(one, place).await;
+            if let Some(dir) = self.index_dir(one) {
+                self.open(one, dir).await;
             }
         }
     }
@@ -205,7 +205,7 @@ impl ServedIndexes {
 
     /// What is not served any more leaves no words behind.
     async fn forget_others(&self, kept: &[Kept]) {
-        let all = self.shelf.clone();
+        let all = self.index_root.clone();
         let kept: Vec<(String, String)> = kept
             .iter()
             .map(|one| (one.what.connection_id.clone(), one.what.stream.clone()))
@@ -230,30 +230,30 @@ impl ServedIndexes {
         self.changed();
     }
 
-    fn place(&self, one: &Kept) -> Option<Place> {
-        self.shelf
-            .place(&one.what.connection_id, &one.what.stream)
+    fn index_dir(&self, one: &Kept) -> Option<IndexDir> {
+        self.index_root
+            .dir(&one.what.connection_id, &one.what.stream)
             .inspect_err(|error| tracing::warn!(%error, "an index has no place"))
             .ok()
     }
 
     /// Opens the index that is on disk, if it is whole and of what is served.
-    async fn open(&self, one: &mut Kept, place: Place) {
+    async fn open(&self, one: &mut Kept, dir: IndexDir) {
         let spec = one.what.spec.clone();
         let opened = tokio::task::spawn_blocking(move || {
-            let version = place.version()?;
-            Ok::<_, IndexError>((place.open(&spec)?, version))
+            let version = dir.version()?;
+            Ok::<_, IndexError>((dir.open(&spec)?, version))
         });
         match opened.await {
-            Ok(Ok((Found::Fit(index), version))) => {
+            Ok(Ok((IndexState::Ready(index), version))) => {
                 one.version = version;
                 one.took(&index);
                 self.serve(&one.what, Indexed::Ready(Arc::new(index)));
             }
-            Ok(Ok((Found::Torn, _))) => {
+            Ok(Ok((IndexState::Damaged, _))) => {
                 tracing::warn!(index = one.name(), "an index is damaged and is made again");
             }
-            Ok(Ok((Found::Absent | Found::Unfit, _))) => {}
+            Ok(Ok((IndexState::Absent | IndexState::Outdated, _))) => {}
             Ok(Err(error)) => tracing::warn!(index = one.name(), %error, "an index cannot be read"),
             // The program is ending, and looks at no more of them.
             Err(error) if error.is_cancelled() => {}
@@ -263,20 +263,20 @@ impl ServedIndexes {
 
     /// Makes an index or brings it up to date.
     async fn attend(&self, service: &ReadService, one: &mut Kept, stop: &CancellationToken) {
-        let Some(place) = self.place(one) else {
+        let Some(dir) = self.index_dir(one) else {
             one.due = Instant::now() + self.every.rebuild_tracked;
             return;
         };
         // Another process may have made it meanwhile.
-        if place.version().ok().flatten() != one.version {
-            self.open(one, place.clone()).await;
+        if dir.version().ok().flatten() != one.version {
+            self.open(one, dir.clone()).await;
             if one.due > Instant::now() {
                 return;
             }
         }
         let began = Instant::now();
         let (extent, since) = one.next();
-        let making = service.index(&one.what, &place, extent, since, stop.child_token());
+        let making = service.index(&one.what, &dir, extent, since, stop.child_token());
         let made = tokio::select! {
             made = making => made,
             // A large merge takes as long as it takes. What it makes is not served half.
@@ -292,7 +292,7 @@ impl ServedIndexes {
                     whole = extent == Extent::Whole,
                     "indexed"
                 );
-                one.version = place.version().ok().flatten();
+                one.version = dir.version().ok().flatten();
                 one.took(&index);
                 self.serve(&one.what, Indexed::Ready(Arc::new(index)));
             }

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use rusqlite::Connection;
 use serde_json::{Map, Value as Json};
 use tokio_util::sync::CancellationToken;
-use wayleave_ledger::{FOLDER, Freeze, NewSource};
+use wayleave_ledger::{FOLDER, NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::Package;
@@ -93,13 +93,13 @@ impl Library {
             env: VARIABLE.to_owned(),
         };
         governance.add_source(new, WHO).await?;
-        let freeze = Freeze {
+        let freeze = RatifyRequest {
             proposed: Draft::new(MAPPING.to_owned()).propose(None)?,
             replaces: None,
             who: WHO.to_owned(),
             note: "the documents of the benchmark".to_owned(),
         };
-        let mapping = governance.freeze(freeze).await?;
+        let mapping = governance.ratify(freeze).await?;
         governance.activate(&mapping, WHO).await?;
         Self::open(folder)
     }

@@ -24,7 +24,7 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock, LedgerError, Millis, Standing, SystemClock, TokenEntry};
+use wayleave_ledger::{Clock, LedgerError, Millis, SystemClock, TokenEntry, Validity};
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
 use wayleave_plan::package::Package;
@@ -109,7 +109,7 @@ impl Credentials {
         Ok(state
             .tokens()
             .values()
-            .any(|token| token.kind == TokenKind::Client && token.standing(now) == Standing::Live))
+            .any(|token| token.kind == TokenKind::Client && token.validity(now) == Validity::Live))
     }
 
     /// Whether the ledger can be read now. While it cannot, nobody is let in, be it without a
@@ -187,15 +187,15 @@ impl Shared {
     ) -> Result<Result<Arc<Caller>, Outdated>, Refusal> {
         let state = seen.state();
         let now = state.now(self.clock.now());
-        match (token.kind, token.standing(now)) {
-            (TokenKind::Client, Standing::Live) => {}
-            (TokenKind::Client, Standing::Expired) => return Err(Refusal::Expired),
-            (TokenKind::Client, Standing::Revoked) => return Err(Refusal::Revoked),
+        match (token.kind, token.validity(now)) {
+            (TokenKind::Client, Validity::Live) => {}
+            (TokenKind::Client, Validity::Expired) => return Err(Refusal::Expired),
+            (TokenKind::Client, Validity::Revoked) => return Err(Refusal::Revoked),
             (kind, _) => return Err(Refusal::NotAnAgents(kind)),
         }
         let grants = token.grants.iter().filter_map(|id| state.grant(id));
         let ends = grants
-            .filter(|grant| grant.standing(now) == Standing::Live)
+            .filter(|grant| grant.validity(now) == Validity::Live)
             .map(|grant| grant.expires)
             .chain([token.expires])
             .flatten()

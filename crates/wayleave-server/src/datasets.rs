@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wayleave_ledger::{Activation, Governance, GovernanceError, RatifiedEntry, State};
+use wayleave_ledger::{Activation, Governance, GovernanceError, RatificationEntry, State};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
@@ -71,7 +71,7 @@ pub trait Frozen: Sync {
     fn load(
         &self,
         dataset: &str,
-        entry: &RatifiedEntry,
+        entry: &RatificationEntry,
     ) -> impl Future<Output = Result<Ratified<Mapping>, GovernanceError>> + Send;
 }
 
@@ -79,7 +79,7 @@ impl Frozen for Governance {
     async fn load(
         &self,
         dataset: &str,
-        entry: &RatifiedEntry,
+        entry: &RatificationEntry,
     ) -> Result<Ratified<Mapping>, GovernanceError> {
         self.load_as(dataset, entry).await
     }

@@ -5,7 +5,7 @@
 use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use serde::Serialize;
-use wayleave_ledger::{Clock as _, FOLDER, GovernanceError, Standing, State, SystemClock, rfc3339};
+use wayleave_ledger::{Clock as _, FOLDER, GovernanceError, State, SystemClock, Validity, rfc3339};
 use wayleave_model::{
     digest::Digest,
     grant::TokenKind,
@@ -193,7 +193,7 @@ fn listener(settings: &Settings, state: &State) -> Option<Finding> {
     let now = state.now(SystemClock.now());
     let mut tokens = state.tokens().values();
     let is_issued =
-        tokens.any(|it| it.kind == TokenKind::Client && it.standing(now) == Standing::Live);
+        tokens.any(|it| it.kind == TokenKind::Client && it.validity(now) == Validity::Live);
     let asked = settings.tokens || settings.jwt.is_some() || is_issued;
     let error = settings.check_listener(settings.http, asked).err()?;
     let about = format!("serve.http {}", settings.http);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use sha2::{Digest as _, Sha256};
-use wayleave_ledger::{GrantEntry, Millis, Standing, State, TokenEntry};
+use wayleave_ledger::{GrantEntry, Millis, State, TokenEntry, Validity};
 use wayleave_model::grant::{Claim, Claims};
 use wayleave_plan::package::{Grant, Grants, Package};
 
@@ -20,7 +20,7 @@ const KEPT: usize = 1024;
 /// The package of a token for whoever makes these claims, at that time. For a token of ours they
 /// are the token's own.
 ///
-/// Whether the token itself counts is not asked here: see [`TokenEntry::standing`].
+/// Whether the token itself counts is not asked here: see [`TokenEntry::validity`].
 pub fn package(state: &State, token: &TokenEntry, claims: &Claims, now: Millis) -> Package {
     let ids = token.grants.iter().map(String::as_str);
     assemble(state, &token.id, token.seq, ids, claims, now).0
@@ -60,7 +60,7 @@ fn assemble<'a>(
             );
             continue;
         }
-        if grant.standing(now) != Standing::Live {
+        if grant.validity(now) != Validity::Live {
             continue;
         }
         epoch.grant(grant);

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use wayleave_ledger::{Freeze, GovernanceError, State};
+use wayleave_ledger::{GovernanceError, RatifyRequest, State};
 use wayleave_model::{
     check::{self as documents, Clash},
     diff::{self, Change},
@@ -204,13 +204,13 @@ impl Review {
         who: String,
         note: String,
     ) -> Result<Ratified<Mapping>, GovernanceError> {
-        let freeze = Freeze {
+        let request = RatifyRequest {
             replaces: self.current.digest(),
             proposed: self.proposed,
             who,
             note,
         };
-        project.governance().freeze(freeze).await
+        project.governance().ratify(request).await
     }
 }
 

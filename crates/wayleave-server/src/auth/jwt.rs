@@ -17,7 +17,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use wayleave_ledger::{Clock, Millis, Standing, State};
+use wayleave_ledger::{Clock, Millis, State, Validity};
 use wayleave_model::{
     digest::Digest,
     grant::{Claim, Claims, Scopes},
@@ -199,7 +199,7 @@ impl Opened {
         let package = packages::package_of(state, &self.subject, grants, &self.claims, now);
         let granted = self.grants.iter().filter_map(|id| state.grant(id));
         let ends = granted
-            .filter(|grant| grant.standing(now) == Standing::Live)
+            .filter(|grant| grant.validity(now) == Validity::Live)
             .filter_map(|grant| grant.expires)
             .fold(self.expires, Millis::min);
         let package = Arc::new(package);

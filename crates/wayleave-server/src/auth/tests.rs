@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use wayleave_ledger::{Governance, Issuing};
+use wayleave_ledger::{Governance, TokenRequest};
 use wayleave_model::grant::{Claims, Scope};
 
 use super::*;
@@ -23,7 +23,7 @@ async fn credentials(folder: &Path) -> Credentials {
 async fn a_request_that_read_the_ledger_before_a_revocation_does_not_bring_the_token_back() {
     let folder = tempfile::tempdir().unwrap();
     let operator = governance(folder.path());
-    let wish = Issuing {
+    let wish = TokenRequest {
         kind: TokenKind::Client,
         scopes: [Scope::Runtime].into_iter().collect(),
         grants: BTreeSet::new(),

@@ -13,7 +13,7 @@ impl Frozen for Counting<'_> {
     async fn load(
         &self,
         dataset: &str,
-        entry: &RatifiedEntry,
+        entry: &RatificationEntry,
     ) -> Result<Ratified<Mapping>, GovernanceError> {
         self.read.lock().unwrap().push(dataset.to_owned());
         self.governance.load_as(dataset, entry).await

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wayleave_ledger::{Event, FixedClock, Governance, Granting, Issuing};
+use wayleave_ledger::{Event, FixedClock, Governance, GrantRequest, TokenRequest};
 use wayleave_model::{
     digest::Digest,
     grant::{Scopes, StreamTerms, Terms, TokenKind},
@@ -53,7 +53,7 @@ impl Case {
             fields: BTreeSet::from(["id".to_owned()]),
             rows: Some(rows),
         };
-        let wish = Granting {
+        let wish = GrantRequest {
             terms: Terms {
                 dataset: "crm".into(),
                 connection: connection.into(),
@@ -68,7 +68,7 @@ impl Case {
     }
 
     async fn token(&self, grants: &[&String]) -> String {
-        let wish = Issuing {
+        let wish = TokenRequest {
             kind: TokenKind::Client,
             scopes: Scopes::RUNTIME,
             grants: grants.iter().map(|id| (*id).clone()).collect(),

@@ -8,7 +8,9 @@ use std::sync::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock, FixedClock, Governance, Issuing, Millis, NewSource, SystemClock};
+use wayleave_ledger::{
+    Clock, FixedClock, Governance, Millis, NewSource, SystemClock, TokenRequest,
+};
 use wayleave_mcp::{
     Batch, Caller, Completion, CompletionRef, Identity, Prompt, PromptMessage, PromptReply,
     ReadReply, Registry, Resource, ResourceContents, Server, Tool, ToolResult,
@@ -119,7 +121,7 @@ impl House {
         scopes: &[Scope],
         expires: Option<Millis>,
     ) -> (String, String) {
-        let wish = Issuing {
+        let wish = TokenRequest {
             kind,
             scopes: scopes.iter().copied().collect(),
             grants: std::collections::BTreeSet::new(),

@@ -9,7 +9,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal, Standing, State};
+use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal, State, Validity};
 use wayleave_model::{mapping::Mapping, nearest::nearest, ratify::Ratified};
 use wayleave_server::Project;
 
@@ -71,7 +71,7 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let state = project.governance().ledger().state().await?;
     let now = expiry::now(&state);
     let listed = |grant: &GrantEntry| {
-        let standing = grant.standing(now);
+        let standing = grant.validity(now);
         Listed {
             seq: grant.seq,
             standing,
@@ -146,13 +146,13 @@ async fn revoke(
 fn holders(state: &State, id: &str, now: Millis) -> Vec<String> {
     let tokens = state.tokens().values();
     tokens
-        .filter(|token| token.grants.contains(id) && token.standing(now) == Standing::Live)
+        .filter(|token| token.grants.contains(id) && token.validity(now) == Validity::Live)
         .map(|token| token.id.clone())
         .collect()
 }
 
 fn document(grant: &GrantEntry, now: Millis) -> Value {
-    let standing = grant.standing(now);
+    let standing = grant.validity(now);
     json!({
         "id": grant.id,
         "standing": standing,

@@ -1,7 +1,7 @@
 //! Listing what people gave and can take back: what counts, and how much no longer does.
 
 use serde_json::{Value, json};
-use wayleave_ledger::Standing;
+use wayleave_ledger::Validity;
 
 use crate::{columns, output::Output};
 
@@ -19,7 +19,7 @@ pub(super) struct Listing {
 pub(super) struct Listed {
     /// Its place in the ledger.
     pub(super) seq: u64,
-    pub(super) standing: Standing,
+    pub(super) standing: Validity,
     pub(super) row: [String; 6],
     pub(super) document: Value,
 }
@@ -29,7 +29,7 @@ impl Listing {
     /// asked for.
     pub(super) fn print(&self, mut entries: Vec<Listed>, all: bool, output: Output) {
         let total = entries.len();
-        entries.retain(|it| all || it.standing == Standing::Live);
+        entries.retain(|it| all || it.standing == Validity::Live);
         entries.sort_by_key(|it| it.seq);
         let ended = total - entries.len();
         let mut rows = vec![self.titles.map(str::to_owned).to_vec()];

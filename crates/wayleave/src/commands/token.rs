@@ -6,7 +6,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use wayleave_ledger::{Millis, Standing, TokenEntry};
+use wayleave_ledger::{Millis, TokenEntry, Validity};
 
 use super::{
     grant::{expiry, refused},
@@ -57,12 +57,12 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let state = project.governance().ledger().state().await?;
     let now = expiry::now(&state);
     // A token outlives its grants, and then reads nothing under them.
-    let grant = |id: &String| match state.grant(id).map(|it| it.standing(now)) {
-        Some(Standing::Live) => id.clone(),
+    let grant = |id: &String| match state.grant(id).map(|it| it.validity(now)) {
+        Some(Validity::Live) => id.clone(),
         Some(_) | None => format!("{id}(ended)"),
     };
     let listed = |token: &TokenEntry| {
-        let standing = token.standing(now);
+        let standing = token.validity(now);
         Listed {
             seq: token.seq,
             standing,
@@ -122,7 +122,7 @@ async fn revoke(
 fn document(token: &TokenEntry, now: Millis) -> Value {
     json!({
         "id": token.id,
-        "standing": token.standing(now),
+        "standing": token.validity(now),
         "kind": token.kind,
         "label": token.label,
         "scopes": token.scopes,

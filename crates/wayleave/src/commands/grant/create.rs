@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::json;
-use wayleave_ledger::{Granting, Millis};
+use wayleave_ledger::{GrantRequest, Millis};
 use wayleave_model::{
     grant::{RowFilter, Terms},
     mapping::Mapping,
@@ -138,7 +138,7 @@ pub(super) async fn run(
     let terms = fit(&written.wish, &mapping)?;
     let state = governance.ledger().state().await?;
     let expires = written.expires.map(|it| it.moment(expiry::now(&state)));
-    let granting = Granting {
+    let granting = GrantRequest {
         terms: terms.clone(),
         expires,
         purpose: written.purpose,

@@ -1,7 +1,7 @@
 //! When something ends: as people write it, and as it is told.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
-use wayleave_ledger::{Clock as _, Millis, Standing, State, SystemClock, rfc3339};
+use wayleave_ledger::{Clock as _, Millis, State, SystemClock, Validity, rfc3339};
 
 /// A moment, or a while from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +69,10 @@ pub(in crate::commands) fn written(at: Millis) -> String {
 }
 
 /// How something that stands so ends, in a word or two.
-pub(in crate::commands) fn ends(standing: Standing, expires: Option<Millis>) -> String {
+pub(in crate::commands) fn ends(standing: Validity, expires: Option<Millis>) -> String {
     match (standing, expires) {
-        (Standing::Revoked, _) => "revoked".to_owned(),
-        (Standing::Expired, Some(at)) => format!("ended {}", written(at)),
+        (Validity::Revoked, _) => "revoked".to_owned(),
+        (Validity::Expired, Some(at)) => format!("ended {}", written(at)),
         (_, Some(at)) => written(at),
         (_, None) => "never".to_owned(),
     }

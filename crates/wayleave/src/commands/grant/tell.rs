@@ -66,7 +66,7 @@ pub(super) fn fully(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[
         terms.dataset,
         grant.who,
         expiry::written(grant.at),
-        expiry::ends(grant.standing(now), grant.expires),
+        expiry::ends(grant.validity(now), grant.expires),
     );
     if !grant.purpose.is_empty() {
         let _ = writeln!(text, "for: {}", grant.purpose.replace(['\n', '\t'], " "));

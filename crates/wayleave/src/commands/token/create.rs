@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
 use clap::ValueEnum;
 use serde_json::json;
-use wayleave_ledger::{Granting, Issuing, Millis, Standing, State};
+use wayleave_ledger::{GrantRequest, Millis, State, TokenRequest, Validity};
 use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
 use wayleave_plan::package::Wish;
 use wayleave_server::Project;
@@ -115,7 +115,7 @@ fn claim(word: &str) -> Result<(String, Claim), String> {
 
 impl Arguments {
     /// The token that is wished for, with the grants that are there already.
-    fn issuing(&self, now: Millis) -> Result<Issuing, Failure> {
+    fn issuing(&self, now: Millis) -> Result<TokenRequest, Failure> {
         let kind = TokenKind::from(self.kind);
         let beyond = self.scopes.iter().copied().map(Scope::from);
         let claims: Claims = self.claims.iter().cloned().collect();
@@ -126,7 +126,7 @@ impl Arguments {
             let message = format!("a token of kind `{kind}` reads no dataset");
             return Err(Failure::usage(message).hint("leave out `--all-of`"));
         }
-        Ok(Issuing {
+        Ok(TokenRequest {
             kind,
             scopes: match kind {
                 TokenKind::Client => beyond.chain([Scope::Runtime]).collect(),
@@ -182,9 +182,9 @@ pub(super) async fn run(
 /// A grant of all that is in each connection of each dataset, none of which the token has already.
 async fn all_of(
     datasets: &[String],
-    issuing: &Issuing,
+    issuing: &TokenRequest,
     project: &Project,
-) -> Result<Vec<Granting>, Failure> {
+) -> Result<Vec<GrantRequest>, Failure> {
     let state = project.governance().ledger().state().await?;
     let mut had: BTreeSet<String> = issuing
         .grants
@@ -205,7 +205,7 @@ async fn all_of(
                 connection: Some(id.clone()),
                 ..Wish::default()
             };
-            wanted.push(Granting {
+            wanted.push(GrantRequest {
                 terms: fit(&wish, &mapping)?,
                 expires: issuing.expires,
                 purpose: match issuing.label.as_str() {
@@ -219,12 +219,12 @@ async fn all_of(
 }
 
 /// Why the token sees less than its grants seem to say.
-fn shortcomings(state: &State, issuing: &Issuing) -> Vec<String> {
+fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
     let now = expiry::now(state);
     let mut all = Vec::new();
     for grant in issuing.grants.iter().filter_map(|id| state.grant(id)) {
         let id = &grant.id;
-        if grant.standing(now) != Standing::Live {
+        if grant.validity(now) != Validity::Live {
             all.push(format!("grant `{id}` has ended"));
         }
         for claim in grant.terms.claims() {
@@ -239,7 +239,7 @@ fn shortcomings(state: &State, issuing: &Issuing) -> Vec<String> {
 }
 
 /// What to do with it, beside the token so that the token can be piped.
-fn told(id: &str, issuing: &Issuing) -> String {
+fn told(id: &str, issuing: &TokenRequest) -> String {
     let ends = match issuing.expires {
         Some(at) => format!("it ends {}", expiry::written(at)),
         None => "it never ends".to_owned(),

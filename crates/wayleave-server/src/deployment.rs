@@ -1,8 +1,8 @@
 //! A project being served: its active datasets, its stores, and the server agents connect to.
 
-mod door;
+mod change_limit;
 mod drafts;
-mod pace;
+mod listen;
 mod serving;
 mod tools;
 
@@ -33,17 +33,17 @@ use wayleave_surface::{
 
 use crate::{
     Project, Settings, SettingsError,
-    datasets::Trouble,
+    datasets::DatasetFault,
     indexes::{self, IndexStatus, ServedIndexes},
     keys::{self, KeyError},
-    live::Asking,
     source::Environment,
+    source_probe::SourceProbe,
     stores::SourceStores,
     tls::TlsError,
     watch::{self, LedgerWatch},
 };
-pub use door::ServeError;
-use serving::Serving;
+pub use listen::ServeError;
+use serving::ServingContext;
 
 /// A project, ready to be served.
 pub struct Deployment {
@@ -53,7 +53,7 @@ pub struct Deployment {
     stores: Arc<SourceStores>,
     indexes: Arc<ServedIndexes>,
     indexing: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
-    serving: Arc<Serving>,
+    serving: Arc<ServingContext>,
     following: TaskTracker,
     /// Ends following, also of a deployment that is dropped without being closed.
     stop: DropGuard,
@@ -113,7 +113,7 @@ impl Deployment {
     pub async fn open(project: &Project, environment: Environment) -> Result<Self, DeployError> {
         let stop = CancellationToken::new();
         let governance = project.governance().clone();
-        let watch = LedgerWatch::start(governance, watch::EVERY, stop.clone()).await?;
+        let watch = LedgerWatch::start(governance, watch::POLL_INTERVAL, stop.clone()).await?;
         let sources = watch.now().sources().clone();
         let stores = Arc::new(SourceStores::new(
             sources,
@@ -126,23 +126,23 @@ impl Deployment {
         let index_root = indexes::index_root(project.folder());
         let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
-        let serving = Arc::new(Serving {
+        let serving = Arc::new(ServingContext {
             project: project.clone(),
-            asking: Asking {
+            probe: SourceProbe {
                 environment,
-                ..Asking::default()
+                ..SourceProbe::default()
             },
             watch,
             service: service.clone(),
             registry: Registry::new(),
             stores: stores.clone(),
             now: ArcSwap::default(),
-            drafts: drafts::Drafts::default(),
-            pace: pace::Pace::default(),
+            drafts: drafts::DraftCache::default(),
+            change_limit: change_limit::ChangeLimit::default(),
             offer: tokio::sync::Mutex::new(Offer::new(&service)),
         });
         serving.registry.commit(static_tools(&serving)?);
-        serving.bring().await;
+        serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
         following.close();
@@ -171,7 +171,7 @@ impl Deployment {
         if indexing.is_none() {
             let stop = CancellationToken::new();
             let indexes = Arc::clone(&self.indexes);
-            let task = indexes.look_after(self.service.clone(), stop.clone());
+            let task = indexes.run(self.service.clone(), stop.clone());
             *indexing = Some((stop, task));
         }
     }
@@ -235,8 +235,8 @@ impl Deployment {
     }
 
     /// Active datasets that are not served as they were activated.
-    pub fn withheld(&self) -> Vec<Arc<Trouble>> {
-        self.serving.live().troubles().cloned().collect()
+    pub fn withheld(&self) -> Vec<Arc<DatasetFault>> {
+        self.serving.live().faults().cloned().collect()
     }
 
     /// What connects and disconnects datasets, as the tools do.
@@ -276,9 +276,9 @@ impl Deployment {
 }
 
 /// The tools that are there whatever is live.
-fn static_tools(serving: &Arc<Serving>) -> Result<Batch, SchemaError> {
-    let package_of = |caller: &Caller| Arc::clone(&Access::of(caller).package);
-    let reading = wayleave_surface::tools(&serving.service, package_of)?;
+fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
+    let package_for = |caller: &Caller| Arc::clone(&Access::of(caller).package);
+    let reading = wayleave_surface::tools(&serving.service, package_for)?;
     let reading = reading.into_iter().map(|tool| {
         let readers = access::requires(Scope::Runtime, tool.name());
         tool.visible(readers)

@@ -7,7 +7,7 @@ use wayleave_ledger::{Dataset, GovernanceError, State};
 use wayleave_model::{digest::Digest, mapping::Mapping};
 
 use crate::{
-    check::{CheckError, Checked, check},
+    check::{CheckError, CheckedDraft, check},
     project::Project,
 };
 
@@ -76,7 +76,7 @@ pub async fn overview(project: &Project) -> Result<Vec<DatasetLine>, OverviewErr
         .state()
         .await
         .map_err(GovernanceError::from)?;
-    let mut drafts: BTreeMap<&str, Vec<&Checked>> = BTreeMap::new();
+    let mut drafts: BTreeMap<&str, Vec<&CheckedDraft>> = BTreeMap::new();
     let mut nameless = Vec::new();
     for draft in &report.drafts {
         match &draft.file.dataset {
@@ -119,7 +119,7 @@ pub enum OverviewError {
     Governance(#[from] GovernanceError),
 }
 
-fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&Checked]) -> DatasetLine {
+fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&CheckedDraft]) -> DatasetLine {
     let ratified = dataset
         .and_then(|it| it.ratified.as_ref())
         .map(|it| it.digest);
@@ -160,7 +160,7 @@ impl DatasetLine {
     }
 }
 
-fn draft_problem(drafts: &[&Checked]) -> Option<String> {
+fn draft_problem(drafts: &[&CheckedDraft]) -> Option<String> {
     if drafts.len() > 1 {
         return Some(format!("{} drafts have this name", drafts.len()));
     }

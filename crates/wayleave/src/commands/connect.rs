@@ -4,8 +4,8 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_server::{
-    activation::{self, ActivationError, Connected, Folder},
-    live::Compared,
+    activation::{self, ActivationError, Connected, FolderEnv},
+    source_probe::ConnectionDrift,
 };
 
 use super::check;
@@ -41,11 +41,11 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let dataset = &arguments.dataset;
-    let asking = super::asking();
-    let spinner = Spinner::start("asking the sources");
-    let folder = Folder {
+    let probe = super::source_probe();
+    let spinner = Spinner::start("probe the sources");
+    let folder = FolderEnv {
         project: &project,
-        asking: Some(&asking).filter(|_| !arguments.offline),
+        probe: Some(&probe).filter(|_| !arguments.offline),
         progress: &|step| spinner.hear(step),
     };
     let connected = activation::connect(&folder, dataset, &who::os_user()).await;
@@ -78,7 +78,7 @@ fn answer(dataset: &str, connected: &Connected, output: Output) {
 }
 
 /// In what the sources are not what the mapping says.
-fn tell(dataset: &str, text: &str, compared: &[Compared], output: Output) {
+fn tell(dataset: &str, text: &str, compared: &[ConnectionDrift], output: Output) {
     for it in compared {
         let lines = check::drifted(&format!("{dataset}, as ratified"), text, it);
         if !lines.is_empty() {

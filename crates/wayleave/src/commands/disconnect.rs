@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_ledger::Refusal;
-use wayleave_server::activation::{self, ActivationError, Folder};
+use wayleave_server::activation::{self, ActivationError, FolderEnv};
 
 use crate::{arguments, failure::Failure, output::Output, who};
 
@@ -22,9 +22,9 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let dataset = &arguments.dataset;
-    let folder = Folder {
+    let folder = FolderEnv {
         project: &project,
-        asking: None,
+        probe: None,
         progress: &|_| {},
     };
     let not_active = || {

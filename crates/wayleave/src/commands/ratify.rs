@@ -42,7 +42,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
-    let mut review = match Review::of(&project, &arguments.dataset).await {
+    let mut review = match Review::load(&project, &arguments.dataset).await {
         Ok(review) => review,
         Err(error) => return diff::refused(error, output),
     };
@@ -67,9 +67,9 @@ pub(crate) async fn run(
 /// Refuses a draft that its sources do not bear out.
 async fn compare(review: &mut Review, project: &Project, output: Output) -> Result<(), Failure> {
     let state = project.governance().ledger().state().await?;
-    let spinner = Spinner::start("asking the sources");
+    let spinner = Spinner::start("probe the sources");
     let hear = |step| spinner.hear(step);
-    review.compare(&super::asking(), &state, &hear).await;
+    review.compare(&super::source_probe(), &state, &hear).await;
     drop(spinner);
     let source = review.text();
     for compared in &review.live {

@@ -59,7 +59,7 @@ async fn over_stdio(
     let served = deployment.serve_stdio(given, stop).await;
     served.map_err(|error| match error {
         ServeError::Stdio(error) => Failure::from_error(&error),
-        ServeError::NotAnAgents(found) => found.into(),
+        ServeError::NonAgentToken(found) => found.into(),
     })
 }
 

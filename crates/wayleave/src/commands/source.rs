@@ -8,9 +8,9 @@ use serde_json::json;
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::mapping::SourceKind;
 use wayleave_server::{
-    live::{LiveError, declared},
     overview::readers,
     source::{self, Environment},
+    source_probe::{ProbeError, declared},
 };
 
 use crate::{
@@ -195,13 +195,16 @@ async fn remove(name: &str, project: Option<&Path>, output: Output) -> Result<Ex
 async fn test(name: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
-    let took = super::asking().ping(&state, name).await.map_err(|error| {
-        let status = match error {
-            LiveError::Store { .. } => Status::Findings,
-            _ => Status::Usage,
-        };
-        Failure::from(error).status(status)
-    })?;
+    let took = super::source_probe()
+        .ping(&state, name)
+        .await
+        .map_err(|error| {
+            let status = match error {
+                ProbeError::Store { .. } => Status::Findings,
+                _ => Status::Usage,
+            };
+            Failure::from(error).status(status)
+        })?;
     let kind = declared(&state, name)?.kind;
     let took = took.as_millis();
     let document = json!({ "source": name, "kind": kind, "ms": took, "read_only": true });

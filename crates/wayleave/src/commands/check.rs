@@ -45,7 +45,7 @@ pub(crate) async fn run(
     let mut report = check::check(&project, &arguments.drafts)?;
     if arguments.live {
         let state = project.governance().ledger().state().await?;
-        let spinner = Spinner::start("probe the sources");
+        let spinner = Spinner::start("asking the sources");
         let hear = |step| spinner.hear(step);
         report.compare(&super::source_probe(), &state, &hear).await;
     }
@@ -159,7 +159,7 @@ fn one_draft(text: &mut String, checked: &CheckedDraft) {
     }
 }
 
-/// In what a source is not what a mapping says.
+/// How a source differs from a mapping.
 pub(crate) fn drifted(file: &str, source: &str, compared: &ConnectionDrift) -> String {
     match &compared.drift {
         Ok(problems) => {

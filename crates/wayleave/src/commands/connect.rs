@@ -10,11 +10,10 @@ use wayleave_server::{
 
 use super::check;
 use crate::{
-    arguments,
+    actor, arguments,
     failure::{Failure, Status},
     output::Output,
     progress::Spinner,
-    who,
 };
 
 #[derive(Debug, clap::Args)]
@@ -42,13 +41,13 @@ pub(crate) async fn run(
     let project = super::open(project)?;
     let dataset = &arguments.dataset;
     let probe = super::source_probe();
-    let spinner = Spinner::start("probe the sources");
+    let spinner = Spinner::start("asking the sources");
     let folder = FolderEnv {
         project: &project,
         probe: Some(&probe).filter(|_| !arguments.offline),
         progress: &|step| spinner.hear(step),
     };
-    let connected = activation::connect(&folder, dataset, &who::os_user()).await;
+    let connected = activation::connect(&folder, dataset, &actor::os_user()).await;
     drop(spinner);
     let connected = match connected {
         Ok(connected) => connected,
@@ -77,7 +76,7 @@ fn answer(dataset: &str, connected: &Connected, output: Output) {
     );
 }
 
-/// In what the sources are not what the mapping says.
+/// Prints how the sources differ from the mapping.
 fn tell(dataset: &str, text: &str, compared: &[ConnectionDrift], output: Output) {
     for it in compared {
         let lines = check::drifted(&format!("{dataset}, as ratified"), text, it);

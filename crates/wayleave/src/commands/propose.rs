@@ -13,7 +13,7 @@ use wayleave_server::proposal::{DraftTarget, Proposal};
 use crate::{arguments, columns, failure::Failure, output::Output, progress::Spinner};
 
 /// The most lines of a list that are shown.
-const MOST_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -156,7 +156,7 @@ fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
     }
-    let shown = rows.get(..MOST_LINES).unwrap_or(rows);
+    let shown = rows.get(..MAX_LINES).unwrap_or(rows);
     let _ = write!(text, "\n{title}:\n{}", columns::indented(shown));
     let more = rows.len() - shown.len();
     if more > 0 {

@@ -10,18 +10,12 @@ use wayleave_ledger::{Millis, TokenEntry, Validity};
 
 use super::{
     grant::{expiry, refused},
-    listing::{Listed, Listing},
+    listing::{Listing, ListingRow},
 };
-use crate::{failure::Failure, output::Output, who::Acting};
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    act: Act,
-}
+use crate::{actor::ActorArgs, failure::Failure, output::Output};
 
 #[derive(Debug, Subcommand)]
-enum Act {
+pub(crate) enum Action {
     /// Issue a token. Its text is printed once and kept nowhere.
     Create(create::Arguments),
     /// List the tokens, without their texts.
@@ -36,19 +30,19 @@ enum Act {
         #[arg(value_name = "TOKEN")]
         token: String,
         #[command(flatten)]
-        act: Acting,
+        act: ActorArgs,
     },
 }
 
 pub(crate) async fn run(
-    arguments: Arguments,
+    action: Action,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    match arguments.act {
-        Act::Create(it) => create::run(it, project, output).await,
-        Act::List { all } => list(all, project, output).await,
-        Act::Revoke { token, act } => revoke(&token, &act, project, output).await,
+    match action {
+        Action::Create(it) => create::run(it, project, output).await,
+        Action::List { all } => list(all, project, output).await,
+        Action::Revoke { token, act } => revoke(&token, &act, project, output).await,
     }
 }
 
@@ -62,16 +56,16 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
         Some(_) | None => format!("{id}(ended)"),
     };
     let listed = |token: &TokenEntry| {
-        let standing = token.validity(now);
-        Listed {
+        let validity = token.validity(now);
+        ListingRow {
             seq: token.seq,
-            standing,
+            validity,
             row: [
                 token.id.clone(),
                 token.kind.to_string(),
                 words(token.scopes.iter().map(|it| it.to_string())),
                 words(token.grants.iter().map(grant)),
-                expiry::ends(standing, token.expires),
+                expiry::ends(validity, token.expires),
                 token.label.clone(),
             ],
             document: document(token, now),
@@ -102,7 +96,7 @@ fn words(words: impl Iterator<Item = String>) -> String {
 
 async fn revoke(
     id: &str,
-    act: &Acting,
+    act: &ActorArgs,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
@@ -128,9 +122,9 @@ fn document(token: &TokenEntry, now: Millis) -> Value {
         "scopes": token.scopes,
         "grants": token.grants,
         "claims": token.claims,
-        "expires": token.expires.map(expiry::written),
+        "expires": token.expires.map(expiry::format),
         "who": token.who,
-        "at": expiry::written(token.at),
+        "at": expiry::format(token.at),
         "revoked": token.revoked,
     })
 }

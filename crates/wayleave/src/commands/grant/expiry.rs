@@ -64,16 +64,16 @@ pub(in crate::commands) fn now(state: &State) -> Millis {
 }
 
 /// A moment as RFC 3339 writes it, to the second.
-pub(in crate::commands) fn written(at: Millis) -> String {
+pub(in crate::commands) fn format(at: Millis) -> String {
     rfc3339(at.saturating_sub(at.rem_euclid(1000)))
 }
 
 /// How something that stands so ends, in a word or two.
-pub(in crate::commands) fn ends(standing: Validity, expires: Option<Millis>) -> String {
-    match (standing, expires) {
+pub(in crate::commands) fn ends(validity: Validity, expires: Option<Millis>) -> String {
+    match (validity, expires) {
         (Validity::Revoked, _) => "revoked".to_owned(),
-        (Validity::Expired, Some(at)) => format!("ended {}", written(at)),
-        (_, Some(at)) => written(at),
+        (Validity::Expired, Some(at)) => format!("ended {}", format(at)),
+        (_, Some(at)) => format(at),
         (_, None) => "never".to_owned(),
     }
 }

@@ -11,11 +11,10 @@ use wayleave_server::Project;
 
 use super::{expiry, refused};
 use crate::{
-    arguments,
+    actor, arguments,
     commands::grant::{create::fit, expiry::Expiry, ratified},
     failure::Failure,
     output::Output,
-    who,
 };
 
 #[derive(Debug, clap::Args)]
@@ -29,7 +28,7 @@ pub(crate) struct Arguments {
     /// What it may do besides reading: `builder` connects datasets; `dev` is for
     /// drafting mappings, which no tool does yet.
     #[arg(long = "scope", value_name = "SCOPE")]
-    scopes: Vec<Beyond>,
+    scopes: Vec<ExtraScope>,
     /// Something it says about whoever holds it, for the row filters of its grants.
     #[arg(long = "claim", value_name = "NAME=VALUE", value_parser = claim)]
     claims: Vec<(String, Claim)>,
@@ -53,16 +52,16 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Beyond {
+enum ExtraScope {
     Builder,
     Dev,
 }
 
-impl From<Beyond> for Scope {
-    fn from(scope: Beyond) -> Self {
+impl From<ExtraScope> for Scope {
+    fn from(scope: ExtraScope) -> Self {
         match scope {
-            Beyond::Builder => Self::Builder,
-            Beyond::Dev => Self::Dev,
+            ExtraScope::Builder => Self::Builder,
+            ExtraScope::Dev => Self::Dev,
         }
     }
 }
@@ -150,7 +149,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = crate::commands::open(project)?;
     let governance = project.governance();
-    let who = arguments.who.clone().unwrap_or_else(who::os_user);
+    let who = arguments.who.clone().unwrap_or_else(actor::os_user);
     let now = expiry::now(&*governance.ledger().state().await?);
     let mut issuing = arguments.issuing(now)?;
     // Before any grant is made for it: a wish that cannot be met leaves nothing behind.
@@ -167,7 +166,7 @@ pub(super) async fn run(
         "token": {
             "id": issued.id, "kind": issuing.kind, "label": issuing.label,
             "scopes": issuing.scopes, "grants": issuing.grants, "claims": issuing.claims,
-            "expires": issuing.expires.map(expiry::written), "who": who,
+            "expires": issuing.expires.map(expiry::format), "who": who,
         },
     });
     output.remark(told(&issued.id, &issuing));
@@ -241,7 +240,7 @@ fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
 /// What to do with it, beside the token so that the token can be piped.
 fn told(id: &str, issuing: &TokenRequest) -> String {
     let ends = match issuing.expires {
-        Some(at) => format!("it ends {}", expiry::written(at)),
+        Some(at) => format!("it ends {}", expiry::format(at)),
         None => "it never ends".to_owned(),
     };
     let keep = format!(

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::runtime::Runtime;
-use wayleave_ledger::{Freeze, NewSource};
+use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_server::source::Environment;
@@ -133,13 +133,13 @@ async fn made(folder: &Path, many: usize) -> Result<Project> {
     for name in names.chain(["the-last".to_owned()]) {
         let draft = Draft::new(mapping(&name).into_bytes());
         let proposed = draft.propose(None).context("a mapping does not check")?;
-        let freeze = Freeze {
+        let freeze = RatifyRequest {
             proposed,
             replaces: None,
             who: "bench".to_owned(),
             note: String::new(),
         };
-        let ratified = governance.freeze(freeze).await?;
+        let ratified = governance.ratify(freeze).await?;
         if name != "the-last" {
             governance.activate(&ratified, "bench").await?;
         }

@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::{JoinSet, LocalSet};
-use wayleave_ledger::{Freeze, Granting, Issuing, NewSource};
+use wayleave_ledger::{GrantRequest, NewSource, RatifyRequest, TokenRequest};
 use wayleave_model::grant::{Claims, Scopes, StreamTerms, Terms, TokenKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
@@ -341,13 +341,13 @@ async fn made(folder: &Path) -> Result<Vec<String>> {
         env: VARIABLE.to_owned(),
     };
     governance.add_source(source, WHO).await?;
-    let freeze = Freeze {
+    let freeze = RatifyRequest {
         proposed: Draft::new(MAPPING.to_owned()).propose(None)?,
         replaces: None,
         who: WHO.to_owned(),
         note: String::new(),
     };
-    let mapping = governance.freeze(freeze).await?;
+    let mapping = governance.ratify(freeze).await?;
     governance.activate(&mapping, WHO).await?;
     let fields = ["id", "customer", "total"].map(str::to_owned);
     let orders = StreamTerms {
@@ -355,7 +355,7 @@ async fn made(folder: &Path) -> Result<Vec<String>> {
         fields: BTreeSet::from(fields),
         rows: None,
     };
-    let granting = Granting {
+    let granting = GrantRequest {
         terms: Terms {
             dataset: "shop".to_owned(),
             connection: "shop".to_owned(),
@@ -369,7 +369,7 @@ async fn made(folder: &Path) -> Result<Vec<String>> {
     let grant = governance.grant(granting, WHO).await?;
     let mut tokens = Vec::new();
     for _ in 0..=OTHERS {
-        let issuing = Issuing {
+        let issuing = TokenRequest {
             kind: TokenKind::Client,
             scopes: Scopes::RUNTIME,
             grants: BTreeSet::from([grant.clone()]),

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-use wayleave_ledger::{Freeze, NewSource};
+use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_server::source::Environment;
@@ -52,13 +52,13 @@ impl Shop {
             _ => "kind = \"sqlite\"",
         };
         let proposed = Draft::new(orders::mapping(dialect)).propose(None)?;
-        let freeze = Freeze {
+        let freeze = RatifyRequest {
             proposed,
             replaces: None,
             who: WHO.to_owned(),
             note: "the table of the benchmark".to_owned(),
         };
-        let mapping = governance.freeze(freeze).await?;
+        let mapping = governance.ratify(freeze).await?;
         governance.activate(&mapping, WHO).await?;
         Ok(Self {
             folder,

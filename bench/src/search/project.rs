@@ -16,11 +16,11 @@ use anyhow::{Context as _, Result, ensure};
 use rusqlite::Connection;
 use serde_json::{Map, Value as Json};
 use tokio_util::sync::CancellationToken;
-use wayleave_ledger::{FOLDER, Freeze, NewSource};
+use wayleave_ledger::{FOLDER, NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::Package;
-use wayleave_search::{Found, Index, Place, Shelf};
+use wayleave_search::{Index, IndexDir, IndexRoot, IndexState};
 use wayleave_server::source::Environment;
 use wayleave_server::{Deployment, Project};
 use wayleave_surface::Searchable;
@@ -93,13 +93,13 @@ impl Library {
             env: VARIABLE.to_owned(),
         };
         governance.add_source(new, WHO).await?;
-        let freeze = Freeze {
+        let freeze = RatifyRequest {
             proposed: Draft::new(MAPPING.to_owned()).propose(None)?,
             replaces: None,
             who: WHO.to_owned(),
             note: "the documents of the benchmark".to_owned(),
         };
-        let mapping = governance.freeze(freeze).await?;
+        let mapping = governance.ratify(freeze).await?;
         governance.activate(&mapping, WHO).await?;
         Self::open(folder)
     }
@@ -116,22 +116,22 @@ impl Library {
         let began = Instant::now();
         deployment.rebuild_index(&what).await?;
         let time = began.elapsed();
-        let bytes = self.place(&what)?.usage()?.bytes;
+        let bytes = self.index_dir(&what)?.usage()?.bytes;
         Ok((self.opened(deployment)?, Made { time, bytes }))
     }
 
     /// The index that was made.
     pub(crate) fn opened(&self, deployment: &Deployment) -> Result<Index> {
         let what = only(deployment)?;
-        let Found::Fit(index) = self.place(&what)?.open(&what.spec)? else {
+        let IndexState::Ready(index) = self.index_dir(&what)?.open(&what.spec)? else {
             anyhow::bail!("the index that was made is not there");
         };
         Ok(index)
     }
 
-    fn place(&self, what: &Searchable) -> Result<Place> {
-        let indexes = Shelf::new(self.folder.join(FOLDER).join("index"));
-        Ok(indexes.place(&what.connection_id, &what.stream)?)
+    fn index_dir(&self, what: &Searchable) -> Result<IndexDir> {
+        let indexes = IndexRoot::new(self.folder.join(FOLDER).join("index"));
+        Ok(indexes.dir(&what.connection_id, &what.stream)?)
     }
 
     /// What starts a server of the project as a process of its own.

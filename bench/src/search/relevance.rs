@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use rusqlite::Connection;
-use wayleave_search::{Change, Document, Query, Reach, Shelf, Source, Spec, search};
+use wayleave_search::{Change, Document, IndexRoot, Query, Source, Spec, Watermark, search};
 
 const PASSAGES: &str = include_str!("../../../crates/wayleave-search/tests/corpus/passages.tsv");
 const JUDGEMENTS: &str =
@@ -94,7 +94,7 @@ fn fts5(tokenizer: &str) -> Result<f64> {
 
 fn ours() -> Result<f64> {
     let folder = tempfile::tempdir()?;
-    let place = Shelf::new(folder.path()).place("c", "passages")?;
+    let dir = IndexRoot::new(folder.path()).dir("c", "passages")?;
     let spec = Spec {
         digest: "00".repeat(32),
         fields: vec!["title".to_owned(), "body".to_owned()],
@@ -106,11 +106,11 @@ fn ours() -> Result<f64> {
         })
     };
     let changes: Vec<Change> = passages().map(put).collect();
-    let reach = Reach {
+    let watermark = Watermark {
         as_of: 0,
         bookmark: None,
     };
-    let index = place.build(&spec, reach, changes.into_iter())?;
+    let index = dir.build(&spec, watermark, changes.into_iter())?;
     let source = Source {
         index: &index,
         fields: vec!["title", "body"],

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use anyhow::Context as _;
-use wayleave_ledger::{Freeze, Governance, NewSource, SystemClock};
+use wayleave_ledger::{Governance, NewSource, RatifyRequest, SystemClock};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 
@@ -66,7 +66,7 @@ async fn freeze(governance: &Governance, file: &str, replaces: &str) -> anyhow::
     };
     let (who, note) = ("ana".to_owned(), "because".to_owned());
     governance
-        .freeze(Freeze {
+        .ratify(RatifyRequest {
             proposed,
             replaces,
             who,

@@ -6,18 +6,18 @@ use std::path::PathBuf;
 
 use wayleave_model::digest::Digest;
 
+use crate::blocking;
 use crate::chain::Head;
-use crate::durable::{FolderLock, PASSING, remove_files};
+use crate::durable::{FolderLock, TEMP_PREFIX, remove_files};
 use crate::error::{GovernanceError, LedgerError};
 use crate::event::Event;
-use crate::frozen::{self, Frozen};
+use crate::frozen_mappings::{self, FrozenMappings};
 use crate::governance::Governance;
-use crate::offload;
 use crate::state::State;
 use crate::verify::VerifyReport;
 
-/// How many entries are held at once.
-const PAGE: u32 = 512;
+/// Entries read at a time.
+const PAGE_ENTRIES: u32 = 512;
 
 /// What an audit found.
 #[derive(Debug)]
@@ -47,11 +47,11 @@ impl Governance {
             });
         }
         let (named, frozen) = (self.ratified_ever().await?, self.frozen.clone());
-        let checked = offload::blocking(move || {
+        let checked = blocking::run(move || {
             let check = |(digest, dataset)| check(&frozen, dataset, digest).err();
             named.into_iter().filter_map(check).collect()
         });
-        let mappings = checked.await.map_err(|cause| self.failed(cause))?;
+        let mappings = checked.await.map_err(|cause| self.join_error(cause))?;
         Ok(AuditReport { ledger, mappings })
     }
 
@@ -62,41 +62,42 @@ impl Governance {
             .map(|(dataset, it)| (dataset.to_owned(), it.digest))
             .collect();
         let frozen = self.frozen.clone();
-        let checked = offload::blocking(move || {
+        let checked = blocking::run(move || {
             let mut active = active.into_iter();
             active.try_for_each(|(dataset, digest)| check(&frozen, dataset, digest))
         });
-        checked.await.map_err(|cause| self.failed(cause))?
+        checked.await.map_err(|cause| self.join_error(cause))?
     }
 
-    /// Removes what crashes left: files under passing names, and frozen mappings that no entry
+    /// Removes what crashes left: files under temporary names, and frozen mappings that no entry
     /// names. Returns what it removed. Refuses as busy while any process writes.
     pub async fn gc(&self) -> Result<Vec<PathBuf>, GovernanceError> {
         let busy = || LedgerError::Busy {
             ledger: self.folder.display().to_string(),
         };
-        let alone = FolderLock::alone(&self.folder)?.ok_or_else(busy)?;
+        let exclusive = FolderLock::exclusive(&self.folder)?.ok_or_else(busy)?;
         let (named, this) = (self.ratified_ever().await?, self.clone());
-        let removal = offload::blocking(move || {
-            let _alone = alone;
-            let passing = |name: &str| name.starts_with(PASSING);
+        let removal = blocking::run(move || {
+            let _alone = exclusive;
+            let temporary = |name: &str| name.starts_with(TEMP_PREFIX);
             let orphan = |name: &str| {
-                Frozen::digest_of_name(name).is_some_and(|digest| !named.contains_key(&digest))
+                FrozenMappings::digest_of_name(name)
+                    .is_some_and(|digest| !named.contains_key(&digest))
             };
-            let mut removed = remove_files(&this.folder, passing)?;
+            let mut removed = remove_files(&this.folder, temporary)?;
             removed.extend(remove_files(this.frozen.folder(), |name| {
-                passing(name) || orphan(name)
+                temporary(name) || orphan(name)
             })?);
             Ok(removed)
         });
-        removal.await.map_err(|cause| self.failed(cause))?
+        removal.await.map_err(|cause| self.join_error(cause))?
     }
 
     /// Every digest that was ever ratified, with its dataset.
     async fn ratified_ever(&self) -> Result<BTreeMap<Digest, String>, GovernanceError> {
         let (mut named, mut after) = (BTreeMap::new(), 0);
         loop {
-            let page = self.ledger.entries(after, PAGE).await?;
+            let page = self.ledger.entries(after, PAGE_ENTRIES).await?;
             let Some(last) = page.last() else {
                 return Ok(named);
             };
@@ -113,10 +114,10 @@ impl Governance {
     }
 }
 
-fn check(frozen: &Frozen, dataset: String, digest: Digest) -> Result<(), GovernanceError> {
+fn check(frozen: &FrozenMappings, dataset: String, digest: Digest) -> Result<(), GovernanceError> {
     let path = frozen.path(digest);
     match frozen.read(digest)? {
-        Some(bytes) => frozen::check(path, digest, &bytes),
+        Some(bytes) => frozen_mappings::check(path, digest, &bytes),
         None => Err(GovernanceError::Missing { dataset, path }),
     }
 }

@@ -34,8 +34,8 @@ fn list<I: IntoIterator>(
     each: impl Fn(I::Item, &mut String),
 ) {
     out.push(open);
-    for (place, item) in items.into_iter().enumerate() {
-        if place > 0 {
+    for (index, item) in items.into_iter().enumerate() {
+        if index > 0 {
             out.push(',');
         }
         each(item, out);

@@ -1,5 +1,5 @@
-//! Files that survive a crash whole or not at all: written under a passing name, synced, then
-//! given their lasting name, then their folder synced.
+//! Files that survive a crash whole or not at all: written under a temporary name, synced, renamed,
+//! then their folder synced.
 //!
 //! A sync that failed is never tried again: the first failure may have thrown the bytes away,
 //! and a second call would report success.
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Action, DiskError, LedgerError, OpenError};
 
 /// Begins the name of every file that is not yet published. `gc` removes what a crash left.
-pub(crate) const PASSING: &str = ".tmp-";
+pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 
 /// Set once a sync has failed: from then on this process writes nothing more.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Halt(Arc<AtomicBool>);
+pub(crate) struct WriteHalt(Arc<AtomicBool>);
 
-impl Halt {
+impl WriteHalt {
     /// Refuses once set.
     pub(crate) fn check(&self) -> Result<(), LedgerError> {
         if self.0.load(Ordering::SeqCst) {
@@ -39,58 +39,58 @@ impl Halt {
     }
 }
 
-/// A file that is whole and synced, under a passing name. Dropping it removes it.
+/// A whole, synced file under a temporary name. Dropping it removes it.
 #[derive(Debug)]
-pub(crate) struct Prepared {
-    passing: PathBuf,
+pub(crate) struct PreparedFile {
+    temporary: PathBuf,
 }
 
-impl Prepared {
+impl PreparedFile {
     /// Writes `bytes` to a new file and syncs it.
-    pub(crate) fn write(passing: PathBuf, bytes: &[u8], mode: u32) -> Result<Self, DiskError> {
+    pub(crate) fn write(temporary: PathBuf, bytes: &[u8], mode: u32) -> Result<Self, DiskError> {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(mode)
-            .open(&passing)
-            .map_err(DiskError::wrap(Action::Create, &passing))?;
-        let prepared = Self { passing };
+            .open(&temporary)
+            .map_err(DiskError::wrap(Action::Create, &temporary))?;
+        let prepared = Self { temporary };
         file.write_all(bytes)
-            .map_err(DiskError::wrap(Action::Write, &prepared.passing))?;
+            .map_err(DiskError::wrap(Action::Write, &prepared.temporary))?;
         file.sync_all()
-            .map_err(DiskError::wrap(Action::Sync, &prepared.passing))?;
+            .map_err(DiskError::wrap(Action::Sync, &prepared.temporary))?;
         Ok(prepared)
     }
 
     /// Syncs it again, after something else wrote to it.
     pub(crate) fn sync(&self) -> Result<(), DiskError> {
-        sync(&self.passing)
+        sync(&self.temporary)
     }
 
-    /// Gives it its lasting name, in place of what had it.
-    pub(crate) fn replace(self, lasting: &Path) -> Result<(), DiskError> {
-        fs::rename(&self.passing, lasting).map_err(DiskError::wrap(Action::Publish, lasting))?;
-        sync_parent(lasting)
+    /// Renames it to its target, replacing what was there.
+    pub(crate) fn replace(self, target: &Path) -> Result<(), DiskError> {
+        fs::rename(&self.temporary, target).map_err(DiskError::wrap(Action::Publish, target))?;
+        sync_parent(target)
     }
 
-    /// Gives it its lasting name unless something has it; says whether it did.
-    pub(crate) fn publish_new(self, lasting: &Path) -> Result<bool, DiskError> {
-        let published = match fs::hard_link(&self.passing, lasting) {
+    /// Links it to its target unless that exists; returns whether it did.
+    pub(crate) fn publish_new(self, target: &Path) -> Result<bool, DiskError> {
+        let published = match fs::hard_link(&self.temporary, target) {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
-            Err(error) => return Err(DiskError::wrap(Action::Publish, lasting)(error)),
+            Err(error) => return Err(DiskError::wrap(Action::Publish, target)(error)),
         };
         drop(self);
         // Also when another made it: its maker may have crashed before syncing the folder.
-        sync_parent(lasting)?;
+        sync_parent(target)?;
         Ok(published)
     }
 }
 
-impl Drop for Prepared {
+impl Drop for PreparedFile {
     fn drop(&mut self) {
         // A leftover is harmless, and `gc` collects it.
-        let _ = fs::remove_file(&self.passing);
+        let _ = fs::remove_file(&self.temporary);
     }
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn remove_files(
     Ok(removed)
 }
 
-/// Holds a folder's advisory lock until dropped. Writers share it; only `gc` wants it alone.
+/// Holds a folder's advisory lock until dropped. Writers share it; only `gc` takes it exclusively.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     file: File,
@@ -168,8 +168,8 @@ impl FolderLock {
         Ok(Self { file })
     }
 
-    /// Waits for nobody: `None` while anyone writes.
-    pub(crate) fn alone(folder: &Path) -> Result<Option<Self>, DiskError> {
+    /// Does not wait: `None` while any process writes.
+    pub(crate) fn exclusive(folder: &Path) -> Result<Option<Self>, DiskError> {
         let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { file })),

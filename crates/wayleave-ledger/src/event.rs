@@ -166,31 +166,31 @@ pub struct Entry {
 /// An entry's kind or body that this program cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("not an event this program knows, in its canonical form")]
-pub(crate) struct Unreadable;
+pub(crate) struct DecodeError;
 
 impl Event {
     /// The kind and the canonical JSON body: what is sealed and kept.
-    pub(crate) fn encode(&self) -> Result<(String, String), Unreadable> {
-        let value = serde_json::to_value(self).map_err(|_| Unreadable)?;
+    pub(crate) fn encode(&self) -> Result<(String, String), DecodeError> {
+        let value = serde_json::to_value(self).map_err(|_| DecodeError)?;
         let kind = value
             .get("kind")
             .and_then(|kind| kind.as_str())
-            .ok_or(Unreadable)?;
-        let body = value.get("body").ok_or(Unreadable)?;
+            .ok_or(DecodeError)?;
+        let body = value.get("body").ok_or(DecodeError)?;
         Ok((kind.to_owned(), canonical::json(body)))
     }
 
     /// The event with that kind and body. Only the canonical form is accepted, so a body with
     /// an unknown or a missing member is none.
-    pub(crate) fn decode(kind: &str, body: &str) -> Result<Self, Unreadable> {
-        let value: serde_json::Value = serde_json::from_str(body).map_err(|_| Unreadable)?;
+    pub(crate) fn decode(kind: &str, body: &str) -> Result<Self, DecodeError> {
+        let value: serde_json::Value = serde_json::from_str(body).map_err(|_| DecodeError)?;
         let tagged = serde_json::json!({ "kind": kind, "body": value });
-        let event: Self = serde_json::from_value(tagged).map_err(|_| Unreadable)?;
+        let event: Self = serde_json::from_value(tagged).map_err(|_| DecodeError)?;
         let (_, again) = event.encode()?;
         if again == body {
             Ok(event)
         } else {
-            Err(Unreadable)
+            Err(DecodeError)
         }
     }
 

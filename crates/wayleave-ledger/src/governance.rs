@@ -13,17 +13,17 @@ use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{self, Proposed, Ratification, Ratified};
 
+use crate::blocking;
 use crate::clock::{Clock, Millis, rfc3339};
-use crate::durable::{FolderLock, Halt};
+use crate::durable::{FolderLock, WriteHalt};
 use crate::error::{GovernanceError, LedgerError, OpenError};
 use crate::event::{Entry, Event};
-use crate::frozen::Frozen;
+use crate::file_stamp::FileStamp;
+use crate::frozen_mappings::FrozenMappings;
 use crate::ledger::Ledger;
-use crate::offload;
 use crate::sqlite::SqliteLedger;
-use crate::stamp::FileStamp;
-use crate::state::{RatifiedEntry, Refusal};
-pub use authority::{Granting, Issued, Issuing};
+use crate::state::{RatificationEntry, Refusal};
+pub use authority::{GrantRequest, IssuedToken, TokenRequest};
 
 /// The name of the folder, inside a project, that holds the ledger and the frozen mappings.
 pub const FOLDER: &str = ".wayleave";
@@ -32,10 +32,10 @@ pub const FOLDER: &str = ".wayleave";
 #[derive(Clone)]
 pub struct Governance {
     pub(crate) ledger: Arc<dyn Ledger>,
-    pub(crate) frozen: Frozen,
+    pub(crate) frozen: FrozenMappings,
     pub(crate) folder: PathBuf,
     clock: Arc<dyn Clock>,
-    halt: Halt,
+    halt: WriteHalt,
     is_read_only: bool,
 }
 
@@ -47,9 +47,9 @@ impl std::fmt::Debug for Governance {
     }
 }
 
-/// A human's wish to ratify.
+/// A person's request to ratify a proposed mapping.
 #[derive(Debug, Clone)]
-pub struct Freeze {
+pub struct RatifyRequest {
     /// What they read.
     pub proposed: Proposed,
     /// What was ratified when they read it, against which they saw the difference.
@@ -75,13 +75,13 @@ impl Governance {
     /// Opens a project's `.wayleave` folder with its SQLite ledger, and makes what is not there.
     pub fn open(project: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let folder = project.join(FOLDER);
-        let halt = Halt::default();
+        let halt = WriteHalt::default();
         let ledger = Arc::new(SqliteLedger::open_with(
             &folder,
             clock.as_ref(),
             halt.clone(),
         )?);
-        let frozen = Frozen::open(folder.join("mappings"))?;
+        let frozen = FrozenMappings::open(folder.join("mappings"))?;
         Ok(Self {
             ledger,
             frozen,
@@ -98,10 +98,10 @@ impl Governance {
         let folder = project.join(FOLDER);
         Ok(Self {
             ledger: Arc::new(SqliteLedger::open_read_only(&folder)?),
-            frozen: Frozen::open_read_only(folder.join("mappings")),
+            frozen: FrozenMappings::open_read_only(folder.join("mappings")),
             folder,
             clock,
-            halt: Halt::default(),
+            halt: WriteHalt::default(),
             is_read_only: true,
         })
     }
@@ -126,21 +126,24 @@ impl Governance {
         self.frozen.path(digest)
     }
 
-    /// Ratifies: keeps the exact bytes, then records the act. When it returns both are durable;
+    /// Ratifies: stores the exact bytes, then records the act. When it returns both are durable;
     /// when it is cut short at any point, either both will be found or the act did not happen.
     ///
     /// Of two at once that replace the same mapping one wins, and the other is refused as
     /// [`Refusal::Superseded`]. Ratifying what is ratified already records nothing and returns
     /// the act that stands, so that running it again after a crash is safe.
-    pub async fn freeze(&self, freeze: Freeze) -> Result<Ratified<Mapping>, GovernanceError> {
+    pub async fn ratify(
+        &self,
+        request: RatifyRequest,
+    ) -> Result<Ratified<Mapping>, GovernanceError> {
         let at = self.clock.now();
         let act = Ratification {
-            dataset: freeze.proposed.mapping().dataset.name.value.clone(),
-            digest: freeze.proposed.digest(),
-            replaces: freeze.replaces,
-            who: freeze.who,
+            dataset: request.proposed.mapping().dataset.name.value.clone(),
+            digest: request.proposed.digest(),
+            replaces: request.replaces,
+            who: request.who,
             at: rfc3339(at),
-            note: freeze.note,
+            note: request.note,
         };
         let event = Event::DatasetRatified {
             dataset: act.dataset.clone(),
@@ -155,13 +158,13 @@ impl Governance {
             Err(Refusal::AlreadyRatified { dataset, .. }) => return self.load(&dataset).await,
             admitted => admitted?,
         }
-        let ratified = ratify::ratify(freeze.proposed, act)
+        let ratified = ratify::ratify(request.proposed, act)
             .map_err(|source| GovernanceError::Unfit { source })?;
         // Spawned, so that a caller who goes away cannot part the file from its entry.
         let this = self.clone();
-        offload::to_the_end(async move { this.record(at, ratified, event).await })
+        blocking::run_to_end(async move { this.record(at, ratified, event).await })
             .await
-            .map_err(|cause| self.failed(cause))?
+            .map_err(|cause| self.join_error(cause))?
     }
 
     async fn record(
@@ -172,14 +175,14 @@ impl Governance {
     ) -> Result<Ratified<Mapping>, GovernanceError> {
         self.halt.check()?;
         let this = self.clone();
-        let kept = offload::blocking(move || {
+        let stored = blocking::run(move || {
             // Held until the entry is recorded: `gc` must not take the file for an orphan.
             let lock = FolderLock::shared(&this.folder)?;
             this.frozen.put(ratified.digest(), ratified.bytes())?;
             Ok((lock, ratified))
         });
-        let kept = kept.await.map_err(|cause| self.failed(cause))?;
-        let (_lock, ratified) = kept.map_err(|error| self.noted(error))?;
+        let stored = stored.await.map_err(|cause| self.join_error(cause))?;
+        let (_lock, ratified) = stored.map_err(|error| self.note_fatal(error))?;
         match self.ledger.append(at, event).await {
             Err(LedgerError::Refused(Refusal::AlreadyRatified { dataset, .. })) => {
                 self.load(&dataset).await
@@ -204,11 +207,11 @@ impl Governance {
     pub async fn load_as(
         &self,
         dataset: &str,
-        entry: &RatifiedEntry,
+        entry: &RatificationEntry,
     ) -> Result<Ratified<Mapping>, GovernanceError> {
         let act = ratification(dataset, entry);
         let frozen = self.frozen.clone();
-        let read = offload::blocking(move || {
+        let read = blocking::run(move || {
             let path = frozen.path(act.digest);
             match frozen.read(act.digest)? {
                 Some(bytes) => ratify::verify(&bytes, &act)
@@ -219,7 +222,7 @@ impl Governance {
                 }),
             }
         });
-        read.await.map_err(|cause| self.failed(cause))?
+        read.await.map_err(|cause| self.join_error(cause))?
     }
 
     /// Retires a dataset: it is served no more, and no longer active. Its history stays.
@@ -326,7 +329,7 @@ impl Governance {
         Ok(self.ledger.append(self.clock.now(), event).await?)
     }
 
-    pub(crate) fn failed(&self, cause: tokio::task::JoinError) -> GovernanceError {
+    pub(crate) fn join_error(&self, cause: tokio::task::JoinError) -> GovernanceError {
         let ledger = self.folder.display().to_string();
         LedgerError::Database {
             ledger,
@@ -335,7 +338,7 @@ impl Governance {
         .into()
     }
 
-    fn noted(&self, error: GovernanceError) -> GovernanceError {
+    fn note_fatal(&self, error: GovernanceError) -> GovernanceError {
         match error {
             GovernanceError::Ledger(error) => self.halt.note(error).into(),
             other => other,
@@ -344,7 +347,7 @@ impl Governance {
 }
 
 /// A recorded ratification in the model's words.
-pub fn ratification(dataset: &str, entry: &RatifiedEntry) -> Ratification {
+pub fn ratification(dataset: &str, entry: &RatificationEntry) -> Ratification {
     Ratification {
         dataset: dataset.to_owned(),
         digest: entry.digest,

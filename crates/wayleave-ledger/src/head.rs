@@ -10,13 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::chain::{EntryHash, Head};
-use crate::durable::{PASSING, Prepared};
+use crate::durable::{PreparedFile, TEMP_PREFIX};
 use crate::error::{Action, DiskError};
-use crate::stamp::FileStamp;
-use crate::verify::{Known, Problem, Witness};
+use crate::file_stamp::FileStamp;
+use crate::verify::{Problem, Witness, WitnessedHead};
 
 const MARK: &str = "wayleave-ledger-head 1 ";
-/// Follows [`PASSING`] in the name of a head that is not yet in place; then its hash.
+/// Follows [`TEMP_PREFIX`] in the name of a head that is not yet in place; then its hash.
 const HEAD: &str = "head-";
 
 /// The head file of one ledger.
@@ -25,20 +25,20 @@ pub(crate) struct HeadFile {
     path: PathBuf,
 }
 
-/// What the head file holds.
+/// Content of the head file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum HeadRecord {
     Missing,
     Damaged,
     Head(Head),
 }
 
-impl Kept {
-    /// The head to be met on a walk. `last` is how far the ledger reaches: until its second
+impl HeadRecord {
+    /// The head that a walk must pass. `last` is how far the ledger reaches: until its second
     /// entry a crash may have kept the file from being made at all.
-    pub(crate) fn known(self, last: u64) -> Result<Option<Known>, Problem> {
+    pub(crate) fn witnessed_head(self, last: u64) -> Result<Option<WitnessedHead>, Problem> {
         match self {
-            Self::Head(head) => Ok(Some(Known {
+            Self::Head(head) => Ok(Some(WitnessedHead {
                 head,
                 witness: Witness::HeadFile,
             })),
@@ -63,45 +63,47 @@ impl HeadFile {
 
     /// Reads the file. A caller that compares it with the chain must read it *before* it looks
     /// at the chain: the other way round, an entry made in between would look like a cut.
-    pub(crate) fn read(&self) -> Result<Kept, DiskError> {
+    pub(crate) fn read(&self) -> Result<HeadRecord, DiskError> {
         let bytes = match fs::read(&self.path) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::Missing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(HeadRecord::Missing);
+            }
             Err(error) => return Err(DiskError::wrap(Action::Read, &self.path)(error)),
         };
         let head = str::from_utf8(&bytes)
             .ok()
             .and_then(|text| text.strip_prefix(MARK)?.strip_suffix('\n')?.parse().ok());
-        Ok(head.map_or(Kept::Damaged, Kept::Head))
+        Ok(head.map_or(HeadRecord::Damaged, HeadRecord::Head))
     }
 
     /// Writes and syncs a new head, without yet putting it in place: what can fail for want of
     /// space fails before the entry is committed.
     ///
-    /// The passing name holds the hash, so two writers can only meet over the same bytes.
-    pub(crate) fn prepare(&self, head: Head) -> Result<Prepared, DiskError> {
-        let passing = self
+    /// The temporary name holds the hash, so two writers can only meet over the same bytes.
+    pub(crate) fn prepare(&self, head: Head) -> Result<PreparedFile, DiskError> {
+        let temporary = self
             .path
-            .with_file_name(format!("{PASSING}{HEAD}{}", head.hash));
-        let leftover = fs::remove_file(&passing);
+            .with_file_name(format!("{TEMP_PREFIX}{HEAD}{}", head.hash));
+        let leftover = fs::remove_file(&temporary);
         if let Err(error) = leftover
             && error.kind() != io::ErrorKind::NotFound
         {
-            return Err(DiskError::wrap(Action::Remove, &passing)(error));
+            return Err(DiskError::wrap(Action::Remove, &temporary)(error));
         }
-        Prepared::write(passing, format!("{MARK}{head}\n").as_bytes(), 0o600)
+        PreparedFile::write(temporary, format!("{MARK}{head}\n").as_bytes(), 0o600)
     }
 
     /// Whether a file of that name is a head that is not yet, or will never be, in place.
-    pub(crate) fn is_passing(name: &str) -> bool {
+    pub(crate) fn is_temporary(name: &str) -> bool {
         let hash = name
-            .strip_prefix(PASSING)
+            .strip_prefix(TEMP_PREFIX)
             .and_then(|it| it.strip_prefix(HEAD));
         hash.is_some_and(|hash| hash.parse::<EntryHash>().is_ok())
     }
 
     /// Puts a prepared head in place.
-    pub(crate) fn publish(&self, prepared: Prepared) -> Result<(), DiskError> {
+    pub(crate) fn publish(&self, prepared: PreparedFile) -> Result<(), DiskError> {
         prepared.replace(&self.path)
     }
 }

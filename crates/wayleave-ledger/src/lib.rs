@@ -12,19 +12,19 @@
 //! This crate must not know how mappings are drafted or shown, nor anything of MCP.
 
 mod audit;
+mod blocking;
 mod canonical;
 mod chain;
 mod clock;
 mod durable;
 mod error;
 mod event;
-mod frozen;
+mod file_stamp;
+mod frozen_mappings;
 mod governance;
 mod head;
 mod ledger;
-mod offload;
 mod sqlite;
-mod stamp;
 mod state;
 mod text;
 pub mod verify;
@@ -35,15 +35,16 @@ pub use chain::{EntryHash, Head, HeadSyntax};
 pub use clock::{Clock, FixedClock, Millis, SystemClock, rfc3339};
 pub use error::{Action, Cause, DiskError, GovernanceError, LedgerError, OpenError};
 pub use event::{Entry, Event, NewGrant, NewToken};
+pub use file_stamp::FileStamp;
 pub use governance::{
-    FOLDER, Freeze, Governance, Granting, Issued, Issuing, NewSource, ratification,
+    FOLDER, Governance, GrantRequest, IssuedToken, NewSource, RatifyRequest, TokenRequest,
+    ratification,
 };
 pub use ledger::Ledger;
 pub use sqlite::SqliteLedger;
-pub use stamp::FileStamp;
 pub use state::{
-    Activation, Dataset, GrantEntry, RatifiedEntry, Refusal, Revocation, Source, Standing, State,
-    TokenEntry,
+    Activation, Dataset, GrantEntry, RatificationEntry, Refusal, Revocation, Source, State,
+    TokenEntry, Validity,
 };
 pub use text::BadText;
 pub use verify::{Problem, VerifyReport, Witness};

@@ -5,7 +5,7 @@
 //! writing and one for reading; their work runs on blocking threads.
 
 mod create;
-mod fault;
+mod error_mapping;
 mod rows;
 mod schema;
 mod session;
@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use crate::blocking;
 use crate::chain::Head;
 use crate::clock::{Clock, Millis};
-use crate::durable::{self, FolderLock, Halt};
+use crate::durable::{self, FolderLock, WriteHalt};
 use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
-use crate::head::{HeadFile, Kept};
+use crate::head::{HeadFile, HeadRecord};
 use crate::ledger::Ledger;
-use crate::offload;
 use crate::state::State;
 use crate::verify::VerifyReport;
 use create::Access;
@@ -31,14 +31,15 @@ use session::Session;
 /// The ledger of a project folder, `.wayleave/ledger.db`.
 #[derive(Clone)]
 pub struct SqliteLedger {
-    desks: Arc<Desks>,
+    connections: Arc<Connections>,
 }
 
-struct Desks {
+/// The connections of one process.
+struct Connections {
     reader: Mutex<Session>,
-    /// Not there where the ledger is only read.
+    /// `None` where the ledger is only read.
     writer: Option<Mutex<Session>>,
-    halt: Halt,
+    halt: WriteHalt,
     path: std::path::PathBuf,
     head_file: HeadFile,
 }
@@ -46,7 +47,7 @@ struct Desks {
 impl std::fmt::Debug for SqliteLedger {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SqliteLedger")
-            .field("path", &self.desks.path)
+            .field("path", &self.connections.path)
             .finish_non_exhaustive()
     }
 }
@@ -57,20 +58,20 @@ impl SqliteLedger {
     /// A ledger in which something is wrong opens: `verify` then says what, and everything else
     /// refuses. A file that is no ledger does not open, and is left as it is.
     pub fn open(folder: &Path, clock: &dyn Clock) -> Result<Self, OpenError> {
-        Self::open_with(folder, clock, Halt::default())
+        Self::open_with(folder, clock, WriteHalt::default())
     }
 
     pub(crate) fn open_with(
         folder: &Path,
         clock: &dyn Clock,
-        halt: Halt,
+        halt: WriteHalt,
     ) -> Result<Self, OpenError> {
         durable::private_folder(folder)?;
         let path = folder.join("ledger.db");
         let head_file = HeadFile::in_folder(folder);
         if !path.exists() {
             // A head without its ledger is no beginning: something was lost.
-            if head_file.read()? != Kept::Missing {
+            if head_file.read()? != HeadRecord::Missing {
                 return Err(OpenError::Missing { path });
             }
             create::create(&path, clock.now())?;
@@ -79,12 +80,18 @@ impl SqliteLedger {
         let mut writer = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
         remove_leftovers(folder);
         // A head that stays behind is allowed; a disk that cannot sync is not.
-        if let Err(error) = writer.mend_head()
+        if let Err(error) = writer.repair_head()
             && error.is_fatal()
         {
             return Err(halt.note(error).into());
         }
-        Ok(Self::of(reader, Some(writer), halt, path, head_file))
+        Ok(Self::from_sessions(
+            reader,
+            Some(writer),
+            halt,
+            path,
+            head_file,
+        ))
     }
 
     /// Opens the ledger in a folder that cannot be written: a copy, or another's. It is read and
@@ -93,22 +100,28 @@ impl SqliteLedger {
         durable::check_private(folder)?;
         let path = folder.join("ledger.db");
         let head_file = HeadFile::in_folder(folder);
-        if !path.exists() && head_file.read()? != Kept::Missing {
+        if !path.exists() && head_file.read()? != HeadRecord::Missing {
             return Err(OpenError::Missing { path });
         }
         let reader = Session::open(&path, head_file.clone(), Access::ReadOnly)?;
-        Ok(Self::of(reader, None, Halt::default(), path, head_file))
+        Ok(Self::from_sessions(
+            reader,
+            None,
+            WriteHalt::default(),
+            path,
+            head_file,
+        ))
     }
 
-    fn of(
+    fn from_sessions(
         reader: Session,
         writer: Option<Session>,
-        halt: Halt,
+        halt: WriteHalt,
         path: std::path::PathBuf,
         head_file: HeadFile,
     ) -> Self {
         Self {
-            desks: Arc::new(Desks {
+            connections: Arc::new(Connections {
                 reader: Mutex::new(reader),
                 writer: writer.map(Mutex::new),
                 halt,
@@ -120,12 +133,12 @@ impl SqliteLedger {
 
     async fn on_thread<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Desks) -> Result<T, LedgerError> + Send + 'static,
+        work: impl FnOnce(&Connections) -> Result<T, LedgerError> + Send + 'static,
     ) -> Result<T, LedgerError> {
-        let desks = Arc::clone(&self.desks);
-        let done = offload::blocking(move || work(&desks)).await;
+        let connections = Arc::clone(&self.connections);
+        let done = blocking::run(move || work(&connections)).await;
         done.unwrap_or_else(|cause| {
-            let ledger = self.desks.path.display().to_string();
+            let ledger = self.connections.path.display().to_string();
             Err(LedgerError::Database {
                 ledger,
                 cause: Box::new(cause),
@@ -134,24 +147,24 @@ impl SqliteLedger {
     }
 }
 
-/// Removes heads that killed writers never put in place. Left alone while anybody writes: one of
-/// them may be about to be put in place.
+/// Removes unpublished head files of killed writers. Skipped while any process writes: one of them
+/// may be about to be published.
 fn remove_leftovers(folder: &Path) {
-    // They are harmless: one that cannot be removed keeps nobody from working.
-    if let Ok(Some(_alone)) = FolderLock::alone(folder) {
-        let _ = durable::remove_files(folder, HeadFile::is_passing);
+    // They are harmless, so a failure to remove one is ignored.
+    if let Ok(Some(_lock)) = FolderLock::exclusive(folder) {
+        let _ = durable::remove_files(folder, HeadFile::is_temporary);
     }
 }
 
-impl Desks {
-    fn reading<T>(
+impl Connections {
+    fn with_reader<T>(
         &self,
         work: impl FnOnce(&mut Session) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
         work(&mut *self.reader.lock().map_err(|_| LedgerError::Halted)?)
     }
 
-    fn writing<T>(
+    fn with_writer<T>(
         &self,
         work: impl FnOnce(&mut Session) -> Result<T, LedgerError>,
     ) -> Result<T, LedgerError> {
@@ -166,40 +179,45 @@ impl Desks {
 #[async_trait]
 impl Ledger for SqliteLedger {
     async fn append(&self, at: Millis, event: Event) -> Result<Entry, LedgerError> {
-        self.on_thread(move |desks| desks.writing(|session| session.append(at, &event)))
-            .await
+        self.on_thread(move |connections| {
+            connections.with_writer(|session| session.append(at, &event))
+        })
+        .await
     }
 
     async fn state(&self) -> Result<Arc<State>, LedgerError> {
-        self.on_thread(|desks| desks.reading(Session::state)).await
+        self.on_thread(|connections| connections.with_reader(Session::state))
+            .await
     }
 
     async fn epoch(&self) -> Result<u64, LedgerError> {
         // Every request asks. Two looks at files and one page that is in memory take less time
         // than another thread takes to wake, unless somebody is reading all entries just now.
-        if let Ok(session) = self.desks.reader.try_lock()
+        if let Ok(session) = self.connections.reader.try_lock()
             && let Some(epoch) = session.epoch()?
         {
             return Ok(epoch);
         }
-        self.on_thread(|desks| desks.reading(Session::checked_epoch))
+        self.on_thread(|connections| connections.with_reader(Session::checked_epoch))
             .await
     }
 
     async fn entries(&self, after: u64, limit: u32) -> Result<Vec<Entry>, LedgerError> {
-        self.on_thread(move |desks| desks.reading(|session| session.entries(after, limit)))
-            .await
+        self.on_thread(move |connections| {
+            connections.with_reader(|session| session.entries(after, limit))
+        })
+        .await
     }
 
     async fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
         // On a connection of its own: a long walk must keep nobody waiting.
-        self.on_thread(move |desks| {
-            let access = match desks.writer {
+        self.on_thread(move |connections| {
+            let access = match connections.writer {
                 Some(_) => Access::ReadWrite,
                 None => Access::ReadOnly,
             };
-            let opened = Session::open(&desks.path, desks.head_file.clone(), access);
-            let session = opened.map_err(|error| error.into_ledger_error(&desks.path))?;
+            let opened = Session::open(&connections.path, connections.head_file.clone(), access);
+            let session = opened.map_err(|error| error.into_ledger_error(&connections.path))?;
             session.verify(anchor)
         })
         .await

@@ -18,7 +18,7 @@ use wayleave_model::mapping::SourceKind;
 use crate::clock::Millis;
 use crate::event::{Entry, Event};
 use authority::Authority;
-pub use authority::{GrantEntry, Revocation, Standing, TokenEntry};
+pub use authority::{GrantEntry, Revocation, TokenEntry, Validity};
 pub use refusal::Refusal;
 
 /// The state after some number of entries.
@@ -38,7 +38,7 @@ pub struct State {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dataset {
     /// Its present ratification; `None` once retired.
-    pub ratified: Option<RatifiedEntry>,
+    pub ratified: Option<RatificationEntry>,
     /// Its present activation; `None` while it is not live.
     pub active: Option<Activation>,
     /// The last revision used by an activation or a deactivation.
@@ -47,7 +47,7 @@ pub struct Dataset {
 
 /// A ratification as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RatifiedEntry {
+pub struct RatificationEntry {
     /// The entry's place.
     pub seq: u64,
     /// When.
@@ -77,7 +77,7 @@ pub struct Activation {
     /// Who.
     pub who: String,
     /// The ratification that was made live, which may have been replaced since.
-    pub ratified: RatifiedEntry,
+    pub ratified: RatificationEntry,
 }
 
 /// A source an operator declared.
@@ -118,7 +118,7 @@ impl State {
     }
 
     /// The present ratification of a dataset.
-    pub fn ratified(&self, dataset: &str) -> Option<&RatifiedEntry> {
+    pub fn ratified(&self, dataset: &str) -> Option<&RatificationEntry> {
         self.datasets.get(dataset)?.ratified.as_ref()
     }
 
@@ -144,8 +144,8 @@ impl State {
         &self.authority.tokens
     }
 
-    /// The token whose text has that hash, whatever its standing: ask
-    /// [`TokenEntry::standing`] before anything is served to whoever brought it.
+    /// The token whose text has that hash, valid or not: ask
+    /// [`TokenEntry::validity`] before anything is served to whoever brought it.
     pub fn token(&self, hash: &TokenHash) -> Option<&TokenEntry> {
         self.authority.token(hash)
     }
@@ -215,8 +215,8 @@ impl State {
                 self.authority.admit_grant(&new.grant)
             }
             Event::TokenIssued(new) => self.authority.admit_token(new),
-            Event::GrantRevoked { grant, .. } => self.authority.standing_grant(grant).map(drop),
-            Event::TokenRevoked { token, .. } => self.authority.standing_token(token).map(drop),
+            Event::GrantRevoked { grant, .. } => self.authority.unrevoked_grant(grant).map(drop),
+            Event::TokenRevoked { token, .. } => self.authority.unrevoked_token(token).map(drop),
             Event::LedgerCreated { .. }
             | Event::SourceAdded { .. }
             | Event::SourceRemoved { .. } => Ok(()),
@@ -236,7 +236,7 @@ impl State {
                 who,
                 note,
             } => {
-                self.datasets.entry(dataset).or_default().ratified = Some(RatifiedEntry {
+                self.datasets.entry(dataset).or_default().ratified = Some(RatificationEntry {
                     seq,
                     at,
                     digest,

@@ -15,35 +15,35 @@ pub struct BadText {
     rule: &'static str,
 }
 
-const WHO_MAX: usize = 200;
-const NOTE_MAX: usize = 4_000;
-const LABEL_MAX: usize = 100;
-const FILTER_MAX: usize = 16 * 1024;
-const CLAIMS_MAX: usize = 32;
-const CLAIM_MAX: usize = 1_000;
+const MAX_WHO_CHARS: usize = 200;
+const MAX_NOTE_CHARS: usize = 4_000;
+const MAX_LABEL_CHARS: usize = 100;
+const MAX_FILTER_BYTES: usize = 16 * 1024;
+const MAX_CLAIMS: usize = 32;
+const MAX_CLAIM_CHARS: usize = 1_000;
 
 /// A dataset's name: `^[a-z][a-z0-9-]{0,31}$`.
 pub(crate) fn dataset(name: &str) -> Result<(), BadText> {
     let rule = "is 1 to 32 of `a-z`, `0-9` and `-`, and begins with a letter";
-    name_of(name, 32, "-", "a dataset's name", rule)
+    check_name(name, 32, "-", "a dataset's name", rule)
 }
 
 /// A source's name: `^[a-z][a-z0-9_-]{0,63}$`.
 pub(crate) fn source(name: &str) -> Result<(), BadText> {
     let rule = "is 1 to 64 of `a-z`, `0-9`, `_` and `-`, and begins with a letter";
-    name_of(name, 64, "_-", "a source's name", rule)
+    check_name(name, 64, "_-", "a source's name", rule)
 }
 
-fn name_of(
+fn check_name(
     name: &str,
-    most: usize,
+    max_bytes: usize,
     marks: &str,
     what: &'static str,
     rule: &'static str,
 ) -> Result<(), BadText> {
     let body = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || marks.contains(c);
     let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.len() <= most
+        && name.len() <= max_bytes
         && name.chars().all(body);
     ensure(fits, what, rule)
 }
@@ -62,7 +62,7 @@ pub(crate) fn who(name: &str) -> Result<(), BadText> {
     let what = "who acts";
     ensure(!name.trim().is_empty(), what, "must be named")?;
     ensure(
-        name.chars().count() <= WHO_MAX,
+        name.chars().count() <= MAX_WHO_CHARS,
         what,
         "is named in at most 200 characters",
     )?;
@@ -76,12 +76,12 @@ pub(crate) fn who(name: &str) -> Result<(), BadText> {
 
 /// A note on why; it may be empty.
 pub(crate) fn note(text: &str) -> Result<(), BadText> {
-    note_of(text, "a note")
+    check_note(text, "a note")
 }
 
-fn note_of(text: &str, what: &'static str) -> Result<(), BadText> {
+fn check_note(text: &str, what: &'static str) -> Result<(), BadText> {
     ensure(
-        text.chars().count() <= NOTE_MAX,
+        text.chars().count() <= MAX_NOTE_CHARS,
         what,
         "has at most 4000 characters",
     )?;
@@ -94,13 +94,13 @@ fn note_of(text: &str, what: &'static str) -> Result<(), BadText> {
 
 /// What a grant is for; it may be empty.
 pub(crate) fn purpose(text: &str) -> Result<(), BadText> {
-    note_of(text, "a purpose")
+    check_note(text, "a purpose")
 }
 
 /// What people call a token; it may be empty.
 pub(crate) fn label(text: &str) -> Result<(), BadText> {
     let what = "a token's label";
-    let fits = text.chars().count() <= LABEL_MAX && !text.chars().any(char::is_control);
+    let fits = text.chars().count() <= MAX_LABEL_CHARS && !text.chars().any(char::is_control);
     ensure(
         fits,
         what,
@@ -112,16 +112,16 @@ pub(crate) fn label(text: &str) -> Result<(), BadText> {
 /// A grant's id: `g_` and letters or digits.
 pub(crate) fn grant(id: &str) -> Result<(), BadText> {
     let rule = "is `g_` and 4 to 32 letters or digits";
-    ensure(id_of(id, "g_"), "a grant's id", rule)
+    ensure(is_id(id, "g_"), "a grant's id", rule)
 }
 
 /// A token's id: `t_` and letters or digits. A token itself does not fit.
 pub(crate) fn token(id: &str) -> Result<(), BadText> {
     let rule = "is `t_` and 4 to 32 letters or digits, never the token itself";
-    ensure(id_of(id, "t_"), "a token's id", rule)
+    ensure(is_id(id, "t_"), "a token's id", rule)
 }
 
-fn id_of(id: &str, prefix: &str) -> bool {
+fn is_id(id: &str, prefix: &str) -> bool {
     id.strip_prefix(prefix).is_some_and(|rest| {
         (4..=32).contains(&rest.len()) && rest.chars().all(|c| c.is_ascii_alphanumeric())
     })
@@ -140,7 +140,7 @@ pub(crate) fn terms(terms: &Terms) -> Result<(), BadText> {
     for filter in terms.streams.values().filter_map(|it| it.rows.as_ref()) {
         let what = "a row filter";
         ensure(
-            filter.as_str().len() <= FILTER_MAX,
+            filter.as_str().len() <= MAX_FILTER_BYTES,
             what,
             "has at most 16384 bytes",
         )?;
@@ -153,7 +153,7 @@ pub(crate) fn terms(terms: &Terms) -> Result<(), BadText> {
 pub(crate) fn claims(claims: &Claims) -> Result<(), BadText> {
     let what = "a claim";
     ensure(
-        claims.len() <= CLAIMS_MAX,
+        claims.len() <= MAX_CLAIMS,
         "a token",
         "makes at most 32 claims",
     )?;
@@ -165,7 +165,8 @@ pub(crate) fn claims(claims: &Claims) -> Result<(), BadText> {
             "is named by 1 to 100 letters, digits and marks, without blanks",
         )?;
         if let Claim::Text(text) = claim {
-            let fits = text.chars().count() <= CLAIM_MAX && !text.chars().any(char::is_control);
+            let fits =
+                text.chars().count() <= MAX_CLAIM_CHARS && !text.chars().any(char::is_control);
             ensure(
                 fits,
                 what,

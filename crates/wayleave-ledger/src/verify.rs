@@ -140,14 +140,14 @@ impl VerifyReport {
     }
 }
 
-/// A head that must be met on the way.
+/// A head that the walk must pass, and who vouches for it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct WitnessedHead {
     pub(crate) head: Head,
     pub(crate) witness: Witness,
 }
 
-impl Known {
+impl WitnessedHead {
     /// Called at each entry passed.
     pub(crate) fn check_at(&self, passed: Head) -> Result<(), Problem> {
         if passed.seq == self.head.seq && passed.hash != self.head.hash {

@@ -9,14 +9,14 @@ use crate::event::{Entry, Event};
 use crate::state::State;
 use crate::verify::Problem;
 
-/// Follows the links alone: whole, in order and understood.
+/// Checks the links of entries: whole, in order and decodable.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Links {
+pub(crate) struct LinkChecker {
     head: Option<Head>,
 }
 
-impl Links {
-    /// Goes on after that entry.
+impl LinkChecker {
+    /// Continues after that entry.
     pub(crate) fn after(head: Option<Head>) -> Self {
         Self { head }
     }
@@ -44,14 +44,14 @@ impl Links {
     }
 }
 
-/// Follows the links from the first entry on, and the law with them.
+/// Checks links and rules of all entries from the first on, and folds their state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Walk {
-    links: Links,
+pub(crate) struct ChainWalk {
+    links: LinkChecker,
     state: Arc<State>,
 }
 
-impl Walk {
+impl ChainWalk {
     /// The last entry passed.
     pub(crate) fn head(&self) -> Option<Head> {
         self.links.head

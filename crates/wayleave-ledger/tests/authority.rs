@@ -11,20 +11,20 @@ mod project;
 
 use std::collections::BTreeSet;
 
-use project::{NOW, freeze, governance, mapping, tamper};
+use project::{NOW, governance, mapping, ratify_request, tamper};
 use wayleave_ledger::{
-    Governance, GovernanceError, Granting, Issuing, LedgerError, Refusal, Standing,
+    Governance, GovernanceError, GrantRequest, LedgerError, Refusal, TokenRequest, Validity,
 };
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::{Claim, Claims, Scopes, StreamTerms, Terms, TokenKind, TokenSecret};
 
-fn granting(mapping: Digest) -> Granting {
+fn granting(mapping: Digest) -> GrantRequest {
     let stream = StreamTerms {
         relations: BTreeSet::new(),
         fields: BTreeSet::from(["id".to_owned()]),
         rows: Some(r#"{"id": {"gte": 0.30000000000000004}}"#.parse().unwrap()),
     };
-    Granting {
+    GrantRequest {
         terms: Terms {
             dataset: "crm".into(),
             connection: "crm".into(),
@@ -37,8 +37,8 @@ fn granting(mapping: Digest) -> Granting {
     }
 }
 
-fn issuing(grants: &[&str]) -> Issuing {
-    Issuing {
+fn issuing(grants: &[&str]) -> TokenRequest {
+    TokenRequest {
         kind: TokenKind::Client,
         scopes: Scopes::RUNTIME,
         grants: grants.iter().map(|id| (*id).to_owned()).collect(),
@@ -51,7 +51,9 @@ fn issuing(grants: &[&str]) -> Issuing {
 async fn ratified() -> (tempfile::TempDir, Governance, Digest) {
     let dir = tempfile::tempdir().unwrap();
     let governance = governance(dir.path());
-    let ratified = governance.freeze(freeze(&mapping("one"), None)).await;
+    let ratified = governance
+        .ratify(ratify_request(&mapping("one"), None))
+        .await;
     let digest = ratified.unwrap().digest();
     (dir, governance, digest)
 }
@@ -78,8 +80,8 @@ async fn a_token_is_found_by_its_text_alone_also_after_a_restart() {
         (issued.id.as_str(), "desk")
     );
     assert_eq!(token.claims["level"], Claim::Integer(-3));
-    assert_eq!(token.standing(NOW + 9), Standing::Live);
-    assert_eq!(token.standing(NOW + 10), Standing::Expired);
+    assert_eq!(token.validity(NOW + 9), Validity::Live);
+    assert_eq!(token.validity(NOW + 10), Validity::Expired);
     let rows = state.grant(&grant).unwrap().terms.streams["people"]
         .rows
         .clone();
@@ -123,7 +125,7 @@ async fn what_was_revoked_is_revoked_once_and_for_all() {
         (revoked.who.as_str(), revoked.note.as_str()),
         ("ben", "enough")
     );
-    assert_eq!(state.tokens()[&token].standing(NOW), Standing::Revoked);
+    assert_eq!(state.tokens()[&token].validity(NOW), Validity::Revoked);
 }
 
 #[tokio::test]

@@ -17,12 +17,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use project::{act_path, freeze, governance, mapping};
+use project::{act_path, governance, mapping, ratify_request};
 use wayleave_ledger::Event;
 use wayleave_model::digest::Digest;
 use wayleave_test::crash::{Disturbed, copy_tree, fail_everywhere, kill_everywhere, strace};
 
-/// A project before the freeze, and the freeze.
+/// A project before an act of ratifying, and that act.
 struct Case {
     dir: tempfile::TempDir,
     old: Option<String>,
@@ -39,7 +39,10 @@ impl Case {
     async fn second() -> Self {
         let case = Self::with(Some(mapping("old")));
         let before = governance(&case.dir.path().join("before"));
-        before.freeze(freeze(&mapping("old"), None)).await.unwrap();
+        before
+            .ratify(ratify_request(&mapping("old"), None))
+            .await
+            .unwrap();
         case
     }
 
@@ -114,7 +117,7 @@ impl Disturbed for Case {
             matches!(&entry.event, Event::DatasetRatified { digest, .. } if *digest == expected)
         });
         assert_eq!(times.count(), 1, "{point}: recorded once");
-        let leftover = walk(project).into_iter().find(|path| is_passing(path));
+        let leftover = walk(project).into_iter().find(|path| is_temporary(path));
         assert_eq!(leftover, None, "{point}");
     }
 }
@@ -132,7 +135,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn is_passing(path: &Path) -> bool {
+fn is_temporary(path: &Path) -> bool {
     path.file_name()
         .unwrap()
         .to_str()
@@ -144,7 +147,7 @@ fn is_passing(path: &Path) -> bool {
 fn frozen(project: &Path) -> Vec<PathBuf> {
     walk(&project.join(".wayleave/mappings"))
         .into_iter()
-        .filter(|path| !is_passing(path))
+        .filter(|path| !is_temporary(path))
         .collect()
 }
 

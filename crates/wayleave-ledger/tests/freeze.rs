@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use project::{NOW, freeze, governance, mapping};
+use project::{NOW, governance, mapping, ratify_request};
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SourceKind;
@@ -45,7 +45,7 @@ async fn what_was_ratified_is_loaded_byte_for_byte() {
     let dir = tempfile::tempdir().unwrap();
     let text = mapping("first");
     let frozen = governance(dir.path())
-        .freeze(freeze(&text, None))
+        .ratify(ratify_request(&text, None))
         .await
         .unwrap();
     let again = governance(dir.path());
@@ -69,7 +69,7 @@ async fn every_flipped_bit_of_a_frozen_mapping_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let governance = governance(dir.path());
     let frozen = governance
-        .freeze(freeze(&mapping("first"), None))
+        .ratify(ratify_request(&mapping("first"), None))
         .await
         .unwrap();
     let path = governance.frozen_path(frozen.digest());
@@ -101,7 +101,7 @@ async fn a_missing_frozen_mapping_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let governance = governance(dir.path());
     let frozen = governance
-        .freeze(freeze(&mapping("first"), None))
+        .ratify(ratify_request(&mapping("first"), None))
         .await
         .unwrap();
     let path = governance.frozen_path(frozen.digest());
@@ -122,7 +122,10 @@ async fn a_damaged_frozen_file_is_not_adopted_by_a_new_ratification() {
     let text = mapping("first");
     let path = governance.frozen_path(Digest::of(text.as_bytes()));
     fs::write(&path, "something else").unwrap();
-    let error = governance.freeze(freeze(&text, None)).await.unwrap_err();
+    let error = governance
+        .ratify(ratify_request(&text, None))
+        .await
+        .unwrap_err();
     assert!(matches!(error, GovernanceError::Altered { .. }), "{error}");
     assert!(
         governance
@@ -140,13 +143,13 @@ async fn of_two_who_replace_the_same_mapping_one_is_superseded() {
     let dir = tempfile::tempdir().unwrap();
     let (ana, ben) = (governance(dir.path()), governance(dir.path()));
     let first = ana
-        .freeze(freeze(&mapping("first"), None))
+        .ratify(ratify_request(&mapping("first"), None))
         .await
         .unwrap()
         .digest();
     let (one, other) = tokio::join!(
-        ana.freeze(freeze(&mapping("ana's"), Some(first))),
-        ben.freeze(freeze(&mapping("ben's"), Some(first))),
+        ana.ratify(ratify_request(&mapping("ana's"), Some(first))),
+        ben.ratify(ratify_request(&mapping("ben's"), Some(first))),
     );
     let (won, lost) = match (one, other) {
         (Ok(won), Err(lost)) | (Err(lost), Ok(won)) => (won, lost),
@@ -167,13 +170,13 @@ async fn ratifying_the_same_bytes_again_records_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let governance = governance(dir.path());
     let first = governance
-        .freeze(freeze(&mapping("first"), None))
+        .ratify(ratify_request(&mapping("first"), None))
         .await
         .unwrap();
     let epoch = governance.ledger().epoch().await.unwrap();
-    let mut again = freeze(&mapping("first"), None);
+    let mut again = ratify_request(&mapping("first"), None);
     again.who = "ben".into();
-    let again = governance.freeze(again).await.unwrap();
+    let again = governance.ratify(again).await.unwrap();
     assert_eq!(again.ratification(), first.ratification());
     assert_eq!(governance.ledger().epoch().await.unwrap(), epoch);
 }
@@ -183,7 +186,7 @@ async fn a_retired_dataset_is_not_loaded_and_can_be_ratified_anew() {
     let dir = tempfile::tempdir().unwrap();
     let governance = governance(dir.path());
     let first = governance
-        .freeze(freeze(&mapping("first"), None))
+        .ratify(ratify_request(&mapping("first"), None))
         .await
         .unwrap()
         .digest();
@@ -201,7 +204,7 @@ async fn a_retired_dataset_is_not_loaded_and_can_be_ratified_anew() {
     let again = governance.retire("crm", "ana", "").await.unwrap_err();
     assert_eq!(refusal(again), not_ratified);
     let stale = governance
-        .freeze(freeze(&mapping("second"), Some(first)))
+        .ratify(ratify_request(&mapping("second"), Some(first)))
         .await
         .unwrap_err();
     assert!(matches!(
@@ -209,7 +212,7 @@ async fn a_retired_dataset_is_not_loaded_and_can_be_ratified_anew() {
         Refusal::Superseded { current: None, .. }
     ));
     governance
-        .freeze(freeze(&mapping("first"), None))
+        .ratify(ratify_request(&mapping("first"), None))
         .await
         .unwrap();
     governance.load("crm").await.unwrap();
@@ -220,12 +223,12 @@ async fn a_dataset_is_activated_only_as_it_is_ratified_now() {
     let dir = tempfile::tempdir().unwrap();
     let governance = governance(dir.path());
     let first = governance
-        .freeze(freeze(&mapping("first"), None))
+        .ratify(ratify_request(&mapping("first"), None))
         .await
         .unwrap();
     governance.activate(&first, "ana").await.unwrap();
-    let second = freeze(&mapping("second"), Some(first.digest()));
-    let second = governance.freeze(second).await.unwrap();
+    let second = ratify_request(&mapping("second"), Some(first.digest()));
+    let second = governance.ratify(second).await.unwrap();
     let late = governance.activate(&first, "ana").await.unwrap_err();
     assert!(matches!(refusal(late), Refusal::Superseded { .. }));
     governance.activate(&second, "ana").await.unwrap();
@@ -286,12 +289,12 @@ async fn gc_removes_what_no_entry_names_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let governance = governance(dir.path());
     let first = governance
-        .freeze(freeze(&mapping("first"), None))
+        .ratify(ratify_request(&mapping("first"), None))
         .await
         .unwrap()
         .digest();
-    let second = freeze(&mapping("second"), Some(first));
-    governance.freeze(second).await.unwrap();
+    let second = ratify_request(&mapping("second"), Some(first));
+    governance.ratify(second).await.unwrap();
     governance.retire("crm", "ana", "").await.unwrap();
     let folder = dir.path().join(".wayleave");
     let before = files(&folder.join("mappings"));

@@ -8,7 +8,7 @@
     reason = "a test's own program"
 )]
 
-use wayleave_search::{Change, Document, Reach, Shelf, Spec};
+use wayleave_search::{Change, Document, IndexRoot, Spec, Watermark};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,7 +19,7 @@ fn main() {
         digest: "ab".repeat(32),
         fields: vec!["body".to_owned()],
     };
-    let place = Shelf::new(folder).place("c", "notes").expect("a place");
+    let dir = IndexRoot::new(folder).dir("c", "notes").expect("a place");
     let note = |n: usize| {
         Change::Put(Document {
             key: n.to_string(),
@@ -30,14 +30,14 @@ fn main() {
         "build" => (1, 0..200),
         _ => (2, 0..100),
     };
-    let reach = Reach {
+    let watermark = Watermark {
         as_of,
         bookmark: Some(word.clone()),
     };
     let notes: Vec<Change> = notes.map(note).collect();
     let made = match action.as_str() {
-        "build" => place.build(&spec, reach, notes.into_iter()),
-        _ => place.refresh(&spec, reach, notes.into_iter()),
+        "build" => dir.build(&spec, watermark, notes.into_iter()),
+        _ => dir.refresh(&spec, watermark, notes.into_iter()),
     };
     made.expect("an index");
 }

@@ -20,7 +20,7 @@ pub(crate) const STEMS: &str = "wayleave-stems";
 pub(crate) const PLAIN: &str = "wayleave-plain";
 
 /// Longer runs are no words anybody looks for; the rest of them is left out.
-const LONGEST: usize = 64;
+const MAX_WORD_CHARS: usize = 64;
 
 /// One word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,16 +37,20 @@ pub(crate) struct Word {
 
 /// How the words begin that matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Beginnings(Vec<String>);
+pub(crate) struct WordPrefixes(Vec<String>);
 
-impl Beginnings {
+impl WordPrefixes {
     /// A stemmer changes the last two letters of what it leaves at most, and never the first.
-    const CHANGED: usize = 2;
+    const MAX_CHANGED_CHARS: usize = 2;
 
     /// Of the words with one of these stems.
-    pub(crate) fn of<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn from_stems<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
         let beginning = |stem: &'a str| {
-            let kept = stem.chars().count().saturating_sub(Self::CHANGED).max(1);
+            let kept = stem
+                .chars()
+                .count()
+                .saturating_sub(Self::MAX_CHANGED_CHARS)
+                .max(1);
             stem.chars().take(kept).collect()
         };
         let mut all: Vec<String> = stems.map(beginning).collect();
@@ -74,7 +78,7 @@ impl Beginnings {
 /// The words of a text, in order. The position of a word is its place among them.
 pub(crate) fn words(text: &str) -> Vec<Word> {
     // Every word begins with nothing.
-    words_near(text, &Beginnings(vec![String::new()]))
+    words_near(text, &WordPrefixes(vec![String::new()]))
 }
 
 thread_local! {
@@ -87,17 +91,17 @@ thread_local! {
 
 /// The same, spelled out only where they can be among those that matter: finding a stem takes
 /// longer than everything else.
-pub(crate) fn words_near(text: &str, beginnings: &Beginnings) -> Vec<Word> {
+pub(crate) fn words_near(text: &str, prefixes: &WordPrefixes) -> Vec<Word> {
     ANALYZERS.with_borrow_mut(|(plain, stemmer)| {
         if text.is_ascii() {
-            return ascii(text, beginnings, stemmer);
+            return ascii(text, prefixes, stemmer);
         }
         let mut words = Vec::new();
         let mut stream = plain.token_stream(text);
         while stream.advance() {
             let token = stream.token();
             let mut word = Word::between(token.offset_from, token.offset_to);
-            if beginnings.has(&token.text) {
+            if prefixes.has(&token.text) {
                 word.spell(token.text.clone(), stemmer);
             }
             words.push(word);
@@ -107,16 +111,18 @@ pub(crate) fn words_near(text: &str, beginnings: &Beginnings) -> Vec<Word> {
 }
 
 /// The same of a text in which every character is a byte and nothing folds.
-fn ascii(text: &str, beginnings: &Beginnings, stemmer: &mut TextAnalyzer) -> Vec<Word> {
-    const A_WORD: usize = 6;
-    let mut words = Vec::with_capacity(text.len() / A_WORD);
+fn ascii(text: &str, prefixes: &WordPrefixes, stemmer: &mut TextAnalyzer) -> Vec<Word> {
+    const AVERAGE_WORD_BYTES: usize = 6;
+    let mut words = Vec::with_capacity(text.len() / AVERAGE_WORD_BYTES);
     let mut rest = text.bytes().enumerate();
     while let Some((from, _)) = rest.find(|(_, byte)| byte.is_ascii_alphanumeric()) {
         let end = rest.find(|(_, byte)| !byte.is_ascii_alphanumeric());
         let to = end.map_or(text.len(), |(at, _)| at);
         let mut word = Word::between(from, to);
-        let plain = text.get(from..to.min(from + LONGEST)).unwrap_or_default();
-        if beginnings.has_any_case(plain.as_bytes()) {
+        let plain = text
+            .get(from..to.min(from + MAX_WORD_CHARS))
+            .unwrap_or_default();
+        if prefixes.has_any_case(plain.as_bytes()) {
             word.spell(plain.to_ascii_lowercase(), stemmer);
         }
         words.push(word);
@@ -153,7 +159,7 @@ pub(crate) fn registered() -> TokenizerManager {
 }
 
 fn stems() -> TextAnalyzer {
-    TextAnalyzer::builder(Runs::default())
+    TextAnalyzer::builder(RunTokenizer::default())
         .filter(LowerCaser)
         .filter(AsciiFoldingFilter)
         .filter(Stemmer::new(Language::English))
@@ -161,7 +167,7 @@ fn stems() -> TextAnalyzer {
 }
 
 fn plain() -> TextAnalyzer {
-    TextAnalyzer::builder(Runs::default())
+    TextAnalyzer::builder(RunTokenizer::default())
         .filter(LowerCaser)
         .filter(AsciiFoldingFilter)
         .build()
@@ -169,7 +175,7 @@ fn plain() -> TextAnalyzer {
 
 /// Splits text into runs of letters and digits.
 #[derive(Clone, Default)]
-struct Runs {
+struct RunTokenizer {
     token: Token,
 }
 
@@ -179,7 +185,7 @@ struct RunStream<'a> {
     token: &'a mut Token,
 }
 
-impl Tokenizer for Runs {
+impl Tokenizer for RunTokenizer {
     type TokenStream<'a> = RunStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> RunStream<'a> {
@@ -215,7 +221,7 @@ impl TokenStream for RunStream<'_> {
             to = at + c.len_utf8();
             length += 1;
             // An accent written apart from its letter folds away as one written with it does.
-            if length <= LONGEST && !is_mark(c) {
+            if length <= MAX_WORD_CHARS && !is_mark(c) {
                 self.token.text.push(c);
             }
             if alone {
@@ -319,8 +325,8 @@ mod tests {
 
     #[track_caller]
     fn assert_is_near_itself(word: &Word) {
-        let beginnings = Beginnings::of([word.stem.as_str()].into_iter());
-        assert!(beginnings.has(&word.plain), "{word:?}");
+        let prefixes = WordPrefixes::from_stems([word.stem.as_str()].into_iter());
+        assert!(prefixes.has(&word.plain), "{word:?}");
     }
 
     #[test]
@@ -353,7 +359,7 @@ mod tests {
     #[test]
     fn a_text_of_ascii_has_the_words_it_has_beside_other_letters() {
         let passages = include_str!("../tests/corpus/passages.tsv");
-        let long = "x1".repeat(LONGEST) + "\0Ab\u{7f}c \t-_9z";
+        let long = "x1".repeat(MAX_WORD_CHARS) + "\0Ab\u{7f}c \t-_9z";
         for text in passages.lines().chain([long.as_str(), "", " ", "a", "A b"]) {
             let text: String = text.chars().filter(char::is_ascii).collect();
             // A letter that is none of ASCII sends all of it the other way.
@@ -361,17 +367,17 @@ mod tests {
             let mut expected = words(&other);
             expected.pop();
             assert_eq!(words(&text), expected);
-            let beginnings = Beginnings::of(["st", "x1x1x", "9", "there"].into_iter());
-            let mut expected = words_near(&other, &beginnings);
+            let prefixes = WordPrefixes::from_stems(["st", "x1x1x", "9", "there"].into_iter());
+            let mut expected = words_near(&other, &prefixes);
             expected.pop();
-            assert_eq!(words_near(&text, &beginnings), expected);
+            assert_eq!(words_near(&text, &prefixes), expected);
         }
     }
 
     #[test]
     fn only_words_that_matter_are_spelled_out() {
         for text in ["Sailing boats", "Sailing boats é"] {
-            let found = words_near(text, &Beginnings::of(["sail"].into_iter()));
+            let found = words_near(text, &WordPrefixes::from_stems(["sail"].into_iter()));
             assert_eq!(
                 (found[0].stem.as_str(), found[0].plain.as_str()),
                 ("sail", "sailing")
@@ -390,6 +396,6 @@ mod tests {
     fn a_run_without_end_is_one_short_word() {
         let words = words(&"x".repeat(100_000));
         assert_eq!(words.len(), 1);
-        assert_eq!(words[0].plain.len(), LONGEST);
+        assert_eq!(words[0].plain.len(), MAX_WORD_CHARS);
     }
 }

@@ -1,16 +1,16 @@
-//! Making an index and bringing it up to date, in bounded memory.
+//! Builds and refreshes an index in bounded memory.
 
 use tantivy::indexer::{IndexWriterOptions, NoMergePolicy};
 use tantivy::schema::Field;
 use tantivy::{IndexSettings, IndexWriter, TantivyDocument, Term};
 
 use crate::index::{self, Index};
-use crate::shelf::{self, Found, Lock, Place};
-use crate::stamp::{Reach, Spec, Stamp};
+use crate::index_root::{self, IndexDir, IndexState, Lock};
+use crate::stamp::{Spec, Stamp, Watermark};
 use crate::{IndexError, analyze};
 
-/// What the engine may hold in memory while it indexes.
-const MEMORY: usize = 50_000_000;
+/// Memory budget of the engine's writer.
+const WRITER_MEMORY_BYTES: usize = 50_000_000;
 
 /// One record to index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +52,17 @@ impl Feed for std::vec::IntoIter<Change> {
     }
 }
 
-impl Place {
+impl IndexDir {
     /// Makes the index from all records, aside, and puts it in place when it is whole.
-    pub fn build(&self, spec: &Spec, reach: Reach, feed: impl Feed) -> Result<Index, IndexError> {
+    pub fn build(
+        &self,
+        spec: &Spec,
+        watermark: Watermark,
+        feed: impl Feed,
+    ) -> Result<Index, IndexError> {
         let lock = self.lock()?;
         self.sweep(&lock)?;
-        let (passing, name) = self.begin(&lock, spec)?;
+        let (temporary, name) = self.begin(&lock, spec)?;
         let settings = IndexSettings {
             docstore_compression: tantivy::store::Compressor::None,
             ..IndexSettings::default()
@@ -66,52 +71,59 @@ impl Place {
             .schema(index::schema(spec.fields.len()))
             .settings(settings)
             .tokenizers(analyze::registered())
-            .create_in_dir(&passing)
+            .create_in_dir(&temporary)
             .map_err(IndexError::engine("making an index"))?;
         inner.set_tokenizers(analyze::registered());
-        let stamp = Stamp::new(spec, reach, None);
-        write(&inner, stamp, Fill::New, feed)?;
-        self.publish(&lock, &passing, &name)?;
-        self.reopened(spec)
+        let stamp = Stamp::new(spec, watermark, None);
+        write(&inner, stamp, WriteMode::Build, feed)?;
+        self.publish(&lock, &temporary, &name)?;
+        self.reopen(spec)
     }
 
     /// Takes changes into the index that is there, in one commit.
-    pub fn refresh(&self, spec: &Spec, reach: Reach, feed: impl Feed) -> Result<Index, IndexError> {
+    pub fn refresh(
+        &self,
+        spec: &Spec,
+        watermark: Watermark,
+        feed: impl Feed,
+    ) -> Result<Index, IndexError> {
         let lock = self.lock()?;
         self.sweep(&lock)?;
         let name = self.current()?.ok_or(IndexError::Absent)?;
-        let inner = shelf::engine(&self.path(&name)).map_err(IndexError::engine("opening"))?;
-        let before = shelf::stamp(&inner).filter(|stamp| stamp.is_of(spec));
+        let inner = index_root::engine(&self.path(&name)).map_err(IndexError::engine("opening"))?;
+        let before = index_root::stamp(&inner).filter(|stamp| stamp.matches(spec));
         let before = before.ok_or(IndexError::Absent)?;
-        let stamp = Stamp::new(spec, reach, Some(before));
-        write(&inner, stamp, Fill::Changed, feed)?;
+        let stamp = Stamp::new(spec, watermark, Some(before));
+        write(&inner, stamp, WriteMode::Refresh, feed)?;
         drop::<Lock>(lock);
-        self.reopened(spec)
+        self.reopen(spec)
     }
 
-    fn reopened(&self, spec: &Spec) -> Result<Index, IndexError> {
+    fn reopen(&self, spec: &Spec) -> Result<Index, IndexError> {
         match self.open(spec)? {
-            Found::Fit(index) => Ok(index),
-            Found::Absent | Found::Unfit | Found::Torn => Err(IndexError::Absent),
+            IndexState::Ready(index) => Ok(index),
+            IndexState::Absent | IndexState::Outdated | IndexState::Damaged => {
+                Err(IndexError::Absent)
+            }
         }
     }
 }
 
-/// Whether documents of the same key may be there already.
+/// Whether documents of the same key may exist already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fill {
-    New,
-    Changed,
+enum WriteMode {
+    Build,
+    Refresh,
 }
 
 fn write(
     inner: &tantivy::Index,
     mut stamp: Stamp,
-    fill: Fill,
+    mode: WriteMode,
     mut feed: impl Feed,
 ) -> Result<(), IndexError> {
     let mut writer = writer(inner)?;
-    let fields = Fields::of(inner, &stamp)?;
+    let fields = Fields::from_schema(inner, &stamp)?;
     loop {
         let change = feed.next().map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
@@ -136,13 +148,13 @@ fn write(
             }
             Some(Change::Skipped(None)) => {
                 // Without a key, one that was counted before cannot be told from another.
-                if fill == Fill::New {
+                if mode == WriteMode::Build {
                     stamp.malformed.insert(None);
                 }
                 continue;
             }
         };
-        if fill == Fill::Changed || document.is_none() {
+        if mode == WriteMode::Refresh || document.is_none() {
             writer.delete_term(Term::from_field_text(fields.key, &key));
         }
         if let Some(document) = document {
@@ -155,9 +167,9 @@ fn write(
     writer
         .wait_merging_threads()
         .map_err(IndexError::engine("merging"))?;
-    match fill {
-        Fill::New => gather(inner, &stamp),
-        Fill::Changed => Ok(()),
+    match mode {
+        WriteMode::Build => merge_segments(inner, &stamp),
+        WriteMode::Refresh => Ok(()),
     }
 }
 
@@ -165,7 +177,7 @@ fn writer(inner: &tantivy::Index) -> Result<IndexWriter, IndexError> {
     let options = IndexWriterOptions::builder()
         .num_worker_threads(1)
         .num_merge_threads(1)
-        .memory_budget_per_thread(MEMORY)
+        .memory_budget_per_thread(WRITER_MEMORY_BYTES)
         .build();
     inner
         .writer_with_options(options)
@@ -187,8 +199,8 @@ fn commit(writer: &mut IndexWriter, stamp: &Stamp) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Makes the segments of a new index one, which is the smallest and the quickest to search.
-fn gather(inner: &tantivy::Index, stamp: &Stamp) -> Result<(), IndexError> {
+/// Merges the segments of a new index into one, which is the smallest and the fastest to search.
+fn merge_segments(inner: &tantivy::Index, stamp: &Stamp) -> Result<(), IndexError> {
     let merging = || IndexError::engine("merging");
     let segments = inner.searchable_segment_ids().map_err(merging())?;
     if segments.len() < 2 {
@@ -214,7 +226,7 @@ struct Fields {
 }
 
 impl Fields {
-    fn of(inner: &tantivy::Index, stamp: &Stamp) -> Result<Self, IndexError> {
+    fn from_schema(inner: &tantivy::Index, stamp: &Stamp) -> Result<Self, IndexError> {
         let schema = inner.schema();
         let field = |name: &str| {
             let found = schema.get_field(name);
@@ -232,12 +244,12 @@ impl Fields {
     }
 
     fn document(&self, document: Document) -> TantivyDocument {
-        let mut made = TantivyDocument::default();
-        made.add_text(self.key, document.key);
+        let mut indexed = TantivyDocument::default();
+        indexed.add_text(self.key, document.key);
         for ((stems, plain), text) in self.texts.iter().zip(document.texts) {
-            made.add_text(*stems, &text);
-            made.add_text(*plain, text);
+            indexed.add_text(*stems, &text);
+            indexed.add_text(*plain, text);
         }
-        made
+        indexed
     }
 }

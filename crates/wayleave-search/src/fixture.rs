@@ -1,6 +1,6 @@
 //! What the unit tests build their indexes with.
 
-use crate::{Reach, Spec};
+use crate::{Spec, Watermark};
 
 /// An index of these fields, of some mapping.
 pub(crate) fn spec(fields: &[&str]) -> Spec {
@@ -10,9 +10,9 @@ pub(crate) fn spec(fields: &[&str]) -> Spec {
     }
 }
 
-/// The reach of an index that is never asked how old it is.
-pub(crate) const fn reach() -> Reach {
-    Reach {
+/// The watermark of an index whose age does not matter.
+pub(crate) const fn watermark() -> Watermark {
+    Watermark {
         as_of: 0,
         bookmark: None,
     }

@@ -1,10 +1,10 @@
-//! How much a common word can weigh in each window of a segment, so that a search need not look
-//! where nothing good can be.
+//! Upper bounds of a common word's score in each window of a segment, so that a search can skip
+//! windows that hold no good match.
 //!
-//! For every window of records in a row: how often the word is in a record at most, and how short
-//! the records with it are. That bounds the word's score there whatever the statistics of a
-//! search are. It is counted when an index is opened, over live records, in bounded memory:
-//! only of large segments, only of words that are common in them.
+//! Each window of consecutive records stores the highest number of occurrences of the word and the
+//! shortest field lengths. They bound the score for any statistics of a search. Bounds are counted
+//! when an index is opened, over live records, in bounded memory: only in large segments, and only
+//! for words that are common there.
 
 use std::collections::HashMap;
 
@@ -14,51 +14,51 @@ use tantivy::{DocId, DocSet as _, SegmentReader, TERMINATED};
 
 use crate::index::KEY;
 
-/// Occurrences are counted up to here; this many may be any number more.
-pub(crate) const MANY: u8 = u8::MAX;
+/// Counts of occurrences saturate here: this value means this many or more.
+pub(crate) const MANY_OCCURRENCES: u8 = u8::MAX;
 
-/// What is counted, and how finely.
+/// Which segments and words get bounds, and how many windows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct ImpactConfig {
     /// Smaller segments are searched whole.
-    pub(crate) least_documents: u32,
+    pub(crate) min_documents: u32,
     /// The records of a window are at least two to the power of this.
-    pub(crate) least_shift: u32,
+    pub(crate) min_shift: u32,
     /// A segment has at most so many windows; windows grow with it.
-    pub(crate) most_windows: u32,
+    pub(crate) max_windows: u32,
     /// A word is common when one record in so many has it.
     pub(crate) one_in: u32,
 }
 
-impl Shape {
-    /// What an index is opened with.
-    pub(crate) const USUAL: Self = Self {
-        least_documents: 16_384,
-        least_shift: 7,
-        most_windows: 8_192,
+impl ImpactConfig {
+    /// The configuration that indexes are opened with.
+    pub(crate) const DEFAULT: Self = Self {
+        min_documents: 16_384,
+        min_shift: 7,
+        max_windows: 8_192,
         one_in: 256,
     };
 }
 
-/// What is counted of one segment.
+/// The bounds of one segment.
 pub(crate) struct Impacts {
     shift: u32,
-    /// The place of the first key of each window.
+    /// The ordinal of the first key of each window.
     first_keys: Vec<u64>,
-    words: HashMap<Field, HashMap<Box<str>, Common>>,
+    words: HashMap<Field, HashMap<Box<str>, CommonTerm>>,
 }
 
-/// What is counted of one word in one field.
-pub(crate) struct Common {
+/// The bounds of one word in one field.
+pub(crate) struct CommonTerm {
     /// How many live records have it.
     pub(crate) live: u64,
     /// Every impact it has anywhere, once.
     impacts: Vec<Impact>,
-    /// Of each window, the place of its impact, plus one; 0 where no record has the word.
+    /// For each window, the index of its impact plus one; 0 where no record has the word.
     windows: Vec<u16>,
 }
 
-/// What a word can weigh in one window.
+/// What bounds a word's score in one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Impact {
     /// How often it is in a record at most.
@@ -70,7 +70,7 @@ pub(crate) struct Impact {
 }
 
 impl Impact {
-    fn of(occurrences: u8, length: u8) -> Self {
+    fn new(occurrences: u8, length: u8) -> Self {
         Self {
             occurrences,
             shortest_with_most: length,
@@ -95,17 +95,17 @@ impl Impact {
 
 impl Impacts {
     /// Counts a segment; `None` where it is small.
-    pub(crate) fn of(
+    pub(crate) fn from_segment(
         segment: &SegmentReader,
         fields: &[Field],
-        shape: Shape,
+        shape: ImpactConfig,
     ) -> tantivy::Result<Option<Self>> {
         let documents = segment.max_doc();
-        if documents < shape.least_documents.max(1) {
+        if documents < shape.min_documents.max(1) {
             return Ok(None);
         }
-        let shift = (shape.least_shift..DocId::BITS - 1)
-            .find(|shift| documents >> shift < shape.most_windows)
+        let shift = (shape.min_shift..DocId::BITS - 1)
+            .find(|shift| documents >> shift < shape.max_windows)
             .unwrap_or(DocId::BITS - 1);
         let mut impacts = Self {
             shift,
@@ -125,7 +125,7 @@ impl Impacts {
         self.first_keys.len()
     }
 
-    /// The place of the first key of a window.
+    /// The ordinal of the first key of a window.
     pub(crate) fn first_key(&self, window: usize) -> u64 {
         self.first_keys.get(window).copied().unwrap_or_default()
     }
@@ -145,8 +145,8 @@ impl Impacts {
         1 << self.shift
     }
 
-    /// What is counted of a word, if it is common.
-    pub(crate) fn word(&self, field: Field, stem: &str) -> Option<&Common> {
+    /// The bounds of a word, if it is common.
+    pub(crate) fn word(&self, field: Field, stem: &str) -> Option<&CommonTerm> {
         self.words.get(&field)?.get(stem)
     }
 
@@ -170,7 +170,7 @@ impl Impacts {
         segment: &SegmentReader,
         field: Field,
         least: u32,
-    ) -> tantivy::Result<HashMap<Box<str>, Common>> {
+    ) -> tantivy::Result<HashMap<Box<str>, CommonTerm>> {
         let index = segment.inverted_index(field)?;
         let lengths = segment.get_fieldnorms_reader(field)?;
         let mut common = HashMap::new();
@@ -185,29 +185,29 @@ impl Impacts {
             }
             let mut postings =
                 index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?;
-            let mut counting = Counting::new(self.windows());
+            let mut counting = CommonTermBuilder::new(self.windows());
             while postings.doc() != TERMINATED {
                 let document = postings.doc();
                 if !segment.is_deleted(document) {
-                    let many = u8::try_from(postings.term_freq()).unwrap_or(MANY);
-                    let impact = Impact::of(many, lengths.fieldnorm_id(document));
+                    let many = u8::try_from(postings.term_freq()).unwrap_or(MANY_OCCURRENCES);
+                    let impact = Impact::new(many, lengths.fieldnorm_id(document));
                     counting.add(self.window(document), impact);
                 }
                 postings.advance();
             }
-            common.insert(stem.into(), counting.done());
+            common.insert(stem.into(), counting.build());
         }
         Ok(common)
     }
 }
 
-/// The impacts of one word while they are counted.
-struct Counting {
+/// Collects the impacts of one word.
+struct CommonTermBuilder {
     live: u64,
     windows: Vec<Option<Impact>>,
 }
 
-impl Counting {
+impl CommonTermBuilder {
     fn new(windows: usize) -> Self {
         Self {
             live: 0,
@@ -224,7 +224,7 @@ impl Counting {
         }
     }
 
-    fn done(self) -> Common {
+    fn build(self) -> CommonTerm {
         let mut impacts = Vec::new();
         let mut places: HashMap<Impact, u16> = HashMap::new();
         let windows = self.windows.into_iter().map(|impact| {
@@ -237,7 +237,7 @@ impl Counting {
             })
         });
         let windows = windows.collect();
-        Common {
+        CommonTerm {
             live: self.live,
             impacts,
             windows,
@@ -245,8 +245,8 @@ impl Counting {
     }
 }
 
-impl Common {
-    /// Raises what is known of each window to the most the word can score there.
+impl CommonTerm {
+    /// Raises the bound of each window to the highest score of the word there.
     pub(crate) fn raise(&self, bounds: &mut [u64], score: impl Fn(Impact) -> u64) {
         let scores: Vec<u64> = std::iter::once(0)
             .chain(self.impacts.iter().map(|impact| score(*impact)))

@@ -13,10 +13,10 @@ use tantivy::{ReloadPolicy, Searcher};
 
 use crate::IndexError;
 use crate::analyze;
-use crate::facts::{Facts, Known};
 use crate::hash;
-use crate::keys::Keys;
-use crate::rank::Counted;
+use crate::keys::SegmentKeys;
+use crate::rank::CountedSegment;
+use crate::segment_stats::{SegmentStats, SegmentStatsCache};
 use crate::stamp::Stamp;
 
 /// The field of keys.
@@ -30,9 +30,9 @@ pub struct Index {
     pub(crate) searcher: Searcher,
     pub(crate) fields: Vec<IndexedField>,
     /// Of each segment of the searcher, in its order.
-    facts: Vec<Arc<Facts>>,
+    stats: Vec<Arc<SegmentStats>>,
     /// The same; `None` of a segment without documents.
-    keys: Vec<Option<Keys>>,
+    keys: Vec<Option<SegmentKeys>>,
     documents: u64,
     generation: u64,
 }
@@ -52,7 +52,7 @@ impl Index {
         inner: &tantivy::Index,
         prefix: String,
         stamp: Stamp,
-        known: &Known,
+        cache: &SegmentStatsCache,
     ) -> Result<Self, IndexError> {
         let reader = inner
             .reader_builder()
@@ -77,17 +77,21 @@ impl Index {
         }
         let segments = searcher.segment_readers().iter();
         let stems: Vec<Field> = fields.iter().map(|field| field.stems).collect();
-        let facts = segments.clone().map(|segment| known.of(segment, &stems));
-        let facts: Vec<Arc<Facts>> = facts
+        let stats = segments
+            .clone()
+            .map(|segment| cache.get_or_count(segment, &stems));
+        let stats: Vec<Arc<SegmentStats>> = stats
             .collect::<tantivy::Result<_>>()
             .map_err(IndexError::engine("counting words"))?;
         for (at, field) in fields.iter_mut().enumerate() {
-            field.words = facts.iter().filter_map(|it| it.words.get(at)).sum();
+            field.words = stats.iter().filter_map(|it| it.words.get(at)).sum();
         }
         let key = schema.get_field(KEY);
         let key = key.map_err(IndexError::engine("opening"))?;
-        let keys = segments.clone().map(|segment| Keys::of(segment, key));
-        let keys: Vec<Option<Keys>> = keys
+        let keys = segments
+            .clone()
+            .map(|segment| SegmentKeys::from_segment(segment, key));
+        let keys: Vec<Option<SegmentKeys>> = keys
             .collect::<tantivy::Result<_>>()
             .map_err(IndexError::engine("opening"))?;
         Ok(Self {
@@ -97,34 +101,41 @@ impl Index {
             stamp,
             searcher,
             fields,
-            facts,
+            stats,
             keys,
         })
     }
 
     /// Counts in another way.
     #[cfg(test)]
-    pub(crate) fn count_impacts(&mut self, shape: crate::impact::Shape) -> tantivy::Result<()> {
+    pub(crate) fn count_impacts(
+        &mut self,
+        shape: crate::impact::ImpactConfig,
+    ) -> tantivy::Result<()> {
         let stems: Vec<Field> = self.fields.iter().map(|field| field.stems).collect();
         let segments = self.searcher.segment_readers().iter();
-        let facts = segments.map(|segment| Ok(Arc::new(Facts::of(segment, &stems, shape)?)));
-        self.facts = facts.collect::<tantivy::Result<_>>()?;
+        let stats = segments.map(|segment| {
+            Ok(Arc::new(SegmentStats::from_segment(
+                segment, &stems, shape,
+            )?))
+        });
+        self.stats = stats.collect::<tantivy::Result<_>>()?;
         Ok(())
     }
 
     #[cfg(test)]
-    pub(crate) fn facts(&self) -> &[Arc<Facts>] {
-        &self.facts
+    pub(crate) fn stats(&self) -> &[Arc<SegmentStats>] {
+        &self.stats
     }
 
     /// Its segments, each with what is counted of it.
-    pub(crate) fn segments(&self) -> impl Iterator<Item = Counted<'_>> {
+    pub(crate) fn segments(&self) -> impl Iterator<Item = CountedSegment<'_>> {
         let segments = self.searcher.segment_readers().iter();
-        segments.zip(self.facts.iter().map(|facts| facts.impacts.as_ref()))
+        segments.zip(self.stats.iter().map(|stats| stats.impacts.as_ref()))
     }
 
     /// The keys of its segments, in the same order.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Option<&Keys>> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Option<&SegmentKeys>> {
         self.keys.iter().map(Option::as_ref)
     }
 

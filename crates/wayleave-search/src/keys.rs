@@ -1,4 +1,4 @@
-//! The keys of one segment by their places in order, and back.
+//! The keys of one segment by their ordinals, and back.
 //!
 //! The engine keeps them twice: with the documents, in blocks that are read from their beginning,
 //! and as terms, in an automaton that is walked letter by letter. The second way takes a fiftieth
@@ -13,15 +13,18 @@ use tantivy::{DocId, InvertedIndexReader, SegmentReader};
 use crate::index::KEY;
 
 /// The keys of a segment.
-pub(crate) struct Keys {
+pub(crate) struct SegmentKeys {
     column: StrColumn,
     /// The same keys in the same order as terms.
     terms: Option<Arc<InvertedIndexReader>>,
 }
 
-impl Keys {
+impl SegmentKeys {
     /// `None` of a segment without documents.
-    pub(crate) fn of(segment: &SegmentReader, field: Field) -> tantivy::Result<Option<Self>> {
+    pub(crate) fn from_segment(
+        segment: &SegmentReader,
+        field: Field,
+    ) -> tantivy::Result<Option<Self>> {
         let Some(column) = segment.fast_fields().str(KEY)? else {
             return Ok(None);
         };
@@ -34,17 +37,17 @@ impl Keys {
         }))
     }
 
-    /// The place of a document's key.
-    pub(crate) fn place(&self, document: DocId) -> u64 {
+    /// The ordinal of a document's key.
+    pub(crate) fn ordinal(&self, document: DocId) -> u64 {
         self.column.ords().first(document).unwrap_or_default()
     }
 
-    /// The key at a place.
-    pub(crate) fn name(&self, place: u64) -> tantivy::Result<String> {
+    /// The key of an ordinal.
+    pub(crate) fn key(&self, ordinal: u64) -> tantivy::Result<String> {
         let mut bytes = Vec::new();
         match &self.terms {
-            Some(terms) => terms.terms().ord_to_term(place, &mut bytes)?,
-            None => self.column.ord_to_bytes(place, &mut bytes)?,
+            Some(terms) => terms.terms().ord_to_term(ordinal, &mut bytes)?,
+            None => self.column.ord_to_bytes(ordinal, &mut bytes)?,
         };
         String::from_utf8(bytes).map_err(|error| {
             let error = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
@@ -52,7 +55,7 @@ impl Keys {
         })
     }
 
-    /// The place of the first key that is greater than this one.
+    /// The ordinal of the first key that is greater than this one.
     pub(crate) fn first_beyond(&self, key: &str) -> tantivy::Result<u64> {
         let all = u64::try_from(self.column.num_terms()).unwrap_or(u64::MAX);
         if let Some(terms) = &self.terms {
@@ -66,7 +69,7 @@ impl Keys {
         let (mut low, mut high) = (0, all);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.name(middle)?.as_str() <= key {
+            if self.key(middle)?.as_str() <= key {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -81,8 +84,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
     use super::*;
-    use crate::fixture::{reach, spec};
-    use crate::{Change, Document, Shelf};
+    use crate::fixture::{spec, watermark};
+    use crate::{Change, Document, IndexRoot};
 
     fn put(key: String) -> Change {
         let texts = vec!["words".to_owned()];
@@ -92,23 +95,23 @@ mod tests {
     /// Looks at the keys of every segment of an index of these changes both ways.
     fn check(changes: Vec<Vec<Change>>, are_terms: bool) {
         let folder = tempfile::tempdir().unwrap();
-        let place = Shelf::new(folder.path()).place("c", "notes").unwrap();
+        let dir = IndexRoot::new(folder.path()).dir("c", "notes").unwrap();
         let spec = spec(&["body"]);
         let mut changes = changes.into_iter();
         let first = changes.next().unwrap();
-        let mut index = place.build(&spec, reach(), first.into_iter()).unwrap();
+        let mut index = dir.build(&spec, watermark(), first.into_iter()).unwrap();
         for more in changes {
-            index = place.refresh(&spec, reach(), more.into_iter()).unwrap();
+            index = dir.refresh(&spec, watermark(), more.into_iter()).unwrap();
         }
         for keys in index.keys().flatten() {
             assert_eq!(keys.terms.is_some(), are_terms);
-            let slow = Keys {
+            let slow = SegmentKeys {
                 column: keys.column.clone(),
                 terms: None,
             };
-            for place in 0..u64::try_from(keys.column.num_terms()).unwrap() {
-                let name = keys.name(place).unwrap();
-                assert_eq!(name, slow.name(place).unwrap());
+            for ordinal in 0..u64::try_from(keys.column.num_terms()).unwrap() {
+                let name = keys.key(ordinal).unwrap();
+                assert_eq!(name, slow.key(ordinal).unwrap());
                 for near in [name.clone(), format!("{name}0"), name[1..].to_owned()] {
                     let beyond = keys.first_beyond(&near).unwrap();
                     assert_eq!(beyond, slow.first_beyond(&near).unwrap(), "{near}");

@@ -11,22 +11,22 @@
 mod analyze;
 mod build;
 mod error;
-mod facts;
 #[cfg(test)]
 mod fixture;
 mod hash;
 mod impact;
 mod index;
+mod index_root;
 mod keys;
 mod malformed;
-mod matching;
+mod part_postings;
 mod query;
 mod rank;
 mod segment;
-mod shelf;
+mod segment_stats;
 pub mod snippet;
 mod stamp;
-mod top;
+mod top_k;
 mod union;
 mod window;
 
@@ -34,7 +34,7 @@ pub use analyze::ANALYZER;
 pub use build::{Change, Document, Feed};
 pub use error::IndexError;
 pub use index::Index;
-pub use query::{MOST_BYTES, MOST_PARTS, MOST_WORDS, Query};
-pub use shelf::{Found, Place, Shelf, Usage};
-pub use stamp::{Reach, Spec, Stamp};
-pub use union::{Candidate, Position, Ranking, Score, Source, search};
+pub use index_root::{IndexDir, IndexRoot, IndexState, Usage};
+pub use query::{MAX_PARTS, MAX_PHRASE_WORDS, MAX_QUERY_BYTES, Query};
+pub use stamp::{Spec, Stamp, Watermark};
+pub use union::{Candidate, RankCursor, Ranking, Score, Source, search};

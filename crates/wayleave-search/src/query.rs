@@ -1,36 +1,36 @@
-//! What a caller looks for: words, `"phrases"`, `prefix*`, `field:word` and `-negated`.
+//! Search queries: words, `"phrases"`, `prefix*`, `field:word` and `-negated`.
 //!
 //! Every text is a query. A record matches when it has any of the positive parts and none of the
 //! negated ones; the more of them it has, and the rarer they are, the higher it ranks. `AND` and
-//! `OR` say nothing new and are skipped, `NOT` negates what follows. What is odd (an open
+//! `OR` say nothing new and are skipped, `NOT` negates what follows. Odd input (an open
 //! quotation mark, an unknown field, an operator alone) is read as the words in it.
 
-use crate::analyze::{self, Beginnings, Word};
+use crate::analyze::{self, Word, WordPrefixes};
 
-/// Parts beyond these are not looked for.
-pub const MOST_PARTS: usize = 32;
+/// Largest number of parts; the rest is ignored.
+pub const MAX_PARTS: usize = 32;
 
-/// Words of a phrase beyond these are not looked for.
-pub const MOST_WORDS: usize = 16;
+/// Largest number of words of a phrase; the rest is ignored.
+pub const MAX_PHRASE_WORDS: usize = 16;
 
-/// Bytes of a query beyond these are not read.
-pub const MOST_BYTES: usize = 4_096;
+/// Largest query in bytes; the rest is ignored.
+pub const MAX_QUERY_BYTES: usize = 4_096;
 
-/// Shorter prefixes are words: nearly everything begins with one letter.
-const SHORTEST_PREFIX: usize = 2;
+/// Shorter prefixes are read as words: nearly everything begins with one letter.
+const MIN_PREFIX_BYTES: usize = 2;
 
-/// What to look for.
+/// A parsed query.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
     pub(crate) parts: Vec<Part>,
-    /// Of the words that are looked for.
-    pub(crate) beginnings: Beginnings,
+    /// Prefixes of the words of all parts.
+    pub(crate) prefixes: WordPrefixes,
 }
 
 /// One part of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
-    pub(crate) what: What,
+    pub(crate) pattern: Pattern,
     /// Only in the fields of that name.
     pub(crate) field: Option<String>,
     /// Records that have it do not match.
@@ -39,7 +39,7 @@ pub(crate) struct Part {
 
 /// What one part looks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum Pattern {
     /// A word, by its stem.
     Word(String),
     /// Words in a row, by their stems; two or more.
@@ -53,10 +53,10 @@ impl Query {
     pub fn parse(text: &str, is_field: impl Fn(&str) -> bool) -> Self {
         let mut query = Self::default();
         let mut rest = text
-            .get(..text.floor_char_boundary(MOST_BYTES))
+            .get(..text.floor_char_boundary(MAX_QUERY_BYTES))
             .unwrap_or_default();
         let mut negate_next = false;
-        while query.parts.len() < MOST_PARTS {
+        while query.parts.len() < MAX_PARTS {
             rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
             if rest.is_empty() {
                 break;
@@ -72,9 +72,9 @@ impl Query {
                 }
             }
         }
-        query.parts.truncate(MOST_PARTS);
-        let words = query.parts.iter().flat_map(|part| part.what.words());
-        query.beginnings = Beginnings::of(words);
+        query.parts.truncate(MAX_PARTS);
+        let words = query.parts.iter().flat_map(|part| part.pattern.words());
+        query.prefixes = WordPrefixes::from_stems(words);
         query
     }
 
@@ -85,17 +85,17 @@ impl Query {
 
     /// How many words it has; `None` where it has phrases or prefixes, which take longer to find.
     pub fn words(&self) -> Option<usize> {
-        let is_word = |part: &Part| matches!(part.what, What::Word(_));
+        let is_word = |part: &Part| matches!(part.pattern, Pattern::Word(_));
         self.parts.iter().all(is_word).then_some(self.parts.len())
     }
 
     fn add(&mut self, term: &Term<'_>, negated: bool) {
         let mut words = analyze::words(term.text);
-        words.truncate(MOST_WORDS);
-        let prefix = words.pop_if(|last| term.prefix && last.plain.len() >= SHORTEST_PREFIX);
-        let mut push = |what| {
+        words.truncate(MAX_PHRASE_WORDS);
+        let prefix = words.pop_if(|last| term.prefix && last.plain.len() >= MIN_PREFIX_BYTES);
+        let mut push = |pattern| {
             let part = Part {
-                what,
+                pattern,
                 field: term.field.map(str::to_owned),
                 negated,
             };
@@ -106,11 +106,11 @@ impl Query {
         let mut stems: Vec<String> = words.into_iter().map(|word| word.stem).collect();
         match stems.len() {
             0 => {}
-            1 => push(What::Word(stems.remove(0))),
-            _ => push(What::Phrase(stems)),
+            1 => push(Pattern::Word(stems.remove(0))),
+            _ => push(Pattern::Phrase(stems)),
         }
         if let Some(prefix) = prefix {
-            push(What::Prefix(prefix.plain));
+            push(Pattern::Prefix(prefix.plain));
         }
     }
 
@@ -118,11 +118,12 @@ impl Query {
     pub fn matches<'a>(&self, texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
         let texts: Vec<(&str, Vec<Word>)> = texts
             .into_iter()
-            .map(|(field, text)| (field, analyze::words_near(text, &self.beginnings)))
+            .map(|(field, text)| (field, analyze::words_near(text, &self.prefixes)))
             .collect();
         let has = |part: &Part| {
             texts.iter().any(|(field, words)| {
-                part.is_about(field) && (0..words.len()).any(|at| part.what.at(words, at) > 0)
+                part.applies_to(field)
+                    && (0..words.len()).any(|at| part.pattern.match_len(words, at) > 0)
             })
         };
         let (negated, positive): (Vec<&Part>, Vec<&Part>) =
@@ -132,13 +133,13 @@ impl Query {
 }
 
 impl Part {
-    pub(crate) fn is_about(&self, field: &str) -> bool {
+    pub(crate) fn applies_to(&self, field: &str) -> bool {
         self.field.as_deref().is_none_or(|only| only == field)
     }
 }
 
-impl What {
-    /// What its words are or begin with.
+impl Pattern {
+    /// Its stems or prefixes.
     fn words(&self) -> impl Iterator<Item = &str> {
         let words = match self {
             Self::Word(word) | Self::Prefix(word) => std::slice::from_ref(word),
@@ -147,8 +148,8 @@ impl What {
         words.iter().map(String::as_str)
     }
 
-    /// How many words, from this one on, are what is looked for; 0 if they are not.
-    pub(crate) fn at(&self, words: &[Word], at: usize) -> usize {
+    /// How many words match, starting from the word at this index; 0 if none.
+    pub(crate) fn match_len(&self, words: &[Word], at: usize) -> usize {
         let from = words.get(at..).unwrap_or_default();
         let found = match self {
             Self::Word(stem) => from.first().is_some_and(|word| word.stem == *stem),
@@ -236,10 +237,10 @@ mod tests {
                 .field
                 .as_ref()
                 .map_or(String::new(), |f| format!("{f}:"));
-            let what = match &part.what {
-                What::Word(stem) => stem.clone(),
-                What::Phrase(stems) => format!("\"{}\"", stems.join(" ")),
-                What::Prefix(plain) => format!("{plain}*"),
+            let what = match &part.pattern {
+                Pattern::Word(stem) => stem.clone(),
+                Pattern::Phrase(stems) => format!("\"{}\"", stems.join(" ")),
+                Pattern::Prefix(plain) => format!("{plain}*"),
             };
             format!("{sign}{field}{what}")
         };
@@ -291,7 +292,7 @@ mod tests {
     fn a_query_has_a_bounded_number_of_parts() {
         let words: Vec<String> = (0..10_000).map(|n| format!("w{n}")).collect();
         let text = words.join(" ");
-        assert_eq!(Query::parse(&text, |_| true).parts.len(), MOST_PARTS);
+        assert_eq!(Query::parse(&text, |_| true).parts.len(), MAX_PARTS);
     }
 
     #[test]

@@ -10,22 +10,22 @@ use tantivy::fieldnorm::FieldNormReader;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, SegmentReader, TERMINATED, Term};
 
-use crate::impact::{Impact, Impacts, MANY};
-use crate::query::{Part, Query, What};
+use crate::impact::{Impact, Impacts, MANY_OCCURRENCES};
+use crate::query::{Part, Pattern, Query};
 use crate::union::Source;
 
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 /// A score of 1.0.
 pub(crate) const ONE: u64 = 10_000;
-/// The length of a field nobody has counted.
+/// Assumed length of a field without counts.
 const UNKNOWN_LENGTH: f64 = 32.0;
-/// The rarity of a word nobody has counted.
+/// Assumed rarity of a word without counts.
 const UNKNOWN_RARITY: f64 = 1.0;
 /// A rarity of 1.0 as a weight.
 const RARE: f64 = 1_024.0;
 
-/// What a query's parts weigh, over all indexes.
+/// Weights of a query's parts, over all indexes.
 pub(crate) struct Weights {
     /// The rarity of each part.
     rarities: Vec<f64>,
@@ -34,9 +34,9 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// Counts. Only sources whose rows the caller sees whole are counted: what a caller cannot
-    /// see must not move what it can.
-    pub(crate) fn of(query: &Query, sources: &[Source<'_>]) -> tantivy::Result<Self> {
+    /// Counts documents and words, only in sources whose rows the caller sees whole: what a caller
+    /// cannot see must not move what it can.
+    pub(crate) fn count(query: &Query, sources: &[Source<'_>]) -> tantivy::Result<Self> {
         let counted: Vec<&Source<'_>> = sources.iter().filter(|it| it.counted).collect();
         let documents: u64 = counted.iter().map(|it| it.index.documents()).sum();
         let mut rarities = Vec::new();
@@ -67,7 +67,7 @@ impl Weights {
         })
     }
 
-    /// What having the part at all weighs.
+    /// Weight of having the part at all.
     pub(crate) fn presence(&self, part: usize) -> u64 {
         let rarity = self.rarities.get(part).copied().unwrap_or(UNKNOWN_RARITY);
         whole(rarity * RARE).max(1)
@@ -102,10 +102,10 @@ impl Scorer {
         whole(self.weight * occurrences / (occurrences + norm)).max(1)
     }
 
-    /// The most that any record with this impact can score.
+    /// Upper bound of the score of a record with this impact.
     pub(crate) fn bound(&self, impact: Impact) -> u64 {
         match impact.occurrences {
-            MANY => self.most(),
+            MANY_OCCURRENCES => self.max(),
             1 => self.score(1, impact.shortest),
             // Few enough that a rounded score grows with them as an exact one would.
             many => self
@@ -114,8 +114,8 @@ impl Scorer {
         }
     }
 
-    /// The most that any record can score, however often it has the part.
-    pub(crate) fn most(&self) -> u64 {
+    /// Upper bound of any score, for any number of occurrences.
+    pub(crate) fn max(&self) -> u64 {
         whole(self.weight).max(1) + 1
     }
 }
@@ -124,14 +124,14 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
     if documents == 0 {
         return Ok(UNKNOWN_RARITY);
     }
-    match &part.what {
-        What::Word(stem) => {
+    match &part.pattern {
+        Pattern::Word(stem) => {
             let holders = holders(part, counted, |segment, field| {
                 live_with(segment, field.0, stem)
             })?;
             Ok(idf(holders, documents))
         }
-        What::Phrase(stems) => {
+        Pattern::Phrase(stems) => {
             let mut sum = 0.0;
             for stem in stems {
                 let holders = holders(part, counted, |segment, field| {
@@ -141,7 +141,7 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
             }
             Ok(sum)
         }
-        What::Prefix(prefix) => {
+        Pattern::Prefix(prefix) => {
             let holders = holders(part, counted, |segment, field| {
                 let mut holders = 0;
                 each_term(segment.0, field.1, prefix, |term| {
@@ -159,28 +159,32 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
 fn holders(
     part: &Part,
     counted: &[&Source<'_>],
-    count: impl Fn(Counted<'_>, (Field, Field)) -> tantivy::Result<u64>,
+    count: impl Fn(CountedSegment<'_>, (Field, Field)) -> tantivy::Result<u64>,
 ) -> tantivy::Result<u64> {
     let mut holders = 0;
     for source in counted {
-        let mut most = 0;
-        for field in source.granted().filter(|it| part.is_about(&it.name)) {
+        let mut max = 0;
+        for field in source.granted().filter(|it| part.applies_to(&it.name)) {
             let mut here = 0;
             for segment in source.index.segments() {
                 here += count(segment, (field.stems, field.plain))?;
             }
-            most = most.max(here);
+            max = max.max(here);
         }
-        holders += most.min(source.index.documents());
+        holders += max.min(source.index.documents());
     }
     Ok(holders)
 }
 
-/// A segment, and what is counted of it.
-pub(crate) type Counted<'a> = (&'a SegmentReader, Option<&'a Impacts>);
+/// A segment and the score bounds counted for it.
+pub(crate) type CountedSegment<'a> = (&'a SegmentReader, Option<&'a Impacts>);
 
 /// How many live documents have a stem.
-fn live_with((segment, impacts): Counted<'_>, field: Field, stem: &str) -> tantivy::Result<u64> {
+fn live_with(
+    (segment, impacts): CountedSegment<'_>,
+    field: Field,
+    stem: &str,
+) -> tantivy::Result<u64> {
     match impacts.and_then(|it| it.word(field, stem)) {
         Some(common) => Ok(common.live),
         None => live(segment, &Term::from_field_text(field, stem)),

@@ -1,4 +1,4 @@
-//! The part of a record's text that shows why it was found.
+//! Snippets: the part of a record's text that shows why it matched.
 //!
 //! Matches are between `<mark>` and `</mark>`, always in pairs. The text's own `&`, `<` and `>`
 //! are written as `&amp;`, `&lt;` and `&gt;`, so that no other markup is in a snippet. White space
@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use crate::analyze::{self, Word};
 use crate::query::{Part, Query};
 
-/// The longest snippet in characters, not counting marks and what escapes add.
-pub const LONGEST: usize = 160;
+/// Longest snippet in characters, without marks and escapes.
+pub const MAX_CHARS: usize = 160;
 
 /// A snippet, and what it says without marks and escapes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,34 +33,33 @@ struct Match {
     part: usize,
 }
 
-/// The snippet of at most `most` characters, from one of these texts, each of a named field,
-/// that shows the most parts of the query; the first of those that show as many. `None` where no
-/// text has any.
+/// The snippet that shows the most parts of the query, from the first such text. Each text has the
+/// name of its field. The snippet has at most `max_chars` characters; `None` where no text matches.
 pub fn snippet<'a>(
     query: &Query,
     texts: impl IntoIterator<Item = (&'a str, &'a str)>,
-    most: usize,
+    max_chars: usize,
 ) -> Option<Snippet> {
-    let most = most.min(LONGEST);
-    let mut best: Option<Shown<'_>> = None;
+    let max_chars = max_chars.min(MAX_CHARS);
+    let mut best: Option<Excerpt<'_>> = None;
     for (field, text) in texts {
-        if let Some(found) = Shown::of(query, field, text, most)
+        if let Some(found) = Excerpt::find(query, field, text, max_chars)
             && best.as_ref().is_none_or(|best| found.parts > best.parts)
         {
             best = Some(found);
         }
     }
-    best.map(|best| best.written(most))
+    best.map(|best| best.to_snippet(max_chars))
 }
 
-/// A text's beginning, of at most `most` characters, made safe as a snippet is.
-pub fn beginning(text: &str, most: usize) -> String {
-    let cut: String = shown(text).chars().take(most).collect();
+/// The first `max_chars` characters of a text, escaped as a snippet is.
+pub fn beginning(text: &str, max_chars: usize) -> String {
+    let cut: String = single_line(text).chars().take(max_chars).collect();
     escaped(cut.trim_end())
 }
 
-/// The part of one text that is shown.
-struct Shown<'a> {
+/// The part of one text that a snippet shows.
+struct Excerpt<'a> {
     field: &'a str,
     text: &'a str,
     words: Vec<Word>,
@@ -72,11 +71,11 @@ struct Shown<'a> {
     parts: usize,
 }
 
-impl<'a> Shown<'a> {
-    fn of(query: &Query, field: &'a str, text: &'a str, most: usize) -> Option<Self> {
-        let words = analyze::words_near(text, &query.beginnings);
+impl<'a> Excerpt<'a> {
+    fn find(query: &Query, field: &'a str, text: &'a str, max_chars: usize) -> Option<Self> {
+        let words = analyze::words_near(text, &query.prefixes);
         let mut matches = matches(query, field, &words);
-        let window = window(&words, &matches, text, most)?;
+        let window = window(&words, &matches, text, max_chars)?;
         matches.retain(|it| it.from >= window.0 && it.to <= window.1);
         let mut parts: Vec<usize> = matches.iter().map(|it| it.part).collect();
         parts.sort_unstable();
@@ -91,14 +90,16 @@ impl<'a> Shown<'a> {
         })
     }
 
-    fn written(&self, most: usize) -> Snippet {
+    fn to_snippet(&self, max_chars: usize) -> Snippet {
         let inside = self.text.get(self.window.0..self.window.1);
         let inside = inside.unwrap_or_default();
-        let inside = inside.get(..reach(inside, 0, most)).unwrap_or_default();
+        let inside = inside
+            .get(..end_after(inside, 0, max_chars))
+            .unwrap_or_default();
         Snippet {
             field: self.field.to_owned(),
             marked: self.marked(),
-            plain: shown(inside).trim().to_owned(),
+            plain: single_line(inside).trim().to_owned(),
             parts: self.parts,
         }
     }
@@ -108,7 +109,8 @@ impl<'a> Shown<'a> {
         let blank = |part: Option<&str>| part.unwrap_or_default().trim().is_empty();
         let leads = !blank(self.text.get(..from));
         let trails = !blank(self.text.get(to..));
-        let clean = |from: usize, to: usize| shown(self.text.get(from..to).unwrap_or_default());
+        let clean =
+            |from: usize, to: usize| single_line(self.text.get(from..to).unwrap_or_default());
         let mut body = String::with_capacity(2 * (to - from));
         let mut at = from;
         for mark in self.marks() {
@@ -123,8 +125,7 @@ impl<'a> Shown<'a> {
         [ellipsis(leads), body.trim(), ellipsis(trails)].concat()
     }
 
-    /// What is marked, from where to where. Words of one phrase are one mark, with what is between
-    /// them.
+    /// Byte ranges to mark. The words of one phrase are one mark, with what is between them.
     fn marks(&self) -> Vec<(usize, usize)> {
         let in_one = |from: usize, to: usize| {
             let mut matches = self.matches.iter();
@@ -147,12 +148,12 @@ fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
         .parts
         .iter()
         .enumerate()
-        .filter(|(_, part)| !part.negated && part.is_about(field))
+        .filter(|(_, part)| !part.negated && part.applies_to(field))
         .collect();
     let mut matches = Vec::new();
     for at in 0..words.len() {
         for (part, wanted) in &wanted {
-            let many = wanted.what.at(words, at);
+            let many = wanted.pattern.match_len(words, at);
             if let (1.., Some(first), Some(last)) =
                 (many, words.get(at), words.get(at + many.saturating_sub(1)))
             {
@@ -169,11 +170,16 @@ fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
 
 /// The bytes to show: from a word on, the window with the most different parts, then the most
 /// matches, then the earliest.
-fn window(words: &[Word], matches: &[Match], text: &str, most: usize) -> Option<(usize, usize)> {
+fn window(
+    words: &[Word],
+    matches: &[Match],
+    text: &str,
+    max_chars: usize,
+) -> Option<(usize, usize)> {
     let mut best: Option<((usize, usize), (usize, usize))> = None;
     let mut parts = Vec::new();
     for (at, first) in matches.iter().enumerate() {
-        let to = reach(text, first.from, most);
+        let to = end_after(text, first.from, max_chars);
         let (mut many, mut last) = (0, 0);
         parts.clear();
         let from_here = matches.get(at..).unwrap_or_default().iter();
@@ -193,7 +199,7 @@ fn window(words: &[Word], matches: &[Match], text: &str, most: usize) -> Option<
     }
     let (_, (from, to)) = best?;
     // What room is left goes to the words around, a third of it before.
-    let spare = most.saturating_sub(text.get(from..to)?.chars().count());
+    let spare = max_chars.saturating_sub(text.get(from..to)?.chars().count());
     let lead = text.get(..from)?.char_indices().rev();
     let earliest = match (spare / 3).checked_sub(1) {
         Some(beyond) => lead.map(|(at, _)| at).nth(beyond).unwrap_or(0),
@@ -206,7 +212,7 @@ fn window(words: &[Word], matches: &[Match], text: &str, most: usize) -> Option<
             words.get(before).map_or(from, |word| word.from)
         }
     };
-    let limit = reach(text, start, most);
+    let limit = end_after(text, start, max_chars);
     if limit == text.len() {
         return Some((start, limit));
     }
@@ -215,18 +221,18 @@ fn window(words: &[Word], matches: &[Match], text: &str, most: usize) -> Option<
     Some((start, last.map_or(to, |word| word.to).max(to)))
 }
 
-/// Where a text of so many characters ends.
-fn reach(text: &str, from: usize, most: usize) -> usize {
+/// The byte offset `max_chars` characters after `from`, or the end of the text.
+fn end_after(text: &str, from: usize, max_chars: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     rest.char_indices()
-        .nth(most)
+        .nth(max_chars)
         .map_or(text.len(), |(at, _)| from + at)
 }
 
 /// Text on one line: runs of white space, and of what breaks or turns lines or is not to be
 /// seen, are one space.
-fn shown(text: &str) -> Cow<'_, str> {
-    if is_shown_as_it_is(text) {
+fn single_line(text: &str) -> Cow<'_, str> {
+    if is_single_line(text) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
@@ -250,8 +256,8 @@ fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether it is of what can be seen of ASCII and of spaces, none of them beside another.
-fn is_shown_as_it_is(text: &str) -> bool {
+/// Whether it holds only visible ASCII and single spaces.
+fn is_single_line(text: &str) -> bool {
     let mut blank = false;
     text.bytes().all(|byte| {
         let fits = byte.is_ascii_graphic() || (byte == b' ' && !blank);

@@ -1,4 +1,4 @@
-//! What an index was made from, and how far it goes: written with every commit, in the same
+//! What an index was made from and how fresh it is: written with every commit, in the same
 //! atomic step.
 
 use serde::{Deserialize, Serialize};
@@ -18,9 +18,9 @@ pub struct Spec {
     pub fields: Vec<String>,
 }
 
-/// How far the records of an index go.
+/// How fresh the records of an index are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reach {
+pub struct Watermark {
     /// When reading them began, in seconds since 1970-01-01T00:00:00Z.
     pub as_of: i64,
     /// Where the next refresh begins, in the words of whoever feeds the index; `None` where
@@ -28,7 +28,7 @@ pub struct Reach {
     pub bookmark: Option<String>,
 }
 
-/// What an index was made from, and how far it goes.
+/// What an index was made from and how fresh it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     format: u32,
@@ -50,16 +50,16 @@ pub struct Stamp {
 
 impl Stamp {
     /// The stamp of an index made anew, or of one that goes on from `before`.
-    pub(crate) fn new(spec: &Spec, reach: Reach, before: Option<Self>) -> Self {
+    pub(crate) fn new(spec: &Spec, watermark: Watermark, before: Option<Self>) -> Self {
         let built = before.as_ref().map(|it| it.built);
         Self {
             format: FORMAT,
             analyzer: ANALYZER.to_owned(),
             digest: spec.digest.clone(),
             fields: spec.fields.clone(),
-            built: built.unwrap_or(reach.as_of),
-            as_of: reach.as_of,
-            bookmark: reach.bookmark,
+            built: built.unwrap_or(watermark.as_of),
+            as_of: watermark.as_of,
+            bookmark: watermark.bookmark,
             malformed: before.map(|it| it.malformed).unwrap_or_default(),
         }
     }
@@ -70,7 +70,7 @@ impl Stamp {
     }
 
     /// Whether an index with this stamp is one of what is to be indexed.
-    pub(crate) fn is_of(&self, spec: &Spec) -> bool {
+    pub(crate) fn matches(&self, spec: &Spec) -> bool {
         self.format == FORMAT
             && self.analyzer == ANALYZER
             && self.digest == spec.digest

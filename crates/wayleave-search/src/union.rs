@@ -7,8 +7,8 @@ use crate::IndexError;
 use crate::index::{Index, IndexedField};
 use crate::query::Query;
 use crate::rank::{ONE, Weights};
-use crate::segment::{self, Wish};
-use crate::top::{After, Ties};
+use crate::segment::{self, TopKRequest};
+use crate::top_k::{StartAfter, Ties};
 
 /// One index to search, as far as the caller may see it.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Source<'_> {
 /// A record that may be a hit, once it was read at its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The place of its source among those searched.
+    /// Index of its source among those searched.
     pub source: usize,
     /// Its id: `connection_id/stream:key`.
     pub id: String,
@@ -40,13 +40,23 @@ pub struct Candidate {
     pub score: Score,
 }
 
-/// How well a record matches: comparable across all indexes of one search.
+impl Candidate {
+    /// The point of the ranking right after this record.
+    pub fn cursor(&self) -> RankCursor {
+        RankCursor {
+            score: self.score,
+            id: self.id.clone(),
+        }
+    }
+}
+
+/// How well a record matches; comparable across all indexes of one search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score(u64);
 
 impl Score {
     /// The score that [`units`](Self::units) gave.
-    pub const fn of_units(units: u64) -> Self {
+    pub const fn from_units(units: u64) -> Self {
         Self(units)
     }
 
@@ -62,42 +72,42 @@ impl std::fmt::Display for Score {
     }
 }
 
-/// A place in a ranking: right after this record.
+/// A point of a ranking: right after this record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
+pub struct RankCursor {
     /// The record's score.
     pub score: Score,
     /// The record's id.
     pub id: String,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Ranking {
     /// The best records, by score from the highest down, then by id.
     pub candidates: Vec<Candidate>,
-    /// The sources that could not be read, by their place.
+    /// The sources that could not be read, by index.
     pub failed: Vec<(usize, IndexError)>,
 }
 
-/// The best `most` records after a place in the ranking of the union of all sources.
+/// The best `limit` records after a point of the ranking of the union of all sources.
 pub fn search(
     sources: &[Source<'_>],
     query: &Query,
-    after: Option<&Position>,
-    most: usize,
+    after: Option<&RankCursor>,
+    limit: usize,
 ) -> Result<Ranking, IndexError> {
     let mut ranking = Ranking {
         candidates: Vec::new(),
         failed: Vec::new(),
     };
-    if query.is_empty() || most == 0 {
+    if query.is_empty() || limit == 0 {
         return Ok(ranking);
     }
-    let weights = Weights::of(query, sources).map_err(IndexError::engine("counting"))?;
-    let mut scores = Scores::new(most);
+    let weights = Weights::count(query, sources).map_err(IndexError::engine("counting"))?;
+    let mut scores = BestScores::new(limit);
     for (at, source) in sources.iter().enumerate() {
-        let after = after.map(|position| of(position, source.index.prefix()));
+        let after = after.map(|cursor| start_after(cursor, source.index.prefix()));
         match best(source, query, &weights, after, &mut scores) {
             Ok(found) => {
                 let candidate = |(score, key): (u64, String)| Candidate {
@@ -115,7 +125,7 @@ pub fn search(
     ranking
         .candidates
         .sort_unstable_by(|a, b| b.score.cmp(&a.score).then_with(|| a.id.cmp(&b.id)));
-    ranking.candidates.truncate(most);
+    ranking.candidates.truncate(limit);
     Ok(ranking)
 }
 
@@ -123,69 +133,69 @@ fn best(
     source: &Source<'_>,
     query: &Query,
     weights: &Weights,
-    after: Option<After<'_>>,
-    scores: &mut Scores,
+    after: Option<StartAfter<'_>>,
+    scores: &mut BestScores,
 ) -> tantivy::Result<Vec<(u64, String)>> {
     let mut best = Vec::new();
-    // What a source that fails half-way has found does not count.
-    let mut with_these = scores.clone();
+    // Scores of a source that fails half-way do not count.
+    let mut updated = scores.clone();
     for (segment, keys) in source.index.segments().zip(source.index.keys()) {
         // A segment without documents has no keys.
         let Some(keys) = keys else { continue };
-        let wish = Wish {
+        let request = TopKRequest {
             after,
-            most: scores.most,
-            floor: with_these.floor(),
+            limit: scores.limit,
+            floor: updated.floor(),
         };
-        let found = segment::best(segment, keys, query, weights, source, wish)?;
-        with_these.add(found.iter().map(|(score, _)| *score));
+        let found = segment::best(segment, keys, query, weights, source, request)?;
+        updated.add(found.iter().map(|(score, _)| *score));
         best.extend(found);
     }
-    *scores = with_these;
+    *scores = updated;
     Ok(best)
 }
 
-/// The best scores found so far, wherever.
+/// The best scores so far, over all segments and sources.
 #[derive(Clone)]
-struct Scores {
+struct BestScores {
     best: BinaryHeap<Reverse<u64>>,
-    most: usize,
+    limit: usize,
 }
 
-impl Scores {
-    fn new(most: usize) -> Self {
+impl BestScores {
+    fn new(limit: usize) -> Self {
         Self {
             best: BinaryHeap::new(),
-            most,
+            limit,
         }
     }
 
     fn add(&mut self, scores: impl Iterator<Item = u64>) {
         for score in scores {
             self.best.push(Reverse(score));
-            if self.best.len() > self.most {
+            if self.best.len() > self.limit {
                 self.best.pop();
             }
         }
     }
 
-    /// A record with a lower score is none of the best.
+    /// Records with a lower score are not among the best.
     fn floor(&self) -> u64 {
-        let worst = self.best.peek().filter(|_| self.best.len() >= self.most);
+        let worst = self.best.peek().filter(|_| self.best.len() >= self.limit);
         worst.map_or(0, |Reverse(score)| *score)
     }
 }
 
-/// What a place in the ranking means for the records of one index. No prefix begins another, so
+/// What a point of the ranking means for the records of one index. No prefix begins another, so
 /// ids of different indexes compare as their prefixes do.
-fn of<'a>(position: &'a Position, prefix: &str) -> After<'a> {
-    let ties = match position.id.strip_prefix(prefix) {
+fn start_after<'a>(cursor: &'a RankCursor, prefix: &str) -> StartAfter<'a> {
+    let ties = match cursor.id.strip_prefix(prefix) {
         Some(key) => Ties::Beyond(key),
-        None if prefix > position.id.as_str() => Ties::All,
+        None if prefix > cursor.id.as_str() => Ties::All,
         None => Ties::None,
     };
-    After {
-        score: position.score.0,
+    StartAfter {
+        score: cursor.score.0,
         ties,
     }
 }

@@ -1,8 +1,8 @@
-//! Scores of some records in a row, one part of a query after another.
+//! Scores of consecutive records, one part of a query after another.
 
 use tantivy::{DocId, TERMINATED};
 
-/// Scores of some records in a row. What it costs is what it touches, not how wide it is.
+/// Scores of consecutive records. Costs depend on the records touched, not on the width.
 pub(crate) struct Window {
     from: DocId,
     rows: Vec<Row>,

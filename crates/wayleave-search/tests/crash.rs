@@ -1,6 +1,6 @@
 //! Killing a build and a refresh while they run.
 //!
-//! After every kill the place holds the index of before or the one of after, whole, and says
+//! After every kill the folder holds the index of before or the one of after, whole, and says
 //! which; and the work can be done again. A run takes a share of the points; `WAYLEAVE_FULL=1`
 //! takes all.
 #![allow(
@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use std::{fs, io};
 
 use tempfile::TempDir;
-use wayleave_search::{Found, Place, Query, Shelf, Source, Spec, search};
+use wayleave_search::{IndexDir, IndexRoot, IndexState, Query, Source, Spec, search};
 use wayleave_test::crash::{Disturbed, copy_tree, kill_while_it_writes};
 
 fn spec() -> Spec {
@@ -25,8 +25,8 @@ fn spec() -> Spec {
     }
 }
 
-fn place(root: &Path) -> Place {
-    Shelf::new(root).place("c", "notes").unwrap()
+fn index_dir(root: &Path) -> IndexDir {
+    IndexRoot::new(root).dir("c", "notes").unwrap()
 }
 
 /// The program of `examples/make.rs`, which cargo builds beside the tests.
@@ -57,7 +57,7 @@ fn made() -> TempDir {
 
 /// What an index holds.
 #[derive(Debug, PartialEq, Eq)]
-struct Held {
+struct Contents {
     documents: u64,
     /// How many have the word `first`, and `second`.
     first: usize,
@@ -66,8 +66,8 @@ struct Held {
     bookmark: Option<String>,
 }
 
-fn held(root: &Path) -> Held {
-    let Found::Fit(index) = place(root).open(&spec()).unwrap() else {
+fn held(root: &Path) -> Contents {
+    let IndexState::Ready(index) = index_dir(root).open(&spec()).unwrap() else {
         panic!("no index that is whole");
     };
     let having = |word: &str| {
@@ -81,7 +81,7 @@ fn held(root: &Path) -> Held {
         assert!(found.failed.is_empty());
         found.candidates.len()
     };
-    Held {
+    Contents {
         documents: index.documents(),
         first: having("first"),
         second: having("second"),
@@ -94,8 +94,8 @@ fn held(root: &Path) -> Held {
 struct Making {
     action: &'static str,
     root: TempDir,
-    before: Held,
-    after: Held,
+    before: Contents,
+    after: Contents,
 }
 
 impl Disturbed for Making {
@@ -126,7 +126,7 @@ impl Disturbed for Making {
     }
 }
 
-fn making(action: &'static str, after: Held) -> Making {
+fn making(action: &'static str, after: Contents) -> Making {
     let root = made();
     Making {
         before: held(root.path()),
@@ -138,7 +138,7 @@ fn making(action: &'static str, after: Held) -> Making {
 
 #[tokio::test]
 async fn a_killed_build_leaves_the_index_of_before_and_can_be_done_again() {
-    let after = Held {
+    let after = Contents {
         documents: 200,
         first: 0,
         second: 200,
@@ -150,7 +150,7 @@ async fn a_killed_build_leaves_the_index_of_before_and_can_be_done_again() {
 
 #[tokio::test]
 async fn a_killed_refresh_leaves_all_of_it_or_nothing_and_says_which() {
-    let after = Held {
+    let after = Contents {
         documents: 200,
         first: 100,
         second: 100,

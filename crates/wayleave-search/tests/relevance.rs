@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::Connection;
-use wayleave_search::{Change, Document, Query, Reach, Shelf, Source, Spec, search};
+use wayleave_search::{Change, Document, IndexRoot, Query, Source, Spec, Watermark, search};
 
 const PASSAGES: &str = include_str!("corpus/passages.tsv");
 const JUDGEMENTS: &str = include_str!("corpus/judgements.tsv");
@@ -93,8 +93,8 @@ fn fts5(tokenizer: &str) -> f64 {
 }
 
 fn ours() -> f64 {
-    let dir = tempfile::tempdir().unwrap();
-    let place = Shelf::new(dir.path()).place("c", "passages").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = IndexRoot::new(folder.path()).dir("c", "passages").unwrap();
     let spec = Spec {
         digest: "00".repeat(32),
         fields: vec!["title".to_owned(), "body".to_owned()],
@@ -108,11 +108,11 @@ fn ours() -> f64 {
             })
         })
         .collect();
-    let reach = Reach {
+    let watermark = Watermark {
         as_of: 0,
         bookmark: None,
     };
-    let index = place.build(&spec, reach, changes.into_iter()).unwrap();
+    let index = dir.build(&spec, watermark, changes.into_iter()).unwrap();
     let source = Source {
         index: &index,
         fields: vec!["title", "body"],

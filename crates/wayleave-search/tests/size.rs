@@ -8,7 +8,7 @@
 )]
 
 use rusqlite::Connection;
-use wayleave_search::{Change, Document, Reach, Shelf, Spec};
+use wayleave_search::{Change, Document, IndexRoot, Spec, Watermark};
 
 const DOCUMENTS: u32 = 10_000;
 
@@ -27,13 +27,13 @@ fn text(document: u32) -> String {
 
 #[test]
 fn an_index_is_smaller_than_sqlites_database_of_the_same_documents() {
-    let dir = tempfile::tempdir().unwrap();
-    let place = Shelf::new(dir.path()).place("c", "notes").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = IndexRoot::new(folder.path()).dir("c", "notes").unwrap();
     let spec = Spec {
         digest: "ab".repeat(32),
         fields: vec!["body".to_owned()],
     };
-    let reach = Reach {
+    let watermark = Watermark {
         as_of: 0,
         bookmark: None,
     };
@@ -45,11 +45,11 @@ fn an_index_is_smaller_than_sqlites_database_of_the_same_documents() {
             })
         })
         .collect();
-    let index = place.build(&spec, reach, changes.into_iter()).unwrap();
+    let index = dir.build(&spec, watermark, changes.into_iter()).unwrap();
     assert_eq!(index.documents(), u64::from(DOCUMENTS));
-    let ours = place.usage().unwrap().bytes;
+    let ours = dir.usage().unwrap().bytes;
 
-    let path = dir.path().join("fts5.db");
+    let path = folder.path().join("fts5.db");
     let mut db = Connection::open(&path).unwrap();
     db.execute("create virtual table d using fts5(body)", [])
         .unwrap();

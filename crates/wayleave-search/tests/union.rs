@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 
 use tempfile::TempDir;
 use wayleave_search::{
-    Candidate, Change, Document, Found, Index, Position, Query, Reach, Shelf, Source, Spec, search,
+    Candidate, Change, Document, Index, IndexRoot, IndexState, Query, Source, Spec, Watermark,
+    search,
 };
 
 fn spec(fields: &[&str]) -> Spec {
@@ -21,8 +22,8 @@ fn spec(fields: &[&str]) -> Spec {
     }
 }
 
-fn reach() -> Reach {
-    Reach {
+fn watermark() -> Watermark {
+    Watermark {
         as_of: 1_700_000_000,
         bookmark: None,
     }
@@ -48,13 +49,13 @@ impl Library {
         }
     }
 
-    fn shelf(&self) -> Shelf {
-        Shelf::new(self.dir.path())
+    fn root(&self) -> IndexRoot {
+        IndexRoot::new(self.dir.path())
     }
 
     fn add(mut self, connection: &str, fields: &[&str], changes: Vec<Change>) -> Self {
-        let place = self.shelf().place(connection, "notes").unwrap();
-        let index = place.build(&spec(fields), reach(), changes.into_iter());
+        let dir = self.root().dir(connection, "notes").unwrap();
+        let index = dir.build(&spec(fields), watermark(), changes.into_iter());
         self.indexes.push(index.unwrap());
         self
     }
@@ -85,10 +86,7 @@ fn walk(sources: &[Source<'_>], q: &str, page: usize) -> Vec<Candidate> {
     let query = Query::parse(q, |_| false);
     let mut all: Vec<Candidate> = Vec::new();
     loop {
-        let after = all.last().map(|last| Position {
-            score: last.score,
-            id: last.id.clone(),
-        });
+        let after = all.last().map(Candidate::cursor);
         let found = search(sources, &query, after.as_ref(), page).unwrap();
         if found.candidates.is_empty() {
             return all;
@@ -172,11 +170,11 @@ fn a_refresh_leaves_the_same_ranking_as_a_build_of_the_same_records() {
         (from..to).map(|n| put(n, &[&text(n)])).collect()
     };
     let refreshed = Library::new().add("c", &["body"], changes(0, 60, "draft"));
-    let place = refreshed.shelf().place("c", "notes").unwrap();
+    let dir = refreshed.root().dir("c", "notes").unwrap();
     let mut later = changes(20, 90, "final");
     later.extend((0..10).map(|n| Change::Gone(n.to_string())));
-    let index = place
-        .refresh(&spec(&["body"]), reach(), later.into_iter())
+    let index = dir
+        .refresh(&spec(&["body"]), watermark(), later.into_iter())
         .unwrap();
     let refreshed = Library {
         indexes: vec![index],
@@ -232,9 +230,9 @@ fn writing_a_hidden_field_again_moves_no_score_either() {
     };
     let still = Library::new().add("c", &["body", "secret"], texts("x"));
     let moved = Library::new().add("c", &["body", "secret"], texts("x"));
-    let place = moved.shelf().place("c", "notes").unwrap();
+    let dir = moved.root().dir("c", "notes").unwrap();
     let changed: Vec<Change> = texts("changed").into_iter().take(13).collect();
-    let index = place.refresh(&spec(&["body", "secret"]), reach(), changed.into_iter());
+    let index = dir.refresh(&spec(&["body", "secret"]), watermark(), changed.into_iter());
     let moved = Library {
         indexes: vec![index.unwrap()],
         ..moved
@@ -333,24 +331,24 @@ fn no_query_is_an_error() {
 #[test]
 fn an_index_of_another_mapping_or_a_damaged_one_is_not_opened() {
     let library = Library::new().add("c", &["body"], vec![put(1, &["text"])]);
-    let place = library.shelf().place("c", "notes").unwrap();
+    let dir = library.root().dir("c", "notes").unwrap();
     assert!(matches!(
-        place.open(&spec(&["body"])).unwrap(),
-        Found::Fit(_)
+        dir.open(&spec(&["body"])).unwrap(),
+        IndexState::Ready(_)
     ));
     assert!(matches!(
-        place.open(&spec(&["body", "more"])).unwrap(),
-        Found::Unfit
+        dir.open(&spec(&["body", "more"])).unwrap(),
+        IndexState::Outdated
     ));
     let other = Spec {
         digest: "e2".repeat(32),
         ..spec(&["body"])
     };
-    assert!(matches!(place.open(&other).unwrap(), Found::Unfit));
-    let absent = library.shelf().place("c", "elsewhere").unwrap();
+    assert!(matches!(dir.open(&other).unwrap(), IndexState::Outdated));
+    let absent = library.root().dir("c", "elsewhere").unwrap();
     assert!(matches!(
         absent.open(&spec(&["body"])).unwrap(),
-        Found::Absent
+        IndexState::Absent
     ));
 
     let folder = library.dir.path().join("c/notes");
@@ -367,25 +365,28 @@ fn an_index_of_another_mapping_or_a_damaged_one_is_not_opened() {
         let middle = bytes.len() / 2;
         flipped[middle] ^= 0x10;
         std::fs::write(&file, flipped).unwrap();
-        let found = place.open(&spec(&["body"])).unwrap();
-        let harmless = matches!(&found, Found::Fit(index) if file.ends_with("meta.json") && index.documents() == 1);
-        assert!(!matches!(found, Found::Fit(_)) || harmless, "{file:?}");
+        let found = dir.open(&spec(&["body"])).unwrap();
+        let harmless = matches!(&found, IndexState::Ready(index) if file.ends_with("meta.json") && index.documents() == 1);
+        assert!(
+            !matches!(found, IndexState::Ready(_)) || harmless,
+            "{file:?}"
+        );
         std::fs::write(&file, bytes).unwrap();
         damaged += 1;
     }
     assert!(damaged > 3);
     assert!(matches!(
-        place.open(&spec(&["body"])).unwrap(),
-        Found::Fit(_)
+        dir.open(&spec(&["body"])).unwrap(),
+        IndexState::Ready(_)
     ));
 }
 
 #[test]
 fn names_that_are_none_of_ours_have_no_place() {
-    let shelf = Shelf::new("/nonexistent");
+    let index_root = IndexRoot::new("/nonexistent");
     for name in ["", "..", "a/b", "a.b", "a\0"] {
-        assert!(shelf.place(name, "notes").is_err(), "{name:?}");
-        assert!(shelf.place("c", name).is_err(), "{name:?}");
+        assert!(index_root.dir(name, "notes").is_err(), "{name:?}");
+        assert!(index_root.dir("c", name).is_err(), "{name:?}");
     }
 }
 
@@ -394,14 +395,14 @@ fn indexes_of_what_is_served_no_more_are_removed() {
     let library = Library::new()
         .add("kept", &["body"], vec![put(1, &["text"])])
         .add("retired", &["body"], vec![put(1, &["text"])]);
-    let shelf = library.shelf();
-    assert_eq!(shelf.keep_only(&[("kept", "notes")]).unwrap(), 1);
-    assert_eq!(shelf.keep_only(&[("kept", "notes")]).unwrap(), 0);
+    let index_root = library.root();
+    assert_eq!(index_root.keep_only(&[("kept", "notes")]).unwrap(), 1);
+    assert_eq!(index_root.keep_only(&[("kept", "notes")]).unwrap(), 0);
     assert!(!library.dir.path().join("retired").exists());
-    let kept = shelf.place("kept", "notes").unwrap();
+    let kept = index_root.dir("kept", "notes").unwrap();
     assert!(matches!(
         kept.open(&spec(&["body"])).unwrap(),
-        Found::Fit(_)
+        IndexState::Ready(_)
     ));
-    assert_eq!(Shelf::new("/nonexistent").keep_only(&[]).unwrap(), 0);
+    assert_eq!(IndexRoot::new("/nonexistent").keep_only(&[]).unwrap(), 0);
 }

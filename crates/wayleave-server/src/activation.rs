@@ -1,10 +1,10 @@
-//! Connecting and disconnecting a dataset: the one way, whoever asks, a tool or a person.
+//! Connects and disconnects a dataset, for tools and for people alike.
 //!
 //! Resolve the name, verify the frozen bytes, compare them with the live sources, record the act,
-//! apply it. What each step means in a running server or on the command line is behind [`Seams`];
+//! apply it. The effects of a running server and of the command line are behind [`ActivationEnv`];
 //! the order, and what is refused, is here.
 
-mod folder;
+mod folder_env;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::world::WorldError;
 
-pub use folder::Folder;
+pub use folder_env::FolderEnv;
 
-use crate::live::Compared;
+use crate::source_probe::ConnectionDrift;
 
-/// How often an act is begun anew because another's came between.
-const ATTEMPTS: usize = 4;
+/// Attempts before an act that others keep overtaking fails.
+const MAX_ATTEMPTS: usize = 4;
 
-/// What connecting needs from outside.
+/// The effects of activation: state, sources, rate limit, what is served.
 #[async_trait]
-pub trait Seams: Send + Sync {
+pub trait ActivationEnv: Send + Sync {
     /// Where acts are recorded, and the frozen mappings.
     fn governance(&self) -> &Governance;
 
@@ -39,7 +39,7 @@ pub trait Seams: Send + Sync {
     async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError>;
 
     /// Each connection compared with its source; none where nobody is to be asked.
-    async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<Compared>;
+    async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<ConnectionDrift>;
 
     /// Whether whoever acts may do so once more, or how long to wait. Asked right before an act is
     /// recorded: what changes nothing costs nothing. A person at a terminal is not counted.
@@ -61,7 +61,7 @@ pub struct Connected {
     /// Whether it was so before; then nothing was recorded.
     pub was_active: bool,
     /// What its sources said.
-    pub compared: Vec<Compared>,
+    pub compared: Vec<ConnectionDrift>,
 }
 
 /// A dataset that is not live.
@@ -120,7 +120,7 @@ pub enum ActivationError {
         /// The mapping's own text, in which problems have their places.
         text: String,
         /// What the sources said.
-        compared: Vec<Compared>,
+        compared: Vec<ConnectionDrift>,
     },
     /// Whoever asks has changed what is served too often.
     #[error("too many datasets were connected or disconnected; nothing was changed")]
@@ -142,14 +142,14 @@ impl From<LedgerError> for ActivationError {
 /// Makes a ratified dataset live. What is live already as ratified is looked at all the same, and
 /// left as it is.
 pub async fn connect(
-    seams: &dyn Seams,
+    env: &dyn ActivationEnv,
     dataset: &str,
     who: &str,
 ) -> Result<Connected, ActivationError> {
-    let mut attempts = ATTEMPTS;
+    let mut attempts = MAX_ATTEMPTS;
     loop {
         attempts -= 1;
-        match connect_once(seams, dataset, who).await {
+        match connect_once(env, dataset, who).await {
             Err(ActivationError::Ledger(error)) if attempts > 0 && is_overtaken(&error) => {}
             ended => return ended,
         }
@@ -157,13 +157,13 @@ pub async fn connect(
 }
 
 async fn connect_once(
-    seams: &dyn Seams,
+    env: &dyn ActivationEnv,
     dataset: &str,
     who: &str,
 ) -> Result<Connected, ActivationError> {
-    let state = seams.state().await?;
+    let state = env.state().await?;
     let Some(known) = state.datasets().get(dataset) else {
-        return Err(unknown(seams, &state, dataset).await);
+        return Err(unknown(env, &state, dataset).await);
     };
     if known.ratified.is_none() {
         return Err(ActivationError::Retired {
@@ -171,14 +171,14 @@ async fn connect_once(
             ratified: ratified(&state),
         });
     }
-    let governance = seams.governance();
+    let governance = env.governance();
     let mapping = governance
         .load(dataset)
         .await
         .map_err(|cause| not_loaded(dataset, cause))?;
-    seams.fits(&state, &mapping).await?;
-    let compared = seams.compare(&state, &mapping).await;
-    if compared.iter().any(Compared::is_broken) {
+    env.fits(&state, &mapping).await?;
+    let compared = env.compare(&state, &mapping).await;
+    if compared.iter().any(ConnectionDrift::is_broken) {
         return Err(ActivationError::Unmatched {
             dataset: dataset.to_owned(),
             digest: mapping.digest(),
@@ -190,7 +190,7 @@ async fn connect_once(
     if let Some(active) = live.filter(|active| active.digest == mapping.digest()) {
         let revision = active.revision;
         // It may have been withheld for something that is mended now.
-        seams.apply().await?;
+        env.apply().await?;
         return Ok(Connected {
             mapping,
             revision,
@@ -199,9 +199,9 @@ async fn connect_once(
         });
     }
     let revision = state.next_revision(dataset);
-    seams.may_act(who).map_err(too_often)?;
+    env.may_act(who).map_err(too_often)?;
     governance.activate_as(&mapping, revision, who).await?;
-    seams.apply().await?;
+    env.apply().await?;
     Ok(Connected {
         mapping,
         revision,
@@ -212,16 +212,16 @@ async fn connect_once(
 
 /// Takes a dataset out of service. It stays ratified.
 pub async fn disconnect(
-    seams: &dyn Seams,
+    env: &dyn ActivationEnv,
     dataset: &str,
     who: &str,
 ) -> Result<Disconnected, ActivationError> {
-    let mut attempts = ATTEMPTS;
+    let mut attempts = MAX_ATTEMPTS;
     loop {
         attempts -= 1;
-        let state = seams.state().await?;
+        let state = env.state().await?;
         let Some(known) = state.datasets().get(dataset) else {
-            return Err(unknown(seams, &state, dataset).await);
+            return Err(unknown(env, &state, dataset).await);
         };
         if known.active.is_none() {
             return Ok(Disconnected {
@@ -230,11 +230,11 @@ pub async fn disconnect(
             });
         }
         let revision = state.next_revision(dataset);
-        seams.may_act(who).map_err(too_often)?;
-        let governance = seams.governance();
+        env.may_act(who).map_err(too_often)?;
+        let governance = env.governance();
         match governance.deactivate_as(dataset, revision, who).await {
             Ok(_) => {
-                seams.apply().await?;
+                env.apply().await?;
                 return Ok(Disconnected {
                     revision,
                     was_active: true,
@@ -250,9 +250,9 @@ fn too_often(retry_after: Duration) -> ActivationError {
     ActivationError::TooOften { retry_after }
 }
 
-async fn unknown(seams: &dyn Seams, state: &State, dataset: &str) -> ActivationError {
+async fn unknown(env: &dyn ActivationEnv, state: &State, dataset: &str) -> ActivationError {
     let ratified = ratified(state);
-    if seams.is_drafted(dataset).await {
+    if env.is_drafted(dataset).await {
         ActivationError::Draft {
             dataset: dataset.to_owned(),
             ratified,

@@ -1,4 +1,4 @@
-//! Who may come in, over HTTP and over stdio.
+//! Authentication over HTTP and over stdio.
 //!
 //! A credential becomes a [`Caller`] with its [`Access`], or a [`Refusal`]. It is looked up at
 //! every request in the ledger as it then is: what was revoked a moment ago, by whatever process,
@@ -7,10 +7,10 @@
 mod bearer;
 mod http;
 mod jwt;
+mod known_callers;
 mod limits;
 mod metadata;
 mod refusal;
-mod roster;
 mod rules;
 mod stdio;
 
@@ -24,28 +24,28 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock, LedgerError, Millis, Standing, SystemClock, TokenEntry};
+use wayleave_ledger::{Clock, LedgerError, Millis, SystemClock, TokenEntry, Validity};
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
 use wayleave_plan::package::Package;
 use wayleave_surface::access::Access;
 
 pub use self::{
-    http::HttpDoor,
+    http::HttpAuth,
     refusal::Refusal,
     rules::{UnknownGrant, unknown_grants},
-    stdio::{GivenToken, NotAnAgents, StdioDoor},
+    stdio::{GivenToken, NonAgentToken, StdioAuth},
 };
 use self::{
     jwt::Jwt,
+    known_callers::{CredentialKey, KnownCallers, ResolvedAccess, StaleState},
     limits::Budgets,
-    roster::{Found, Outdated, Roster, Whose},
 };
 use crate::{
     Settings,
     overview::with_causes,
-    packages::Packages,
-    watch::{LedgerWatch, Seen},
+    packages::PackageCache,
+    watch::{LedgerSnapshot, LedgerWatch},
 };
 
 /// How often the clock is looked at for credentials whose time is over. What they hold open also
@@ -58,10 +58,10 @@ pub struct Credentials(Arc<Shared>);
 
 struct Shared {
     watch: LedgerWatch,
-    packages: Packages,
+    packages: PackageCache,
     ceiling: Scopes,
     budgets: Budgets,
-    roster: Roster,
+    known_callers: KnownCallers,
     jwt: Option<Jwt>,
     clock: Arc<dyn Clock>,
     /// Ends the task that looks after revocation.
@@ -87,10 +87,10 @@ impl Credentials {
         let moved = watch.subscribe();
         let shared = Arc::new(Shared {
             watch,
-            packages: Packages::default(),
+            packages: PackageCache::default(),
             ceiling: settings.scopes,
             budgets: Budgets::new(settings.limits),
-            roster: Roster::default(),
+            known_callers: KnownCallers::default(),
             jwt: settings.jwt.clone().map(|jwt| Jwt::new(jwt, &clock)),
             clock,
             _stop: stop.clone().drop_guard(),
@@ -99,7 +99,7 @@ impl Credentials {
         Self(shared)
     }
 
-    /// Whether there is a credential at all that would be taken.
+    /// Whether any credential would be accepted.
     pub async fn any(&self) -> Result<bool, LedgerError> {
         if self.0.jwt.is_some() {
             return Ok(true);
@@ -109,7 +109,7 @@ impl Credentials {
         Ok(state
             .tokens()
             .values()
-            .any(|token| token.kind == TokenKind::Client && token.standing(now) == Standing::Live))
+            .any(|token| token.kind == TokenKind::Client && token.validity(now) == Validity::Live))
     }
 
     /// Whether the ledger can be read now. While it cannot, nobody is let in, be it without a
@@ -123,11 +123,13 @@ impl Credentials {
         match TokenKind::of(text) {
             Some(TokenKind::Client) => {
                 let secret = TokenSecret::parse(text).map_err(|_| Refusal::from_malformed(text))?;
-                self.0.of_token(&secret).await
+                self.0.caller_by_token(&secret).await
             }
-            Some(kind @ (TokenKind::Owner | TokenKind::Control)) => Err(Refusal::NotAnAgents(kind)),
+            Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
+                Err(Refusal::NonAgentToken(kind))
+            }
             None => match &self.0.jwt {
-                Some(jwt) if jwt::looks_like_one(text) => self.0.of_jwt(jwt, text).await,
+                Some(jwt) if jwt::looks_like_jwt(text) => self.0.caller_by_jwt(jwt, text).await,
                 _ => Err(Refusal::from_malformed(text)),
             },
         }
@@ -135,8 +137,8 @@ impl Credentials {
 }
 
 impl Shared {
-    async fn fresh(&self) -> Result<Arc<Seen>, Refusal> {
-        let fresh = self.watch.look().await;
+    async fn fresh(&self) -> Result<Arc<LedgerSnapshot>, Refusal> {
+        let fresh = self.watch.refresh().await;
         fresh.map_err(|error| {
             let reason = with_causes(&error);
             tracing::error!(reason, "the ledger cannot be read; nobody is let in");
@@ -144,85 +146,92 @@ impl Shared {
         })
     }
 
-    async fn of_token(&self, secret: &TokenSecret) -> Result<Arc<Caller>, Refusal> {
-        let seen = self.fresh().await?;
+    async fn caller_by_token(&self, secret: &TokenSecret) -> Result<Arc<Caller>, Refusal> {
+        let snapshot = self.fresh().await?;
         let hash = secret.hash();
-        self.admitted(seen, |seen| {
-            let token = seen.state().token(&hash).ok_or(Refusal::Invalid)?;
-            self.of_entry(seen, token)
+        self.admitted(snapshot, |snapshot| {
+            let token = snapshot.state().token(&hash).ok_or(Refusal::Invalid)?;
+            self.caller_of_token(snapshot, token)
         })
     }
 
-    async fn of_jwt(&self, jwt: &Jwt, text: &str) -> Result<Arc<Caller>, Refusal> {
-        let opened = jwt.opened(text, self.clock.now()).await?;
-        let seen = self.fresh().await?;
-        self.admitted(seen, |seen| {
-            if opened.is_over(seen.state().now(self.clock.now())) {
+    async fn caller_by_jwt(&self, jwt: &Jwt, text: &str) -> Result<Arc<Caller>, Refusal> {
+        let jwt_access = jwt.access(text, self.clock.now()).await?;
+        let snapshot = self.fresh().await?;
+        self.admitted(snapshot, |snapshot| {
+            if jwt_access.is_over(snapshot.state().now(self.clock.now())) {
                 return Err(Refusal::Expired);
             }
-            Ok(self.of_opened(seen, &opened))
+            Ok(self.caller_of_jwt(snapshot, &jwt_access))
         })
     }
 
-    /// Whoever `find` finds in what was seen of the ledger. If everyone has been looked at since
-    /// in a later state, that state decides.
+    /// The caller that `find` resolves in a snapshot of the ledger. If all callers were swept since
+    /// with a later snapshot, that one decides.
     fn admitted(
         &self,
-        mut seen: Arc<Seen>,
-        find: impl Fn(&Seen) -> Result<Result<Arc<Caller>, Outdated>, Refusal>,
+        mut snapshot: Arc<LedgerSnapshot>,
+        find: impl Fn(&LedgerSnapshot) -> Result<Result<Arc<Caller>, StaleState>, Refusal>,
     ) -> Result<Arc<Caller>, Refusal> {
         loop {
-            match find(&seen)? {
+            match find(&snapshot)? {
                 Ok(caller) => return Ok(caller),
-                Err(Outdated) => seen = self.watch.last(),
+                Err(StaleState) => snapshot = self.watch.snapshot(),
             }
         }
     }
 
-    /// Whoever brought this token, if it counts now.
-    fn of_entry(
+    /// The caller of this token, if it is valid now.
+    fn caller_of_token(
         &self,
-        seen: &Seen,
+        snapshot: &LedgerSnapshot,
         token: &TokenEntry,
-    ) -> Result<Result<Arc<Caller>, Outdated>, Refusal> {
-        let state = seen.state();
+    ) -> Result<Result<Arc<Caller>, StaleState>, Refusal> {
+        let state = snapshot.state();
         let now = state.now(self.clock.now());
-        match (token.kind, token.standing(now)) {
-            (TokenKind::Client, Standing::Live) => {}
-            (TokenKind::Client, Standing::Expired) => return Err(Refusal::Expired),
-            (TokenKind::Client, Standing::Revoked) => return Err(Refusal::Revoked),
-            (kind, _) => return Err(Refusal::NotAnAgents(kind)),
+        match (token.kind, token.validity(now)) {
+            (TokenKind::Client, Validity::Live) => {}
+            (TokenKind::Client, Validity::Expired) => return Err(Refusal::Expired),
+            (TokenKind::Client, Validity::Revoked) => return Err(Refusal::Revoked),
+            (kind, _) => return Err(Refusal::NonAgentToken(kind)),
         }
         let grants = token.grants.iter().filter_map(|id| state.grant(id));
         let ends = grants
-            .filter(|grant| grant.standing(now) == Standing::Live)
+            .filter(|grant| grant.validity(now) == Validity::Live)
             .map(|grant| grant.expires)
             .chain([token.expires])
             .flatten()
             .min();
-        let package = self.packages.of(state, token, now);
-        let found = self.found(seen, package, token.scopes, ends, now);
-        let whose = Whose::Token(token.id.clone());
-        Ok(self.roster.caller(&whose, found, &self.budgets))
+        let package = self.packages.get(state, token, now);
+        let resolved = self.resolve(snapshot, package, token.scopes, ends, now);
+        let credential = CredentialKey::Token(token.id.clone());
+        Ok(self
+            .known_callers
+            .caller(&credential, resolved, &self.budgets))
     }
 
-    fn of_opened(&self, seen: &Seen, opened: &Arc<jwt::Opened>) -> Result<Arc<Caller>, Outdated> {
-        let now = seen.state().now(self.clock.now());
-        let (package, ends) = opened.package(seen.state(), now);
-        let found = self.found(seen, package, opened.scopes, Some(ends), now);
-        let whose = Whose::Jwt(Arc::clone(opened));
-        self.roster.caller(&whose, found, &self.budgets)
-    }
-
-    fn found(
+    fn caller_of_jwt(
         &self,
-        seen: &Seen,
+        snapshot: &LedgerSnapshot,
+        jwt_access: &Arc<jwt::JwtAccess>,
+    ) -> Result<Arc<Caller>, StaleState> {
+        let now = snapshot.state().now(self.clock.now());
+        let (package, ends) = jwt_access.package(snapshot.state(), now);
+        let resolved = self.resolve(snapshot, package, jwt_access.scopes, Some(ends), now);
+        let credential = CredentialKey::Jwt(Arc::clone(jwt_access));
+        self.known_callers
+            .caller(&credential, resolved, &self.budgets)
+    }
+
+    fn resolve(
+        &self,
+        snapshot: &LedgerSnapshot,
         package: Arc<Package>,
         scopes: Scopes,
         ends: Option<Millis>,
         now: Millis,
-    ) -> Found {
-        Found {
+    ) -> ResolvedAccess {
+        ResolvedAccess {
             access: Access {
                 package,
                 scopes: self.ceiling.intersection(scopes),
@@ -230,51 +239,50 @@ impl Shared {
             },
             ends,
             now,
-            order: seen.order(),
+            revision: snapshot.revision(),
         }
     }
 
-    /// Ends what callers hold open whose access has changed, or is over.
-    fn end_changed(&self) {
-        let seen = self.watch.last();
-        for whose in self.roster.call(seen.order()) {
-            self.reconsider(&seen, &whose);
+    /// Ends what callers hold open whose access has changed or ended.
+    fn sweep_changed(&self) {
+        let snapshot = self.watch.snapshot();
+        for credential in self.known_callers.sweep(snapshot.revision()) {
+            self.reconsider(&snapshot, &credential);
         }
     }
 
-    /// The same, where the clock says so.
-    fn end_due(&self) {
-        let due = self.roster.due(self.clock.now());
-        if due.is_empty() {
+    /// The same for credentials that expired by the clock.
+    fn sweep_expired(&self) {
+        let expired = self.known_callers.expired(self.clock.now());
+        if expired.is_empty() {
             return;
         }
-        let seen = self.watch.last();
-        for whose in due {
-            self.reconsider(&seen, &whose);
+        let snapshot = self.watch.snapshot();
+        for credential in expired {
+            self.reconsider(&snapshot, &credential);
         }
     }
 
-    fn reconsider(&self, seen: &Seen, whose: &Whose) {
-        // A changed access replaces the one before it in the roster, and so ends it.
-        let over = match whose {
-            Whose::Token(id) => match seen.state().tokens().get(id) {
-                Some(token) => self.of_entry(seen, token).err(),
+    fn reconsider(&self, snapshot: &LedgerSnapshot, credential: &CredentialKey) {
+        // A changed access replaces the known one, and so ends it.
+        let over = match credential {
+            CredentialKey::Token(id) => match snapshot.state().tokens().get(id) {
+                Some(token) => self.caller_of_token(snapshot, token).err(),
                 None => Some(Refusal::Invalid),
             },
-            Whose::Jwt(opened) => {
-                let _ = self.of_opened(seen, opened);
-                let expired = opened.is_over(seen.state().now(self.clock.now()));
+            CredentialKey::Jwt(jwt_access) => {
+                let _ = self.caller_of_jwt(snapshot, jwt_access);
+                let expired = jwt_access.is_over(snapshot.state().now(self.clock.now()));
                 expired.then_some(Refusal::Expired)
             }
         };
         if let Some(refusal) = over {
-            self.roster.end(whose, refusal.error());
+            self.known_callers.end(credential, refusal.error());
         }
     }
 }
 
-/// Looks again at everyone who is in, whenever the ledger has moved, and at those whose time is
-/// over.
+/// Resolves all known callers again whenever the ledger has moved, and expired ones by the clock.
 async fn sweep(shared: Weak<Shared>, mut moved: watch::Receiver<u64>, stop: CancellationToken) {
     let mut ticks = interval(EXPIRY_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -288,8 +296,8 @@ async fn sweep(shared: Weak<Shared>, mut moved: watch::Receiver<u64>, stop: Canc
             _ = ticks.tick() => true,
         };
         match shared.upgrade() {
-            Some(shared) if by_the_clock => shared.end_due(),
-            Some(shared) => shared.end_changed(),
+            Some(shared) if by_the_clock => shared.sweep_expired(),
+            Some(shared) => shared.sweep_changed(),
             None => return,
         }
     }

@@ -16,14 +16,14 @@ use wayleave_model::{
 use wayleave_store::Progress;
 
 use crate::{
-    draft::{self, DraftFile, Unlisted, Unreadable},
-    live::{Asking, Compared, Comparison},
+    draft::{self, DraftFile, ListDraftsError, ReadDraftError},
     project::Project,
+    source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
 };
 
-/// A draft, looked at.
+/// A draft and what is wrong with it.
 #[derive(Debug)]
-pub struct Checked {
+pub struct CheckedDraft {
     /// The file.
     pub file: DraftFile,
     /// The proposal; `None` where the draft does not check.
@@ -31,10 +31,10 @@ pub struct Checked {
     /// What is wrong with the document.
     pub problems: Vec<Problem>,
     /// Its connections, where they were asked for.
-    pub live: Vec<Compared>,
+    pub live: Vec<ConnectionDrift>,
 }
 
-impl Checked {
+impl CheckedDraft {
     /// Looks at a draft, by itself.
     pub(crate) fn new(file: DraftFile, ontology: Option<&Ontology>) -> Self {
         let draft = file.bytes.as_deref().map(Draft::new);
@@ -66,7 +66,7 @@ impl Checked {
     }
 
     /// Why the file was not read, if so.
-    pub fn unreadable(&self) -> Option<&Unreadable> {
+    pub fn unreadable(&self) -> Option<&ReadDraftError> {
         self.file.bytes.as_ref().err()
     }
 
@@ -77,11 +77,11 @@ impl Checked {
 
     /// Whether it can be ratified as it stands, as far as was looked.
     pub fn is_sound(&self) -> bool {
-        self.proposed.is_some() && !self.live.iter().any(Compared::is_broken)
+        self.proposed.is_some() && !self.live.iter().any(ConnectionDrift::is_broken)
     }
 }
 
-/// The vocabulary, looked at.
+/// The vocabulary and what is wrong with it.
 #[derive(Debug)]
 pub struct CheckedOntology {
     /// The file.
@@ -97,7 +97,7 @@ pub struct Report {
     /// `ontology.toml`, where there is one.
     pub ontology: Option<CheckedOntology>,
     /// The drafts, by file name.
-    pub drafts: Vec<Checked>,
+    pub drafts: Vec<CheckedDraft>,
     /// Names that several drafts claim.
     pub clashes: Vec<Clash>,
 }
@@ -108,7 +108,7 @@ impl Report {
         let ontology = self.ontology.as_ref();
         ontology.is_none_or(|it| it.ontology.is_some())
             && self.clashes.is_empty()
-            && self.drafts.iter().all(Checked::is_sound)
+            && self.drafts.iter().all(CheckedDraft::is_sound)
     }
 
     /// Keeps what is wanted and what clashes with it.
@@ -132,13 +132,13 @@ impl Report {
     }
 
     /// Asks the sources of every mapping.
-    pub async fn compare(&mut self, asking: &Asking, state: &State, progress: Progress<'_>) {
-        let mut comparison = Comparison::new(asking, state);
+    pub async fn compare(&mut self, probe: &SourceProbe, state: &State, progress: Progress<'_>) {
+        let mut comparison = MappingComparison::new(probe, state);
         for checked in &mut self.drafts {
             if let Some(mapping) = checked.proposed.as_ref().map(Proposed::mapping) {
                 let text = checked.file.bytes.as_deref().unwrap_or_default();
                 let text = str::from_utf8(text).unwrap_or_default();
-                checked.live = comparison.of(mapping, text, progress).await;
+                checked.live = comparison.compare(mapping, text, progress).await;
             }
         }
     }
@@ -149,7 +149,7 @@ impl Report {
 pub enum CheckError {
     /// The folder is closed to us.
     #[error(transparent)]
-    Unlisted(#[from] Unlisted),
+    Unlisted(#[from] ListDraftsError),
     /// No draft has that name, and no file that path.
     #[error("{} is in no draft", asked(name))]
     Unknown {
@@ -196,7 +196,7 @@ pub fn check(project: &Project, wanted: &[String]) -> Result<Report, CheckError>
         if !known(&report.drafts, name) && path.is_file() {
             let vocabulary = report.ontology.as_ref().and_then(|it| it.ontology.as_ref());
             let file = DraftFile::read(project.folder(), path);
-            report.drafts.push(Checked::new(file, vocabulary));
+            report.drafts.push(CheckedDraft::new(file, vocabulary));
         }
     }
     report.clashes = clashes(&report.drafts);
@@ -216,9 +216,9 @@ pub(crate) fn vocabulary(project: &Project) -> Option<Ontology> {
 fn all(project: &Project) -> Result<Report, CheckError> {
     let ontology = draft::ontology(project).map(read_ontology);
     let vocabulary = ontology.as_ref().and_then(|it| it.ontology.as_ref());
-    let drafts: Vec<Checked> = draft::all(project)?
+    let drafts: Vec<CheckedDraft> = draft::all(project)?
         .into_iter()
-        .map(|file| Checked::new(file, vocabulary))
+        .map(|file| CheckedDraft::new(file, vocabulary))
         .collect();
     Ok(Report {
         clashes: clashes(&drafts),
@@ -227,13 +227,13 @@ fn all(project: &Project) -> Result<Report, CheckError> {
     })
 }
 
-fn known(drafts: &[Checked], name: &str) -> bool {
+fn known(drafts: &[CheckedDraft], name: &str) -> bool {
     drafts.iter().any(|draft| is_meant(draft, name))
 }
 
 /// A draft is meant by its dataset, by its path from here or from the project, or, where it
 /// names no dataset, by what its file is called.
-fn is_meant(draft: &Checked, name: &str) -> bool {
+fn is_meant(draft: &CheckedDraft, name: &str) -> bool {
     let file = &draft.file;
     let stem = || file.path.file_stem().is_some_and(|stem| stem == name);
     let same_file = || {
@@ -261,7 +261,7 @@ fn read_ontology(file: DraftFile) -> CheckedOntology {
 }
 
 /// Datasets are compared even where a draft does not check otherwise.
-fn clashes(drafts: &[Checked]) -> Vec<Clash> {
+fn clashes(drafts: &[CheckedDraft]) -> Vec<Clash> {
     let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for draft in drafts {
         if let Some(name) = &draft.file.dataset {

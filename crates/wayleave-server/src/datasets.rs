@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wayleave_ledger::{Activation, Governance, GovernanceError, RatifiedEntry, State};
+use wayleave_ledger::{Activation, Governance, GovernanceError, RatificationEntry, State};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
@@ -15,7 +15,7 @@ use wayleave_plan::world::{World, WorldError};
 
 /// Why an active dataset is not served as it was activated.
 #[derive(Debug, thiserror::Error)]
-pub enum NotServed {
+pub enum WithheldReason {
     /// Its frozen mapping cannot be loaded.
     #[error(transparent)]
     Mapping(#[from] GovernanceError),
@@ -24,7 +24,7 @@ pub enum NotServed {
     Contradiction(#[from] WorldError),
 }
 
-impl NotServed {
+impl WithheldReason {
     /// What the operator can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -36,58 +36,58 @@ impl NotServed {
     }
 }
 
-/// An active dataset that is not served as it was activated.
+/// What is wrong with an active dataset that is not served as it was activated.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct DatasetFault {
     /// Its name.
     pub dataset: String,
     /// What was activated.
     pub digest: Digest,
     /// Why it is not served.
-    pub reason: NotServed,
+    pub reason: WithheldReason,
     /// What is served in its place: the last that was good.
-    pub kept: Option<Digest>,
+    pub fallback: Option<Digest>,
 }
 
 /// A dataset that is served.
 #[derive(Debug, Clone)]
-pub struct Served {
+pub struct ServedDataset {
     /// The mapping.
     pub mapping: Arc<Ratified<Mapping>>,
     /// The revision of its activation.
     pub revision: u64,
 }
 
-/// Everything that is served at one moment.
+/// A snapshot of all datasets that are served.
 #[derive(Debug, Clone, Default)]
-pub struct Live {
-    served: BTreeMap<String, Served>,
-    troubles: BTreeMap<String, Arc<Trouble>>,
+pub struct ServedDatasets {
+    served: BTreeMap<String, ServedDataset>,
+    faults: BTreeMap<String, Arc<DatasetFault>>,
 }
 
-/// Where frozen mappings are read: the project's own folder, or a test's idea of it.
-pub trait Frozen: Sync {
+/// Loads frozen mappings: from the project's folder, or from a fixture.
+pub trait FrozenMappingLoader: Sync {
     /// The dataset as that entry ratified it, its digest compared.
     fn load(
         &self,
         dataset: &str,
-        entry: &RatifiedEntry,
+        entry: &RatificationEntry,
     ) -> impl Future<Output = Result<Ratified<Mapping>, GovernanceError>> + Send;
 }
 
-impl Frozen for Governance {
+impl FrozenMappingLoader for Governance {
     async fn load(
         &self,
         dataset: &str,
-        entry: &RatifiedEntry,
+        entry: &RatificationEntry,
     ) -> Result<Ratified<Mapping>, GovernanceError> {
         self.load_as(dataset, entry).await
     }
 }
 
-impl Live {
+impl ServedDatasets {
     /// What is served when the ledger is in that state, having served this before.
-    pub async fn follow(&self, state: &State, frozen: &impl Frozen) -> Self {
+    pub async fn follow(&self, state: &State, frozen: &impl FrozenMappingLoader) -> Self {
         let mut active: Vec<(&str, &Activation)> = state.active().collect();
         // Where two contradict each other, the one that was active first is served.
         active.sort_by_key(|(_, activation)| activation.seq);
@@ -101,34 +101,34 @@ impl Live {
                     .load(name, &activation.ratified)
                     .await
                     .map(Arc::new)
-                    .map_err(NotServed::from),
+                    .map_err(WithheldReason::from),
             };
             let claimed = found.and_then(|mapping| owners.claim(mapping));
             let reason = match claimed {
                 Ok(mapping) => {
                     let revision = activation.revision;
                     next.served
-                        .insert(name.to_owned(), Served { mapping, revision });
+                        .insert(name.to_owned(), ServedDataset { mapping, revision });
                     continue;
                 }
                 Err(reason) => reason,
             };
             // What was served before is good, unless another has taken its place meanwhile.
-            let kept = before.filter(|it| {
+            let fallback = before.filter(|it| {
                 it.mapping.digest() != activation.digest
                     && owners.claim(Arc::clone(&it.mapping)).is_ok()
             });
-            next.troubles.insert(
+            next.faults.insert(
                 name.to_owned(),
-                Arc::new(Trouble {
+                Arc::new(DatasetFault {
                     dataset: name.to_owned(),
                     digest: activation.digest,
                     reason,
-                    kept: kept.map(|it| it.mapping.digest()),
+                    fallback: fallback.map(|it| it.mapping.digest()),
                 }),
             );
-            if let Some(kept) = kept {
-                next.served.insert(name.to_owned(), kept.clone());
+            if let Some(fallback) = fallback {
+                next.served.insert(name.to_owned(), fallback.clone());
             }
         }
         next
@@ -145,23 +145,25 @@ impl Live {
     }
 
     /// The dataset of that name, if it is served.
-    pub fn served(&self, dataset: &str) -> Option<&Served> {
+    pub fn served(&self, dataset: &str) -> Option<&ServedDataset> {
         self.served.get(dataset)
     }
 
     /// The active datasets that are not served as they were activated, by name.
-    pub fn troubles(&self) -> impl Iterator<Item = &Arc<Trouble>> {
-        self.troubles.values()
+    pub fn faults(&self) -> impl Iterator<Item = &Arc<DatasetFault>> {
+        self.faults.values()
     }
 
     /// What is wrong with that dataset.
-    pub fn trouble(&self, dataset: &str) -> Option<&Arc<Trouble>> {
-        self.troubles.get(dataset)
+    pub fn fault(&self, dataset: &str) -> Option<&Arc<DatasetFault>> {
+        self.faults.get(dataset)
     }
 
     /// Whether the same mappings are served, each read from disk once and the same.
     pub fn serves_as(&self, other: &Self) -> bool {
-        let same = |(ours, theirs): (&Served, &Served)| Arc::ptr_eq(&ours.mapping, &theirs.mapping);
+        let same = |(ours, theirs): (&ServedDataset, &ServedDataset)| {
+            Arc::ptr_eq(&ours.mapping, &theirs.mapping)
+        };
         self.served.len() == other.served.len()
             && self.served.values().zip(other.served.values()).all(same)
     }
@@ -195,11 +197,11 @@ impl Owners {
     fn claim(
         &mut self,
         mapping: Arc<Ratified<Mapping>>,
-    ) -> Result<Arc<Ratified<Mapping>>, NotServed> {
+    ) -> Result<Arc<Ratified<Mapping>>, WithheldReason> {
         let name = &mapping.dataset.name.value;
         for connection in &mapping.connections {
             if let Some(first) = self.0.get(connection.id.as_str()) {
-                return Err(NotServed::Contradiction(WorldError::Connection {
+                return Err(WithheldReason::Contradiction(WorldError::Connection {
                     id: connection.id.value.clone(),
                     first: first.clone(),
                     second: name.clone(),

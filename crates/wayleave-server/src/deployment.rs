@@ -1,8 +1,8 @@
 //! A project being served: its active datasets, its stores, and the server agents connect to.
 
-mod door;
+mod change_limit;
 mod drafts;
-mod pace;
+mod listen;
 mod serving;
 mod tools;
 
@@ -33,17 +33,17 @@ use wayleave_surface::{
 
 use crate::{
     Project, Settings, SettingsError,
-    datasets::Trouble,
+    datasets::DatasetFault,
     indexes::{self, IndexStatus, ServedIndexes},
     keys::{self, KeyError},
-    live::Asking,
     source::Environment,
+    source_probe::SourceProbe,
     stores::SourceStores,
     tls::TlsError,
     watch::{self, LedgerWatch},
 };
-pub use door::ServeError;
-use serving::Serving;
+pub use listen::ServeError;
+use serving::ServingContext;
 
 /// A project, ready to be served.
 pub struct Deployment {
@@ -53,7 +53,7 @@ pub struct Deployment {
     stores: Arc<SourceStores>,
     indexes: Arc<ServedIndexes>,
     indexing: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
-    serving: Arc<Serving>,
+    serving: Arc<ServingContext>,
     following: TaskTracker,
     /// Ends following, also of a deployment that is dropped without being closed.
     stop: DropGuard,
@@ -113,7 +113,7 @@ impl Deployment {
     pub async fn open(project: &Project, environment: Environment) -> Result<Self, DeployError> {
         let stop = CancellationToken::new();
         let governance = project.governance().clone();
-        let watch = LedgerWatch::start(governance, watch::EVERY, stop.clone()).await?;
+        let watch = LedgerWatch::start(governance, watch::POLL_INTERVAL, stop.clone()).await?;
         let sources = watch.now().sources().clone();
         let stores = Arc::new(SourceStores::new(
             sources,
@@ -123,26 +123,26 @@ impl Deployment {
         let ring = keys::ring(&project.folder().join(FOLDER))?;
         let nothing = World::default();
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
-        let shelf = indexes::shelf(project.folder());
-        let indexes = Arc::new(ServedIndexes::new(shelf, project.settings().search));
+        let index_root = indexes::index_root(project.folder());
+        let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
-        let serving = Arc::new(Serving {
+        let serving = Arc::new(ServingContext {
             project: project.clone(),
-            asking: Asking {
+            probe: SourceProbe {
                 environment,
-                ..Asking::default()
+                ..SourceProbe::default()
             },
             watch,
             service: service.clone(),
             registry: Registry::new(),
             stores: stores.clone(),
             now: ArcSwap::default(),
-            drafts: drafts::Drafts::default(),
-            pace: pace::Pace::default(),
+            drafts: drafts::DraftCache::default(),
+            change_limit: change_limit::ChangeLimit::default(),
             offer: tokio::sync::Mutex::new(Offer::new(&service)),
         });
         serving.registry.commit(static_tools(&serving)?);
-        serving.bring().await;
+        serving.sync_with_ledger().await;
         let following = TaskTracker::new();
         following.spawn(Arc::clone(&serving).follow(stop.clone()));
         following.close();
@@ -171,7 +171,7 @@ impl Deployment {
         if indexing.is_none() {
             let stop = CancellationToken::new();
             let indexes = Arc::clone(&self.indexes);
-            let task = indexes.look_after(self.service.clone(), stop.clone());
+            let task = indexes.run(self.service.clone(), stop.clone());
             *indexing = Some((stop, task));
         }
     }
@@ -191,10 +191,10 @@ impl Deployment {
     /// What there is of each full-text index, found by reading all of them.
     pub async fn index_status(&self) -> Result<Vec<IndexStatus>, IndexError> {
         let searchable = self.service.searchable();
-        let place = self.indexes.shelf().clone();
+        let root = self.indexes.index_root().clone();
         let looked = tokio::task::spawn_blocking(move || {
             let each = searchable.iter();
-            each.map(|what| indexes::status(&place, what)).collect()
+            each.map(|what| indexes::status(&root, what)).collect()
         });
         looked.await.map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
@@ -209,11 +209,11 @@ impl Deployment {
 
     /// Makes one full-text index again, from all records of its stream.
     pub async fn rebuild_index(&self, what: &Searchable) -> Result<(), IndexError> {
-        let place = (self.indexes.shelf()).place(&what.connection_id, &what.stream)?;
+        let dir = (self.indexes.index_root()).dir(&what.connection_id, &what.stream)?;
         let stop = CancellationToken::new();
         let built = self
             .service
-            .index(what, &place, Extent::Whole, None, stop)
+            .index(what, &dir, Extent::Whole, None, stop)
             .await;
         built.map(drop)
     }
@@ -235,8 +235,8 @@ impl Deployment {
     }
 
     /// Active datasets that are not served as they were activated.
-    pub fn withheld(&self) -> Vec<Arc<Trouble>> {
-        self.serving.live().troubles().cloned().collect()
+    pub fn withheld(&self) -> Vec<Arc<DatasetFault>> {
+        self.serving.live().faults().cloned().collect()
     }
 
     /// What connects and disconnects datasets, as the tools do.
@@ -276,9 +276,9 @@ impl Deployment {
 }
 
 /// The tools that are there whatever is live.
-fn static_tools(serving: &Arc<Serving>) -> Result<Batch, SchemaError> {
-    let package_of = |caller: &Caller| Arc::clone(&Access::of(caller).package);
-    let reading = wayleave_surface::tools(&serving.service, package_of)?;
+fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
+    let package_for = |caller: &Caller| Arc::clone(&Access::of(caller).package);
+    let reading = wayleave_surface::tools(&serving.service, package_for)?;
     let reading = reading.into_iter().map(|tool| {
         let readers = access::requires(Scope::Runtime, tool.name());
         tool.visible(readers)

@@ -5,7 +5,7 @@
 use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
 use serde::Serialize;
-use wayleave_ledger::{Clock as _, FOLDER, GovernanceError, Standing, State, SystemClock, rfc3339};
+use wayleave_ledger::{Clock as _, FOLDER, GovernanceError, State, SystemClock, Validity, rfc3339};
 use wayleave_model::{
     digest::Digest,
     grant::TokenKind,
@@ -16,12 +16,12 @@ use wayleave_store::Progress;
 use crate::{
     auth::{self, UnknownGrant},
     check,
-    datasets::{Live, NotServed, Trouble},
+    datasets::{DatasetFault, ServedDatasets, WithheldReason},
     indexes, keys,
-    live::{Asking, Comparison},
     overview::with_causes,
     project::{Project, ProjectError},
     settings::{self, Settings},
+    source_probe::{MappingComparison, SourceProbe},
 };
 
 /// What is said of a SQLite file that is locked against writers while it is read.
@@ -96,7 +96,7 @@ impl Finding {
 }
 
 /// Looks at the project in `folder`.
-pub async fn examine(folder: &Path, asking: &Asking, progress: Progress<'_>) -> Vec<Finding> {
+pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>) -> Vec<Finding> {
     let mut findings = vec![settings_of(folder)];
     findings.extend(private_folder(folder));
     findings.extend(cursor_keys(folder));
@@ -126,8 +126,8 @@ pub async fn examine(folder: &Path, asking: &Asking, progress: Progress<'_>) -> 
         findings.extend(token_rules(project.settings(), &state));
         findings.extend(listener(project.settings(), &state));
         findings.extend(clock(&state));
-        findings.extend(sources(&state, asking).await);
-        findings.extend(datasets(&project, &state, asking, progress).await);
+        findings.extend(sources(&state, probe).await);
+        findings.extend(datasets(&project, &state, probe, progress).await);
         findings.extend(indexes(&project, &state).await);
     }
     findings
@@ -193,7 +193,7 @@ fn listener(settings: &Settings, state: &State) -> Option<Finding> {
     let now = state.now(SystemClock.now());
     let mut tokens = state.tokens().values();
     let is_issued =
-        tokens.any(|it| it.kind == TokenKind::Client && it.standing(now) == Standing::Live);
+        tokens.any(|it| it.kind == TokenKind::Client && it.validity(now) == Validity::Live);
     let asked = settings.tokens || settings.jwt.is_some() || is_issued;
     let error = settings.check_listener(settings.http, asked).err()?;
     let about = format!("serve.http {}", settings.http);
@@ -262,7 +262,7 @@ fn drafts(project: &Project) -> Vec<Finding> {
     for draft in report.drafts.iter().filter(|it| !it.is_sound()) {
         let message = draft.unreadable().map_or_else(
             || format!("has {} problem(s)", draft.problems.len()),
-            crate::draft::Unreadable::reason,
+            crate::draft::ReadDraftError::reason,
         );
         let about = format!("draft {}", shown(&draft.file.shown));
         findings.push(Finding::warning(about, message, hint));
@@ -281,12 +281,12 @@ fn token_rules(settings: &Settings, state: &State) -> Vec<Finding> {
     unknown.iter().map(finding).collect()
 }
 
-async fn sources(state: &State, asking: &Asking) -> Vec<Finding> {
+async fn sources(state: &State, probe: &SourceProbe) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, source) in state.sources() {
         let about = format!("source {name}");
-        let waits = async || asking.writers_wait(state, name).await.unwrap_or(false);
-        findings.push(match asking.ping(state, name).await {
+        let waits = async || probe.writers_wait(state, name).await.unwrap_or(false);
+        findings.push(match probe.ping(state, name).await {
             Ok(took) => Finding {
                 hint: waits().await.then(|| WRITE_AHEAD_LOG.to_owned()),
                 ..Finding::ok(
@@ -312,11 +312,11 @@ async fn sources(state: &State, asking: &Asking) -> Vec<Finding> {
 async fn datasets(
     project: &Project,
     state: &State,
-    asking: &Asking,
+    probe: &SourceProbe,
     progress: Progress<'_>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut comparison = Comparison::new(asking, state);
+    let mut comparison = MappingComparison::new(probe, state);
     for (name, dataset) in state.datasets() {
         let Some(ratified) = &dataset.ratified else {
             continue;
@@ -331,7 +331,7 @@ async fn datasets(
         };
         let text = String::from_utf8_lossy(mapping.bytes());
         let mut whole = true;
-        for compared in comparison.of(&mapping, &text, progress).await {
+        for compared in comparison.compare(&mapping, &text, progress).await {
             let about = format!("dataset {name}, connection {}", compared.connection);
             match &compared.drift {
                 Ok(problems) if problems.is_empty() => {}
@@ -369,16 +369,18 @@ async fn datasets(
 
 /// What is active and yet would not be served, as far as what is ratified does not tell already.
 async fn withheld(project: &Project, state: &State) -> Vec<Finding> {
-    let live = Live::default().follow(state, project.governance()).await;
-    let told = |trouble: &Trouble| {
-        let ratified = state.ratified(&trouble.dataset);
-        let same = ratified.is_some_and(|it| it.digest == trouble.digest);
-        same && matches!(trouble.reason, NotServed::Mapping(_))
+    let live = ServedDatasets::default()
+        .follow(state, project.governance())
+        .await;
+    let told = |fault: &DatasetFault| {
+        let ratified = state.ratified(&fault.dataset);
+        let same = ratified.is_some_and(|it| it.digest == fault.digest);
+        same && matches!(fault.reason, WithheldReason::Mapping(_))
     };
-    let untold = live.troubles().filter(|trouble| !told(trouble));
-    let finding = |trouble: &Arc<Trouble>| {
-        let about = format!("dataset {}, as active", trouble.dataset);
-        Finding::problem(about, with_causes(&trouble.reason), trouble.reason.hint())
+    let untold = live.faults().filter(|fault| !told(fault));
+    let finding = |fault: &Arc<DatasetFault>| {
+        let about = format!("dataset {}, as active", fault.dataset);
+        Finding::problem(about, with_causes(&fault.reason), fault.reason.hint())
     };
     untold.map(finding).collect()
 }
@@ -386,16 +388,18 @@ async fn withheld(project: &Project, state: &State) -> Vec<Finding> {
 /// The full-text indexes of what is active.
 async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
     // What cannot be loaded was told of already.
-    let live = Live::default().follow(state, project.governance()).await;
+    let live = ServedDatasets::default()
+        .follow(state, project.governance())
+        .await;
     let searchable = live
         .world()
         .map(|world| wayleave_surface::searchable(&world));
     let searchable = searchable.unwrap_or_default();
-    let place = indexes::shelf(project.folder());
+    let root = indexes::index_root(project.folder());
     let (mut ready, mut findings) = (0, Vec::new());
     for what in &searchable {
         let about = format!("index {}/{}", what.connection_id, what.stream);
-        let status = indexes::status(&place, what);
+        let status = indexes::status(&root, what);
         let malformed = status.as_ref().ok().and_then(|it| it.malformed);
         if let Some(many) = malformed.filter(|many| *many > 0) {
             findings.push(Finding::warning(

@@ -15,8 +15,8 @@ use wayleave_model::{digest::Digest, names::NameKind};
 
 use crate::project::{ONTOLOGY, Project};
 
-/// The most bytes of a file that are read; a mapping may have no more.
-const MOST_BYTES: u64 = 1024 * 1024;
+/// Largest mapping in bytes.
+const MAX_DRAFT_BYTES: u64 = 1024 * 1024;
 
 /// A draft as found.
 #[derive(Debug)]
@@ -26,19 +26,19 @@ pub struct DraftFile {
     /// The file as people are shown it: relative to the project where it lies inside.
     pub shown: String,
     /// Its bytes, or why they were not read.
-    pub bytes: Result<Vec<u8>, Unreadable>,
+    pub bytes: Result<Vec<u8>, ReadDraftError>,
     /// The name that its `[dataset]` gives, as far as that can be read.
     pub dataset: Option<String>,
 }
 
-/// A file that was not read.
+/// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum ReadDraftError {
     /// A folder, a pipe, a device.
     #[error("it is not a plain file")]
     NotAFile,
     /// Larger than any mapping may be.
-    #[error("it has {bytes} bytes, and a mapping may have {MOST_BYTES}")]
+    #[error("it has {bytes} bytes, and a mapping may have {MAX_DRAFT_BYTES}")]
     TooLarge {
         /// Its size.
         bytes: u64,
@@ -52,7 +52,7 @@ pub enum Unreadable {
     },
 }
 
-impl Unreadable {
+impl ReadDraftError {
     /// In one line, with its cause.
     pub fn reason(&self) -> String {
         match self {
@@ -83,15 +83,15 @@ impl DraftFile {
 }
 
 /// Every draft of a project, sorted by file name. No folder is no drafts.
-pub fn all(project: &Project) -> Result<Vec<DraftFile>, Unlisted> {
+pub fn all(project: &Project) -> Result<Vec<DraftFile>, ListDraftsError> {
     let read = |path: &PathBuf| DraftFile::read(project.folder(), path);
     Ok(paths(project)?.iter().map(read).collect())
 }
 
 /// The files of all drafts, sorted.
-pub(crate) fn paths(project: &Project) -> Result<Vec<PathBuf>, Unlisted> {
+pub(crate) fn paths(project: &Project) -> Result<Vec<PathBuf>, ListDraftsError> {
     let folder = project.drafts();
-    let unlisted = |cause| Unlisted {
+    let unlisted = |cause| ListDraftsError {
         folder: folder.clone(),
         cause,
     };
@@ -114,7 +114,7 @@ pub(crate) fn paths(project: &Project) -> Result<Vec<PathBuf>, Unlisted> {
 /// The folder of drafts cannot be listed.
 #[derive(Debug, thiserror::Error)]
 #[error("the folder `{}` cannot be listed", folder.display())]
-pub struct Unlisted {
+pub struct ListDraftsError {
     folder: PathBuf,
     #[source]
     cause: io::Error,
@@ -140,11 +140,11 @@ fn is_hidden(path: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Unreadable> {
-    let refused = |cause| Unreadable::Refused { cause };
+fn read(path: &Path) -> Result<Vec<u8>, ReadDraftError> {
+    let refused = |cause| ReadDraftError::Refused { cause };
     // Asked first, so that opening a device has no effect; and again of what was opened.
     if !fs::metadata(path).map_err(refused)?.is_file() {
-        return Err(Unreadable::NotAFile);
+        return Err(ReadDraftError::NotAFile);
     }
     let file: File = OpenOptions::new()
         .read(true)
@@ -154,18 +154,18 @@ fn read(path: &Path) -> Result<Vec<u8>, Unreadable> {
         .map_err(refused)?;
     let found = file.metadata().map_err(refused)?;
     if !found.is_file() {
-        return Err(Unreadable::NotAFile);
+        return Err(ReadDraftError::NotAFile);
     }
-    let too_large = |bytes| Unreadable::TooLarge { bytes };
-    if found.len() > MOST_BYTES {
+    let too_large = |bytes| ReadDraftError::TooLarge { bytes };
+    if found.len() > MAX_DRAFT_BYTES {
         return Err(too_large(found.len()));
     }
     let mut bytes = Vec::new();
-    let mut bounded = file.take(MOST_BYTES + 1);
+    let mut bounded = file.take(MAX_DRAFT_BYTES + 1);
     bounded.read_to_end(&mut bytes).map_err(refused)?;
     match u64::try_from(bytes.len()) {
-        Ok(length) if length <= MOST_BYTES => Ok(bytes),
-        _ => Err(too_large(MOST_BYTES + 1)),
+        Ok(length) if length <= MAX_DRAFT_BYTES => Ok(bytes),
+        _ => Err(too_large(MAX_DRAFT_BYTES + 1)),
     }
 }
 

@@ -4,8 +4,8 @@
 //! and one session of a source. Searches go on meanwhile, in the indexes there are. Datasets come
 //! and go: what is connected gets its indexes, what is not served any more leaves none behind.
 
-mod kept;
-mod served;
+mod scheduled_index;
+mod snapshots;
 mod status;
 
 use std::path::Path;
@@ -16,35 +16,35 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wayleave_ledger::FOLDER;
-use wayleave_search::{Found, IndexError, Place, Shelf, Spec};
+use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
 use crate::overview::with_causes;
 use crate::settings::Freshness;
-use kept::Kept;
-use served::Moments;
+use scheduled_index::ScheduledIndex;
+use snapshots::IndexSnapshots;
 pub use status::IndexStatus;
 pub(crate) use status::status;
 
-/// The folder of indexes inside the project's own.
-const FOLDER_OF_INDEXES: &str = "index";
-/// How long to wait for another process that is making the index.
-const BUSY: Duration = Duration::from_secs(5);
+/// Folder of indexes inside the project's private folder.
+const INDEX_FOLDER: &str = "index";
+/// How long to wait while another process builds the index.
+const BUSY_RETRY: Duration = Duration::from_secs(5);
 /// How long to wait after a failure.
-const RETRY: Duration = Duration::from_mins(1);
-/// How long whoever is told to stop waits for an index under way before leaving it behind.
-const LEAVE: Duration = Duration::from_secs(2);
+const FAILURE_RETRY: Duration = Duration::from_mins(1);
+/// How long a stop waits for an index under way before leaving it behind.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The shelf of a project's indexes.
-pub(crate) fn shelf(folder: &Path) -> Shelf {
-    Shelf::new(folder.join(FOLDER).join(FOLDER_OF_INDEXES))
+/// The folder of a project's indexes.
+pub(crate) fn index_root(folder: &Path) -> IndexRoot {
+    IndexRoot::new(folder.join(FOLDER).join(INDEX_FOLDER))
 }
 
 /// The indexes of a deployment.
 pub(crate) struct ServedIndexes {
-    shelf: Shelf,
+    index_root: IndexRoot,
     every: Freshness,
-    moments: Mutex<Moments>,
+    snapshots: Mutex<IndexSnapshots>,
     /// Counts what was taken into service and out of it.
     changes: watch::Sender<u64>,
     /// Whether what was there at first is in service.
@@ -53,21 +53,21 @@ pub(crate) struct ServedIndexes {
 
 impl Indexes for ServedIndexes {
     fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed {
-        let now = self.moments().now();
+        let now = self.snapshots().now();
         now.index(connection_id, stream, spec)
     }
 
     fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
-        self.moments().earlier()
+        self.snapshots().earlier()
     }
 }
 
 impl ServedIndexes {
-    pub(crate) fn new(shelf: Shelf, every: Freshness) -> Self {
+    pub(crate) fn new(index_root: IndexRoot, every: Freshness) -> Self {
         Self {
-            shelf,
+            index_root,
             every,
-            moments: Mutex::default(),
+            snapshots: Mutex::default(),
             changes: watch::Sender::new(0),
             opened: watch::Sender::new(false),
         }
@@ -87,86 +87,89 @@ impl ServedIndexes {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    pub(crate) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub(crate) fn index_root(&self) -> &IndexRoot {
+        &self.index_root
     }
 
-    fn moments(&self) -> MutexGuard<'_, Moments> {
-        self.moments.lock().unwrap_or_else(PoisonError::into_inner)
+    fn snapshots(&self) -> MutexGuard<'_, IndexSnapshots> {
+        self.snapshots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn serve(&self, what: &Searchable, indexed: Indexed) {
-        self.moments().put(what, indexed);
+        self.snapshots().put(what, indexed);
         self.changed();
     }
 
     /// Takes into service what is there, and makes nothing.
     pub(crate) async fn open_all(&self, service: &ReadService) {
         for what in service.searchable() {
-            let mut one = Kept::new(what, self.every);
-            if let Some(place) = self.place(&one) {
-                self.open(&mut one, place).await;
+            let mut one = ScheduledIndex::new(what, self.every);
+            if let Some(dir) = self.index_dir(&one) {
+                self.open(&mut one, dir).await;
             }
         }
     }
 
-    /// Looks after the indexes of whatever a service serves, until told to stop.
-    pub(crate) fn look_after(
+    /// Builds and refreshes the indexes of whatever a service serves, until stopped.
+    pub(crate) fn run(
         self: Arc<Self>,
         service: ReadService,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
         tokio::spawn(async move {
             let mut worlds = service.worlds();
-            let mut kept = Vec::new();
+            let mut scheduled = Vec::new();
             while !stop.is_cancelled() {
                 worlds.mark_unchanged();
-                self.follow(&service, &mut kept).await;
+                self.follow(&service, &mut scheduled).await;
                 self.opened.send_replace(true);
-                self.keep(&service, &mut kept, &mut worlds, &stop).await;
+                self.update_due(&service, &mut scheduled, &mut worlds, &stop)
+                    .await;
             }
         })
     }
 
-    /// Looks after what is served now, and after nothing else.
-    async fn follow(&self, service: &ReadService, kept: &mut Vec<Kept>) {
+    /// Schedules what is served now, and nothing else.
+    async fn follow(&self, service: &ReadService, scheduled: &mut Vec<ScheduledIndex>) {
         let searchable = service.searchable();
-        kept.retain(|one| searchable.contains(&one.what));
-        let known = kept.len();
+        scheduled.retain(|one| searchable.contains(&one.what));
+        let known = scheduled.len();
         for what in searchable {
-            if !kept.iter().any(|one| one.what == what) {
-                kept.push(Kept::new(what, self.every));
+            if !scheduled.iter().any(|one| one.what == what) {
+                scheduled.push(ScheduledIndex::new(what, self.every));
             }
         }
-        self.forget_others(kept).await;
+        self.remove_others(scheduled).await;
         // First what is there already: it is served before anything new is made.
-        for one in kept.iter_mut().skip(known) {
-            if let Some(place) = self.place(one) {
-                self.open(one, place).await;
+        for one in scheduled.iter_mut().skip(known) {
+            if let Some(dir) = self.index_dir(one) {
+                self.open(one, dir).await;
             }
         }
     }
 
-    /// Makes and refreshes, until told to stop or another world is served.
-    async fn keep(
+    /// Updates due indexes until stopped, or until the served datasets change.
+    async fn update_due(
         &self,
         service: &ReadService,
-        kept: &mut [Kept],
+        scheduled: &mut [ScheduledIndex],
         worlds: &mut watch::Receiver<u64>,
         stop: &CancellationToken,
     ) {
         loop {
-            for one in &mut *kept {
+            for one in &mut *scheduled {
                 if one.due <= Instant::now() {
-                    self.attend_while_served(service, one, worlds.clone(), stop)
+                    self.update_while_served(service, one, worlds.clone(), stop)
                         .await;
                 }
                 if stop.is_cancelled() || worlds.has_changed().unwrap_or(true) {
                     return;
                 }
             }
-            let next = kept.iter().map(|one| one.due).min();
-            let next = next.unwrap_or_else(|| Instant::now() + RETRY);
+            let next = scheduled.iter().map(|one| one.due).min();
+            let next = next.unwrap_or_else(|| Instant::now() + FAILURE_RETRY);
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = worlds.changed() => {
@@ -179,21 +182,21 @@ impl ServedIndexes {
         }
     }
 
-    /// Attends to an index; a stream that is served no more meanwhile is not read to its end.
-    async fn attend_while_served(
+    /// Updates an index; stops reading a stream that is served no more.
+    async fn update_while_served(
         &self,
         service: &ReadService,
-        one: &mut Kept,
+        one: &mut ScheduledIndex,
         mut worlds: watch::Receiver<u64>,
         stop: &CancellationToken,
     ) {
         let what = one.what.clone();
         let stop = stop.child_token();
-        let attending = self.attend(service, one, &stop);
-        tokio::pin!(attending);
+        let updating = self.update(service, one, &stop);
+        tokio::pin!(updating);
         loop {
             tokio::select! {
-                () = &mut attending => return,
+                () = &mut updating => return,
                 Ok(()) = worlds.changed() => {
                     if !service.searchable().contains(&what) {
                         stop.cancel();
@@ -203,20 +206,20 @@ impl ServedIndexes {
         }
     }
 
-    /// What is not served any more leaves no words behind.
-    async fn forget_others(&self, kept: &[Kept]) {
-        let all = self.shelf.clone();
-        let kept: Vec<(String, String)> = kept
+    /// Removes the indexes of streams that are served no more.
+    async fn remove_others(&self, scheduled: &[ScheduledIndex]) {
+        let all = self.index_root.clone();
+        let scheduled: Vec<(String, String)> = scheduled
             .iter()
             .map(|one| (one.what.connection_id.clone(), one.what.stream.clone()))
             .collect();
-        self.moments().keep_only(&kept);
+        self.snapshots().keep_only(&scheduled);
         let removed = tokio::task::spawn_blocking(move || {
-            let kept: Vec<(&str, &str)> = kept
+            let scheduled: Vec<(&str, &str)> = scheduled
                 .iter()
                 .map(|(connection, stream)| (connection.as_str(), stream.as_str()))
                 .collect();
-            all.keep_only(&kept)
+            all.keep_only(&scheduled)
         });
         match removed.await {
             Ok(Ok(0)) => {}
@@ -230,30 +233,30 @@ impl ServedIndexes {
         self.changed();
     }
 
-    fn place(&self, one: &Kept) -> Option<Place> {
-        self.shelf
-            .place(&one.what.connection_id, &one.what.stream)
+    fn index_dir(&self, one: &ScheduledIndex) -> Option<IndexDir> {
+        self.index_root
+            .dir(&one.what.connection_id, &one.what.stream)
             .inspect_err(|error| tracing::warn!(%error, "an index has no place"))
             .ok()
     }
 
     /// Opens the index that is on disk, if it is whole and of what is served.
-    async fn open(&self, one: &mut Kept, place: Place) {
+    async fn open(&self, one: &mut ScheduledIndex, dir: IndexDir) {
         let spec = one.what.spec.clone();
         let opened = tokio::task::spawn_blocking(move || {
-            let version = place.version()?;
-            Ok::<_, IndexError>((place.open(&spec)?, version))
+            let version = dir.version()?;
+            Ok::<_, IndexError>((dir.open(&spec)?, version))
         });
         match opened.await {
-            Ok(Ok((Found::Fit(index), version))) => {
+            Ok(Ok((IndexState::Ready(index), version))) => {
                 one.version = version;
-                one.took(&index);
+                one.record_served(&index);
                 self.serve(&one.what, Indexed::Ready(Arc::new(index)));
             }
-            Ok(Ok((Found::Torn, _))) => {
+            Ok(Ok((IndexState::Damaged, _))) => {
                 tracing::warn!(index = one.name(), "an index is damaged and is made again");
             }
-            Ok(Ok((Found::Absent | Found::Unfit, _))) => {}
+            Ok(Ok((IndexState::Absent | IndexState::Outdated, _))) => {}
             Ok(Err(error)) => tracing::warn!(index = one.name(), %error, "an index cannot be read"),
             // The program is ending, and looks at no more of them.
             Err(error) if error.is_cancelled() => {}
@@ -261,26 +264,31 @@ impl ServedIndexes {
         }
     }
 
-    /// Makes an index or brings it up to date.
-    async fn attend(&self, service: &ReadService, one: &mut Kept, stop: &CancellationToken) {
-        let Some(place) = self.place(one) else {
+    /// Builds an index or refreshes it.
+    async fn update(
+        &self,
+        service: &ReadService,
+        one: &mut ScheduledIndex,
+        stop: &CancellationToken,
+    ) {
+        let Some(dir) = self.index_dir(one) else {
             one.due = Instant::now() + self.every.rebuild_tracked;
             return;
         };
         // Another process may have made it meanwhile.
-        if place.version().ok().flatten() != one.version {
-            self.open(one, place.clone()).await;
+        if dir.version().ok().flatten() != one.version {
+            self.open(one, dir.clone()).await;
             if one.due > Instant::now() {
                 return;
             }
         }
         let began = Instant::now();
         let (extent, since) = one.next();
-        let making = service.index(&one.what, &place, extent, since, stop.child_token());
+        let making = service.index(&one.what, &dir, extent, since, stop.child_token());
         let made = tokio::select! {
             made = making => made,
             // A large merge takes as long as it takes. What it makes is not served half.
-            () = left(stop) => return,
+            () = stop_timed_out(stop) => return,
         };
         match made {
             Ok(index) => {
@@ -292,12 +300,12 @@ impl ServedIndexes {
                     whole = extent == Extent::Whole,
                     "indexed"
                 );
-                one.version = place.version().ok().flatten();
-                one.took(&index);
+                one.version = dir.version().ok().flatten();
+                one.record_served(&index);
                 self.serve(&one.what, Indexed::Ready(Arc::new(index)));
             }
             Err(_) if stop.is_cancelled() => {}
-            Err(IndexError::Busy) => one.due = Instant::now() + BUSY,
+            Err(IndexError::Busy) => one.due = Instant::now() + BUSY_RETRY,
             Err(error) => {
                 tracing::warn!(
                     index = one.name(),
@@ -307,7 +315,7 @@ impl ServedIndexes {
                 );
                 // What cannot be followed any more is read whole.
                 one.bookmark = None;
-                one.due = Instant::now() + RETRY;
+                one.due = Instant::now() + FAILURE_RETRY;
                 if !one.is_served {
                     self.serve(&one.what, Indexed::Failed);
                 }
@@ -316,7 +324,7 @@ impl ServedIndexes {
     }
 }
 
-async fn left(stop: &CancellationToken) {
+async fn stop_timed_out(stop: &CancellationToken) {
     stop.cancelled().await;
-    tokio::time::sleep(LEAVE).await;
+    tokio::time::sleep(STOP_TIMEOUT).await;
 }

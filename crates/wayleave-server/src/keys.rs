@@ -15,8 +15,8 @@ use wayleave_plan::seal::{KeyRing, SealingKey};
 
 /// The file's name in the private folder.
 pub(crate) const FILE: &str = "cursor.keys";
-/// Older keys are kept while what they sealed may still be alive.
-const MOST: usize = 4;
+/// Largest number of keys in the file. Older keys stay while cursors they sealed may be alive.
+const MAX_KEYS: usize = 4;
 
 /// Keys that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
     let keys = match fs::read_to_string(&path) {
         Ok(text) => parse(&path, &text)?,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            let first = Keys {
+            let first = KeyFile {
                 current: fresh(1)?,
                 older: Vec::new(),
             };
@@ -105,16 +105,16 @@ pub fn rotate(private: &Path) -> Result<KeyRing, KeyError> {
     let path = private.join(FILE);
     let keys = match fs::read_to_string(&path) {
         Ok(text) => {
-            let Keys { current, mut older } = parse(&path, &text)?;
+            let KeyFile { current, mut older } = parse(&path, &text)?;
             let number = current.id.wrapping_add(1);
             older.insert(0, current);
-            older.truncate(MOST - 1);
-            Keys {
+            older.truncate(MAX_KEYS - 1);
+            KeyFile {
                 current: fresh(number)?,
                 older,
             }
         }
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Keys {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => KeyFile {
             current: fresh(1)?,
             older: Vec::new(),
         },
@@ -131,7 +131,7 @@ pub fn rotate(private: &Path) -> Result<KeyRing, KeyError> {
 }
 
 /// The file's keys.
-struct Keys {
+struct KeyFile {
     current: SealingKey,
     older: Vec<SealingKey>,
 }
@@ -142,7 +142,7 @@ fn fresh(id: u8) -> Result<SealingKey, KeyError> {
     Ok(SealingKey { id, secret })
 }
 
-fn parse(path: &Path, text: &str) -> Result<Keys, KeyError> {
+fn parse(path: &Path, text: &str) -> Result<KeyFile, KeyError> {
     let damaged = |line| KeyError::Damaged {
         path: path.to_owned(),
         line,
@@ -151,7 +151,7 @@ fn parse(path: &Path, text: &str) -> Result<Keys, KeyError> {
         .zip(text.lines())
         .map(|(line, text)| key(text).ok_or_else(|| damaged(line)));
     let current = keys.next().unwrap_or_else(|| Err(damaged(1)))?;
-    Ok(Keys {
+    Ok(KeyFile {
         current,
         older: keys.collect::<Result<_, _>>()?,
     })
@@ -173,7 +173,7 @@ fn key(line: &str) -> Option<SealingKey> {
 }
 
 /// Written aside and renamed, so that no reader sees half a file.
-fn write(path: &Path, keys: &Keys) -> Result<(), KeyError> {
+fn write(path: &Path, keys: &KeyFile) -> Result<(), KeyError> {
     let failed = |cause| KeyError::Disk {
         path: path.to_owned(),
         doing: "written",
@@ -219,7 +219,7 @@ mod tests {
             rotate(folder.path()).unwrap();
         }
         let rotated = fs::read_to_string(&path).unwrap();
-        assert_eq!(rotated.lines().count(), MOST);
+        assert_eq!(rotated.lines().count(), MAX_KEYS);
         assert!(rotated.starts_with("7 "), "{rotated}");
         fs::write(&path, "1 xyz\n").unwrap();
         let error = ring(folder.path()).unwrap_err().to_string();

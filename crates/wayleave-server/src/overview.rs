@@ -7,13 +7,13 @@ use wayleave_ledger::{Dataset, GovernanceError, State};
 use wayleave_model::{digest::Digest, mapping::Mapping};
 
 use crate::{
-    check::{CheckError, Checked, check},
+    check::{CheckError, CheckedDraft, check},
     project::Project,
 };
 
 /// How far a dataset has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum DatasetStatus {
     /// A draft that nobody ever ratified.
     Draft,
     /// Ratified, not live.
@@ -24,7 +24,7 @@ pub enum Standing {
     Retired,
 }
 
-impl Standing {
+impl DatasetStatus {
     /// Its word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl Standing {
     }
 }
 
-impl Serialize for Standing {
+impl Serialize for DatasetStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
     }
@@ -44,11 +44,11 @@ impl Serialize for Standing {
 
 /// One dataset, or a draft that names none.
 #[derive(Debug, Serialize)]
-pub struct Line {
+pub struct DatasetLine {
     /// The dataset's name, where one is known.
     pub name: Option<String>,
     /// How far it has come.
-    pub state: Standing,
+    pub state: DatasetStatus,
     /// What is ratified.
     pub digest: Option<Digest>,
     /// What is live, where that is not what is ratified.
@@ -68,7 +68,7 @@ pub struct Line {
 }
 
 /// Every dataset, by name; drafts without a name come last.
-pub async fn overview(project: &Project) -> Result<Vec<Line>, OverviewError> {
+pub async fn overview(project: &Project) -> Result<Vec<DatasetLine>, OverviewError> {
     let report = check(project, &[])?;
     let governance = project.governance();
     let state = governance
@@ -76,7 +76,7 @@ pub async fn overview(project: &Project) -> Result<Vec<Line>, OverviewError> {
         .state()
         .await
         .map_err(GovernanceError::from)?;
-    let mut drafts: BTreeMap<&str, Vec<&Checked>> = BTreeMap::new();
+    let mut drafts: BTreeMap<&str, Vec<&CheckedDraft>> = BTreeMap::new();
     let mut nameless = Vec::new();
     for draft in &report.drafts {
         match &draft.file.dataset {
@@ -119,7 +119,7 @@ pub enum OverviewError {
     Governance(#[from] GovernanceError),
 }
 
-fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&Checked]) -> Line {
+fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&CheckedDraft]) -> DatasetLine {
     let ratified = dataset
         .and_then(|it| it.ratified.as_ref())
         .map(|it| it.digest);
@@ -127,12 +127,12 @@ fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&Checked]) -> L
         .and_then(|it| it.active.as_ref())
         .map(|it| it.digest);
     let state = match (dataset, ratified, active) {
-        (None, ..) => Standing::Draft,
-        (Some(_), None, _) => Standing::Retired,
-        (Some(_), Some(_), None) => Standing::Ratified,
-        (Some(_), Some(_), Some(_)) => Standing::Active,
+        (None, ..) => DatasetStatus::Draft,
+        (Some(_), None, _) => DatasetStatus::Retired,
+        (Some(_), Some(_), None) => DatasetStatus::Ratified,
+        (Some(_), Some(_), Some(_)) => DatasetStatus::Active,
     };
-    let mut line = Line {
+    let mut line = DatasetLine {
         name: name.map(str::to_owned),
         state,
         digest: ratified,
@@ -152,7 +152,7 @@ fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&Checked]) -> L
     line
 }
 
-impl Line {
+impl DatasetLine {
     fn describe(&mut self, mapping: &Mapping) {
         self.streams = Some(mapping.streams.len());
         let ids = mapping.connections.iter().map(|it| it.id.value.clone());
@@ -160,7 +160,7 @@ impl Line {
     }
 }
 
-fn draft_problem(drafts: &[&Checked]) -> Option<String> {
+fn draft_problem(drafts: &[&CheckedDraft]) -> Option<String> {
     if drafts.len() > 1 {
         return Some(format!("{} drafts have this name", drafts.len()));
     }

@@ -10,17 +10,17 @@ use std::{
 };
 
 use sha2::{Digest as _, Sha256};
-use wayleave_ledger::{GrantEntry, Millis, Standing, State, TokenEntry};
+use wayleave_ledger::{GrantEntry, Millis, State, TokenEntry, Validity};
 use wayleave_model::grant::{Claim, Claims};
 use wayleave_plan::package::{Grant, Grants, Package};
 
-/// How many packages are kept at hand.
-const KEPT: usize = 1024;
+/// Largest number of cached packages.
+const MAX_CACHED: usize = 1024;
 
 /// The package of a token for whoever makes these claims, at that time. For a token of ours they
 /// are the token's own.
 ///
-/// Whether the token itself counts is not asked here: see [`TokenEntry::standing`].
+/// Whether the token itself counts is not asked here: see [`TokenEntry::validity`].
 pub fn package(state: &State, token: &TokenEntry, claims: &Claims, now: Millis) -> Package {
     let ids = token.grants.iter().map(String::as_str);
     assemble(state, &token.id, token.seq, ids, claims, now).0
@@ -28,7 +28,7 @@ pub fn package(state: &State, token: &TokenEntry, claims: &Claims, now: Millis) 
 
 /// The package of a subject who is known by other means, of these grants. Of two grants of one
 /// connection the first counts, also when it is over: taking it back must not bring in another.
-pub fn package_of<'a>(
+pub fn package_for<'a>(
     state: &State,
     subject: &str,
     grants: impl IntoIterator<Item = &'a str>,
@@ -60,7 +60,7 @@ fn assemble<'a>(
             );
             continue;
         }
-        if grant.standing(now) != Standing::Live {
+        if grant.validity(now) != Validity::Live {
             continue;
         }
         epoch.grant(grant);
@@ -79,7 +79,7 @@ fn assemble<'a>(
     }
     let package = Package {
         subject: subject.to_owned(),
-        epoch: epoch.of_claims(claims),
+        epoch: epoch.finish_with_claims(claims),
         grants: Grants::Only(Arc::new(granted)),
     };
     (package, ends)
@@ -107,7 +107,7 @@ impl Epoch {
         self.0.update(grant.seq.to_be_bytes());
     }
 
-    fn of_claims(mut self, claims: &Claims) -> u64 {
+    fn finish_with_claims(mut self, claims: &Claims) -> u64 {
         for (name, claim) in claims {
             let kind = match claim {
                 Claim::Boolean(_) => "b",
@@ -124,15 +124,15 @@ impl Epoch {
     }
 }
 
-/// Packages that were worked out before.
+/// Caches the packages of tokens.
 #[derive(Debug, Default)]
-pub struct Packages {
-    kept: Mutex<BTreeMap<String, Kept>>,
+pub struct PackageCache {
+    cache: Mutex<BTreeMap<String, CachedPackage>>,
 }
 
-/// A package, and for how long it holds.
+/// A package, and how long it is valid.
 #[derive(Debug)]
-struct Kept {
+struct CachedPackage {
     /// Weak, so that an old state is not kept for a token that nobody uses any more.
     state: Weak<State>,
     /// From when on it was worked out: a clock that was set back makes it be worked out again.
@@ -141,7 +141,7 @@ struct Kept {
     package: Arc<Package>,
 }
 
-impl Kept {
+impl CachedPackage {
     fn holds(&self, state: &Arc<State>, now: Millis) -> bool {
         // The address is not given to another state while this one is pointed at, dead or alive.
         self.state.as_ptr() == Arc::as_ptr(state)
@@ -150,36 +150,36 @@ impl Kept {
     }
 }
 
-impl Packages {
+impl PackageCache {
     /// The package of a token, as [`package`] works it out with the token's own claims. The same
     /// one as before, unless the token, its grants or the time have changed what is in it.
-    pub fn of(&self, state: &Arc<State>, token: &TokenEntry, now: Millis) -> Arc<Package> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = kept.get(&token.id)
+    pub fn get(&self, state: &Arc<State>, token: &TokenEntry, now: Millis) -> Arc<Package> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = cache.get(&token.id)
             && known.holds(state, now)
         {
             return Arc::clone(&known.package);
         }
         let ids = token.grants.iter().map(String::as_str);
         let (package, until) = assemble(state, &token.id, token.seq, ids, &token.claims, now);
-        let package = match kept.get(&token.id) {
+        let package = match cache.get(&token.id) {
             // The ledger moved, and not in what this token may read.
             Some(known) if *known.package == package => Arc::clone(&known.package),
             _ => Arc::new(package),
         };
-        if kept.len() >= KEPT && !kept.contains_key(&token.id) {
-            kept.retain(|_, known| known.holds(state, now));
-            if kept.len() >= KEPT {
-                kept.pop_first();
+        if cache.len() >= MAX_CACHED && !cache.contains_key(&token.id) {
+            cache.retain(|_, known| known.holds(state, now));
+            if cache.len() >= MAX_CACHED {
+                cache.pop_first();
             }
         }
-        let entry = Kept {
+        let entry = CachedPackage {
             state: Arc::downgrade(state),
             from: now,
             until,
             package: Arc::clone(&package),
         };
-        kept.insert(token.id.clone(), entry);
+        cache.insert(token.id.clone(), entry);
         package
     }
 }

@@ -13,13 +13,13 @@ use wayleave_model::{
 };
 
 use crate::{
-    draft::{self, DraftFile, Unlisted},
+    draft::{self, DraftFile, ListDraftsError},
     project::{MAPPINGS, Project},
 };
 
-/// Where a proposal goes and what it has to respect.
+/// The draft file that a proposal goes to, and what it must keep of it.
 #[derive(Debug)]
-pub struct Desk {
+pub struct DraftTarget {
     options: ProposeOptions,
     path: PathBuf,
     /// The file as people are shown it.
@@ -30,7 +30,7 @@ pub struct Desk {
 
 /// What was proposed.
 #[derive(Debug)]
-pub struct Proposed {
+pub struct Proposal {
     /// The dataset.
     pub dataset: String,
     /// The draft, as TOML.
@@ -52,7 +52,7 @@ pub struct Proposed {
 pub enum ProposalError {
     /// The folder is closed to us.
     #[error(transparent)]
-    Unlisted(#[from] Unlisted),
+    Unlisted(#[from] ListDraftsError),
     /// Two drafts name the dataset.
     #[error("dataset `{dataset}` is in {}", files.join(" and in "))]
     Twice {
@@ -124,7 +124,7 @@ impl ProposalError {
     }
 }
 
-impl Desk {
+impl DraftTarget {
     /// Finds the draft of the dataset, if there is one.
     pub fn prepare(
         project: &Project,
@@ -132,7 +132,7 @@ impl Desk {
         schema: Option<&str>,
     ) -> Result<Self, ProposalError> {
         let file = find(project, &options.dataset)?;
-        let mut desk = Self {
+        let mut target = Self {
             path: draft::path_of(project, &options.dataset),
             shown: format!("{MAPPINGS}/{}.toml", options.dataset),
             existing: None,
@@ -140,9 +140,9 @@ impl Desk {
             options,
         };
         if let Some(file) = file {
-            desk.continue_with(file)?;
+            target.continue_with(file)?;
         }
-        Ok(desk)
+        Ok(target)
     }
 
     fn continue_with(&mut self, file: DraftFile) -> Result<(), ProposalError> {
@@ -153,18 +153,18 @@ impl Desk {
         };
         let bytes = file.bytes.map_err(|error| unreadable(error.reason()))?;
         let text = String::from_utf8(bytes).map_err(|_| unreadable("is not UTF-8".to_owned()))?;
-        let reads = Reads::of(&text);
+        let declared = DraftSources::parse(&text);
         let elsewhere = |what, found: &str, asked: &str| ProposalError::Elsewhere {
             file: shown_file.clone(),
             what,
             found: shown(found),
             asked: shown(asked),
         };
-        if !reads.sources.is_empty() && !reads.sources.contains(&self.options.source) {
-            let found = reads.sources.join(", ");
+        if !declared.sources.is_empty() && !declared.sources.contains(&self.options.source) {
+            let found = declared.sources.join(", ");
             return Err(elsewhere("source", &found, &self.options.source));
         }
-        match (&self.schema, reads.schema) {
+        match (&self.schema, declared.schema) {
             (Some(asked), Some(found)) if *asked != found => {
                 return Err(elsewhere("schema", &found, asked));
             }
@@ -183,7 +183,7 @@ impl Desk {
     }
 
     /// Proposes over a catalogue. Writes nothing.
-    pub fn propose(&self, catalogue: &Catalogue) -> Result<Proposed, ProposalError> {
+    pub fn propose(&self, catalogue: &Catalogue) -> Result<Proposal, ProposalError> {
         let existing = self.existing.as_deref().unwrap_or_default();
         let merge = propose::repropose(existing, catalogue, &self.options).map_err(|cause| {
             ProposalError::Merge {
@@ -191,7 +191,7 @@ impl Desk {
                 cause,
             }
         })?;
-        let mut proposed = Proposed {
+        let mut proposal = Proposal {
             dataset: self.options.dataset.clone(),
             is_new: existing.trim().is_empty(),
             is_unchanged: existing == merge.text,
@@ -200,20 +200,20 @@ impl Desk {
             left_out: merge.left_out,
             notes: merge.notes,
         };
-        if proposed.is_new {
-            proposed.notes = propose::propose(catalogue, &self.options).notes;
+        if proposal.is_new {
+            proposal.notes = propose::propose(catalogue, &self.options).notes;
         }
-        Ok(proposed)
+        Ok(proposal)
     }
 
     /// Puts the draft in its place, whole or not at all.
-    pub fn write(&self, proposed: &Proposed) -> Result<(), ProposalError> {
+    pub fn write(&self, proposal: &Proposal) -> Result<(), ProposalError> {
         // Through a link, not over it.
         let path = self
             .path
             .canonicalize()
             .unwrap_or_else(|_| self.path.clone());
-        replace(&path, proposed.text.as_bytes()).map_err(|cause| ProposalError::Disk {
+        replace(&path, proposal.text.as_bytes()).map_err(|cause| ProposalError::Disk {
             file: shown(&self.shown),
             cause,
         })
@@ -246,15 +246,15 @@ fn find(project: &Project, dataset: &str) -> Result<Option<DraftFile>, ProposalE
     Ok(Some(there))
 }
 
-/// What a draft reads, as far as it can be told.
+/// The sources and schema that a draft names, as far as it can be parsed.
 #[derive(Default)]
-struct Reads {
+struct DraftSources {
     sources: Vec<String>,
     schema: Option<String>,
 }
 
-impl Reads {
-    fn of(text: &str) -> Self {
+impl DraftSources {
+    fn parse(text: &str) -> Self {
         let Ok(document) = text.parse::<toml::Table>() else {
             return Self::default();
         };
@@ -278,16 +278,16 @@ impl Reads {
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let passing = folder.join(format!(".tmp-draft-{}", std::process::id()));
-    let written = File::create(&passing)
+    let temporary = folder.join(format!(".tmp-draft-{}", std::process::id()));
+    let written = File::create(&temporary)
         .and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()
         })
-        .and_then(|()| fs::rename(&passing, path));
+        .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // What is left is passed over as hidden, and the first failure is what matters.
-        let _ = fs::remove_file(&passing);
+        let _ = fs::remove_file(&temporary);
     }
     written
 }

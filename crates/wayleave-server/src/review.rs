@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use wayleave_ledger::{Freeze, GovernanceError, State};
+use wayleave_ledger::{GovernanceError, RatifyRequest, State};
 use wayleave_model::{
     check::{self as documents, Clash},
     diff::{self, Change},
@@ -16,8 +16,8 @@ use wayleave_store::Progress;
 
 use crate::{
     check::{self, CheckError, Report},
-    live::{Asking, Compared, Comparison},
     project::Project,
+    source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
 };
 
 /// A draft beside what is ratified now.
@@ -28,16 +28,16 @@ pub struct Review {
     /// The draft, checked.
     pub proposed: Proposed,
     /// Its connections, where they were asked.
-    pub live: Vec<Compared>,
+    pub live: Vec<ConnectionDrift>,
     /// What is ratified now.
-    pub current: Current,
+    pub current: RatifiedVersion,
     /// What ratifying the draft would change, in words.
     pub changes: Vec<Change>,
 }
 
 /// What is ratified now.
 #[derive(Debug)]
-pub enum Current {
+pub enum RatifiedVersion {
     /// Nothing: the dataset is new, or was retired.
     Nothing,
     /// This mapping.
@@ -51,7 +51,7 @@ pub enum Current {
     },
 }
 
-impl Current {
+impl RatifiedVersion {
     /// The digest of what is ratified now.
     pub fn digest(&self) -> Option<Digest> {
         match self {
@@ -93,8 +93,8 @@ pub enum ReviewError {
 }
 
 impl Review {
-    /// Puts the draft of a dataset beside what is ratified.
-    pub async fn of(project: &Project, dataset: &str) -> Result<Self, ReviewError> {
+    /// Loads the draft of a dataset and compares it with what is ratified.
+    pub async fn load(project: &Project, dataset: &str) -> Result<Self, ReviewError> {
         let mut report = check::dataset(project, dataset)?;
         if let Some(clash) = report.clashes.iter().find(|it| it.name == dataset) {
             let clash = clash.clone();
@@ -124,12 +124,12 @@ impl Review {
             .await
             .map_err(GovernanceError::from)?;
         let (current, old) = match state.ratified(dataset) {
-            None => (Current::Nothing, None),
+            None => (RatifiedVersion::Nothing, None),
             Some(entry) => match governance.load(dataset).await {
-                Ok(old) => (Current::Ratified(entry.digest), Some(old)),
+                Ok(old) => (RatifiedVersion::Ratified(entry.digest), Some(old)),
                 Err(error) if is_about_the_copy(&error) => {
                     let (digest, cause) = (entry.digest, error);
-                    (Current::Unreadable { digest, cause }, None)
+                    (RatifiedVersion::Unreadable { digest, cause }, None)
                 }
                 Err(error) => return Err(error.into()),
             },
@@ -160,16 +160,16 @@ impl Review {
     }
 
     /// Asks the sources whether they are what the draft says.
-    pub async fn compare(&mut self, asking: &Asking, state: &State, progress: Progress<'_>) {
-        let mut comparison = Comparison::new(asking, state);
+    pub async fn compare(&mut self, probe: &SourceProbe, state: &State, progress: Progress<'_>) {
+        let mut comparison = MappingComparison::new(probe, state);
         let (mapping, text) = (self.proposed.mapping(), self.text());
-        let live = comparison.of(mapping, &text, progress).await;
+        let live = comparison.compare(mapping, &text, progress).await;
         self.live = live;
     }
 
     /// Whether the sources, where they were asked, are what the draft says.
     pub fn is_live(&self) -> bool {
-        !self.live.iter().any(Compared::is_broken)
+        !self.live.iter().any(ConnectionDrift::is_broken)
     }
 
     /// Refuses a draft that claims a name of another ratified dataset.
@@ -204,13 +204,13 @@ impl Review {
         who: String,
         note: String,
     ) -> Result<Ratified<Mapping>, GovernanceError> {
-        let freeze = Freeze {
+        let request = RatifyRequest {
             replaces: self.current.digest(),
             proposed: self.proposed,
             who,
             note,
         };
-        project.governance().freeze(freeze).await
+        project.governance().ratify(request).await
     }
 }
 

@@ -1,10 +1,10 @@
 //! `wayleave.toml`: as written, then as meant.
 //!
-//! Two stages: `written` is what the file may say, every key optional and unknown keys refused;
+//! Two stages: `raw` is what the file may say, every key optional and unknown keys refused;
 //! [`Settings`] has every default filled in and every value understood.
 
 mod issuer;
-mod written;
+mod raw;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -16,7 +16,7 @@ use wayleave_model::{
 
 pub(crate) use issuer::endpoint;
 pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm};
-use written::Written;
+use raw::RawSettings;
 
 /// The file's name in a project folder.
 pub const FILE: &str = "wayleave.toml";
@@ -202,7 +202,7 @@ fn meant(message: &str) -> Option<&str> {
 impl Settings {
     /// Reads the file's text; an empty text is all defaults.
     pub fn parse(text: &str) -> Result<Self, SettingsError> {
-        let written: Written = toml::from_str(text).map_err(|error| SettingsError::Syntax {
+        let raw: RawSettings = toml::from_str(text).map_err(|error| SettingsError::Syntax {
             // The message names the key and the line; the excerpt could hold a pasted secret.
             message: match error.span() {
                 Some(span) => {
@@ -217,7 +217,7 @@ impl Settings {
                 None => error.message().to_owned(),
             },
         })?;
-        let env = match written.project.env.as_deref() {
+        let env = match raw.project.env.as_deref() {
             None | Some("development") => Env::Development,
             Some("production") => Env::Production,
             Some(_) => {
@@ -227,13 +227,13 @@ impl Settings {
                 });
             }
         };
-        let http = written.serve.http.as_deref().unwrap_or(DEFAULT_HTTP);
+        let http = raw.serve.http.as_deref().unwrap_or(DEFAULT_HTTP);
         let http = http.parse().map_err(|_| SettingsError::Value {
             setting: "serve.http",
             expected: "an address and port, like `127.0.0.1:7411`",
         })?;
         let value = |setting, expected| SettingsError::Value { setting, expected };
-        let url = match &written.serve.url {
+        let url = match &raw.serve.url {
             None => None,
             Some(text) => Some(endpoint(text).ok_or_else(|| {
                 value(
@@ -242,39 +242,33 @@ impl Settings {
                 )
             })?),
         };
-        let scopes = match &written.serve.scopes {
+        let scopes = match &raw.serve.scopes {
             None => [Scope::Runtime, Scope::Builder].into_iter().collect(),
             Some(names) => scopes("serve.scopes", names)?,
         };
-        let jwt = written
-            .auth
-            .jwt
-            .map(|jwt| issuer::resolve(jwt, url.as_ref()));
+        let jwt = raw.auth.jwt.map(|jwt| issuer::resolve(jwt, url.as_ref()));
         Ok(Self {
-            name: written
-                .project
-                .name
-                .unwrap_or_else(|| "wayleave".to_owned()),
+            name: raw.project.name.unwrap_or_else(|| "wayleave".to_owned()),
             env,
             http,
-            hosts: written.serve.hosts,
-            origins: written.serve.origins,
-            anonymous: written.serve.anonymous.unwrap_or(false),
-            tokens: written.serve.tokens.unwrap_or(false),
+            hosts: raw.serve.hosts,
+            origins: raw.serve.origins,
+            anonymous: raw.serve.anonymous.unwrap_or(false),
+            tokens: raw.serve.tokens.unwrap_or(false),
             // What is for authors is not for those the project runs for.
             scopes: match env {
                 Env::Production => scopes.without(Scope::Dev),
                 Env::Development => scopes,
             },
             url,
-            tls: written.serve.tls.map(|tls| TlsFiles {
+            tls: raw.serve.tls.map(|tls| TlsFiles {
                 cert: tls.cert.into(),
                 key: tls.key.into(),
             }),
-            tls_proxy: written.serve.tls_proxy.unwrap_or(false),
+            tls_proxy: raw.serve.tls_proxy.unwrap_or(false),
             jwt: jwt.transpose()?,
-            limits: limits(&written.limits)?,
-            search: freshness(&written.search)?,
+            limits: limits(&raw.limits)?,
+            search: freshness(&raw.search)?,
         })
     }
 
@@ -321,7 +315,7 @@ fn scopes(setting: &'static str, names: &[String]) -> Result<Scopes, SettingsErr
     })
 }
 
-fn limits(written: &written::Limits) -> Result<Limits, SettingsError> {
+fn limits(raw: &raw::Limits) -> Result<Limits, SettingsError> {
     let usual = Limits::default();
     let at_least_one = |setting, given: Option<u32>, usual| match given {
         Some(0) => Err(SettingsError::Value {
@@ -330,29 +324,29 @@ fn limits(written: &written::Limits) -> Result<Limits, SettingsError> {
         }),
         given => Ok(given.unwrap_or(usual)),
     };
-    let per_minute = written.calls_per_minute;
+    let per_minute = raw.calls_per_minute;
     let calls_per_minute = at_least_one(
         "limits.calls_per_minute",
         per_minute,
         usual.calls_per_minute,
     )?;
     let burst = (calls_per_minute / 10).max(10);
-    let wait = written.source_wait_ms.map(u64::from);
+    let wait = raw.source_wait_ms.map(u64::from);
     Ok(Limits {
         calls_per_minute,
-        burst: at_least_one("limits.burst", written.burst, burst)?,
-        concurrent: at_least_one("limits.concurrent", written.concurrent, usual.concurrent)?,
-        streams: at_least_one("limits.streams", written.streams, usual.streams)?,
+        burst: at_least_one("limits.burst", raw.burst, burst)?,
+        concurrent: at_least_one("limits.concurrent", raw.concurrent, usual.concurrent)?,
+        streams: at_least_one("limits.streams", raw.streams, usual.streams)?,
         source_sessions: at_least_one(
             "limits.source_sessions",
-            written.source_sessions,
+            raw.source_sessions,
             usual.source_sessions,
         )?,
         source_wait: wait.map_or(usual.source_wait, Duration::from_millis),
     })
 }
 
-fn freshness(written: &written::Search) -> Result<Freshness, SettingsError> {
+fn freshness(raw: &raw::Search) -> Result<Freshness, SettingsError> {
     let usual = Freshness::default();
     let every = |setting, given: Option<u64>, usual| match given {
         Some(0) => Err(SettingsError::Value {
@@ -362,19 +356,11 @@ fn freshness(written: &written::Search) -> Result<Freshness, SettingsError> {
         given => Ok(given.map_or(usual, Duration::from_secs)),
     };
     Ok(Freshness {
-        refresh: every(
-            "search.refresh_seconds",
-            written.refresh_seconds,
-            usual.refresh,
-        )?,
-        rebuild: every(
-            "search.rebuild_seconds",
-            written.rebuild_seconds,
-            usual.rebuild,
-        )?,
+        refresh: every("search.refresh_seconds", raw.refresh_seconds, usual.refresh)?,
+        rebuild: every("search.rebuild_seconds", raw.rebuild_seconds, usual.rebuild)?,
         rebuild_tracked: every(
             "search.rebuild_tracked_seconds",
-            written.rebuild_tracked_seconds,
+            raw.rebuild_tracked_seconds,
             usual.rebuild_tracked,
         )?,
     })

@@ -19,11 +19,11 @@ use crate::{
 pub(crate) struct SourceStores {
     environment: Environment,
     options: StoreOptions,
-    desk: Mutex<Desk>,
+    stores: Mutex<OpenStores>,
 }
 
-/// What is declared, and what of it is open.
-struct Desk {
+/// The declared sources and their open stores.
+struct OpenStores {
     sources: BTreeMap<String, Source>,
     open: HashMap<String, Arc<dyn Store>>,
 }
@@ -42,16 +42,16 @@ impl SourceStores {
                 wait: limits.source_wait,
                 ..StoreOptions::default()
             },
-            desk: Mutex::new(Desk { sources, open }),
+            stores: Mutex::new(OpenStores { sources, open }),
         }
     }
 
     /// Takes up what is declared now. The store of a source that was withdrawn or declared anew is
     /// let go: reads under way finish in it, later ones do not find it.
     pub(crate) fn follow(&self, sources: &BTreeMap<String, Source>) {
-        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
-        if desk.sources != *sources {
-            let Desk { sources: old, open } = &mut *desk;
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        if stores.sources != *sources {
+            let OpenStores { sources: old, open } = &mut *stores;
             open.retain(|name, _| old.get(name) == sources.get(name));
             old.clone_from(sources);
         }
@@ -60,8 +60,8 @@ impl SourceStores {
     /// Ends every session.
     pub(crate) async fn close(&self) {
         let open: Vec<_> = {
-            let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
-            desk.open.drain().map(|(_, store)| store).collect()
+            let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+            stores.open.drain().map(|(_, store)| store).collect()
         };
         for store in open {
             store.close().await;
@@ -71,11 +71,11 @@ impl SourceStores {
 
 impl Stores for SourceStores {
     fn store(&self, name: &str) -> Result<Arc<dyn Store>, StoreError> {
-        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(store) = desk.open.get(name) {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = stores.open.get(name) {
             return Ok(store.clone());
         }
-        let source = desk.sources.get(name).ok_or(StoreError::BadDsn {
+        let source = stores.sources.get(name).ok_or(StoreError::BadDsn {
             reason: "no such source is declared",
         })?;
         let dsn = source::dsn(name, source, &self.environment).map_err(|error| {
@@ -86,7 +86,7 @@ impl Stores for SourceStores {
             }
         })?;
         let store = wayleave_sql::store(dsn, self.options);
-        desk.open.insert(name.to_owned(), store.clone());
+        stores.open.insert(name.to_owned(), store.clone());
         Ok(store)
     }
 }

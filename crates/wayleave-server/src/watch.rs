@@ -16,8 +16,8 @@ use wayleave_ledger::{FileStamp, Governance, LedgerError, State};
 
 use crate::overview::with_causes;
 
-/// How often a served project asks whether its ledger has moved.
-pub const EVERY: Duration = Duration::from_millis(250);
+/// How often a served project polls its ledger.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Follows a ledger. Cheap to clone; every clone follows the same one.
 #[derive(Clone)]
@@ -28,33 +28,33 @@ pub struct LedgerWatch {
 
 struct Shared {
     governance: Governance,
-    seen: ArcSwap<Seen>,
+    snapshot: ArcSwap<LedgerSnapshot>,
     moved: watch::Sender<u64>,
     /// Held while the state is read, so that a newer one is never replaced by an older.
     reading: Mutex<()>,
 }
 
-/// One look at the ledger.
+/// The ledger at one time.
 ///
 /// The state holds at least the entries up to the epoch; perhaps some more, which are found by
 /// the next look.
 #[derive(Debug)]
-pub struct Seen {
+pub struct LedgerSnapshot {
     epoch: u64,
-    order: u64,
+    revision: u64,
     state: Arc<State>,
     /// The folder that held the frozen mappings of what is active.
     frozen: Option<FileStamp>,
 }
 
-impl Seen {
-    /// Its place among all that were seen by this process: what was seen later has a higher one,
-    /// also where the ledger was put back to an earlier epoch.
-    pub fn order(&self) -> u64 {
-        self.order
+impl LedgerSnapshot {
+    /// Counts the snapshots of this process: a later one has a higher number, also where the ledger
+    /// was restored to an earlier epoch.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
-    /// What was seen.
+    /// The state.
     pub fn state(&self) -> &Arc<State> {
         &self.state
     }
@@ -63,7 +63,7 @@ impl Seen {
 impl std::fmt::Debug for LedgerWatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LedgerWatch")
-            .field("epoch", &self.shared.seen.load().epoch)
+            .field("epoch", &self.shared.snapshot.load().epoch)
             .finish_non_exhaustive()
     }
 }
@@ -81,9 +81,9 @@ impl LedgerWatch {
         let frozen = governance.frozen_folder()?;
         let shared = Arc::new(Shared {
             governance,
-            seen: ArcSwap::from_pointee(Seen {
+            snapshot: ArcSwap::from_pointee(LedgerSnapshot {
                 epoch,
-                order: 0,
+                revision: 0,
                 state,
                 frozen,
             }),
@@ -98,25 +98,25 @@ impl LedgerWatch {
 
     /// The state as last seen, without asking.
     pub fn now(&self) -> Arc<State> {
-        Arc::clone(&self.shared.seen.load().state)
+        Arc::clone(&self.shared.snapshot.load().state)
     }
 
     /// The same, with its place among all that were seen.
-    pub fn last(&self) -> Arc<Seen> {
-        self.shared.seen.load_full()
+    pub fn snapshot(&self) -> Arc<LedgerSnapshot> {
+        self.shared.snapshot.load_full()
     }
 
     /// The state with everything in it that any process recorded before this was called.
     ///
     /// Costs one look at the ledger's end when nothing has moved.
     pub async fn fresh(&self) -> Result<Arc<State>, LedgerError> {
-        let seen = self.shared.look().await?;
-        Ok(Arc::clone(&seen.state))
+        let snapshot = self.shared.refresh().await?;
+        Ok(Arc::clone(&snapshot.state))
     }
 
     /// The same as [`fresh`](Self::fresh), with its place among all that were seen.
-    pub async fn look(&self) -> Result<Arc<Seen>, LedgerError> {
-        self.shared.look().await
+    pub async fn refresh(&self) -> Result<Arc<LedgerSnapshot>, LedgerError> {
+        self.shared.refresh().await
     }
 
     /// Tells of every epoch that was seen; of several in quick succession perhaps only the last.
@@ -141,9 +141,9 @@ impl Shared {
                 () = stop.cancelled() => return,
                 _ = ticks.tick() => {}
             }
-            let looked = self.look().await;
+            let refreshed = self.refresh().await;
             // Told when it begins and when it ends, not four times a second.
-            match (&looked, failing) {
+            match (&refreshed, failing) {
                 (Err(error), false) => {
                     let reason = with_causes(error);
                     tracing::error!(
@@ -155,51 +155,51 @@ impl Shared {
                 (Ok(_), true) => tracing::info!("the ledger can be read again"),
                 _ => {}
             }
-            failing = looked.is_err();
+            failing = refreshed.is_err();
         }
     }
 
-    async fn look(&self) -> Result<Arc<Seen>, LedgerError> {
+    async fn refresh(&self) -> Result<Arc<LedgerSnapshot>, LedgerError> {
         let ledger = self.governance.ledger();
         let asked = ledger.epoch().await?;
-        if let Some(seen) = self.known_at(asked, self.governance.frozen_folder()?) {
-            return Ok(seen);
+        if let Some(snapshot) = self.known_at(asked, self.governance.frozen_folder()?) {
+            return Ok(snapshot);
         }
         let _reading = self.reading.lock().await;
         // In this order, the state is never older than its epoch.
         let epoch = ledger.epoch().await?;
         let frozen = self.governance.frozen_folder()?;
-        if let Some(seen) = self.known_at(epoch, frozen) {
-            return Ok(seen);
+        if let Some(snapshot) = self.known_at(epoch, frozen) {
+            return Ok(snapshot);
         }
         let state = ledger.state().await?;
-        let before = self.seen.load_full();
+        let before = self.snapshot.load_full();
         if !is_same_folder(before.frozen, frozen) {
             let checked = self.governance.check_active(&state).await;
             checked.map_err(|error| LedgerError::Frozen {
                 source: Box::new(error),
             })?;
         }
-        let order = before.order.saturating_add(1);
-        let seen = Arc::new(Seen {
+        let revision = before.revision.saturating_add(1);
+        let snapshot = Arc::new(LedgerSnapshot {
             epoch,
-            order,
+            revision,
             state,
             frozen,
         });
-        self.seen.store(Arc::clone(&seen));
+        self.snapshot.store(Arc::clone(&snapshot));
         self.moved.send_if_modified(|told| {
             let moved = *told != epoch;
             *told = epoch;
             moved
         });
-        Ok(seen)
+        Ok(snapshot)
     }
 
-    fn known_at(&self, epoch: u64, frozen: Option<FileStamp>) -> Option<Arc<Seen>> {
-        let seen = self.seen.load();
-        let is_known = seen.epoch == epoch && is_same_folder(seen.frozen, frozen);
-        is_known.then(|| Arc::clone(&seen))
+    fn known_at(&self, epoch: u64, frozen: Option<FileStamp>) -> Option<Arc<LedgerSnapshot>> {
+        let snapshot = self.snapshot.load();
+        let is_known = snapshot.epoch == epoch && is_same_folder(snapshot.frozen, frozen);
+        is_known.then(|| Arc::clone(&snapshot))
     }
 }
 

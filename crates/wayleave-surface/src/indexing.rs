@@ -21,7 +21,7 @@ use wayleave_plan::search::Indexed;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::{StreamView, Tracking, View};
 use wayleave_plan::{AuthorizedPlan, world::World};
-use wayleave_search::{Change, Document, Feed, Index, IndexError, Place, Reach, Spec};
+use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
 use wayleave_store::{Answer, CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use crate::ids;
@@ -124,7 +124,7 @@ impl Indexing<'_> {
     pub(crate) async fn run(
         &self,
         what: &Searchable,
-        place: &Place,
+        place: &IndexDir,
         extent: Extent,
         since: Option<String>,
     ) -> Result<Index, IndexError> {
@@ -134,7 +134,7 @@ impl Indexing<'_> {
             (Extent::Whole, _) => self.whole(what).await,
         }
         .map_err(unreadable)?;
-        let reach = Reach {
+        let watermark = Watermark {
             as_of: self.seal.now,
             bookmark,
         };
@@ -149,8 +149,8 @@ impl Indexing<'_> {
         let (done, made) = oneshot::channel();
         let work = move || {
             let made = match extent {
-                Extent::Whole => place.build(&spec, reach, feed),
-                Extent::Changes => place.refresh(&spec, reach, feed),
+                Extent::Whole => place.build(&spec, watermark, feed),
+                Extent::Changes => place.refresh(&spec, watermark, feed),
             };
             // Nobody may be waiting any more.
             let _ = done.send(made);

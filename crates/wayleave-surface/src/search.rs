@@ -24,7 +24,7 @@ pub(crate) use sources::Missing;
 use sources::Sources;
 
 // What is accepted is read to its end: no character takes more than four bytes.
-const _: () = assert!(MOST_QUERY * 4 <= wayleave_search::MOST_BYTES);
+const _: () = assert!(MOST_QUERY * 4 <= wayleave_search::MAX_QUERY_BYTES);
 
 /// The full-text indexes of a deployment.
 pub trait Indexes: Send + Sync {

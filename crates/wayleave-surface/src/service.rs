@@ -15,7 +15,7 @@ use wayleave_plan::request::SchemaRequest;
 use wayleave_plan::seal::{KeyRing, Seal};
 use wayleave_plan::view::{ConnectionView, Discovery, StreamView, View};
 use wayleave_plan::world::World;
-use wayleave_search::{Index, IndexError, Place};
+use wayleave_search::{Index, IndexDir, IndexError};
 use wayleave_store::Topic;
 
 use crate::indexing::{self, Extent, Indexing, Searchable};
@@ -140,7 +140,7 @@ impl ReadService {
     pub async fn index(
         &self,
         what: &Searchable,
-        place: &Place,
+        place: &IndexDir,
         extent: Extent,
         since: Option<String>,
         stop: CancellationToken,

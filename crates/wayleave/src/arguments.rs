@@ -19,14 +19,14 @@ use wayleave_model::{
 use crate::{cli::Cli, failure::Failure};
 
 /// What is to be done.
-pub(crate) enum Parsed {
+pub(crate) enum ParsedArguments {
     Run(Box<Cli>),
     /// Help or the version, asked for.
     Print(String),
 }
 
 /// Reads a command line, the program's name first.
-pub(crate) fn parse(words: Vec<OsString>) -> Result<Parsed, Failure> {
+pub(crate) fn parse(words: Vec<OsString>) -> Result<ParsedArguments, Failure> {
     for (place, word) in words.iter().enumerate().skip(1) {
         let word = word.to_string_lossy();
         if sensitive::looks_like_dsn(&word) {
@@ -50,10 +50,10 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<Parsed, Failure> {
     }
     let help = help_of(&words);
     match Cli::try_parse_from(words) {
-        Ok(cli) => Ok(Parsed::Run(Box::new(cli))),
+        Ok(cli) => Ok(ParsedArguments::Run(Box::new(cli))),
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-                Ok(Parsed::Print(error.render().to_string()))
+                Ok(ParsedArguments::Print(error.render().to_string()))
             }
             ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
                 Err(Failure::usage("no command is given").hint(format!("`{help}` lists them")))
@@ -136,12 +136,12 @@ fn is_argument(command: &clap::Command, word: &str) -> bool {
 
 /// A dataset's name.
 pub(crate) fn dataset(word: &str) -> Result<String, String> {
-    named(NameKind::Dataset, word)
+    parse_name(NameKind::Dataset, word)
 }
 
 /// A source's name.
 pub(crate) fn source(word: &str) -> Result<String, String> {
-    named(NameKind::Source, word)
+    parse_name(NameKind::Source, word)
 }
 
 /// Where to listen.
@@ -150,7 +150,7 @@ pub(crate) fn address(word: &str) -> Result<SocketAddr, String> {
     word.parse().map_err(|_| needs.to_owned())
 }
 
-fn named(kind: NameKind, word: &str) -> Result<String, String> {
+fn parse_name(kind: NameKind, word: &str) -> Result<String, String> {
     if kind.matches(word) {
         Ok(word.to_owned())
     } else {

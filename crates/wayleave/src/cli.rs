@@ -48,7 +48,8 @@ pub(crate) enum Command {
     /// Make a project.
     Init(commands::init::Arguments),
     /// Declare, list, test and withdraw sources.
-    Source(commands::source::Arguments),
+    #[command(subcommand)]
+    Source(commands::source::Action),
     /// Show what a source holds: tables, columns, keys and references. No row is read.
     Introspect(commands::introspect::Arguments),
     /// Write a draft over a source, or bring one up to date. Your edits stay.
@@ -70,7 +71,8 @@ pub(crate) enum Command {
     /// Serve the active datasets to agents.
     Serve(commands::serve::Arguments),
     /// Tell the programs that agents live in of this project's server.
-    Client(commands::client::Arguments),
+    #[command(subcommand)]
+    Client(commands::client::Action),
     /// Show what agents can read: all streams, or one with its fields and an example call.
     Schema(commands::schema::Arguments),
     /// Read records of a stream, as agents would.
@@ -82,11 +84,14 @@ pub(crate) enum Command {
     /// Read one record, as agents would.
     Fetch(commands::fetch::Arguments),
     /// Look at the full-text indexes, or make them again.
-    Index(commands::index::Arguments),
+    #[command(subcommand)]
+    Index(commands::index::Action),
     /// Say what may be read: make, list, show and take back grants.
-    Grant(commands::grant::Arguments),
+    #[command(subcommand)]
+    Grant(commands::grant::Action),
     /// Issue, list and take back the tokens agents come with.
-    Token(commands::token::Arguments),
+    #[command(subcommand)]
+    Token(commands::token::Action),
     /// List what was decided and by whom, or verify that the record is whole.
     Audit(commands::audit::Arguments),
     /// Look at everything the project needs in order to serve.
@@ -109,7 +114,7 @@ impl Command {
             | Self::Audit(_)
             | Self::Client(_)
             | Self::Completions(_) => true,
-            Self::Source(arguments) => arguments.is_local(),
+            Self::Source(action) => action.is_local(),
             Self::Check(arguments) => arguments.is_local(),
             Self::Ratify(arguments) => arguments.is_local(),
             Self::Connect(arguments) => arguments.is_local(),

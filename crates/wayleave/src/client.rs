@@ -6,9 +6,9 @@
 pub(crate) mod document;
 pub(crate) mod entry;
 pub(crate) mod error;
-pub(crate) mod file;
 pub(crate) mod host;
-pub(crate) mod place;
+pub(crate) mod settings_file;
+pub(crate) mod settings_path;
 
 use entry::Entry;
 use host::Host;
@@ -24,14 +24,14 @@ pub(crate) const TOKEN_FILE: &str = "WAYLEAVE_TOKEN_FILE";
 pub(crate) struct Server {
     /// What clients call it.
     pub(crate) name: String,
-    pub(crate) reach: Reach,
+    pub(crate) transport: Transport,
     /// The project it serves, where that is on this machine.
-    pub(crate) project: Option<Served>,
+    pub(crate) project: Option<ServedProject>,
 }
 
-/// How a client comes to it.
+/// How a client reaches the server.
 #[derive(Debug, Clone)]
-pub(crate) enum Reach {
+pub(crate) enum Transport {
     /// The client starts it.
     Stdio {
         program: String,
@@ -62,8 +62,8 @@ pub(crate) struct Variable {
 }
 
 impl Variable {
-    /// The variable that is to be handed on.
-    pub(crate) fn handed_on(&self) -> String {
+    /// The name of the variable to pass on.
+    pub(crate) fn passed_name(&self) -> String {
         match self.file {
             Some(_) => self.file_name(),
             None => self.name.clone(),
@@ -78,7 +78,7 @@ impl Variable {
 
 /// A project on this machine: where it is, and where it listens.
 #[derive(Debug, Clone)]
-pub(crate) struct Served {
+pub(crate) struct ServedProject {
     pub(crate) folder: String,
     pub(crate) url: String,
 }
@@ -88,7 +88,7 @@ pub(crate) fn plain_name(name: &str) -> String {
     let plain: String = name
         .chars()
         .map(|c| if is_plain(c) { c } else { '-' })
-        .take(MAX_NAME)
+        .take(MAX_NAME_CHARS)
         .collect();
     let plain = plain.trim_matches('-');
     if plain.is_empty() {
@@ -98,8 +98,8 @@ pub(crate) fn plain_name(name: &str) -> String {
     }
 }
 
-/// Clients put a server's name before its tools' names, and cut the whole at 64.
-pub(crate) const MAX_NAME: usize = 32;
+/// Longest name. Clients put it before the names of tools, and cut the whole at 64.
+pub(crate) const MAX_NAME_CHARS: usize = 32;
 
 pub(crate) fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
@@ -107,7 +107,7 @@ pub(crate) fn is_plain(c: char) -> bool {
 
 /// The variable whose token a client needs at an address; none on this machine, where clients
 /// that have no token are let in.
-pub(crate) fn token_at(url: &str, anonymous: bool) -> Option<&'static str> {
+pub(crate) fn token_variable(url: &str, anonymous: bool) -> Option<&'static str> {
     let open = anonymous && Url::parse(url).is_ok_and(|url| is_loopback(&url));
     (!open).then_some(TOKEN)
 }
@@ -126,7 +126,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 pub(crate) fn text(name: &str, url: &str, token: Option<&str>) -> String {
     let server = Server {
         name: plain_name(name),
-        reach: Reach::Http {
+        transport: Transport::Http {
             url: url.to_owned(),
             token: token.map(str::to_owned),
         },
@@ -157,7 +157,7 @@ mod tests {
         ] {
             assert_eq!(plain_name(name), plain);
         }
-        assert_eq!(plain_name(&"x".repeat(99)).len(), MAX_NAME);
+        assert_eq!(plain_name(&"x".repeat(99)).len(), MAX_NAME_CHARS);
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
             ("https://data.example.org/mcp", true, Some(TOKEN)),
             ("http://localhost.example.org/mcp", true, Some(TOKEN)),
         ] {
-            assert_eq!(token_at(url, anonymous), token, "{url}");
+            assert_eq!(token_variable(url, anonymous), token, "{url}");
         }
     }
 

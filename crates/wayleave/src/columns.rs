@@ -4,14 +4,16 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// The widest cell that others of its column make room for. One that is wider pushes its own line
 /// out of step and no other.
-const WIDEST: usize = 64;
+const MAX_COLUMN_WIDTH: usize = 64;
 
 /// Aligns rows; the last cell of a row is never padded.
 pub(crate) fn align(rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         for (place, cell) in row.iter().enumerate() {
-            let width = Some(cell.width()).filter(|it| *it <= WIDEST).unwrap_or(0);
+            let width = Some(cell.width())
+                .filter(|it| *it <= MAX_COLUMN_WIDTH)
+                .unwrap_or(0);
             match widths.get_mut(place) {
                 Some(widest) => *widest = width.max(*widest),
                 None => widths.push(width),
@@ -80,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_very_long_cell_pushes_only_its_own_line_out_of_step() {
-        let long = "x".repeat(WIDEST + 1);
+        let long = "x".repeat(MAX_COLUMN_WIDTH + 1);
         let rows = [["ab", "1"], [&long, "2"], ["名", "3"]];
         let rows = rows.map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(align(&rows), format!("ab  1\n{long}  2\n名  3"));

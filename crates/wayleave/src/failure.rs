@@ -136,14 +136,14 @@ impl From<wayleave_server::check::CheckError> for Failure {
     }
 }
 
-impl From<wayleave_server::live::LiveError> for Failure {
-    fn from(error: wayleave_server::live::LiveError) -> Self {
+impl From<wayleave_server::source_probe::ProbeError> for Failure {
+    fn from(error: wayleave_server::source_probe::ProbeError) -> Self {
         (&error).into()
     }
 }
 
-impl From<&wayleave_server::live::LiveError> for Failure {
-    fn from(error: &wayleave_server::live::LiveError) -> Self {
+impl From<&wayleave_server::source_probe::ProbeError> for Failure {
+    fn from(error: &wayleave_server::source_probe::ProbeError) -> Self {
         Self::from_error(error).hint(error.hint())
     }
 }
@@ -172,8 +172,8 @@ impl From<wayleave_server::source::SourceError> for Failure {
     }
 }
 
-impl From<wayleave_server::auth::NotAnAgents> for Failure {
-    fn from(error: wayleave_server::auth::NotAnAgents) -> Self {
+impl From<wayleave_server::auth::NonAgentToken> for Failure {
+    fn from(error: wayleave_server::auth::NonAgentToken) -> Self {
         Self::from_error(&error).status(Status::OwnerCredential)
     }
 }

@@ -1,16 +1,16 @@
 //! The `wayleave` command: one file a subcommand.
 
+mod actor;
 mod arguments;
-mod ask;
 mod cli;
 mod client;
 mod columns;
 mod commands;
+mod confirm;
 mod failure;
 mod output;
 mod progress;
 mod read;
-mod who;
 
 use std::{
     ffi::OsString,
@@ -20,7 +20,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use arguments::Parsed;
+use arguments::ParsedArguments;
 use failure::Failure;
 use output::Output;
 use tracing_subscriber::EnvFilter;
@@ -48,8 +48,8 @@ fn main() -> ExitCode {
 
 fn run(words: Vec<OsString>, output: Output) -> ExitCode {
     let arguments = match arguments::parse(words) {
-        Ok(Parsed::Run(arguments)) => *arguments,
-        Ok(Parsed::Print(text)) => {
+        Ok(ParsedArguments::Run(arguments)) => *arguments,
+        Ok(ParsedArguments::Print(text)) => {
             output.document_or(&serde_json::json!({ "text": text }), &text);
             return ExitCode::SUCCESS;
         }
@@ -57,9 +57,9 @@ fn run(words: Vec<OsString>, output: Output) -> ExitCode {
     };
     start_logging();
     let ran = if arguments.command.is_local() {
-        on_this_thread(commands::run(arguments, output))
+        run_on_this_thread(commands::run(arguments, output))
     } else {
-        on_a_runtime(commands::run(arguments, output))
+        run_on_runtime(commands::run(arguments, output))
     };
     match ran {
         Ok(code) => code,
@@ -69,7 +69,7 @@ fn run(words: Vec<OsString>, output: Output) -> ExitCode {
 
 /// A command of the project folder alone never waits for anybody. One thread makes all its
 /// system calls, in one order, so that tests can stop it at each.
-fn on_this_thread(
+fn run_on_this_thread(
     work: impl Future<Output = Result<ExitCode, Failure>>,
 ) -> Result<ExitCode, Failure> {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
@@ -78,7 +78,7 @@ fn on_this_thread(
     }
 }
 
-fn on_a_runtime(
+fn run_on_runtime(
     work: impl Future<Output = Result<ExitCode, Failure>>,
 ) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -95,20 +95,20 @@ fn on_a_runtime(
 fn start_logging() {
     let asked = std::env::var("WAYLEAVE_LOG").ok();
     tracing_subscriber::fmt()
-        .with_env_filter(logged(asked.as_deref()))
+        .with_env_filter(log_filter(asked.as_deref()))
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && !is_plain_wanted())
+        .with_ansi(io::stderr().is_terminal() && !is_color_off())
         .init();
 }
 
 /// Whether colours are unwanted, as <https://no-color.org> has it.
-fn is_plain_wanted() -> bool {
+fn is_color_off() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
 }
 
-/// What is logged: what is asked for, where it can be understood. The SDK and the drivers log
-/// requests, replies and statements, which hold rows: nothing of theirs is let through.
-fn logged(asked: Option<&str>) -> EnvFilter {
+/// The filter asked for, if it parses. The SDK and the drivers log requests, replies and statements,
+/// which hold rows: their targets are off.
+fn log_filter(asked: Option<&str>) -> EnvFilter {
     let filter = asked.and_then(|asked| EnvFilter::try_new(asked).ok());
     let quiet = [
         "rmcp=off",
@@ -141,13 +141,13 @@ mod tests {
             (Some("wayleave_server=info"), LevelFilter::INFO),
             (Some("==="), LevelFilter::WARN),
         ] {
-            assert_eq!(logged(asked).max_level_hint(), Some(level), "{asked:?}");
+            assert_eq!(log_filter(asked).max_level_hint(), Some(level), "{asked:?}");
         }
     }
 
     #[test]
     fn what_may_hold_rows_is_not_logged_whatever_is_asked_for() {
-        let filter = logged(Some("trace,rmcp=trace,tokio_postgres=debug")).to_string();
+        let filter = log_filter(Some("trace,rmcp=trace,tokio_postgres=debug")).to_string();
         for quiet in ["rmcp=off", "tokio_postgres=off", "mysql_async=off"] {
             assert!(filter.contains(quiet), "{filter}");
         }

@@ -11,7 +11,7 @@ use wayleave_surface::Reply;
 use crate::{columns, failure::Failure, output::Output};
 
 /// Characters of a cell; `--json` has all of them.
-const CELL: usize = 60;
+const MAX_CELL_CHARS: usize = 60;
 
 /// Which read.
 #[derive(Debug, Clone, Copy)]
@@ -172,10 +172,10 @@ fn cell(value: &Value) -> String {
     };
     let mut shown: String = text
         .chars()
-        .take(CELL)
+        .take(MAX_CELL_CHARS)
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect();
-    if text.chars().nth(CELL).is_some() {
+    if text.chars().nth(MAX_CELL_CHARS).is_some() {
         shown.push('…');
     }
     shown

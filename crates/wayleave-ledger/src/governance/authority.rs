@@ -13,12 +13,12 @@ use crate::error::GovernanceError;
 use crate::event::{Entry, Event, NewGrant, NewToken};
 use crate::state::Refusal;
 
-/// What ids are written with.
+/// Characters of ids.
 const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// A human's wish to let something be read.
+/// A person's request for a grant.
 #[derive(Debug, Clone)]
-pub struct Granting {
+pub struct GrantRequest {
     /// What, as checked against the ratified mapping.
     pub terms: Terms,
     /// When it is to end by itself.
@@ -27,9 +27,9 @@ pub struct Granting {
     pub purpose: String,
 }
 
-/// A human's wish for a token.
+/// A person's request for a token.
 #[derive(Debug, Clone)]
-pub struct Issuing {
+pub struct TokenRequest {
     /// Whom it is for.
     pub kind: TokenKind,
     /// What it may do besides reading.
@@ -46,7 +46,7 @@ pub struct Issuing {
 
 /// A token that was just issued.
 #[derive(Debug)]
-pub struct Issued {
+pub struct IssuedToken {
     /// Its id, which is safe to log.
     pub id: String,
     /// Its text. Nobody can have it again.
@@ -55,13 +55,13 @@ pub struct Issued {
 
 impl Governance {
     /// Records a grant, and gives its id.
-    pub async fn grant(&self, wish: Granting, who: &str) -> Result<String, GovernanceError> {
+    pub async fn grant(&self, request: GrantRequest, who: &str) -> Result<String, GovernanceError> {
         let grant = format!("g_{}", random_id()?);
         let event = Event::GrantCreated(NewGrant {
             grant: grant.clone(),
-            terms: wish.terms,
-            expires: wish.expires,
-            purpose: wish.purpose,
+            terms: request.terms,
+            expires: request.expires,
+            purpose: request.purpose,
             who: who.to_owned(),
         });
         self.append(event).await?;
@@ -84,16 +84,20 @@ impl Governance {
     }
 
     /// Issues a token. Its text is in the answer and nowhere else.
-    pub async fn issue(&self, wish: Issuing, who: &str) -> Result<Issued, GovernanceError> {
-        let (event, issued) = made(wish, who)?;
+    pub async fn issue(
+        &self,
+        request: TokenRequest,
+        who: &str,
+    ) -> Result<IssuedToken, GovernanceError> {
+        let (event, issued) = new_token(request, who)?;
         self.append(event).await?;
         Ok(issued)
     }
 
-    /// Whether a token could be issued now. For whoever would first make grants for it, and must
-    /// not leave them behind.
-    pub async fn may_issue(&self, wish: Issuing, who: &str) -> Result<(), GovernanceError> {
-        let (event, _) = made(wish, who)?;
+    /// Checks that a token could be issued now, before grants are made for it that would be left
+    /// behind.
+    pub async fn may_issue(&self, request: TokenRequest, who: &str) -> Result<(), GovernanceError> {
+        let (event, _) = new_token(request, who)?;
         event.check_text().map_err(Refusal::from)?;
         Ok(self.ledger.state().await?.admit(&event)?)
     }
@@ -114,24 +118,24 @@ impl Governance {
     }
 }
 
-/// A token, and the entry that will record it.
-fn made(wish: Issuing, who: &str) -> Result<(Event, Issued), GovernanceError> {
+/// Draws a new token and the event that will record it.
+fn new_token(request: TokenRequest, who: &str) -> Result<(Event, IssuedToken), GovernanceError> {
     let mut bits = [0; 32];
     getrandom::fill(&mut bits).map_err(|_| GovernanceError::NoRandomness)?;
-    let secret = TokenSecret::of_bits(wish.kind, &bits);
+    let secret = TokenSecret::of_bits(request.kind, &bits);
     let id = format!("t_{}", random_id()?);
     let event = Event::TokenIssued(NewToken {
         token: id.clone(),
-        kind: wish.kind,
+        kind: request.kind,
         hash: secret.hash(),
-        scopes: wish.scopes,
-        grants: wish.grants,
-        claims: wish.claims,
-        label: wish.label,
-        expires: wish.expires,
+        scopes: request.scopes,
+        grants: request.grants,
+        claims: request.claims,
+        label: request.label,
+        expires: request.expires,
         who: who.to_owned(),
     });
-    Ok((event, Issued { id, secret }))
+    Ok((event, IssuedToken { id, secret }))
 }
 
 /// Ten characters that nobody mistakes for each other: 50 bits.

@@ -1,6 +1,6 @@
 //! Making and opening the database file.
 //!
-//! A ledger is built under a passing name and appears whole, with its first entry, or not at
+//! A ledger is built under a temporary name and appears whole, with its first entry, or not at
 //! all. So a file that is empty or half made was never a ledger, and is refused, not adopted.
 
 use std::ffi::OsString;
@@ -13,14 +13,14 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{fault, rows, schema, session};
+use super::{error_mapping, rows, schema, session};
 use crate::clock::Millis;
-use crate::durable::{FolderLock, PASSING, Prepared};
+use crate::durable::{FolderLock, PreparedFile, TEMP_PREFIX};
 use crate::error::{Action, DiskError, LedgerError, OpenError};
 use crate::event::Event;
 
-/// How long to wait for another process's write.
-const BUSY: Duration = Duration::from_secs(5);
+/// How long SQLite waits for another process's write lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +35,17 @@ pub(super) fn create(path: &Path, at: Millis) -> Result<(), OpenError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let _lock = FolderLock::shared(folder)?;
     let ledger = uuid::Uuid::new_v4().to_string();
-    let passing = folder.join(format!("{PASSING}ledger-{ledger}"));
+    let temporary = folder.join(format!("{TEMP_PREFIX}ledger-{ledger}"));
     // Made here and not by SQLite, which would take its permissions from the umask.
-    let prepared = Prepared::write(passing.clone(), b"", 0o600)?;
-    build(&passing, at, &Event::LedgerCreated { ledger })?;
+    let prepared = PreparedFile::write(temporary.clone(), b"", 0o600)?;
+    build(&temporary, at, &Event::LedgerCreated { ledger })?;
     prepared.sync()?;
     prepared.publish_new(path)?;
     Ok(())
 }
 
 fn build(path: &Path, at: Millis, event: &Event) -> Result<(), LedgerError> {
-    let fault = fault::of(path);
+    let fault = error_mapping::ledger_error(path);
     let conn = connect(path, Access::ReadWrite).map_err(fault)?;
     // Without a write-ahead log, so that all is in the one file that will be published.
     schema::migrate(&conn).map_err(fault)?;
@@ -80,7 +80,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, OpenError>
     if !found.is_file() || found.len() == 0 {
         return Err(not_a_database());
     }
-    let fault = fault::of(path);
+    let fault = error_mapping::ledger_error(path);
     let first_fault = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => not_a_database(),
         _ => fault(error).into(),
@@ -164,7 +164,7 @@ fn read_only_uri(path: &Path) -> PathBuf {
 }
 
 fn configure(conn: &Connection) -> rusqlite::Result<()> {
-    conn.busy_timeout(BUSY)?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
     // The file may have been prepared by someone hostile.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

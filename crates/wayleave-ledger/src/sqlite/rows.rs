@@ -2,23 +2,23 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::fault;
+use super::error_mapping;
 use crate::chain::{EntryHash, SealedEntry};
 use crate::verify::Problem;
 
-/// What stopped a scan.
-pub(super) enum Stop {
+/// Why a scan stopped.
+pub(super) enum ScanError {
     Database(rusqlite::Error),
     Problem(Problem),
 }
 
-impl From<rusqlite::Error> for Stop {
+impl From<rusqlite::Error> for ScanError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<Problem> for Stop {
+impl From<Problem> for ScanError {
     fn from(problem: Problem) -> Self {
         Self::Problem(problem)
     }
@@ -47,7 +47,7 @@ pub(super) fn scan(
     from: Option<u64>,
     limit: Option<u32>,
     mut each: impl FnMut(SealedEntry) -> Result<(), Problem>,
-) -> Result<(), Stop> {
+) -> Result<(), ScanError> {
     let mut statement = conn.prepare_cached(
         "SELECT seq, at, kind, body, prev_hash, hash FROM entries \
          WHERE seq >= ?1 ORDER BY seq LIMIT ?2",
@@ -76,7 +76,7 @@ pub(super) fn hash_at(conn: &Connection, seq: u64) -> rusqlite::Result<Option<En
         .optional()
 }
 
-fn sealed(row: &Row<'_>) -> Result<SealedEntry, Stop> {
+fn sealed(row: &Row<'_>) -> Result<SealedEntry, ScanError> {
     let place: i64 = row.get(0)?;
     let seq = u64::try_from(place).unwrap_or(0);
     let read = || {
@@ -90,10 +90,10 @@ fn sealed(row: &Row<'_>) -> Result<SealedEntry, Stop> {
         })
     };
     read().map_err(|error: rusqlite::Error| {
-        if fault::is_unreadable_value(&error) {
-            Stop::Problem(Problem::Unreadable { seq })
+        if error_mapping::is_unreadable_value(&error) {
+            ScanError::Problem(Problem::Unreadable { seq })
         } else {
-            Stop::Database(error)
+            ScanError::Database(error)
         }
     })
 }

@@ -7,18 +7,18 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::create::Access;
-use super::rows::{self, Stop};
-use super::{create, fault, schema};
+use super::rows::{self, ScanError};
+use super::{create, error_mapping, schema};
 use crate::chain::{Head, SealedEntry};
 use crate::clock::Millis;
-use crate::durable::{self, FolderLock, Prepared};
+use crate::durable::{self, FolderLock, PreparedFile};
 use crate::error::{LedgerError, OpenError};
 use crate::event::{Entry, Event};
-use crate::head::{HeadFile, Kept};
-use crate::stamp::FileStamp;
+use crate::file_stamp::FileStamp;
+use crate::head::{HeadFile, HeadRecord};
 use crate::state::{Refusal, State};
-use crate::verify::{Known, Problem, VerifyReport, Witness};
-use crate::walk::{Links, Walk};
+use crate::verify::{Problem, VerifyReport, Witness, WitnessedHead};
+use crate::walk::{ChainWalk, LinkChecker};
 
 pub(super) struct Session {
     conn: Connection,
@@ -30,7 +30,7 @@ pub(super) struct Session {
     /// The head file as it was when the walk was last held against it; `None` before that, and
     /// where there was none.
     checked_head: Option<FileStamp>,
-    walk: Walk,
+    walk: ChainWalk,
 }
 
 impl Session {
@@ -52,22 +52,22 @@ impl Session {
             file,
             head_file,
             checked_head: None,
-            walk: Walk::default(),
+            walk: ChainWalk::default(),
         })
     }
 
-    /// Whether the path still leads to the file that is open.
-    fn has_its_file(&self) -> Result<bool, LedgerError> {
+    /// Whether the path still names the open file.
+    fn is_file_current(&self) -> Result<bool, LedgerError> {
         match FileStamp::at(&self.path)? {
             Some(there) => Ok(there.is_same_file(&self.file)),
             None => Err(replaced(&self.path)),
         }
     }
 
-    /// Opens the file that has taken the place of the one that is open, if any. It must hold by
-    /// itself, and its chain must go through the last entry this session passed.
-    fn follow_file(&mut self) -> Result<(), LedgerError> {
-        if self.has_its_file()? {
+    /// Opens the file that replaced the open one, if any. It must verify by itself, and its chain
+    /// must contain the last entry this session passed.
+    fn reopen_if_replaced(&mut self) -> Result<(), LedgerError> {
+        if self.is_file_current()? {
             return Ok(());
         }
         let opened = || {
@@ -78,7 +78,7 @@ impl Session {
         next.catch_up()?;
         if let Some(head) = self.walk.head() {
             let passed = passes_through(&next.conn, head);
-            passed.map_err(|stop| stopped(&self.path, stop))?;
+            passed.map_err(|error| scan_error(&self.path, error))?;
         }
         *self = next;
         Ok(())
@@ -86,7 +86,7 @@ impl Session {
 
     /// What is true now, borne out by the chain and the head file.
     pub(super) fn state(&mut self) -> Result<Arc<State>, LedgerError> {
-        self.follow_file()?;
+        self.reopen_if_replaced()?;
         self.catch_up()?;
         Ok(Arc::clone(self.walk.state()))
     }
@@ -94,10 +94,10 @@ impl Session {
     fn catch_up(&mut self) -> Result<(), LedgerError> {
         // Looked at before it is read: one that is replaced meanwhile is looked at again.
         let stamp = self.head_file.stamp()?;
-        let kept = self.head_file.read()?;
+        let record = self.head_file.read()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
-            .map_err(fault::of(&self.path))?;
-        catch_up(&tx, &mut self.walk, kept).map_err(|stop| stopped(&self.path, stop))?;
+            .map_err(error_mapping::ledger_error(&self.path))?;
+        catch_up(&tx, &mut self.walk, record).map_err(|error| scan_error(&self.path, error))?;
         self.checked_head = stamp;
         Ok(())
     }
@@ -105,32 +105,33 @@ impl Session {
     /// The place of the last entry; `None` when a file was replaced since `state` last looked,
     /// so that it must look again.
     pub(super) fn epoch(&self) -> Result<Option<u64>, LedgerError> {
-        if self.checked_head != self.head_file.stamp()? || !self.has_its_file()? {
+        if self.checked_head != self.head_file.stamp()? || !self.is_file_current()? {
             return Ok(None);
         }
-        let last = rows::last(&self.conn).map_err(fault::of(&self.path))?;
+        let last = rows::last(&self.conn).map_err(error_mapping::ledger_error(&self.path))?;
         Ok(Some(last))
     }
 
     /// The place of the last entry, whatever has to be looked at for it.
     pub(super) fn checked_epoch(&mut self) -> Result<u64, LedgerError> {
         self.state()?;
-        rows::last(&self.conn).map_err(fault::of(&self.path))
+        rows::last(&self.conn).map_err(error_mapping::ledger_error(&self.path))
     }
 
     /// Entries that are whole and follow one another. Those that this session passed earlier
     /// are read again here, so they are checked again.
     pub(super) fn entries(&mut self, after: u64, limit: u32) -> Result<Vec<Entry>, LedgerError> {
         self.state()?;
-        let before = rows::hash_at(&self.conn, after).map_err(fault::of(&self.path))?;
-        let mut links = Links::after(before.map(|hash| Head { seq: after, hash }));
+        let before =
+            rows::hash_at(&self.conn, after).map_err(error_mapping::ledger_error(&self.path))?;
+        let mut links = LinkChecker::after(before.map(|hash| Head { seq: after, hash }));
         let mut entries = Vec::new();
         let from = Some(after.saturating_add(1));
         rows::scan(&self.conn, from, Some(limit), |sealed| {
             entries.push(links.step(&sealed)?);
             Ok(())
         })
-        .map_err(|stop| stopped(&self.path, stop))?;
+        .map_err(|error| scan_error(&self.path, error))?;
         Ok(entries)
     }
 
@@ -138,27 +139,28 @@ impl Session {
     pub(super) fn append(&mut self, at: Millis, event: &Event) -> Result<Entry, LedgerError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let _lock = FolderLock::shared(folder)?;
-        self.follow_file()?;
+        self.reopen_if_replaced()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)
-            .map_err(fault::of(&self.path))?;
-        let kept = self.head_file.read()?;
+            .map_err(error_mapping::ledger_error(&self.path))?;
+        let record = self.head_file.read()?;
         check_version(&tx, &self.path)?;
-        catch_up(&tx, &mut self.walk, kept).map_err(|stop| stopped(&self.path, stop))?;
+        catch_up(&tx, &mut self.walk, record).map_err(|error| scan_error(&self.path, error))?;
         event.check_text().map_err(Refusal::from)?;
         self.walk.state().admit(event)?;
-        if let (Kept::Missing, Some(head)) = (kept, self.walk.head()) {
-            // Only a ledger's first entry may stand without a head file: see `Kept::known`.
+        if let (HeadRecord::Missing, Some(head)) = (record, self.walk.head()) {
+            // Only a ledger's first entry may stand without a head file: see
+            // `HeadRecord::witnessed_head`.
             self.head_file.publish(self.head_file.prepare(head)?)?;
         }
         let sealed = seal(self.walk.head(), at, event, &self.path)?;
-        rows::insert(&tx, &sealed).map_err(fault::of(&self.path))?;
+        rows::insert(&tx, &sealed).map_err(error_mapping::ledger_error(&self.path))?;
         let prepared = self.head_file.prepare(sealed.head())?;
         tx.commit()
-            .map_err(fault::of_commit(&self.path, sealed.seq))?;
+            .map_err(error_mapping::commit_error(&self.path, sealed.seq))?;
         let entry = self
             .walk
             .step(&sealed)
-            .map_err(|problem| stopped(&self.path, problem.into()))?;
+            .map_err(|problem| scan_error(&self.path, problem.into()))?;
         self.publish(sealed.head(), prepared)?;
         Ok(entry)
     }
@@ -167,7 +169,7 @@ impl Session {
     ///
     /// The ledger's own write lock orders the publishers. Where it cannot be had, another writer
     /// is at work and will publish a later head.
-    fn publish(&self, head: Head, prepared: Prepared) -> Result<(), LedgerError> {
+    fn publish(&self, head: Head, prepared: PreparedFile) -> Result<(), LedgerError> {
         let behavior = TransactionBehavior::Immediate;
         let Ok(tx) = Transaction::new_unchecked(&self.conn, behavior) else {
             return Ok(());
@@ -185,7 +187,7 @@ impl Session {
 
     /// Brings up to date a head file that a crash left behind or kept from being made.
     /// A ledger with something wrong is left as it is, for `verify` to report.
-    pub(super) fn mend_head(&mut self) -> Result<(), LedgerError> {
+    pub(super) fn repair_head(&mut self) -> Result<(), LedgerError> {
         if self.state().is_err() {
             return Ok(());
         }
@@ -193,9 +195,9 @@ impl Session {
             return Ok(());
         };
         let lags = match self.head_file.read()? {
-            Kept::Missing => true,
-            Kept::Head(kept) => kept.seq < head.seq,
-            Kept::Damaged => false,
+            HeadRecord::Missing => true,
+            HeadRecord::Head(recorded) => recorded.seq < head.seq,
+            HeadRecord::Damaged => false,
         };
         if lags {
             // So that nobody takes the file being prepared for one that a crash left.
@@ -209,14 +211,16 @@ impl Session {
 
     /// Walks the whole chain afresh.
     pub(super) fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
-        let kept = self.head_file.read()?;
+        let record = self.head_file.read()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
-            .map_err(fault::of(&self.path))?;
-        let mut walk = Walk::default();
-        let problem = match verify(&tx, &mut walk, kept, anchor) {
+            .map_err(error_mapping::ledger_error(&self.path))?;
+        let mut walk = ChainWalk::default();
+        let problem = match verify(&tx, &mut walk, record, anchor) {
             Ok(()) => None,
-            Err(Stop::Problem(problem)) => Some(problem),
-            Err(Stop::Database(error)) => return Err(fault::of(&self.path)(error)),
+            Err(ScanError::Problem(problem)) => Some(problem),
+            Err(ScanError::Database(error)) => {
+                return Err(error_mapping::ledger_error(&self.path)(error));
+            }
         };
         Ok(VerifyReport {
             good: walk.seq(),
@@ -230,7 +234,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         // Closing removes the write-ahead log by its name, under which there may be another
         // ledger's by now.
-        if !self.has_its_file().unwrap_or(false) {
+        if !self.is_file_current().unwrap_or(false) {
             let _ = self
                 .conn
                 .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
@@ -259,7 +263,7 @@ fn replaced(path: &Path) -> LedgerError {
 /// Refuses to write by rules that a newer program has replaced.
 fn check_version(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
     let (found, known) = (
-        schema::version(conn).map_err(fault::of(path))?,
+        schema::version(conn).map_err(error_mapping::ledger_error(path))?,
         schema::newest(),
     );
     if found == known {
@@ -286,10 +290,10 @@ pub(super) fn seal(
     Ok(SealedEntry::seal(head, at, kind, body))
 }
 
-fn stopped(path: &Path, stop: Stop) -> LedgerError {
-    match stop {
-        Stop::Database(error) => fault::of(path)(error),
-        Stop::Problem(problem) => LedgerError::Tampered {
+fn scan_error(path: &Path, error: ScanError) -> LedgerError {
+    match error {
+        ScanError::Database(error) => error_mapping::ledger_error(path)(error),
+        ScanError::Problem(problem) => LedgerError::Tampered {
             ledger: path.display().to_string(),
             problem,
         },
@@ -297,8 +301,8 @@ fn stopped(path: &Path, stop: Stop) -> LedgerError {
 }
 
 /// Walks on from where the walk stands, seeing that the chain still passes through there and
-/// through the kept head.
-fn catch_up(conn: &Connection, walk: &mut Walk, kept: Kept) -> Result<(), Stop> {
+/// through the recorded head.
+fn catch_up(conn: &Connection, walk: &mut ChainWalk, record: HeadRecord) -> Result<(), ScanError> {
     let seen = walk.head();
     if let Some(head) = seen {
         passes_through(conn, head)?;
@@ -309,10 +313,10 @@ fn catch_up(conn: &Connection, walk: &mut Walk, kept: Kept) -> Result<(), Stop> 
         None,
         |sealed| walk.step(&sealed).map(|_| ()),
     )?;
-    if walk.seq() == 0 && kept == Kept::Missing {
+    if walk.seq() == 0 && record == HeadRecord::Missing {
         return Err(Problem::Empty.into());
     }
-    let Some(known) = kept.known(walk.seq())? else {
+    let Some(known) = record.witnessed_head(walk.seq())? else {
         return Ok(());
     };
     known.check_end(walk.seq())?;
@@ -325,9 +329,9 @@ fn catch_up(conn: &Connection, walk: &mut Walk, kept: Kept) -> Result<(), Stop> 
     Ok(())
 }
 
-/// Whether the chain still has the entry this process passed.
-fn passes_through(conn: &Connection, head: Head) -> Result<(), Stop> {
-    let memory = Known {
+/// Checks that the chain still has the entry this process passed.
+fn passes_through(conn: &Connection, head: Head) -> Result<(), ScanError> {
+    let memory = WitnessedHead {
         head,
         witness: Witness::Memory,
     };
@@ -342,17 +346,17 @@ fn passes_through(conn: &Connection, head: Head) -> Result<(), Stop> {
 
 fn verify(
     conn: &Connection,
-    walk: &mut Walk,
-    kept: Kept,
+    walk: &mut ChainWalk,
+    record: HeadRecord,
     anchor: Option<Head>,
-) -> Result<(), Stop> {
+) -> Result<(), ScanError> {
     schema::check(conn)??;
-    let kept = kept.known(rows::last(conn)?);
-    let anchor = anchor.map(|head| Known {
+    let record = record.witnessed_head(rows::last(conn)?);
+    let anchor = anchor.map(|head| WitnessedHead {
         head,
         witness: Witness::Anchor,
     });
-    let known = [kept.as_ref().ok().copied().flatten(), anchor];
+    let known = [record.as_ref().ok().copied().flatten(), anchor];
     rows::scan(conn, None, None, |sealed| {
         walk.step(&sealed)?;
         known
@@ -367,6 +371,6 @@ fn verify(
     if walk.seq() == 0 {
         return Err(Problem::Empty.into());
     }
-    kept?;
+    record?;
     Ok(())
 }

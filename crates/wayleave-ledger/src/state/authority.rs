@@ -87,39 +87,39 @@ pub struct Revocation {
     pub note: String,
 }
 
-/// Whether a grant or a token counts.
+/// Whether a grant or a token is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// It does.
+pub enum Validity {
+    /// Valid.
     Live,
-    /// Its time is over.
+    /// Past its expiry.
     Expired,
-    /// A human took it back.
+    /// Revoked by a person.
     Revoked,
 }
 
-fn standing(revoked: Option<&Revocation>, expires: Option<Millis>, now: Millis) -> Standing {
+fn validity(revoked: Option<&Revocation>, expires: Option<Millis>, now: Millis) -> Validity {
     if revoked.is_some() {
-        Standing::Revoked
+        Validity::Revoked
     } else if expires.is_some_and(|expires| expires <= now) {
-        Standing::Expired
+        Validity::Expired
     } else {
-        Standing::Live
+        Validity::Live
     }
 }
 
 impl GrantEntry {
-    /// Whether it counts at that time.
-    pub fn standing(&self, now: Millis) -> Standing {
-        standing(self.revoked.as_ref(), self.expires, now)
+    /// Whether it is valid at that time.
+    pub fn validity(&self, now: Millis) -> Validity {
+        validity(self.revoked.as_ref(), self.expires, now)
     }
 }
 
 impl TokenEntry {
-    /// Whether it counts at that time.
-    pub fn standing(&self, now: Millis) -> Standing {
-        standing(self.revoked.as_ref(), self.expires, now)
+    /// Whether it is valid at that time.
+    pub fn validity(&self, now: Millis) -> Validity {
+        validity(self.revoked.as_ref(), self.expires, now)
     }
 }
 
@@ -150,7 +150,7 @@ impl Authority {
         }
         let mut connections: BTreeMap<&str, &str> = BTreeMap::new();
         for id in &new.grants {
-            let terms = &self.standing_grant(id)?.terms;
+            let terms = &self.unrevoked_grant(id)?.terms;
             if let Some(first) = connections.insert(&terms.connection, id) {
                 return Err(Refusal::OneGrantAConnection {
                     connection: terms.connection.clone(),
@@ -163,7 +163,7 @@ impl Authority {
     }
 
     /// The grant of that id, unless it was revoked.
-    pub(super) fn standing_grant(&self, id: &str) -> Result<&GrantEntry, Refusal> {
+    pub(super) fn unrevoked_grant(&self, id: &str) -> Result<&GrantEntry, Refusal> {
         let id = || id.to_owned();
         match self.grants.get(&id()) {
             None => Err(Refusal::UnknownGrant { id: id() }),
@@ -173,7 +173,7 @@ impl Authority {
     }
 
     /// The token of that id, unless it was revoked.
-    pub(super) fn standing_token(&self, id: &str) -> Result<&TokenEntry, Refusal> {
+    pub(super) fn unrevoked_token(&self, id: &str) -> Result<&TokenEntry, Refusal> {
         let id = || id.to_owned();
         match self.tokens.get(&id()) {
             None => Err(Refusal::UnknownToken { id: id() }),

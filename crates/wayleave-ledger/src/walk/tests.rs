@@ -8,7 +8,7 @@ use wayleave_model::mapping::SourceKind;
 use super::*;
 use crate::chain::EntryHash;
 use crate::event::{NewGrant, NewToken};
-use crate::verify::{Known, Witness};
+use crate::verify::{Witness, WitnessedHead};
 
 fn source(name: &str) -> Event {
     let (name, env, who) = (name.to_owned(), "DSN".to_owned(), "ana".to_owned());
@@ -107,11 +107,11 @@ fn grant(mapping: Digest) -> Event {
 
 /// Walks a chain whose last entry is known from elsewhere, as `verify` does.
 fn walk(chain: &[SealedEntry], known: Head) -> Result<(), Problem> {
-    let known = Known {
+    let known = WitnessedHead {
         head: known,
         witness: Witness::HeadFile,
     };
-    let mut walk = Walk::default();
+    let mut walk = ChainWalk::default();
     for sealed in chain {
         walk.step(sealed)?;
         known.check_at(sealed.head())?;

@@ -6,7 +6,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use wayleave_ledger::{Event, FixedClock, Freeze, Governance, Ledger as _, Millis, SqliteLedger};
+use wayleave_ledger::{
+    Event, FixedClock, Governance, Ledger as _, Millis, RatifyRequest, SqliteLedger,
+};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::{Draft, Proposed};
@@ -43,8 +45,8 @@ pub(crate) fn proposed(text: &str) -> Proposed {
         .expect("the mapping of these tests checks")
 }
 
-pub(crate) fn freeze(text: &str, replaces: Option<Digest>) -> Freeze {
-    Freeze {
+pub(crate) fn ratify_request(text: &str, replaces: Option<Digest>) -> RatifyRequest {
+    RatifyRequest {
         proposed: proposed(text),
         replaces,
         who: "ana".into(),

@@ -11,16 +11,18 @@
 
 use tempfile::TempDir;
 
-use crate::fixture::{reach, spec};
-use crate::impact::Shape;
-use crate::{Candidate, Change, Document, Index, Position, Query, Score, Shelf, Source, search};
+use crate::fixture::{spec, watermark};
+use crate::impact::ImpactConfig;
+use crate::{
+    Candidate, Change, Document, Index, IndexRoot, Query, RankCursor, Score, Source, search,
+};
 
 const QUERIES_A_CORPUS: usize = 200;
 
 /// Nothing is counted, so nothing is left out.
-const WHOLE: Shape = Shape {
-    least_documents: u32::MAX,
-    ..Shape::USUAL
+const WHOLE: ImpactConfig = ImpactConfig {
+    min_documents: u32::MAX,
+    ..ImpactConfig::DEFAULT
 };
 
 struct Dice(u64);
@@ -75,11 +77,11 @@ impl Dice {
         parts.join(" ")
     }
 
-    fn shape(&mut self) -> Shape {
-        Shape {
-            least_documents: 1,
-            least_shift: 1 + u32::try_from(self.below(5)).unwrap(),
-            most_windows: 4 << self.below(8),
+    fn shape(&mut self) -> ImpactConfig {
+        ImpactConfig {
+            min_documents: 1,
+            min_shift: 1 + u32::try_from(self.below(5)).unwrap(),
+            max_windows: 4 << self.below(8),
             one_in: 1 + u32::try_from(self.below(40)).unwrap(),
         }
     }
@@ -96,12 +98,12 @@ impl Corpus {
         let folder = tempfile::tempdir().unwrap();
         let spec = spec(&["title", "body"]);
         let indexes = (0..=dice.below(3)).map(|number| {
-            let place = Shelf::new(folder.path())
-                .place(&format!("c{number}"), "notes")
+            let dir = IndexRoot::new(folder.path())
+                .dir(&format!("c{number}"), "notes")
                 .unwrap();
             let records = 1 + dice.below(600);
             let changes: Vec<Change> = (0..records).map(|key| dice.put(key)).collect();
-            let mut index = place.build(&spec, reach(), changes.into_iter()).unwrap();
+            let mut index = dir.build(&spec, watermark(), changes.into_iter()).unwrap();
             for _ in 0..dice.below(3) {
                 let changes: Vec<Change> = (0..dice.below(200))
                     .map(|_| {
@@ -113,7 +115,9 @@ impl Corpus {
                         }
                     })
                     .collect();
-                index = place.refresh(&spec, reach(), changes.into_iter()).unwrap();
+                index = dir
+                    .refresh(&spec, watermark(), changes.into_iter())
+                    .unwrap();
             }
             index
         });
@@ -124,7 +128,7 @@ impl Corpus {
         }
     }
 
-    fn count(&mut self, shape: Shape) {
+    fn count(&mut self, shape: ImpactConfig) {
         for index in &mut self.indexes {
             index.count_impacts(shape).unwrap();
         }
@@ -149,7 +153,7 @@ struct Ask {
     q: String,
     fields: Vec<&'static str>,
     counted: bool,
-    after: Option<Position>,
+    after: Option<RankCursor>,
     most: usize,
 }
 
@@ -168,14 +172,11 @@ impl Ask {
     fn after(mut self, dice: &mut Dice, found: &[Candidate]) -> Self {
         self.after = match found {
             [] => None,
-            found => Some(found[dice.below(found.len())].clone()).map(|one| Position {
-                score: one.score,
-                id: one.id,
-            }),
+            found => Some(found[dice.below(found.len())].cursor()),
         };
         // Also from where no record is.
         if let (0, Some(after)) = (dice.below(4), &mut self.after) {
-            after.score = Score::of_units(after.score.units() + 1);
+            after.score = Score::from_units(after.score.units() + 1);
         }
         self
     }

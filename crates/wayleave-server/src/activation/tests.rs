@@ -4,9 +4,9 @@ use wayleave_ledger::{Event, Governance};
 use wayleave_store::{Detail, StoreError};
 
 use super::*;
-use crate::datasets::Live;
+use crate::datasets::ServedDatasets;
 use crate::datasets::fixture::{declare, governance, live, mapping, ratify, tamper};
-use crate::live::LiveError;
+use crate::source_probe::ProbeError;
 
 /// A real ledger, and a source and clients that only remember.
 struct Bench {
@@ -54,7 +54,7 @@ impl Bench {
 }
 
 #[async_trait]
-impl Seams for Bench {
+impl ActivationEnv for Bench {
     fn governance(&self) -> &Governance {
         &self.governance
     }
@@ -68,11 +68,13 @@ impl Seams for Bench {
     }
 
     async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
-        let live = Live::default().follow(state, &self.governance).await;
+        let live = ServedDatasets::default()
+            .follow(state, &self.governance)
+            .await;
         live.fits(mapping)
     }
 
-    async fn compare(&self, _: &State, mapping: &Ratified<Mapping>) -> Vec<Compared> {
+    async fn compare(&self, _: &State, mapping: &Ratified<Mapping>) -> Vec<ConnectionDrift> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         if self.overtaken.swap(false, Ordering::Relaxed) {
             self.governance.activate(mapping, "bob").await.unwrap();
@@ -83,13 +85,13 @@ impl Seams for Bench {
             )
             .await;
         }
-        let dead = || LiveError::Store {
+        let dead = || ProbeError::Store {
             name: "store".to_owned(),
             cause: StoreError::Unreachable {
                 detail: Detail::fixed("gone"),
             },
         };
-        vec![Compared {
+        vec![ConnectionDrift {
             connection: "boats".to_owned(),
             source: "store".to_owned(),
             drift: if self.source_is_dead {

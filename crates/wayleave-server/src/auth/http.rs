@@ -1,4 +1,4 @@
-//! The door for requests over HTTP.
+//! Authentication of HTTP requests.
 
 use std::{str::FromStr as _, sync::Arc};
 
@@ -15,16 +15,15 @@ use wayleave_surface::access::{SCOPE_DENIED, UNAUTHENTICATED};
 use super::{Credentials, Refusal, bearer, metadata::Metadata};
 use crate::Settings;
 
-/// Lets requests in that bring a good token, and, where the operator says so, those that bring
-/// none.
-pub struct HttpDoor {
+/// Accepts requests with a valid token and, where the operator allows it, those without one.
+pub struct HttpAuth {
     credentials: Credentials,
     metadata: Metadata,
     anonymous: Option<Arc<Caller>>,
 }
 
-impl HttpDoor {
-    /// A door to the endpoint at `path`. `anonymous` is who comes in without a token.
+impl HttpAuth {
+    /// Guards the endpoint at `path`. `anonymous` is the caller of requests without a token.
     pub fn new(
         credentials: Credentials,
         settings: &Settings,
@@ -63,7 +62,7 @@ impl HttpDoor {
     }
 }
 
-impl Authenticate for HttpDoor {
+impl Authenticate for HttpAuth {
     fn authenticate<'r>(
         &'r self,
         request: &'r Parts,

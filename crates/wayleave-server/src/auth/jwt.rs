@@ -17,7 +17,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use wayleave_ledger::{Clock, Millis, Standing, State};
+use wayleave_ledger::{Clock, Millis, State, Validity};
 use wayleave_model::{
     digest::Digest,
     grant::{Claim, Claims, Scopes},
@@ -26,7 +26,7 @@ use wayleave_plan::package::Package;
 
 use self::{
     issuer::IssuerKeys,
-    verify::{Invalid, LEEWAY, Verified},
+    verify::{InvalidToken, LEEWAY, Verified},
 };
 use super::Refusal;
 use crate::{
@@ -34,30 +34,30 @@ use crate::{
     settings::{Issuer, PackageRule},
 };
 
-/// Tokens whose signature was checked are remembered, up to this many.
-const REMEMBERED: usize = 1024;
-/// For this long. The key that signed one may have been withdrawn since.
-const REMEMBERED_FOR: Millis = 60_000;
+/// Largest number of verified tokens in the cache.
+const MAX_CACHED: usize = 1024;
+/// How long a verified token is cached. Its signing key may have been withdrawn since.
+const CACHE_MILLIS: Millis = 60_000;
 
 /// Whether a text has the shape of a signed JWT.
-pub(super) fn looks_like_one(text: &str) -> bool {
+pub(super) fn looks_like_jwt(text: &str) -> bool {
     text.bytes().filter(|byte| *byte == b'.').count() == 2
 }
 
 /// The access tokens of one issuer.
 pub(super) struct Jwt {
     keys: IssuerKeys,
-    opened: Mutex<HashMap<Digest, Remembered>>,
+    cache: Mutex<HashMap<Digest, CachedJwt>>,
 }
 
-struct Remembered {
-    opened: Arc<Opened>,
+struct CachedJwt {
+    access: Arc<JwtAccess>,
     at: Millis,
 }
 
-/// What a good token opens. Nothing in it is the token.
+/// What a verified access token gives access to. Never holds the token itself.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct JwtAccess {
     /// Tells this token from others.
     pub(super) key: String,
     /// Tells its holder from others. One who comes with a newer token is the same.
@@ -66,12 +66,12 @@ pub(super) struct Opened {
     pub(super) scopes: Scopes,
     claims: Claims,
     expires: Millis,
-    last: Mutex<Option<Last>>,
+    last: Mutex<Option<LastPackage>>,
 }
 
-/// The package it opened last, and for how long that is the one.
+/// The last package, and how long it is valid.
 #[derive(Debug)]
-struct Last {
+struct LastPackage {
     /// Weak, so that an old state is not kept for it.
     state: Weak<State>,
     from: Millis,
@@ -83,28 +83,28 @@ impl Jwt {
     pub(super) fn new(issuer: Issuer, clock: &Arc<dyn Clock>) -> Self {
         Self {
             keys: IssuerKeys::new(issuer, Arc::clone(clock)),
-            opened: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
-    /// What `token` opens at `now`.
-    pub(super) async fn opened(&self, token: &str, now: Millis) -> Result<Arc<Opened>, Refusal> {
+    /// Verifies `token` at `now`, or takes a cached result.
+    pub(super) async fn access(&self, token: &str, now: Millis) -> Result<Arc<JwtAccess>, Refusal> {
         let hash = Digest::of(token.as_bytes());
-        if let Some(opened) = self.remembered(&hash, now) {
-            return Ok(opened);
+        if let Some(access) = self.cached(&hash, now) {
+            return Ok(access);
         }
         let verified = self.verified(token, now).await?;
         let rules = &self.keys.issuer().packages;
         let rule = rules.iter().find(|rule| fits(rule, &verified.claims));
         let rule = rule.ok_or(Refusal::NoPackage)?;
-        let opened = Arc::new(Opened::new(
+        let access = Arc::new(JwtAccess::new(
             &hash,
             verified,
             rule,
             &self.keys.issuer().issuer,
         ));
-        self.remember(hash, &opened, now);
-        Ok(opened)
+        self.store(hash, &access, now);
+        Ok(access)
     }
 
     async fn verified(&self, token: &str, now: Millis) -> Result<Verified, Refusal> {
@@ -117,39 +117,39 @@ impl Jwt {
         verify::verify(token, self.keys.issuer(), &keys, seconds).map_err(|invalid| {
             tracing::debug!(reason = %invalid, "an access token is refused");
             match invalid {
-                Invalid::Expired => Refusal::Expired,
-                Invalid::Malformed => Refusal::Malformed,
+                InvalidToken::Expired => Refusal::Expired,
+                InvalidToken::Malformed => Refusal::Malformed,
                 _ => Refusal::Invalid,
             }
         })
     }
 
-    fn remembered(&self, hash: &Digest, now: Millis) -> Option<Arc<Opened>> {
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = opened.get(hash)?;
+    fn cached(&self, hash: &Digest, now: Millis) -> Option<Arc<JwtAccess>> {
+        let access = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = access.get(hash)?;
         let good = known.good_at(now);
-        good.then(|| Arc::clone(&known.opened))
+        good.then(|| Arc::clone(&known.access))
     }
 
-    fn remember(&self, hash: Digest, opened: &Arc<Opened>, now: Millis) {
-        let mut known = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED {
+    fn store(&self, hash: Digest, access: &Arc<JwtAccess>, now: Millis) {
+        let mut known = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_CACHED {
             known.retain(|_, one| one.good_at(now));
         }
-        if known.len() < REMEMBERED {
-            let opened = Arc::clone(opened);
-            known.insert(hash, Remembered { opened, at: now });
+        if known.len() < MAX_CACHED {
+            let access = Arc::clone(access);
+            known.insert(hash, CachedJwt { access, at: now });
         }
     }
 }
 
-impl Remembered {
+impl CachedJwt {
     fn good_at(&self, now: Millis) -> bool {
-        self.at <= now && now - self.at < REMEMBERED_FOR && now < self.opened.expires
+        self.at <= now && now - self.at < CACHE_MILLIS && now < self.access.expires
     }
 }
 
-impl Opened {
+impl JwtAccess {
     fn new(hash: &Digest, verified: Verified, rule: &PackageRule, issuer: &str) -> Self {
         let holder = [issuer, verified.subject.as_str()].join("\0");
         let holder = Digest::of(holder.as_bytes());
@@ -196,14 +196,14 @@ impl Opened {
             }
         }
         let grants = self.grants.iter().map(String::as_str);
-        let package = packages::package_of(state, &self.subject, grants, &self.claims, now);
+        let package = packages::package_for(state, &self.subject, grants, &self.claims, now);
         let granted = self.grants.iter().filter_map(|id| state.grant(id));
         let ends = granted
-            .filter(|grant| grant.standing(now) == Standing::Live)
+            .filter(|grant| grant.validity(now) == Validity::Live)
             .filter_map(|grant| grant.expires)
             .fold(self.expires, Millis::min);
         let package = Arc::new(package);
-        *last = Some(Last {
+        *last = Some(LastPackage {
             state: Arc::downgrade(state),
             from: now,
             ends,

@@ -9,13 +9,13 @@ use wayleave_mcp::{Allowance, Budget};
 
 use crate::settings::Limits;
 
-/// When there are more than this, those nobody holds are forgotten.
-const MANY: usize = 4096;
+/// Budgets nobody holds are removed once there are this many.
+const BUDGETS_BEFORE_CLEANUP: usize = 4096;
 
 /// The budgets of all subjects.
 pub(super) struct Budgets {
     allowance: Allowance,
-    of: Mutex<HashMap<Arc<str>, Arc<Budget>>>,
+    by_subject: Mutex<HashMap<Arc<str>, Arc<Budget>>>,
 }
 
 impl Budgets {
@@ -28,14 +28,17 @@ impl Budgets {
                 concurrent: whole(limits.concurrent),
                 streams: whole(limits.streams),
             },
-            of: Mutex::default(),
+            by_subject: Mutex::default(),
         }
     }
 
     /// The budget of a subject, as far as it is spent.
-    pub(super) fn of(&self, subject: &Arc<str>) -> Arc<Budget> {
-        let mut budgets = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        if budgets.len() >= MANY {
+    pub(super) fn budget(&self, subject: &Arc<str>) -> Arc<Budget> {
+        let mut budgets = self
+            .by_subject
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if budgets.len() >= BUDGETS_BEFORE_CLEANUP {
             budgets.retain(|_, budget| Arc::strong_count(budget) > 1);
         }
         let budget = budgets

@@ -28,7 +28,7 @@ pub enum Refusal {
     /// Two places name two credentials.
     Conflicting,
     /// It is not an agent's.
-    NotAnAgents(TokenKind),
+    NonAgentToken(TokenKind),
     /// It is good, and nothing is granted to it.
     NoPackage,
     /// Whether it is good cannot be found out.
@@ -46,8 +46,8 @@ impl Refusal {
             Self::Expired => "expired_token",
             Self::Revoked => "revoked_token",
             Self::Conflicting => "conflicting_tokens",
-            Self::NotAnAgents(TokenKind::Owner) => "owner_token",
-            Self::NotAnAgents(_) => "control_token",
+            Self::NonAgentToken(TokenKind::Owner) => "owner_token",
+            Self::NonAgentToken(_) => "control_token",
             Self::NoPackage => "no_package",
             Self::Unavailable => "unavailable",
         }
@@ -67,10 +67,10 @@ impl Refusal {
             Self::Expired => "authentication failed: the token has expired",
             Self::Revoked => "authentication failed: the token was revoked",
             Self::Conflicting => "authentication failed: two different tokens were given",
-            Self::NotAnAgents(TokenKind::Owner) => {
+            Self::NonAgentToken(TokenKind::Owner) => {
                 "authentication failed: an owner token is not for agents, use a client token"
             }
-            Self::NotAnAgents(_) => {
+            Self::NonAgentToken(_) => {
                 "authentication failed: a control token is not for agents, use a client token"
             }
             Self::NoPackage => "authentication failed: nothing is granted to this token",
@@ -115,7 +115,7 @@ impl Refusal {
 
     pub(super) const fn status(self) -> StatusCode {
         match self {
-            Self::NotAnAgents(_) | Self::NoPackage => StatusCode::FORBIDDEN,
+            Self::NonAgentToken(_) | Self::NoPackage => StatusCode::FORBIDDEN,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::UNAUTHORIZED,
         }
@@ -132,7 +132,7 @@ impl Refusal {
             | Self::Invalid
             | Self::Expired
             | Self::Revoked => Some("invalid_token"),
-            Self::Missing | Self::NotAnAgents(_) | Self::NoPackage | Self::Unavailable => None,
+            Self::Missing | Self::NonAgentToken(_) | Self::NoPackage | Self::Unavailable => None,
         }
     }
 }

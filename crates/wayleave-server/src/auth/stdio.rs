@@ -1,4 +1,4 @@
-//! The door for a client at the other end of standard input and output.
+//! Authentication of the client at the other end of standard input and output.
 //!
 //! Its token is in our environment, or in its `initialize`. Without any it reads what is local,
 //! unless a token is required. A variable that is set but empty is a wrong token, not none. An
@@ -22,21 +22,21 @@ const TOKEN: &str = "WAYLEAVE_TOKEN";
 /// is written into their settings.
 const TOKEN_FILE: &str = "WAYLEAVE_TOKEN_FILE";
 /// Variables whose mere presence means that an owner's credential is within an agent's reach.
-const NOT_AN_AGENTS: [(&str, TokenKind); 2] = [
+const NON_AGENT_VARIABLES: [(&str, TokenKind); 2] = [
     ("WAYLEAVE_OWNER_TOKEN", TokenKind::Owner),
     ("WAYLEAVE_CONTROL_TOKEN", TokenKind::Control),
 ];
 
 /// The token a process was given for its client, if any. It is not printed.
 #[derive(Clone)]
-pub struct GivenToken(Said);
+pub struct GivenToken(TokenState);
 
 impl std::fmt::Debug for GivenToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self.0 {
-            Said::Nothing => "GivenToken(none)",
-            Said::Token(_) => "GivenToken(…)",
-            Said::Wrong(_) => "GivenToken(refused)",
+            TokenState::None => "GivenToken(none)",
+            TokenState::Token(_) => "GivenToken(…)",
+            TokenState::Refused(_) => "GivenToken(refused)",
         })
     }
 }
@@ -46,13 +46,13 @@ impl std::fmt::Debug for GivenToken {
 #[error(
     "{place} holds {article} {kind} credential, which agents are never served with; use a client token"
 )]
-pub struct NotAnAgents {
+pub struct NonAgentToken {
     place: String,
     article: &'static str,
     kind: TokenKind,
 }
 
-impl NotAnAgents {
+impl NonAgentToken {
     fn at(place: impl Into<String>, kind: TokenKind) -> Self {
         let article = if kind == TokenKind::Owner { "an" } else { "a" };
         Self {
@@ -66,14 +66,14 @@ impl NotAnAgents {
 impl GivenToken {
     /// Reads the environment. Refuses when any variable at all holds an owner's or a control
     /// token, or when one that is for such a token is set, be it to nothing.
-    pub fn read(environment: &Environment) -> Result<Self, NotAnAgents> {
-        for (variable, kind) in NOT_AN_AGENTS {
+    pub fn read(environment: &Environment) -> Result<Self, NonAgentToken> {
+        for (variable, kind) in NON_AGENT_VARIABLES {
             if environment.is_set(variable) {
-                return Err(NotAnAgents::at(format!("`{variable}`"), kind));
+                return Err(NonAgentToken::at(format!("`{variable}`"), kind));
             }
         }
         if let Some((variable, kind)) = owners_variable(environment) {
-            return Err(NotAnAgents::at(shown(&variable), kind));
+            return Err(NonAgentToken::at(shown(&variable), kind));
         }
         // One that is not text, or in a file that cannot be read, is a wrong one, not none.
         let text = |variable| environment.get(variable).ok_or(Refusal::Malformed);
@@ -83,15 +83,15 @@ impl GivenToken {
             let token = text(TOKEN_FILE).and_then(|path| in_file(&path));
             ("the file that `WAYLEAVE_TOKEN_FILE` names", token)
         } else {
-            return Ok(Self(Said::Nothing));
+            return Ok(Self(TokenState::None));
         };
         Ok(Self(match token {
-            Err(refusal) => Said::Wrong(refusal),
+            Err(refusal) => TokenState::Refused(refusal),
             Ok(token) => match TokenKind::of(&token) {
                 Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
-                    return Err(NotAnAgents::at(place, kind));
+                    return Err(NonAgentToken::at(place, kind));
                 }
-                _ => Said::Token(token.into()),
+                _ => TokenState::Token(token.into()),
             },
         }))
     }
@@ -100,7 +100,7 @@ impl GivenToken {
     #[must_use]
     pub fn required(self) -> Self {
         match self.0 {
-            Said::Nothing => Self(Said::Wrong(Refusal::Missing)),
+            TokenState::None => Self(TokenState::Refused(Refusal::Missing)),
             _ => self,
         }
     }
@@ -128,62 +128,62 @@ fn in_file(path: &str) -> Result<String, Refusal> {
     }
 }
 
-/// Who the client is, as far as it has said.
+/// The token of the client, as far as it is known.
 #[derive(Clone)]
-enum Said {
-    /// Nothing: it is local.
-    Nothing,
+enum TokenState {
+    /// No token: the client is local.
+    None,
     /// This token.
     Token(Arc<str>),
-    /// Something wrong, and so nothing is believed until it says something right.
-    Wrong(Refusal),
+    /// A refused token; the client is refused until it brings a valid one.
+    Refused(Refusal),
 }
 
-/// Lets the one client of a pipe in.
+/// Authenticates the one client of a pipe.
 #[derive(Clone)]
-pub struct StdioDoor {
+pub struct StdioAuth {
     credentials: Credentials,
-    given: Said,
+    given: TokenState,
     local: Arc<Caller>,
-    said: Arc<Mutex<Said>>,
-    not_an_agents: Arc<OnceLock<NotAnAgents>>,
+    state: Arc<Mutex<TokenState>>,
+    non_agent_token: Arc<OnceLock<NonAgentToken>>,
 }
 
-impl StdioDoor {
-    /// A door for the client whose token was `given`; without one it is `local`.
+impl StdioAuth {
+    /// Authenticates the client whose token was `given`; without one it is `local`.
     pub fn new(credentials: Credentials, given: GivenToken, local: Caller) -> Self {
         let given = given.0;
         Self {
             credentials,
-            said: Arc::new(Mutex::new(given.clone())),
+            state: Arc::new(Mutex::new(given.clone())),
             given,
             local: Arc::new(local),
-            not_an_agents: Arc::default(),
+            non_agent_token: Arc::default(),
         }
     }
 
     /// The credential that is not an agent's for which the client was hung up on.
-    pub fn not_an_agents(&self) -> Option<NotAnAgents> {
-        self.not_an_agents.get().cloned()
+    pub fn non_agent_token(&self) -> Option<NonAgentToken> {
+        self.non_agent_token.get().cloned()
     }
 
-    fn said(&self) -> Said {
-        self.said
+    fn state(&self) -> TokenState {
+        self.state
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 
-    fn say(&self, said: Said) {
-        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    fn set_state(&self, state: TokenState) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
     fn turn_away(&self, refusal: Refusal) -> TurnedAway {
         let mut hang_up = false;
-        if let Refusal::NotAnAgents(kind) = refusal {
+        if let Refusal::NonAgentToken(kind) = refusal {
             hang_up = true;
-            let found = NotAnAgents::at("`clientInfo.authorization.bearer`", kind);
-            let _ = self.not_an_agents.set(found);
+            let found = NonAgentToken::at("`clientInfo.authorization.bearer`", kind);
+            let _ = self.non_agent_token.set(found);
         }
         TurnedAway {
             error: refusal.error(),
@@ -192,18 +192,20 @@ impl StdioDoor {
     }
 
     /// The token the client comes with, of the one it says and the one that was given for it.
-    fn chosen(&self, bearer: Option<&str>) -> Said {
+    fn chosen(&self, bearer: Option<&str>) -> TokenState {
         match (bearer, &self.given) {
             (None, given) => given.clone(),
-            (Some(bearer), Said::Nothing | Said::Wrong(Refusal::Missing)) => {
-                Said::Token(bearer.into())
+            (Some(bearer), TokenState::None | TokenState::Refused(Refusal::Missing)) => {
+                TokenState::Token(bearer.into())
             }
-            (Some(bearer), Said::Token(given)) if bearer == &**given => {
-                Said::Token(Arc::clone(given))
+            (Some(bearer), TokenState::Token(given)) if bearer == &**given => {
+                TokenState::Token(Arc::clone(given))
             }
             // An owner's credential is that, whatever else is wrong with it.
-            (Some(bearer), _) => Said::Wrong(match TokenKind::of(bearer) {
-                Some(kind @ (TokenKind::Owner | TokenKind::Control)) => Refusal::NotAnAgents(kind),
+            (Some(bearer), _) => TokenState::Refused(match TokenKind::of(bearer) {
+                Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
+                    Refusal::NonAgentToken(kind)
+                }
                 _ => Refusal::Conflicting,
             }),
         }
@@ -215,27 +217,27 @@ impl StdioDoor {
     }
 }
 
-impl Admit for StdioDoor {
+impl Admit for StdioAuth {
     fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
         Box::pin(async move {
             let token = match self.chosen(bearer) {
-                Said::Nothing => {
-                    self.say(Said::Nothing);
+                TokenState::None => {
+                    self.set_state(TokenState::None);
                     return Ok(());
                 }
-                Said::Wrong(refusal) => {
-                    self.say(Said::Wrong(refusal));
+                TokenState::Refused(refusal) => {
+                    self.set_state(TokenState::Refused(refusal));
                     return Err(self.turn_away(refusal));
                 }
-                Said::Token(token) => token,
+                TokenState::Token(token) => token,
             };
             match self.credentials.caller(&token).await {
                 Ok(_) => {
-                    self.say(Said::Token(token));
+                    self.set_state(TokenState::Token(token));
                     Ok(())
                 }
                 Err(refusal) => {
-                    self.say(Said::Wrong(refusal));
+                    self.set_state(TokenState::Refused(refusal));
                     Err(self.turn_away(refusal))
                 }
             }
@@ -244,13 +246,13 @@ impl Admit for StdioDoor {
 
     fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>> {
         Box::pin(async {
-            match self.said() {
-                Said::Nothing => match self.credentials.check_ledger().await {
+            match self.state() {
+                TokenState::None => match self.credentials.check_ledger().await {
                     Ok(()) => Ok(Arc::clone(&self.local)),
                     Err(refusal) => Err(self.turn_away(refusal)),
                 },
-                Said::Token(token) => self.known(&token).await,
-                Said::Wrong(refusal) => Err(self.turn_away(refusal)),
+                TokenState::Token(token) => self.known(&token).await,
+                TokenState::Refused(refusal) => Err(self.turn_away(refusal)),
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use wayleave_ledger::{Governance, Issuing};
+use wayleave_ledger::{Governance, TokenRequest};
 use wayleave_model::grant::{Claims, Scope};
 
 use super::*;
@@ -23,7 +23,7 @@ async fn credentials(folder: &Path) -> Credentials {
 async fn a_request_that_read_the_ledger_before_a_revocation_does_not_bring_the_token_back() {
     let folder = tempfile::tempdir().unwrap();
     let operator = governance(folder.path());
-    let wish = Issuing {
+    let wish = TokenRequest {
         kind: TokenKind::Client,
         scopes: [Scope::Runtime].into_iter().collect(),
         grants: BTreeSet::new(),
@@ -35,16 +35,16 @@ async fn a_request_that_read_the_ledger_before_a_revocation_does_not_bring_the_t
     let shared = credentials(folder.path()).await.0;
     // The slow request has read the ledger, and gets no further for now.
     let before = shared.fresh().await.unwrap();
-    let quick = shared.of_token(&issued.secret).await.unwrap();
+    let quick = shared.caller_by_token(&issued.secret).await.unwrap();
     operator.revoke_token(&issued.id, WHO, "").await.unwrap();
     shared.fresh().await.unwrap();
-    shared.end_changed();
+    shared.sweep_changed();
     assert!(quick.is_over());
     let hash = issued.secret.hash();
-    let slow = shared.admitted(before, |seen| {
-        let token = seen.state().token(&hash).ok_or(Refusal::Invalid)?;
-        shared.of_entry(seen, token)
+    let slow = shared.admitted(before, |snapshot| {
+        let token = snapshot.state().token(&hash).ok_or(Refusal::Invalid)?;
+        shared.caller_of_token(snapshot, token)
     });
     assert_eq!(slow.err(), Some(Refusal::Revoked));
-    assert!(shared.roster.call(0).is_empty());
+    assert!(shared.known_callers.sweep(0).is_empty());
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use wayleave_ledger::{Freeze, Governance, NewSource, State, SystemClock};
+use wayleave_ledger::{Governance, NewSource, RatifyRequest, State, SystemClock};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratified};
@@ -37,13 +37,13 @@ pub(crate) async fn ratify(governance: &Governance, text: &str) -> Ratified<Mapp
     let state = state(governance).await;
     let name = proposed.mapping().dataset.name.as_str();
     let replaces = state.ratified(name).map(|it| it.digest);
-    let freeze = Freeze {
+    let freeze = RatifyRequest {
         proposed,
         replaces,
         who: "ana".to_owned(),
         note: String::new(),
     };
-    governance.freeze(freeze).await.unwrap()
+    governance.ratify(freeze).await.unwrap()
 }
 
 /// Ratifies and activates.

@@ -9,18 +9,18 @@ struct Counting<'a> {
     read: Mutex<Vec<String>>,
 }
 
-impl Frozen for Counting<'_> {
+impl FrozenMappingLoader for Counting<'_> {
     async fn load(
         &self,
         dataset: &str,
-        entry: &RatifiedEntry,
+        entry: &RatificationEntry,
     ) -> Result<Ratified<Mapping>, GovernanceError> {
         self.read.lock().unwrap().push(dataset.to_owned());
         self.governance.load_as(dataset, entry).await
     }
 }
 
-fn names(live: &Live) -> Vec<&str> {
+fn names(live: &ServedDatasets) -> Vec<&str> {
     live.mappings().map(|it| it.dataset.name.as_str()).collect()
 }
 
@@ -35,7 +35,7 @@ async fn only_what_changed_is_read_again() {
         governance: &governance,
         read: Mutex::default(),
     };
-    let one = Live::default()
+    let one = ServedDatasets::default()
         .follow(&*state(&governance).await, &frozen)
         .await;
     assert_eq!(*frozen.read.lock().unwrap(), ["ales", "boats", "cats"]);
@@ -57,7 +57,7 @@ async fn what_was_activated_is_served_not_what_was_ratified_since() {
     let governance = governance(folder.path());
     let first = live(&governance, &mapping("boats", "boats", "one")).await;
     let since = ratify(&governance, &mapping("boats", "boats", "two")).await;
-    let now = Live::default()
+    let now = ServedDatasets::default()
         .follow(&*state(&governance).await, &governance)
         .await;
     assert_eq!(now.served("boats").unwrap().mapping.digest(), first);
@@ -76,7 +76,7 @@ async fn a_bad_new_mapping_leaves_the_last_good_one_in_service() {
     let governance = governance(folder.path());
     let good = live(&governance, &mapping("boats", "boats", "one")).await;
     live(&governance, &mapping("cats", "cats", "")).await;
-    let now = Live::default()
+    let now = ServedDatasets::default()
         .follow(&*state(&governance).await, &governance)
         .await;
     let bad = live(&governance, &mapping("boats", "boats", "two")).await;
@@ -84,14 +84,14 @@ async fn a_bad_new_mapping_leaves_the_last_good_one_in_service() {
     let now = now.follow(&*state(&governance).await, &governance).await;
     assert_eq!(names(&now), ["boats", "cats"]);
     assert_eq!(now.served("boats").unwrap().mapping.digest(), good);
-    let trouble = now.trouble("boats").unwrap();
-    assert_eq!((trouble.digest, trouble.kept), (bad, Some(good)));
-    assert!(now.trouble("cats").is_none());
+    let fault = now.fault("boats").unwrap();
+    assert_eq!((fault.digest, fault.fallback), (bad, Some(good)));
+    assert!(now.fault("cats").is_none());
     // Restored, it is served without any act.
     write(&governance.frozen_path(bad), &was);
     let now = now.follow(&*state(&governance).await, &governance).await;
     assert_eq!(now.served("boats").unwrap().mapping.digest(), bad);
-    assert!(now.troubles().next().is_none());
+    assert!(now.faults().next().is_none());
 }
 
 #[tokio::test]
@@ -101,11 +101,11 @@ async fn what_was_never_good_is_withheld_and_the_others_are_served() {
     let bad = live(&governance, &mapping("boats", "boats", "")).await;
     live(&governance, &mapping("cats", "cats", "")).await;
     tamper(&governance, bad);
-    let now = Live::default()
+    let now = ServedDatasets::default()
         .follow(&*state(&governance).await, &governance)
         .await;
     assert_eq!(names(&now), ["cats"]);
-    assert_eq!(now.trouble("boats").unwrap().kept, None);
+    assert_eq!(now.fault("boats").unwrap().fallback, None);
 }
 
 #[tokio::test]
@@ -115,11 +115,11 @@ async fn of_two_that_contradict_each_other_the_first_to_be_active_is_served() {
     // By name the second would come first.
     live(&governance, &mapping("cats", "shared", "")).await;
     live(&governance, &mapping("ales", "shared", "")).await;
-    let now = Live::default()
+    let now = ServedDatasets::default()
         .follow(&*state(&governance).await, &governance)
         .await;
     assert_eq!(names(&now), ["cats"]);
-    let reason = now.trouble("ales").unwrap().reason.to_string();
+    let reason = now.fault("ales").unwrap().reason.to_string();
     assert_eq!(
         reason,
         "connection `shared` is in dataset `cats` and in dataset `ales`"
@@ -134,11 +134,11 @@ async fn a_retired_dataset_is_served_no_more_even_when_its_file_is_bad() {
     let folder = tempfile::tempdir().unwrap();
     let governance = governance(folder.path());
     let digest = live(&governance, &mapping("boats", "boats", "")).await;
-    let now = Live::default()
+    let now = ServedDatasets::default()
         .follow(&*state(&governance).await, &governance)
         .await;
     tamper(&governance, digest);
     governance.retire("boats", "ana", "sold").await.unwrap();
     let now = now.follow(&*state(&governance).await, &governance).await;
-    assert!(names(&now).is_empty() && now.troubles().next().is_none());
+    assert!(names(&now).is_empty() && now.faults().next().is_none());
 }

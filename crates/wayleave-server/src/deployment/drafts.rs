@@ -1,5 +1,5 @@
-//! The drafts of a project as lists tell of them: each looked at once, and again when its file has
-//! changed. What is remembered of one is little, and nothing is served from it.
+//! Summaries of a project's drafts for lists, cached until a file changes. Nothing is served from
+//! them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,18 +12,18 @@ use wayleave_model::mapping::Mapping;
 use wayleave_model::ontology::Ontology;
 
 use crate::Project;
-use crate::check::{self, Checked};
+use crate::check::{self, CheckedDraft};
 use crate::draft::{self, DraftFile};
 use crate::project::ONTOLOGY;
 
-/// How many drafts are remembered.
-const MOST: usize = 4_096;
+/// Largest number of cached drafts.
+const MAX_CACHED: usize = 4_096;
 /// A file that changed more recently than this may change again without its times telling.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
-/// A draft, as far as a list tells of it.
+/// What a list shows of a draft.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Draft {
+pub(super) struct DraftSummary {
     /// The dataset it names, or its file.
     pub(super) name: String,
     pub(super) streams: Option<usize>,
@@ -31,8 +31,8 @@ pub(super) struct Draft {
     pub(super) problem: Option<String>,
 }
 
-impl From<&Checked> for Draft {
-    fn from(checked: &Checked) -> Self {
+impl From<&CheckedDraft> for DraftSummary {
+    fn from(checked: &CheckedDraft) -> Self {
         let mapping = checked.mapping();
         let problem = match (checked.unreadable(), checked.problems.len()) {
             (Some(error), _) => Some(error.reason()),
@@ -55,57 +55,58 @@ pub(super) fn connections(mapping: &Mapping) -> Vec<String> {
     ids.collect()
 }
 
-/// The drafts that were looked at before.
+/// The drafts that were read before.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Drafts(Arc<Mutex<Kept>>);
+pub(super) struct DraftCache(Arc<Mutex<CacheState>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CacheState {
     /// The vocabulary they were looked at with.
-    ontology: Option<Stamp>,
-    of: HashMap<PathBuf, (Stamp, Arc<Draft>)>,
-    /// How many were ever looked at.
-    looks: usize,
+    ontology: Option<FileVersion>,
+    drafts: HashMap<PathBuf, (FileVersion, Arc<DraftSummary>)>,
+    /// How many were ever read.
+    reads: usize,
 }
 
-impl Drafts {
-    /// The drafts of a project; `None` where they cannot be looked at.
-    pub(super) async fn of(&self, project: &Project) -> Option<Vec<Arc<Draft>>> {
-        let (kept, project) = (Arc::clone(&self.0), project.clone());
+impl DraftCache {
+    /// The drafts of a project; `None` where they cannot be listed.
+    pub(super) async fn list(&self, project: &Project) -> Option<Vec<Arc<DraftSummary>>> {
+        let (cache, project) = (Arc::clone(&self.0), project.clone());
         let looked = tokio::task::spawn_blocking(move || {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.of(&project, SystemTime::now())
+            let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+            cache.list(&project, SystemTime::now())
         });
         looked.await.ok().flatten()
     }
 }
 
-impl Kept {
-    fn of(&mut self, project: &Project, now: SystemTime) -> Option<Vec<Arc<Draft>>> {
+impl CacheState {
+    fn list(&mut self, project: &Project, now: SystemTime) -> Option<Vec<Arc<DraftSummary>>> {
         let paths = draft::paths(project).ok()?;
-        let ontology = Stamp::of(&project.folder().join(ONTOLOGY));
+        let ontology = FileVersion::read(&project.folder().join(ONTOLOGY));
         if ontology != self.ontology || ontology.is_some_and(|it| !it.is_settled(now)) {
-            self.of.clear();
+            self.drafts.clear();
             self.ontology = ontology;
         }
-        self.of.retain(|path, _| paths.binary_search(path).is_ok());
+        self.drafts
+            .retain(|path, _| paths.binary_search(path).is_ok());
         let mut vocabulary = None;
         let drafts = paths.into_iter().map(|path| {
             // Before it is read: a change meanwhile is seen the next time.
-            let stamp = Stamp::of(&path);
-            if let Some((of, draft)) = self.of.get(&path)
-                && Some(*of) == stamp
+            let found = FileVersion::read(&path);
+            if let Some((version, draft)) = self.drafts.get(&path)
+                && Some(*version) == found
             {
                 return Arc::clone(draft);
             }
             let vocabulary = vocabulary.get_or_insert_with(|| check::vocabulary(project));
-            let draft = Arc::new(looked_at(project, &path, vocabulary.as_ref()));
-            self.looks += 1;
-            self.of.remove(&path);
-            if let Some(stamp) = stamp.filter(|it| it.is_settled(now))
-                && self.of.len() < MOST
+            let draft = Arc::new(read_draft(project, &path, vocabulary.as_ref()));
+            self.reads += 1;
+            self.drafts.remove(&path);
+            if let Some(found) = found.filter(|it| it.is_settled(now))
+                && self.drafts.len() < MAX_CACHED
             {
-                self.of.insert(path, (stamp, Arc::clone(&draft)));
+                self.drafts.insert(path, (found, Arc::clone(&draft)));
             }
             draft
         });
@@ -113,22 +114,22 @@ impl Kept {
     }
 }
 
-fn looked_at(project: &Project, path: &Path, vocabulary: Option<&Ontology>) -> Draft {
+fn read_draft(project: &Project, path: &Path, vocabulary: Option<&Ontology>) -> DraftSummary {
     let file = DraftFile::read(project.folder(), path);
-    Draft::from(&Checked::new(file, vocabulary))
+    DraftSummary::from(&CheckedDraft::new(file, vocabulary))
 }
 
 /// Which bytes a file holds, as far as the file system tells. The time of the last change of any
 /// kind cannot be set, so no edit goes unseen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileVersion {
     file: (u64, u64),
     bytes: u64,
     changed: Duration,
 }
 
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
+impl FileVersion {
+    fn read(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         let seconds = u64::try_from(found.ctime()).ok()?;
         let nanos = u32::try_from(found.ctime_nsec()).ok()?;
@@ -141,7 +142,7 @@ impl Stamp {
 
     fn is_settled(self, now: SystemTime) -> bool {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        now >= self.changed + SETTLED
+        now >= self.changed + SETTLE_TIME
     }
 }
 

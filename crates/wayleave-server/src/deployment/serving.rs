@@ -19,51 +19,51 @@ use wayleave_plan::world::WorldError;
 use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
-use super::drafts::Drafts;
-use super::pace::Pace;
+use super::change_limit::ChangeLimit;
+use super::drafts::DraftCache;
 use crate::Project;
-use crate::activation::Seams;
-use crate::datasets::{Live, Trouble};
-use crate::live::{Asking, Compared, Comparison};
+use crate::activation::ActivationEnv;
+use crate::datasets::{DatasetFault, ServedDatasets};
 use crate::overview::with_causes;
+use crate::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 use crate::stores::SourceStores;
 use crate::watch::LedgerWatch;
 
-/// How long to wait before a dataset in trouble is looked at again.
-const RETRY: Duration = Duration::from_secs(5);
-/// How long an act waits for clients to be told of it.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long to wait before a faulty dataset is loaded again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// How long an act waits for clients to be notified.
+const NOTICE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What is served, and all that it takes to change it.
-pub(crate) struct Serving {
+/// What is served, and everything needed to change it.
+pub(crate) struct ServingContext {
     pub(super) project: Project,
-    pub(super) asking: Asking,
+    pub(super) probe: SourceProbe,
     pub(super) watch: LedgerWatch,
     pub(super) service: ReadService,
     pub(super) registry: Registry,
     pub(super) stores: Arc<SourceStores>,
-    pub(super) now: ArcSwap<Live>,
-    pub(super) drafts: Drafts,
-    pub(super) pace: Pace,
+    pub(super) now: ArcSwap<ServedDatasets>,
+    pub(super) drafts: DraftCache,
+    pub(super) change_limit: ChangeLimit,
     /// Held while what is served is changed.
     pub(super) offer: Mutex<Offer>,
 }
 
-impl Serving {
+impl ServingContext {
     /// What is served now.
-    pub(crate) fn live(&self) -> Arc<Live> {
+    pub(crate) fn live(&self) -> Arc<ServedDatasets> {
         self.now.load_full()
     }
 
-    /// Brings what is served in line with the ledger as it was last seen.
-    pub(crate) async fn bring(&self) {
+    /// Applies the last snapshot of the ledger to what is served.
+    pub(crate) async fn sync_with_ledger(&self) {
         let mut offer = self.offer.lock().await;
         // Looked at under the lock, so that no older state follows a newer.
         let state = self.watch.now();
         let before = self.live();
         let next = before.follow(&state, self.project.governance()).await;
         self.stores.follow(state.sources());
-        tell(&before, &next);
+        log_changes(&before, &next);
         if next.serves_as(&before) {
             self.now.store(Arc::new(next));
             return;
@@ -89,61 +89,61 @@ impl Serving {
         // What moved before it began to listen is taken up at once.
         moved.mark_changed();
         loop {
-            let troubled = self.live().troubles().next().is_some();
+            let has_faults = self.live().faults().next().is_some();
             tokio::select! {
                 () = stop.cancelled() => return,
                 told = moved.changed() => if told.is_err() { return },
-                () = tokio::time::sleep(RETRY), if troubled => {}
+                () = tokio::time::sleep(RETRY_INTERVAL), if has_faults => {}
             }
-            self.bring().await;
+            self.sync_with_ledger().await;
         }
     }
 
-    async fn settle(&self) {
+    async fn wait_for_notices(&self) {
         let revision = self.registry.revision();
-        self.registry.settled(revision, PATIENCE).await;
+        self.registry.settled(revision, NOTICE_TIMEOUT).await;
     }
 }
 
-/// Tells the operator what began to go wrong, once, and what goes well again.
-fn tell(before: &Live, next: &Live) {
-    let same = |one: &Trouble, other: &Trouble| {
+/// Logs faults that are new, once, and faults that are gone.
+fn log_changes(before: &ServedDatasets, next: &ServedDatasets) {
+    let same = |one: &DatasetFault, other: &DatasetFault| {
         one.digest == other.digest && one.reason.to_string() == other.reason.to_string()
     };
-    for trouble in next.troubles() {
-        let known = before.trouble(&trouble.dataset);
-        if !known.is_some_and(|known| same(known, trouble)) {
+    for fault in next.faults() {
+        let known = before.fault(&fault.dataset);
+        if !known.is_some_and(|known| same(known, fault)) {
             tracing::warn!(
-                dataset = trouble.dataset,
-                digest = trouble.digest.short(),
-                served = trouble.kept.map(|kept| kept.short()),
-                reason = with_causes(&trouble.reason),
-                hint = trouble.reason.hint(),
+                dataset = fault.dataset,
+                digest = fault.digest.short(),
+                served = fault.fallback.map(|kept| kept.short()),
+                reason = with_causes(&fault.reason),
+                hint = fault.reason.hint(),
                 "an active dataset is not served as it was activated"
             );
         }
     }
-    for trouble in before.troubles() {
-        if next.trouble(&trouble.dataset).is_none() {
-            tracing::info!(dataset = trouble.dataset, "nothing is wrong any more");
+    for fault in before.faults() {
+        if next.fault(&fault.dataset).is_none() {
+            tracing::info!(dataset = fault.dataset, "nothing is wrong any more");
         }
     }
 }
 
 #[async_trait]
-impl Seams for Serving {
+impl ActivationEnv for ServingContext {
     fn governance(&self) -> &Governance {
         self.project.governance()
     }
 
     async fn state(&self) -> Result<Arc<State>, LedgerError> {
         let state = self.watch.fresh().await?;
-        self.bring().await;
+        self.sync_with_ledger().await;
         Ok(state)
     }
 
     async fn is_drafted(&self, dataset: &str) -> bool {
-        let drafts = self.drafts.of(&self.project).await.unwrap_or_default();
+        let drafts = self.drafts.list(&self.project).await.unwrap_or_default();
         drafts.iter().any(|draft| draft.name == dataset)
     }
 
@@ -151,22 +151,22 @@ impl Seams for Serving {
         self.live().fits(mapping)
     }
 
-    async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<Compared> {
+    async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<ConnectionDrift> {
         let text = String::from_utf8_lossy(mapping.bytes());
-        let mut comparison = Comparison::new(&self.asking, state);
-        comparison.of(mapping, &text, &|_| {}).await
+        let mut comparison = MappingComparison::new(&self.probe, state);
+        comparison.compare(mapping, &text, &|_| {}).await
     }
 
     fn may_act(&self, who: &str) -> Result<(), Duration> {
-        self.pace.take(who)
+        self.change_limit.take(who)
     }
 
     async fn apply(&self) -> Result<(), LedgerError> {
         self.watch.fresh().await?;
-        self.bring().await;
+        self.sync_with_ledger().await;
         // Whoever committed it, here or in the task that follows the ledger, clients are told
         // before the act is answered.
-        self.settle().await;
+        self.wait_for_notices().await;
         Ok(())
     }
 }

@@ -13,14 +13,14 @@ use wayleave_surface::datasets::{
     Code, Connected, Dataset, DatasetPage, Datasets, Disconnected, Refused,
 };
 
-use super::drafts::{Draft, connections};
-use super::serving::Serving;
-use crate::activation::{self, ActivationError, Seams as _};
-use crate::datasets::{Live, NotServed};
-use crate::live::{Compared, LiveError};
+use super::drafts::{DraftSummary, connections};
+use super::serving::ServingContext;
+use crate::activation::{self, ActivationEnv as _, ActivationError};
+use crate::datasets::{ServedDatasets, WithheldReason};
 use crate::overview::with_causes;
+use crate::source_probe::{ConnectionDrift, ProbeError};
 
-impl Datasets for Serving {
+impl Datasets for ServingContext {
     fn list<'a>(
         &'a self,
         after: &'a str,
@@ -28,8 +28,8 @@ impl Datasets for Serving {
     ) -> BoxFuture<'a, Result<DatasetPage, Refused>> {
         Box::pin(async move {
             let state = self.state().await.map_err(|error| broken(&error.into()))?;
-            let drafts = self.drafts.of(&self.project).await.unwrap_or_default();
-            let drafts: BTreeMap<String, Arc<Draft>> = drafts
+            let drafts = self.drafts.list(&self.project).await.unwrap_or_default();
+            let drafts: BTreeMap<String, Arc<DraftSummary>> = drafts
                 .into_iter()
                 .map(|draft| (draft.name.clone(), draft))
                 .collect();
@@ -59,8 +59,8 @@ impl Datasets for Serving {
                 .await
                 .map_err(|error| refused(name, &error))?;
             // It may have gone wrong in the moment between.
-            if let Some(trouble) = self.live().trouble(name) {
-                return Err(Refused::new(Code::MappingRefused, told(&trouble.reason)));
+            if let Some(fault) = self.live().fault(name) {
+                return Err(Refused::new(Code::MappingRefused, told(&fault.reason)));
             }
             Ok(Connected {
                 mapping: connected.mapping,
@@ -88,8 +88,8 @@ impl Datasets for Serving {
     }
 }
 
-impl Serving {
-    async fn line(&self, state: &State, name: &str, draft: Option<&Draft>) -> Dataset {
+impl ServingContext {
+    async fn line(&self, state: &State, name: &str, draft: Option<&DraftSummary>) -> Dataset {
         let mut line = Dataset {
             name: name.to_owned(),
             state: "draft",
@@ -121,7 +121,7 @@ impl Serving {
     }
 }
 
-fn served(line: &mut Dataset, recorded: &Recorded, now: &Live) {
+fn served(line: &mut Dataset, recorded: &Recorded, now: &ServedDatasets) {
     line.state = "active";
     if let Some(served) = now.served(&line.name) {
         line.digest = Some(served.mapping.digest().to_string());
@@ -130,13 +130,13 @@ fn served(line: &mut Dataset, recorded: &Recorded, now: &Live) {
     }
     let active = recorded.active.as_ref().map(|it| it.digest);
     let ratified = recorded.ratified.as_ref().map(|it| it.digest);
-    line.reason = match now.trouble(&line.name) {
-        Some(trouble) => {
-            let instead = match trouble.kept {
+    line.reason = match now.fault(&line.name) {
+        Some(fault) => {
+            let instead = match fault.fallback {
                 Some(_) => "the last good mapping is served instead",
                 None => "it is not served",
             };
-            Some(format!("{}; {instead}", told(&trouble.reason)))
+            Some(format!("{}; {instead}", told(&fault.reason)))
         }
         None => ratified
             .filter(|it| Some(*it) != active)
@@ -150,16 +150,16 @@ fn describe(line: &mut Dataset, mapping: &Mapping) {
 }
 
 /// What agents are told of a mapping that is not served.
-fn told(reason: &NotServed) -> String {
+fn told(reason: &WithheldReason) -> String {
     match reason {
-        NotServed::Mapping(GovernanceError::Missing { .. }) => {
+        WithheldReason::Mapping(GovernanceError::Missing { .. }) => {
             "the frozen mapping is missing".to_owned()
         }
-        NotServed::Mapping(GovernanceError::Altered { .. }) => {
+        WithheldReason::Mapping(GovernanceError::Altered { .. }) => {
             "the frozen mapping is not what was ratified".to_owned()
         }
-        NotServed::Mapping(_) => "the frozen mapping cannot be read".to_owned(),
-        NotServed::Contradiction(error) => error.to_string(),
+        WithheldReason::Mapping(_) => "the frozen mapping cannot be read".to_owned(),
+        WithheldReason::Contradiction(error) => error.to_string(),
     }
 }
 
@@ -206,7 +206,7 @@ fn refused(name: &str, error: &ActivationError) -> Refused {
 }
 
 /// The first source that gives no answer, or else the first that is not what the mapping says.
-fn unmatched(dataset: &str, compared: &[Compared]) -> Refused {
+fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> Refused {
     for it in compared {
         if let Err(error) = &it.drift {
             tracing::warn!(
@@ -217,9 +217,9 @@ fn unmatched(dataset: &str, compared: &[Compared]) -> Refused {
                 "a source gives no answer"
             );
             let (reason, what) = match error {
-                LiveError::Undeclared { .. } => ("undeclared", "is not declared"),
-                LiveError::Dsn(_) => ("no_dsn", "has no usable DSN"),
-                LiveError::Store { .. } => ("unreachable", "gives no answer"),
+                ProbeError::Undeclared { .. } => ("undeclared", "is not declared"),
+                ProbeError::Dsn(_) => ("no_dsn", "has no usable DSN"),
+                ProbeError::Store { .. } => ("unreachable", "gives no answer"),
             };
             let message = format!(
                 "the source of `{}` {what}; `{dataset}` was not connected",

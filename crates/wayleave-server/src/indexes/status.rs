@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use wayleave_plan::value::Value;
-use wayleave_search::{ANALYZER, Found, Index, IndexError, Shelf};
+use wayleave_search::{ANALYZER, Index, IndexError, IndexRoot, IndexState};
 use wayleave_surface::Searchable;
 
 /// What there is of one index.
@@ -34,26 +34,26 @@ pub struct IndexStatus {
 }
 
 /// What there is of the index of a stream, found by reading all of it.
-pub(crate) fn status(shelf: &Shelf, what: &Searchable) -> Result<IndexStatus, IndexError> {
-    let place = shelf.place(&what.connection_id, &what.stream)?;
-    let found = place.open(&what.spec)?;
+pub(crate) fn status(index_root: &IndexRoot, what: &Searchable) -> Result<IndexStatus, IndexError> {
+    let dir = index_root.dir(&what.connection_id, &what.stream)?;
+    let found = dir.open(&what.spec)?;
     let index = match &found {
-        Found::Fit(index) => Some(index),
-        Found::Absent | Found::Unfit | Found::Torn => None,
+        IndexState::Ready(index) => Some(index),
+        IndexState::Absent | IndexState::Outdated | IndexState::Damaged => None,
     };
     Ok(IndexStatus {
         dataset: what.connector_key.clone(),
         connection_id: what.connection_id.clone(),
         stream: what.stream.clone(),
         state: match &found {
-            Found::Fit(_) => "ready",
-            Found::Absent => "absent",
-            Found::Unfit => "outdated",
-            Found::Torn => "damaged",
+            IndexState::Ready(_) => "ready",
+            IndexState::Absent => "absent",
+            IndexState::Outdated => "outdated",
+            IndexState::Damaged => "damaged",
         },
         documents: index.map(Index::documents),
         malformed: index.map(|it| it.stamp().malformed()),
-        bytes: place.usage()?.bytes,
+        bytes: dir.usage()?.bytes,
         as_of: index.and_then(|it| time(it.stamp().as_of)),
         analyzer: ANALYZER,
         fields: what.spec.fields.clone(),

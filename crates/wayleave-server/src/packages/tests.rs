@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wayleave_ledger::{Event, FixedClock, Governance, Granting, Issuing};
+use wayleave_ledger::{Event, FixedClock, Governance, GrantRequest, TokenRequest};
 use wayleave_model::{
     digest::Digest,
     grant::{Scopes, StreamTerms, Terms, TokenKind},
@@ -53,7 +53,7 @@ impl Case {
             fields: BTreeSet::from(["id".to_owned()]),
             rows: Some(rows),
         };
-        let wish = Granting {
+        let wish = GrantRequest {
             terms: Terms {
                 dataset: "crm".into(),
                 connection: connection.into(),
@@ -68,7 +68,7 @@ impl Case {
     }
 
     async fn token(&self, grants: &[&String]) -> String {
-        let wish = Issuing {
+        let wish = TokenRequest {
             kind: TokenKind::Client,
             scopes: Scopes::RUNTIME,
             grants: grants.iter().map(|id| (*id).clone()).collect(),
@@ -96,25 +96,25 @@ async fn the_same_package_is_handed_out_until_what_is_in_it_changes() {
     let case = Case::new().await;
     let (eu, us) = (case.grant("eu", None).await, case.grant("us", None).await);
     let id = case.token(&[&eu, &us]).await;
-    let packages = Packages::default();
+    let packages = PackageCache::default();
     let state = case.state().await;
-    let first = packages.of(&state, &state.tokens()[&id], NOW);
+    let first = packages.get(&state, &state.tokens()[&id], NOW);
     assert_eq!(connections(&first), ["eu", "us"]);
     assert!(Arc::ptr_eq(
         &first,
-        &packages.of(&state, &state.tokens()[&id], NOW)
+        &packages.get(&state, &state.tokens()[&id], NOW)
     ));
     // Another token's business changes nothing here.
     case.token(&[]).await;
     let state = case.state().await;
-    let second = packages.of(&state, &state.tokens()[&id], NOW);
+    let second = packages.get(&state, &state.tokens()[&id], NOW);
     assert!(Arc::ptr_eq(&first, &second));
     case.governance
         .revoke_grant(&eu, "ana", "enough")
         .await
         .unwrap();
     let state = case.state().await;
-    let third = packages.of(&state, &state.tokens()[&id], NOW);
+    let third = packages.get(&state, &state.tokens()[&id], NOW);
     assert_eq!(connections(&third), ["us"]);
     assert_ne!(third.epoch, first.epoch);
 }
@@ -126,14 +126,14 @@ async fn a_grant_runs_out_at_its_time_though_nothing_was_recorded() {
     let id = case.token(&[&brief]).await;
     let state = case.state().await;
     let token = &state.tokens()[&id];
-    let packages = Packages::default();
-    let before = packages.of(&state, token, NOW + 9);
+    let packages = PackageCache::default();
+    let before = packages.get(&state, token, NOW + 9);
     assert_eq!(connections(&before), ["eu"]);
-    let after = packages.of(&state, token, NOW + 10);
+    let after = packages.get(&state, token, NOW + 10);
     assert!(connections(&after).is_empty() && before.epoch != after.epoch);
     // A clock that is set back is believed.
     assert_eq!(
-        connections(&packages.of(&state, token, NOW)),
+        connections(&packages.get(&state, token, NOW)),
         connections(&before)
     );
 }
@@ -147,7 +147,7 @@ async fn taking_the_first_of_two_grants_of_a_connection_back_does_not_bring_in_t
     for (first, second) in [(&narrow, &wide), (&wide, &narrow)] {
         let of = |state: &State| {
             let ids = [first, second, &us].map(String::as_str);
-            package_of(state, "someone", ids, &Claims::new(), NOW)
+            package_for(state, "someone", ids, &Claims::new(), NOW)
         };
         let package = of(&*case.state().await);
         let Grants::Only(grants) = &package.grants else {
@@ -160,7 +160,7 @@ async fn taking_the_first_of_two_grants_of_a_connection_back_does_not_bring_in_t
         .await
         .unwrap();
     let ids = [&narrow, &wide, &us].map(String::as_str);
-    let after = package_of(&*case.state().await, "someone", ids, &Claims::new(), NOW);
+    let after = package_for(&*case.state().await, "someone", ids, &Claims::new(), NOW);
     assert_eq!(connections(&after), ["us"]);
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, str::FromStr};
 use url::{Host, Url};
 use wayleave_model::grant::Scopes;
 
-use super::{SettingsError, scopes, written};
+use super::{SettingsError, raw, scopes};
 
 /// A signature algorithm of JWTs. Those that sign nothing, or with a secret both sides know, are
 /// not among them and cannot be configured.
@@ -61,7 +61,7 @@ impl Algorithm {
     }
 }
 
-/// A name of no algorithm that is taken.
+/// The name is not that of a supported algorithm.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a signature algorithm that is taken")]
 pub struct UnknownAlgorithm;
@@ -103,21 +103,21 @@ pub struct PackageRule {
 
 const URL: &str = "an https URL, without a fragment";
 
-pub(super) fn resolve(written: written::Jwt, url: Option<&Url>) -> Result<Issuer, SettingsError> {
+pub(super) fn resolve(raw: raw::Jwt, url: Option<&Url>) -> Result<Issuer, SettingsError> {
     let value = |setting, expected| SettingsError::Value { setting, expected };
-    if endpoint(&written.issuer).is_none() {
+    if endpoint(&raw.issuer).is_none() {
         return Err(value("auth.jwt.issuer", URL));
     }
-    let jwks_url = match &written.jwks_url {
+    let jwks_url = match &raw.jwks_url {
         Some(text) => Some(endpoint(text).ok_or_else(|| value("auth.jwt.jwks_url", URL))?),
         None => None,
     };
-    let audience = written
+    let audience = raw
         .audience
         .or_else(|| url.map(Url::to_string))
         .filter(|audience| !audience.is_empty())
         .ok_or_else(|| value("auth.jwt.audience", "given, or `serve.url` instead"))?;
-    let algorithms = match written.algorithms {
+    let algorithms = match raw.algorithms {
         None => BTreeSet::from([Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa]),
         Some(names) => {
             let known: Result<_, _> = names.iter().map(|name| name.parse()).collect();
@@ -132,14 +132,14 @@ pub(super) fn resolve(written: written::Jwt, url: Option<&Url>) -> Result<Issuer
     if algorithms.is_empty() {
         return Err(value("auth.jwt.algorithms", "a list of at least one"));
     }
-    let packages = written.packages.into_iter().map(rule);
+    let packages = raw.packages.into_iter().map(rule);
     let packages: Vec<_> = packages.collect::<Result<_, _>>()?;
     if packages.is_empty() {
         let expected = "there: without one, no token of the issuer opens anything";
         return Err(value("auth.jwt.packages", expected));
     }
     Ok(Issuer {
-        issuer: written.issuer,
+        issuer: raw.issuer,
         audience,
         jwks_url,
         algorithms,
@@ -147,8 +147,8 @@ pub(super) fn resolve(written: written::Jwt, url: Option<&Url>) -> Result<Issuer
     })
 }
 
-fn rule(written: written::JwtPackage) -> Result<PackageRule, SettingsError> {
-    let wanted = match (written.claim, written.contains) {
+fn rule(raw: raw::JwtPackage) -> Result<PackageRule, SettingsError> {
+    let wanted = match (raw.claim, raw.contains) {
         (None, None) => None,
         (Some(claim), Some(contains)) => Some((claim, contains)),
         _ => {
@@ -160,8 +160,8 @@ fn rule(written: written::JwtPackage) -> Result<PackageRule, SettingsError> {
     };
     Ok(PackageRule {
         wanted,
-        grants: written.grants,
-        scopes: match written.scopes {
+        grants: raw.grants,
+        scopes: match raw.scopes {
             None => Scopes::RUNTIME,
             Some(names) => scopes("auth.jwt.packages.scopes", &names)?,
         },

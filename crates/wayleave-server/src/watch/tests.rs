@@ -5,7 +5,7 @@ use wayleave_model::mapping::SourceKind;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const NEVER: Duration = Duration::from_hours(1);
 
 fn governance(folder: &Path) -> Governance {
@@ -31,7 +31,7 @@ async fn what_another_did_is_seen_without_asking() {
         .unwrap();
     let mut moved = watch.subscribe();
     declare(&other, "crm").await;
-    tokio::time::timeout(PATIENCE, moved.changed())
+    tokio::time::timeout(TEST_TIMEOUT, moved.changed())
         .await
         .unwrap()
         .unwrap();

@@ -25,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use wayleave_ledger::Issuing;
+use wayleave_ledger::TokenRequest;
 use wayleave_mcp::http::Limits;
 use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_server::{Deployment, Project, source::Environment};
@@ -127,7 +127,7 @@ async fn start(project: &Project) -> (Child, SocketAddr) {
 }
 
 async fn token(project: &Project) -> String {
-    let wish = Issuing {
+    let wish = TokenRequest {
         kind: TokenKind::Client,
         scopes: [Scope::Runtime].into_iter().collect(),
         grants: BTreeSet::new(),

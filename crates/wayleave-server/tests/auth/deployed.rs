@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::Issuing;
+use wayleave_ledger::TokenRequest;
 use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_server::{Deployment, Project, source::Environment};
 
@@ -43,7 +43,7 @@ impl Deployed {
     }
 
     async fn client(&self, scopes: &[Scope]) -> Http {
-        let wish = Issuing {
+        let wish = TokenRequest {
             kind: TokenKind::Client,
             scopes: scopes.iter().copied().collect(),
             grants: BTreeSet::new(),
@@ -136,7 +136,7 @@ async fn with_no_token_and_no_leave_nobody_could_connect_and_so_it_does_not_star
         "{refused}"
     );
     // One token is enough.
-    let wish = Issuing {
+    let wish = TokenRequest {
         kind: TokenKind::Client,
         scopes: [Scope::Runtime].into_iter().collect(),
         grants: BTreeSet::new(),

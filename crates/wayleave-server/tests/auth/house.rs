@@ -8,7 +8,9 @@ use std::sync::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Clock, FixedClock, Governance, Issuing, Millis, NewSource, SystemClock};
+use wayleave_ledger::{
+    Clock, FixedClock, Governance, Millis, NewSource, SystemClock, TokenRequest,
+};
 use wayleave_mcp::{
     Batch, Caller, Completion, CompletionRef, Identity, Prompt, PromptMessage, PromptReply,
     ReadReply, Registry, Resource, ResourceContents, Server, Tool, ToolResult,
@@ -20,7 +22,7 @@ use wayleave_model::{
 };
 use wayleave_server::{
     Settings,
-    auth::{Credentials, GivenToken, HttpDoor, StdioDoor},
+    auth::{Credentials, GivenToken, HttpAuth, StdioAuth},
     source::Environment,
     watch::{self, LedgerWatch},
 };
@@ -74,7 +76,7 @@ impl House {
         let governance = open();
         // Tokens are issued and revoked by one process, and looked up by another.
         let stop = CancellationToken::new();
-        let watch = LedgerWatch::start(open(), watch::EVERY, stop.clone())
+        let watch = LedgerWatch::start(open(), watch::POLL_INTERVAL, stop.clone())
             .await
             .unwrap();
         let key = SigningKey::ed25519("current");
@@ -84,7 +86,7 @@ impl House {
         let (server, dispatched) = served();
         let options = Options::default();
         let anonymous = settings.anonymous.then(local);
-        let door = HttpDoor::new(credentials.clone(), &settings, &options.path, anonymous);
+        let door = HttpAuth::new(credentials.clone(), &settings, &options.path, anonymous);
         let options = Options {
             authenticate: Arc::new(door),
             ..options
@@ -119,7 +121,7 @@ impl House {
         scopes: &[Scope],
         expires: Option<Millis>,
     ) -> (String, String) {
-        let wish = Issuing {
+        let wish = TokenRequest {
             kind,
             scopes: scopes.iter().copied().collect(),
             grants: std::collections::BTreeSet::new(),
@@ -162,7 +164,7 @@ impl House {
     }
 
     /// A client on a pipe, with these variables in our environment.
-    pub(crate) fn pipe(&self, variables: &[(&str, &str)]) -> (Pipe, StdioDoor) {
+    pub(crate) fn pipe(&self, variables: &[(&str, &str)]) -> (Pipe, StdioAuth) {
         let variables = variables.iter();
         let variables = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let given = GivenToken::read(&Environment::with(variables.collect())).unwrap();
@@ -170,8 +172,8 @@ impl House {
     }
 
     /// A client on a pipe whose token was `given`.
-    pub(crate) fn pipe_with(&self, given: GivenToken) -> (Pipe, StdioDoor) {
-        let door = StdioDoor::new(self.credentials.clone(), given, local());
+    pub(crate) fn pipe_with(&self, given: GivenToken) -> (Pipe, StdioAuth) {
+        let door = StdioAuth::new(self.credentials.clone(), given, local());
         (Pipe::new(&self.server, door.clone()), door)
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use wayleave_ledger::{Freeze, Granting, Issuing, NewSource};
+use wayleave_ledger::{GrantRequest, NewSource, RatifyRequest, TokenRequest};
 use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
@@ -55,15 +55,15 @@ impl Shared {
             env: "STORE_DSN".to_owned(),
         };
         governance.add_source(source, WHO).await.unwrap();
-        let freeze = Freeze {
+        let freeze = RatifyRequest {
             proposed: Draft::new(MAPPING).propose(None).unwrap(),
             replaces: None,
             who: WHO.to_owned(),
             note: String::new(),
         };
-        let mapping = governance.freeze(freeze).await.unwrap();
+        let mapping = governance.ratify(freeze).await.unwrap();
         governance.activate(&mapping, WHO).await.unwrap();
-        let granting = Granting {
+        let granting = GrantRequest {
             terms: Wish::default().terms(&mapping).unwrap(),
             expires: None,
             purpose: String::new(),
@@ -90,7 +90,7 @@ impl Shared {
     }
 
     async fn client(&self) -> Http {
-        let wish = Issuing {
+        let wish = TokenRequest {
             kind: TokenKind::Client,
             scopes: [Scope::Runtime].into_iter().collect(),
             grants: BTreeSet::from([self.grant.clone()]),

@@ -177,7 +177,7 @@ async fn an_owner_bearer_in_the_handshake_is_the_end_of_the_conversation() {
             assert_eq!(refused["error"]["data"]["reason"], format!("{kind}_token"));
             assert_eq!(pipe.hear().await, None);
             pipe.server.await.unwrap().unwrap();
-            let found = door.not_an_agents().unwrap().to_string();
+            let found = door.non_agent_token().unwrap().to_string();
             assert!(
                 found.contains(kind.as_str()) && !found.contains(&token),
                 "{found}"

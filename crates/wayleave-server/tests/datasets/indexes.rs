@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use wayleave_plan::package::Package;
 use wayleave_server::Deployment;
 use wayleave_server::doctor::{Grade, examine};
-use wayleave_server::live::Asking;
+use wayleave_server::source_probe::SourceProbe;
 
 use crate::place::{Place, mapping};
 
@@ -109,11 +109,11 @@ async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_
         assert_eq!(counted, (Some(3), Some(2)), "{status:?}");
         deployment.close().await;
     }
-    let asking = Asking {
+    let probe = SourceProbe {
         environment: place.environment(),
-        ..Asking::default()
+        ..SourceProbe::default()
     };
-    let findings = examine(place.folder(), &asking, &|_| {}).await;
+    let findings = examine(place.folder(), &probe, &|_| {}).await;
     let told = findings.iter().any(|it| {
         it.about == "index boats/things"
             && it.grade == Grade::Warning

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tempfile::TempDir;
-use wayleave_ledger::{Freeze, Governance, NewSource, SystemClock};
+use wayleave_ledger::{Governance, NewSource, RatifyRequest, SystemClock};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratified};
@@ -74,13 +74,13 @@ impl Place {
         let proposed = Draft::new(text).propose(None).unwrap();
         let state = self.other.ledger().state().await.unwrap();
         let name = proposed.mapping().dataset.name.value.clone();
-        let freeze = Freeze {
+        let freeze = RatifyRequest {
             proposed,
             replaces: state.ratified(&name).map(|it| it.digest),
             who: "ana".to_owned(),
             note: String::new(),
         };
-        self.other.freeze(freeze).await.unwrap()
+        self.other.ratify(freeze).await.unwrap()
     }
 
     /// Ratifies and activates, as the command line does.

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use wayleave_plan::Record;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::search::{MOST_CANDIDATES, Place, SearchPlan, SearchStream};
-use wayleave_search::{Candidate, IndexError, Position, Query, Ranking, Score, search};
+use wayleave_search::{Candidate, IndexError, Query, RankCursor, Ranking, Score, search};
 
 use super::sources::{Missing, Ready, Sources};
 use crate::indexing::words_of;
@@ -116,8 +116,8 @@ impl<'a> Search<'a> {
         most: usize,
     ) -> Result<Ranking, Refusal> {
         let (ready, query) = (ready.clone(), self.query.clone());
-        let after = after.map(|place| Position {
-            score: Score::of_units(place.score),
+        let after = after.map(|place| RankCursor {
+            score: Score::from_units(place.score),
             id: place.id,
         });
         let refused = |error: &dyn std::fmt::Display| {

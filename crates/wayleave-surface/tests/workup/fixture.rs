@@ -15,7 +15,7 @@ use wayleave_plan::package::Package;
 use wayleave_plan::request::WorkupRequest;
 use wayleave_plan::seal::{KeyRing, SealingKey};
 use wayleave_plan::world::World;
-use wayleave_search::{Index, Shelf, Spec};
+use wayleave_search::{Index, IndexRoot, Spec};
 use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadLimits, ReadService, Reply, Stores};
@@ -197,13 +197,11 @@ async fn index(service: &ReadService) {
         indexes: Mutex::default(),
     };
     for what in service.searchable() {
-        let shelf = Shelf::new(library.folder.path());
-        let place = shelf.place(&what.connection_id, &what.stream).unwrap();
+        let root = IndexRoot::new(library.folder.path());
+        let dir = root.dir(&what.connection_id, &what.stream).unwrap();
         let stop = CancellationToken::new();
         // A source that is down has no index.
-        let made = service
-            .index(&what, &place, Extent::Whole, None, stop)
-            .await;
+        let made = service.index(&what, &dir, Extent::Whole, None, stop).await;
         if let Ok(index) = made {
             let key = (what.connection_id, what.stream);
             library.indexes.lock().unwrap().insert(key, Arc::new(index));

@@ -9,15 +9,15 @@ use similar::TextDiff;
 
 use super::{Server, entry::Entry, host::Format, host::Host};
 
-/// What stands in the place of a value that is nobody's business here.
-const OTHERS: &str = "…";
+/// Shown instead of a value that is not ours.
+const HIDDEN_VALUE: &str = "…";
 
-/// Some editors begin a file with a mark that no parser of settings wants to see.
-const MARK: char = '\u{feff}';
+/// Some editors start a file with it; parsers of settings refuse it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// What is to be put where.
+/// An entry to put into the settings of a client.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Put<'a> {
+pub(crate) struct EntryEdit<'a> {
     pub(crate) host: Host,
     pub(crate) server: &'a Server,
     pub(crate) entry: &'a Entry,
@@ -50,9 +50,9 @@ pub(crate) enum DocumentError {
 }
 
 /// The settings with the entry in them; the same text where nothing is to be changed.
-pub(crate) fn put(text: &str, what: &Put<'_>) -> Result<String, DocumentError> {
-    if let Some(rest) = text.strip_prefix(MARK) {
-        return put(rest, what).map(|text| format!("{MARK}{text}"));
+pub(crate) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentError> {
+    if let Some(rest) = text.strip_prefix(BYTE_ORDER_MARK) {
+        return put(rest, what).map(|text| format!("{BYTE_ORDER_MARK}{text}"));
     }
     match what.host.format() {
         Format::Json => json::put(text, what),
@@ -61,9 +61,14 @@ pub(crate) fn put(text: &str, what: &Put<'_>) -> Result<String, DocumentError> {
 }
 
 /// The difference between two texts of settings, without what others put into them.
-pub(crate) fn difference(path: &str, before: Option<&str>, after: &str, what: &Put<'_>) -> String {
+pub(crate) fn difference(
+    path: &str,
+    before: Option<&str>,
+    after: &str,
+    what: &EntryEdit<'_>,
+) -> String {
     let shown = |text: &str| {
-        let text = text.trim_start_matches(MARK);
+        let text = text.trim_start_matches(BYTE_ORDER_MARK);
         match what.host.format() {
             Format::Json => json::shown(text, what),
             Format::Toml => toml::shown(text, what),

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Reach, Server, TOKEN, TOKEN_FILE,
+    Server, TOKEN, TOKEN_FILE, Transport,
     error::ClientError,
-    host::{HandsOn, Host},
+    host::{EnvPassing, Host},
 };
 
 /// An entry among a client's servers.
@@ -28,7 +28,7 @@ const HTTP: &[&str] = &[
     "bearer_token_env_var",
 ];
 /// Members that used to say it.
-const FORMER: &[&str] = &["httpUrl", "serverUrl"];
+const FORMER_URL_MEMBERS: &[&str] = &["httpUrl", "serverUrl"];
 
 impl Entry {
     /// The entry of a server, in the words of a client.
@@ -38,8 +38,8 @@ impl Entry {
             members: Map::new(),
             input: None,
         };
-        match &server.reach {
-            Reach::Stdio {
+        match &server.transport {
+            Transport::Stdio {
                 program,
                 folder,
                 token,
@@ -55,9 +55,9 @@ impl Entry {
                 // the others.
                 arguments.extend(token.as_ref().map(|_| "--require-token"));
                 entry.set("args", json!(arguments));
-                entry.hand_on(host, server, token.as_deref())?;
+                entry.pass_variables(host, server, token.as_deref())?;
             }
-            Reach::Http { url, token } => {
+            Transport::Http { url, token } => {
                 entry.address(host, url)?;
                 if let Some(token) = token {
                     entry.authorize(host, token);
@@ -115,33 +115,33 @@ impl Entry {
     }
 
     /// Names the variables a server needs, in the way this client hands them on.
-    fn hand_on(
+    fn pass_variables(
         &mut self,
         host: Host,
         server: &Server,
         token: Option<&str>,
     ) -> Result<(), ClientError> {
-        let Reach::Stdio {
+        let Transport::Stdio {
             variables,
             token_file,
             ..
-        } = &server.reach
+        } = &server.transport
         else {
             return Ok(());
         };
-        if host.hands_on() == HandsOn::Named {
+        if host.env_passing() == EnvPassing::Named {
             return self.name_variables(host, server, token);
         }
         let mut env = Map::new();
         for variable in variables {
-            let name = variable.handed_on();
-            match host.hands_on() {
-                HandsOn::Everything | HandsOn::Named => {}
-                HandsOn::Referred => {
+            let name = variable.passed_name();
+            match host.env_passing() {
+                EnvPassing::Everything | EnvPassing::Named => {}
+                EnvPassing::Referred => {
                     env.insert(name.clone(), host.reference(&name).into());
                 }
                 // A path is no secret; a DSN is, and stays out.
-                HandsOn::Literal => {
+                EnvPassing::Literal => {
                     if let Some(file) = &variable.file {
                         env.insert(name, file.as_str().into());
                     }
@@ -149,7 +149,7 @@ impl Entry {
             }
         }
         match token {
-            Some(_) if host.hands_on() == HandsOn::Literal => {
+            Some(_) if host.env_passing() == EnvPassing::Literal => {
                 let file = token_file.as_deref().ok_or(ClientError::NoToken {
                     client: host.title(),
                 })?;
@@ -174,10 +174,10 @@ impl Entry {
         server: &Server,
         token: Option<&str>,
     ) -> Result<(), ClientError> {
-        let Reach::Stdio { variables, .. } = &server.reach else {
+        let Transport::Stdio { variables, .. } = &server.transport else {
             return Ok(());
         };
-        let mut names: Vec<_> = variables.iter().map(super::Variable::handed_on).collect();
+        let mut names: Vec<_> = variables.iter().map(super::Variable::passed_name).collect();
         match token {
             Some(TOKEN) => names.push(TOKEN.to_owned()),
             Some(_) => {
@@ -201,7 +201,7 @@ impl Entry {
             STDIO
         };
         let kind = (!self.members.contains_key("type")).then_some("type");
-        other.iter().chain(FORMER).copied().chain(kind)
+        other.iter().chain(FORMER_URL_MEMBERS).copied().chain(kind)
     }
 
     /// Where to say it in one line, and the line.
@@ -224,8 +224,8 @@ impl Entry {
         let mut words: Vec<String> = Vec::new();
         let mut say = |these: &[&str]| words.extend(these.iter().map(|word| quoted(word)));
         let name = self.name.as_str();
-        match (host, &server.reach) {
-            (Host::ClaudeCode, Reach::Stdio { .. }) => {
+        match (host, &server.transport) {
+            (Host::ClaudeCode, Transport::Stdio { .. }) => {
                 say(&["claude", "mcp", "add", "-s", "user", name]);
                 for (variable, value) in self.env() {
                     say(&["-e", &format!("{variable}={value}")]);
@@ -233,7 +233,7 @@ impl Entry {
                 say(&["--"]);
                 say(&self.program());
             }
-            (Host::ClaudeCode | Host::Gemini, Reach::Http { url, .. }) => {
+            (Host::ClaudeCode | Host::Gemini, Transport::Http { url, .. }) => {
                 let program = if host == Host::Gemini {
                     "gemini"
                 } else {
@@ -255,7 +255,7 @@ impl Entry {
                 }
                 say(&["code", "--add-mcp", &Value::from(document).to_string()]);
             }
-            (Host::Codex, Reach::Http { url, token }) => {
+            (Host::Codex, Transport::Http { url, token }) => {
                 say(&["codex", "mcp", "add", name, "--url", url]);
                 if let Some(token) = token {
                     say(&["--bearer-token-env-var", token]);
@@ -284,16 +284,16 @@ impl Entry {
 
 /// Whether an entry that is already there is of the same server: the same project, or the same
 /// address.
-pub(crate) fn is_of(server: &Server, arguments: &[&str], url: Option<&str>) -> bool {
+pub(crate) fn is_same_server(server: &Server, arguments: &[&str], url: Option<&str>) -> bool {
     let project = server.project.as_ref();
     let folder = arguments.iter().zip(arguments.iter().skip(1));
     let mut folders = folder.filter(|(option, _)| **option == "--project");
     let is_serve = arguments.contains(&"serve");
     let same_folder = folders.any(|(_, folder)| project.is_some_and(|it| it.folder == *folder));
     let same_url = url.is_some_and(|url| {
-        let given = match &server.reach {
-            Reach::Http { url, .. } => Some(url.as_str()),
-            Reach::Stdio { .. } => None,
+        let given = match &server.transport {
+            Transport::Http { url, .. } => Some(url.as_str()),
+            Transport::Stdio { .. } => None,
         };
         Some(url) == given || project.is_some_and(|it| it.url == url)
     });

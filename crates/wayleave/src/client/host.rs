@@ -23,7 +23,7 @@ pub(crate) enum Format {
 
 /// How a client hands variables on to the servers it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HandsOn {
+pub(crate) enum EnvPassing {
     /// All it has.
     Everything,
     /// Those the entry names.
@@ -84,12 +84,12 @@ impl Host {
         }
     }
 
-    pub(crate) fn hands_on(self) -> HandsOn {
+    pub(crate) fn env_passing(self) -> EnvPassing {
         match self {
-            Self::ClaudeCode | Self::Vscode => HandsOn::Everything,
-            Self::Codex => HandsOn::Named,
-            Self::Cursor | Self::Gemini => HandsOn::Referred,
-            Self::ClaudeDesktop => HandsOn::Literal,
+            Self::ClaudeCode | Self::Vscode => EnvPassing::Everything,
+            Self::Codex => EnvPassing::Named,
+            Self::Cursor | Self::Gemini => EnvPassing::Referred,
+            Self::ClaudeDesktop => EnvPassing::Literal,
         }
     }
 

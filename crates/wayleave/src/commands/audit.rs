@@ -89,7 +89,7 @@ async fn verify(
 }
 
 fn row(entry: &Entry) -> Vec<String> {
-    let at = expiry::written(entry.at);
+    let at = expiry::format(entry.at);
     let (what, who, note) = words(&entry.event);
     let note = match note {
         "" => String::new(),

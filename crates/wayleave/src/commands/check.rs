@@ -7,9 +7,9 @@ use wayleave_model::problem::{Problem, Severity, Style, render, shown};
 use wayleave_server::{
     Project,
     auth::{self, UnknownGrant},
-    check::{self, Checked, Report},
-    draft::Unreadable,
-    live::Compared,
+    check::{self, CheckedDraft, Report},
+    draft::ReadDraftError,
+    source_probe::ConnectionDrift,
 };
 
 use crate::{
@@ -47,7 +47,7 @@ pub(crate) async fn run(
         let state = project.governance().ledger().state().await?;
         let spinner = Spinner::start("asking the sources");
         let hear = |step| spinner.hear(step);
-        report.compare(&super::asking(), &state, &hear).await;
+        report.compare(&super::source_probe(), &state, &hear).await;
     }
     let unknown = unknown_grants(&project).await?;
     for it in &unknown {
@@ -83,7 +83,7 @@ pub(crate) fn document(report: &Report) -> Value {
         "sound": report.is_sound(),
         "ontology": report.ontology.as_ref().map(|it| json!({
             "file": it.file.shown,
-            "unreadable": it.file.bytes.as_ref().err().map(Unreadable::reason),
+            "unreadable": it.file.bytes.as_ref().err().map(ReadDraftError::reason),
             "problems": it.problems,
         })),
         "drafts": report.drafts.iter().map(draft).collect::<Vec<_>>(),
@@ -91,20 +91,20 @@ pub(crate) fn document(report: &Report) -> Value {
     })
 }
 
-fn draft(checked: &Checked) -> Value {
+fn draft(checked: &CheckedDraft) -> Value {
     json!({
         "file": checked.file.shown,
         "dataset": checked.file.dataset,
         "digest": checked.digest(),
         "sound": checked.is_sound(),
-        "unreadable": checked.unreadable().map(Unreadable::reason),
+        "unreadable": checked.unreadable().map(ReadDraftError::reason),
         "problems": checked.problems,
         "live": checked.live.iter().map(live).collect::<Vec<_>>(),
     })
 }
 
 /// A comparison as JSON.
-pub(crate) fn live(compared: &Compared) -> Value {
+pub(crate) fn live(compared: &ConnectionDrift) -> Value {
     json!({
         "connection": compared.connection,
         "source": compared.source,
@@ -146,7 +146,7 @@ pub(crate) fn text(report: &Report) -> String {
     text
 }
 
-fn one_draft(text: &mut String, checked: &Checked) {
+fn one_draft(text: &mut String, checked: &CheckedDraft) {
     let file = &checked.file.shown;
     if let Some(error) = checked.unreadable() {
         let _ = writeln!(text, "error: {}: {}\n", shown(file), error.reason());
@@ -159,8 +159,8 @@ fn one_draft(text: &mut String, checked: &Checked) {
     }
 }
 
-/// In what a source is not what a mapping says.
-pub(crate) fn drifted(file: &str, source: &str, compared: &Compared) -> String {
+/// How a source differs from a mapping.
+pub(crate) fn drifted(file: &str, source: &str, compared: &ConnectionDrift) -> String {
     match &compared.drift {
         Ok(problems) => {
             let place = format!("{file} ({})", compared.connection);

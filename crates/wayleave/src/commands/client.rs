@@ -14,31 +14,25 @@ use self::server::{absolute, remarks, server};
 use crate::{
     client::{
         self, Server,
-        document::{self, Put},
+        document::{self, EntryEdit},
         entry::Entry,
         error::ClientError,
-        file::Found,
         host::Host,
-        place,
+        settings_file::SettingsFile,
+        settings_path,
     },
     failure::Failure,
     output::Output,
 };
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    act: Act,
-}
-
 #[derive(Debug, Subcommand)]
-enum Act {
+pub(crate) enum Action {
     /// Show what a client's settings must say to reach this project.
-    Print(Said),
+    Print(ClientArgs),
     /// Put it into the client's settings: shown first, done with `--write`.
     Install {
         #[command(flatten)]
-        said: Said,
+        arguments: ClientArgs,
         /// Do it. What was there is kept beside it.
         #[arg(long)]
         write: bool,
@@ -49,7 +43,7 @@ enum Act {
 }
 
 #[derive(Debug, clap::Args)]
-struct Said {
+pub(crate) struct ClientArgs {
     /// The client.
     #[arg(value_name = "CLIENT")]
     client: Host,
@@ -72,28 +66,32 @@ struct Said {
 }
 
 pub(crate) async fn run(
-    arguments: Arguments,
+    action: Action,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    match arguments.act {
-        Act::Print(said) => print(&said, project, output).await,
-        Act::Install {
-            said,
+    match action {
+        Action::Print(arguments) => print(&arguments, project, output).await,
+        Action::Install {
+            arguments,
             write,
             replace,
-        } => install(&said, write, replace, project, output).await,
+        } => install(&arguments, write, replace, project, output).await,
     }
 }
 
-async fn print(said: &Said, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
-    let host = said.client;
-    let server = server(said, project).await?;
+async fn print(
+    arguments: &ClientArgs,
+    project: Option<&Path>,
+    output: Output,
+) -> Result<ExitCode, Failure> {
+    let host = arguments.client;
+    let server = server(arguments, project).await?;
     let entry = Entry::new(host, &server)?;
-    let path = settings(said)?;
+    let path = settings(arguments)?;
     let remarks = remarks(host, &server);
     let snippet = snippet(host, &server, &entry)?;
-    let command = match said.folder {
+    let command = match arguments.folder {
         None => entry.command(host, &server),
         Some(_) => None,
     };
@@ -118,25 +116,25 @@ async fn print(said: &Said, project: Option<&Path>, output: Output) -> Result<Ex
 }
 
 async fn install(
-    said: &Said,
+    arguments: &ClientArgs,
     write: bool,
     replace: bool,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    let host = said.client;
-    let server = server(said, project).await?;
+    let host = arguments.client;
+    let server = server(arguments, project).await?;
     let entry = Entry::new(host, &server)?;
-    let path = settings(said)?;
-    let put = Put {
+    let path = settings(arguments)?;
+    let put = EntryEdit {
         host,
         server: &server,
         entry: &entry,
         replace,
     };
-    let found = match &said.folder {
-        Some(folder) => Found::within(&absolute(folder)?, path.clone()),
-        None => Found::at(path.clone()),
+    let found = match &arguments.folder {
+        Some(folder) => SettingsFile::within(&absolute(folder)?, path.clone()),
+        None => SettingsFile::at(path.clone()),
     };
     let done = match found.and_then(|found| change(&found, &put, write)) {
         Ok(done) => done,
@@ -164,15 +162,19 @@ async fn install(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What became, or would become, of a client's settings.
-struct Done {
+/// How a client's settings were changed, or would be.
+struct InstallOutcome {
     change: &'static str,
     difference: String,
     written: bool,
     kept: Option<PathBuf>,
 }
 
-fn change(found: &Found, put: &Put<'_>, write: bool) -> Result<Done, ClientError> {
+fn change(
+    found: &SettingsFile,
+    put: &EntryEdit<'_>,
+    write: bool,
+) -> Result<InstallOutcome, ClientError> {
     let path = &found.path;
     let before = found.text.as_deref();
     let after =
@@ -181,7 +183,7 @@ fn change(found: &Found, put: &Put<'_>, write: bool) -> Result<Done, ClientError
             cause,
         })?;
     if before == Some(after.as_str()) {
-        return Ok(Done {
+        return Ok(InstallOutcome {
             change: "none",
             difference: String::new(),
             written: false,
@@ -190,7 +192,7 @@ fn change(found: &Found, put: &Put<'_>, write: bool) -> Result<Done, ClientError
     }
     let difference = document::difference(&path.to_string_lossy(), before, &after, put);
     let kept = if write { found.replace(&after)? } else { None };
-    Ok(Done {
+    Ok(InstallOutcome {
         change: if before.is_some() { "edit" } else { "create" },
         difference,
         written: write,
@@ -198,10 +200,10 @@ fn change(found: &Found, put: &Put<'_>, write: bool) -> Result<Done, ClientError
     })
 }
 
-impl Done {
+impl InstallOutcome {
     fn text(&self, path: &Path, name: &str, next: Option<&str>) -> String {
         let path = path.display();
-        let said = match (self.change, self.written) {
+        let summary = match (self.change, self.written) {
             ("none", _) => format!("`{name}` is already set up in {path}"),
             (_, false) => format!("{}nothing is written yet", self.difference),
             (_, true) => format!("{}wrote {path}", self.difference),
@@ -209,7 +211,7 @@ impl Done {
         let kept = self.kept.iter();
         let kept = kept.map(|kept| format!("kept what was there as {}", kept.display()));
         let next = next.map(|next| format!("next: {next}"));
-        let lines: Vec<_> = std::iter::once(said).chain(kept).chain(next).collect();
+        let lines: Vec<_> = std::iter::once(summary).chain(kept).chain(next).collect();
         lines.join("\n")
     }
 }
@@ -222,7 +224,7 @@ fn say(remarks: &[String], output: Output) {
 
 /// The settings with nothing in them but this.
 fn snippet(host: Host, server: &Server, entry: &Entry) -> Result<String, Failure> {
-    let put = Put {
+    let put = EntryEdit {
         host,
         server,
         entry,
@@ -231,22 +233,23 @@ fn snippet(host: Host, server: &Server, entry: &Entry) -> Result<String, Failure
     document::put("", &put).map_err(|error| Failure::bug(error.to_string()))
 }
 
-fn settings(said: &Said) -> Result<PathBuf, ClientError> {
-    match &said.folder {
-        Some(folder) => place::of_folder(said.client, &absolute(folder)?),
-        None => place::of_person(said.client),
+fn settings(arguments: &ClientArgs) -> Result<PathBuf, ClientError> {
+    match &arguments.folder {
+        Some(folder) => settings_path::folder_settings(arguments.client, &absolute(folder)?),
+        None => settings_path::user_settings(arguments.client),
     }
 }
 
 fn name(word: &str) -> Result<String, String> {
-    let fits =
-        !word.is_empty() && word.len() <= client::MAX_NAME && word.chars().all(client::is_plain);
+    let fits = !word.is_empty()
+        && word.len() <= client::MAX_NAME_CHARS
+        && word.chars().all(client::is_plain);
     if fits {
         Ok(word.to_owned())
     } else {
         Err(format!(
             "a name has letters, digits, `-` and `_`, up to {}",
-            client::MAX_NAME
+            client::MAX_NAME_CHARS
         ))
     }
 }

@@ -4,17 +4,16 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_server::{
-    activation::{self, ActivationError, Connected, Folder},
-    live::Compared,
+    activation::{self, ActivationError, Connected, FolderEnv},
+    source_probe::ConnectionDrift,
 };
 
 use super::check;
 use crate::{
-    arguments,
+    actor, arguments,
     failure::{Failure, Status},
     output::Output,
     progress::Spinner,
-    who,
 };
 
 #[derive(Debug, clap::Args)]
@@ -41,14 +40,14 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let dataset = &arguments.dataset;
-    let asking = super::asking();
+    let probe = super::source_probe();
     let spinner = Spinner::start("asking the sources");
-    let folder = Folder {
+    let folder = FolderEnv {
         project: &project,
-        asking: Some(&asking).filter(|_| !arguments.offline),
+        probe: Some(&probe).filter(|_| !arguments.offline),
         progress: &|step| spinner.hear(step),
     };
-    let connected = activation::connect(&folder, dataset, &who::os_user()).await;
+    let connected = activation::connect(&folder, dataset, &actor::os_user()).await;
     drop(spinner);
     let connected = match connected {
         Ok(connected) => connected,
@@ -77,8 +76,8 @@ fn answer(dataset: &str, connected: &Connected, output: Output) {
     );
 }
 
-/// In what the sources are not what the mapping says.
-fn tell(dataset: &str, text: &str, compared: &[Compared], output: Output) {
+/// Prints how the sources differ from the mapping.
+fn tell(dataset: &str, text: &str, compared: &[ConnectionDrift], output: Output) {
     for it in compared {
         let lines = check::drifted(&format!("{dataset}, as ratified"), text, it);
         if !lines.is_empty() {

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
-use wayleave_server::overview::{Line, overview};
+use wayleave_server::overview::{DatasetLine, overview};
 
 use crate::{
     columns,
@@ -28,7 +28,7 @@ pub(crate) async fn run(project: Option<&Path>, output: Output) -> Result<ExitCo
     })
 }
 
-fn text(lines: &[Line]) -> String {
+fn text(lines: &[DatasetLine]) -> String {
     let titles = ["DATASET", "STATE", "DIGEST", "STREAMS", "CONNECTIONS", ""];
     let mut rows = vec![titles.map(str::to_owned).to_vec()];
     rows.extend(lines.iter().map(row));
@@ -42,7 +42,7 @@ fn text(lines: &[Line]) -> String {
     text
 }
 
-fn row(line: &Line) -> Vec<String> {
+fn row(line: &DatasetLine) -> Vec<String> {
     let none = || "-".to_owned();
     let mut remarks = Vec::new();
     if line.refused.is_some() {

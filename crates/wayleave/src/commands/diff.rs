@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::{Value, json};
 use wayleave_model::diff::render;
-use wayleave_server::review::{Current, Review, ReviewError};
+use wayleave_server::review::{RatifiedVersion, Review, ReviewError};
 
 use super::check;
 use crate::{
@@ -26,7 +26,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
-    let review = match Review::of(&project, &arguments.dataset).await {
+    let review = match Review::load(&project, &arguments.dataset).await {
         Ok(review) => review,
         Err(error) => return refused(error, output),
     };
@@ -54,9 +54,9 @@ pub(crate) fn text(review: &Review) -> String {
         return format!("no changes: {file} is what is ratified ({draft})");
     }
     let against = match &review.current {
-        Current::Nothing => "nothing is ratified, so everything is new".to_owned(),
-        Current::Ratified(digest) => format!("against {}, ratified now", digest.short()),
-        Current::Unreadable { digest, cause } => format!(
+        RatifiedVersion::Nothing => "nothing is ratified, so everything is new".to_owned(),
+        RatifiedVersion::Ratified(digest) => format!("against {}, ratified now", digest.short()),
+        RatifiedVersion::Unreadable { digest, cause } => format!(
             "{} is ratified and cannot be read, so everything looks new ({cause})",
             digest.short()
         ),

@@ -4,9 +4,9 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_ledger::Refusal;
-use wayleave_server::activation::{self, ActivationError, Folder};
+use wayleave_server::activation::{self, ActivationError, FolderEnv};
 
-use crate::{arguments, failure::Failure, output::Output, who};
+use crate::{actor, arguments, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -22,9 +22,9 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let dataset = &arguments.dataset;
-    let folder = Folder {
+    let folder = FolderEnv {
         project: &project,
-        asking: None,
+        probe: None,
         progress: &|_| {},
     };
     let not_active = || {
@@ -32,7 +32,7 @@ pub(crate) async fn run(
         Failure::from_error(&Refusal::NotActive { dataset })
             .hint("`wayleave datasets` lists what is live")
     };
-    let disconnected = activation::disconnect(&folder, dataset, &who::os_user()).await;
+    let disconnected = activation::disconnect(&folder, dataset, &actor::os_user()).await;
     let disconnected = disconnected.map_err(|error| match error {
         ActivationError::Ledger(error) => Failure::from(error),
         _ => not_active(),

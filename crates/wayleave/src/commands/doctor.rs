@@ -15,7 +15,7 @@ use crate::{
 pub(crate) async fn run(project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let folder = project.unwrap_or(Path::new("."));
     let spinner = Spinner::start("looking");
-    let findings = examine(folder, &super::asking(), &|step| spinner.hear(step)).await;
+    let findings = examine(folder, &super::source_probe(), &|step| spinner.hear(step)).await;
     drop(spinner);
     let problems = findings
         .iter()

@@ -1,34 +1,28 @@
 //! `wayleave grant`: a human says what may be read of a dataset.
 
 pub(super) mod create;
+mod describe;
 pub(super) mod expiry;
 mod file;
-mod tell;
 
 use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal, Standing, State};
+use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal, State, Validity};
 use wayleave_model::{mapping::Mapping, nearest::nearest, ratify::Ratified};
 use wayleave_server::Project;
 
-use super::listing::{Listed, Listing};
+use super::listing::{Listing, ListingRow};
 use crate::{
+    actor::ActorArgs,
     columns,
     failure::{Failure, Status},
     output::Output,
-    who::Acting,
 };
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    act: Act,
-}
-
 #[derive(Debug, Subcommand)]
-enum Act {
+pub(crate) enum Action {
     /// Let something of a dataset be read: all of it, or the streams, fields and rows you name.
     Create(create::Arguments),
     /// List the grants.
@@ -49,20 +43,20 @@ enum Act {
         #[arg(value_name = "GRANT")]
         grant: String,
         #[command(flatten)]
-        act: Acting,
+        act: ActorArgs,
     },
 }
 
 pub(crate) async fn run(
-    arguments: Arguments,
+    action: Action,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    match arguments.act {
-        Act::Create(it) => create::run(it, project, output).await,
-        Act::List { all } => list(all, project, output).await,
-        Act::Show { grant } => show(&grant, project, output).await,
-        Act::Revoke { grant, act } => revoke(&grant, &act, project, output).await,
+    match action {
+        Action::Create(it) => create::run(it, project, output).await,
+        Action::List { all } => list(all, project, output).await,
+        Action::Show { grant } => show(&grant, project, output).await,
+        Action::Revoke { grant, act } => revoke(&grant, &act, project, output).await,
     }
 }
 
@@ -71,16 +65,16 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let state = project.governance().ledger().state().await?;
     let now = expiry::now(&state);
     let listed = |grant: &GrantEntry| {
-        let standing = grant.standing(now);
-        Listed {
+        let validity = grant.validity(now);
+        ListingRow {
             seq: grant.seq,
-            standing,
+            validity,
             row: [
                 grant.id.clone(),
                 grant.terms.connection.clone(),
                 grant.terms.dataset.clone(),
-                tell::briefly(&grant.terms),
-                expiry::ends(standing, grant.expires),
+                describe::summary(&grant.terms),
+                expiry::ends(validity, grant.expires),
                 grant.purpose.replace(['\n', '\t'], " "),
             ],
             document: document(grant, now),
@@ -107,7 +101,7 @@ async fn show(id: &str, project: Option<&Path>, output: Output) -> Result<ExitCo
     let now = expiry::now(&state);
     let mapping = governance.load(&grant.terms.dataset).await.ok();
     let gone = match &mapping {
-        Some(mapping) => tell::gone(&grant.terms, mapping),
+        Some(mapping) => describe::missing_parts(&grant.terms, mapping),
         None => Vec::new(),
     };
     let holders = holders(&state, id, now);
@@ -116,13 +110,13 @@ async fn show(id: &str, project: Option<&Path>, output: Output) -> Result<ExitCo
         members.insert("no_longer_there".to_owned(), json!(gone));
         members.insert("tokens".to_owned(), json!(holders));
     }
-    output.answer(&document, tell::fully(grant, now, &gone, &holders));
+    output.answer(&document, describe::details(grant, now, &gone, &holders));
     Ok(ExitCode::SUCCESS)
 }
 
 async fn revoke(
     id: &str,
-    act: &Acting,
+    act: &ActorArgs,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
@@ -146,21 +140,21 @@ async fn revoke(
 fn holders(state: &State, id: &str, now: Millis) -> Vec<String> {
     let tokens = state.tokens().values();
     tokens
-        .filter(|token| token.grants.contains(id) && token.standing(now) == Standing::Live)
+        .filter(|token| token.grants.contains(id) && token.validity(now) == Validity::Live)
         .map(|token| token.id.clone())
         .collect()
 }
 
 fn document(grant: &GrantEntry, now: Millis) -> Value {
-    let standing = grant.standing(now);
+    let validity = grant.validity(now);
     json!({
         "id": grant.id,
-        "standing": standing,
+        "standing": validity,
         "terms": grant.terms,
-        "expires": grant.expires.map(expiry::written),
+        "expires": grant.expires.map(expiry::format),
         "purpose": grant.purpose,
         "who": grant.who,
-        "at": expiry::written(grant.at),
+        "at": expiry::format(grant.at),
         "revoked": grant.revoked,
     })
 }

@@ -17,14 +17,8 @@ use crate::{
     progress::Spinner,
 };
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    act: Act,
-}
-
 #[derive(Debug, Subcommand)]
-enum Act {
+pub(crate) enum Action {
     /// Show what there is of each index: how many records, how many malformed, how old, how large.
     Status,
     /// Make indexes again from all records, beside those that are served.
@@ -36,15 +30,15 @@ enum Act {
 }
 
 pub(crate) async fn run(
-    arguments: Arguments,
+    action: Action,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let deployment = Deployment::open(&project, Environment::process()).await?;
-    let outcome = match arguments.act {
-        Act::Status => status(&deployment, output).await,
-        Act::Rebuild { dataset } => rebuild(&deployment, dataset.as_deref(), output).await,
+    let outcome = match action {
+        Action::Status => status(&deployment, output).await,
+        Action::Rebuild { dataset } => rebuild(&deployment, dataset.as_deref(), output).await,
     };
     deployment.close().await;
     outcome

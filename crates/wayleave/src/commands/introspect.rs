@@ -24,7 +24,7 @@ pub(crate) async fn run(
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
     let spinner = Spinner::start("reading the catalogue");
-    let catalogue = super::asking()
+    let catalogue = super::source_probe()
         .catalogue(
             &state,
             &arguments.source,

@@ -1,7 +1,7 @@
-//! Listing what people gave and can take back: what counts, and how much no longer does.
+//! Lists grants and tokens: those that are valid, and how many have ended.
 
 use serde_json::{Value, json};
-use wayleave_ledger::Standing;
+use wayleave_ledger::Validity;
 
 use crate::{columns, output::Output};
 
@@ -15,11 +15,11 @@ pub(super) struct Listing {
     pub(super) none: &'static str,
 }
 
-/// One entry.
-pub(super) struct Listed {
+/// One entry of a listing.
+pub(super) struct ListingRow {
     /// Its place in the ledger.
     pub(super) seq: u64,
-    pub(super) standing: Standing,
+    pub(super) validity: Validity,
     pub(super) row: [String; 6],
     pub(super) document: Value,
 }
@@ -27,9 +27,9 @@ pub(super) struct Listed {
 impl Listing {
     /// Prints the entries in the order they were made; those that have ended only if `all` are
     /// asked for.
-    pub(super) fn print(&self, mut entries: Vec<Listed>, all: bool, output: Output) {
+    pub(super) fn print(&self, mut entries: Vec<ListingRow>, all: bool, output: Output) {
         let total = entries.len();
-        entries.retain(|it| all || it.standing == Standing::Live);
+        entries.retain(|it| all || it.validity == Validity::Live);
         entries.sort_by_key(|it| it.seq);
         let ended = total - entries.len();
         let mut rows = vec![self.titles.map(str::to_owned).to_vec()];

@@ -29,7 +29,7 @@ pub(crate) mod token;
 
 use std::{path::Path, process::ExitCode};
 
-use wayleave_server::{Project, live::Asking};
+use wayleave_server::{Project, source_probe::SourceProbe};
 
 use crate::{
     cli::{Cli, Command},
@@ -80,6 +80,6 @@ fn open_to_read(project: Option<&Path>) -> Result<Project, Failure> {
 }
 
 /// Sources are asked with the variables of this process.
-fn asking() -> Asking {
-    Asking::default()
+fn source_probe() -> SourceProbe {
+    SourceProbe::default()
 }

@@ -8,12 +8,12 @@ use wayleave_model::{
     problem::{Problem, ProblemCode, shown},
     propose::{LeftOut, ProposeOptions},
 };
-use wayleave_server::proposal::{Desk, Proposed};
+use wayleave_server::proposal::{DraftTarget, Proposal};
 
 use crate::{arguments, columns, failure::Failure, output::Output, progress::Spinner};
 
 /// The most lines of a list that are shown.
-const MOST_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -44,59 +44,59 @@ pub(crate) async fn run(
         options.connection.clone_from(&dataset);
         options.dataset = dataset;
     }
-    let desk = Desk::prepare(&project, options, arguments.schema.as_deref())?;
+    let target = DraftTarget::prepare(&project, options, arguments.schema.as_deref())?;
     let spinner = Spinner::start("reading the catalogue");
-    let catalogue = super::asking()
-        .catalogue(&state, &arguments.source, desk.schema(), &|step| {
+    let catalogue = super::source_probe()
+        .catalogue(&state, &arguments.source, target.schema(), &|step| {
             spinner.hear(step);
         })
         .await?;
     drop(spinner);
-    let proposed = desk.propose(&catalogue)?;
-    let checked = parse::parse(proposed.text.as_bytes());
+    let proposal = target.propose(&catalogue)?;
+    let checked = parse::parse(proposal.text.as_bytes());
     let problems = checked
         .as_ref()
         .err()
         .map(Vec::as_slice)
         .unwrap_or_default();
     if arguments.stdout {
-        return print(&proposed, problems, output);
+        return print(&proposal, problems, output);
     }
-    if !proposed.is_unchanged {
-        desk.write(&proposed)?;
+    if !proposal.is_unchanged {
+        target.write(&proposal)?;
     }
     let next = if problems.is_empty() {
         format!(
             "read {}, then: wayleave ratify {}",
-            desk.shown, proposed.dataset
+            target.shown, proposal.dataset
         )
     } else {
-        format!("wayleave check {}", proposed.dataset)
+        format!("wayleave check {}", proposal.dataset)
     };
-    let guesses = guesses(&proposed.text);
+    let guesses = guesses(&proposal.text);
     let document = json!({
-        "dataset": proposed.dataset,
-        "file": desk.shown,
-        "is_new": proposed.is_new,
-        "is_unchanged": proposed.is_unchanged,
-        "changes": proposed.changes,
+        "dataset": proposal.dataset,
+        "file": target.shown,
+        "is_new": proposal.is_new,
+        "is_unchanged": proposal.is_unchanged,
+        "changes": proposal.changes,
         "guesses": guesses.iter().map(|it| json!({ "entry": it.entry, "note": it.note })).collect::<Vec<_>>(),
-        "left_out": proposed.left_out.iter().map(left_out).collect::<Vec<_>>(),
-        "notes": proposed.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "left_out": proposal.left_out.iter().map(left_out).collect::<Vec<_>>(),
+        "notes": proposal.notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "problems": problems,
         "next": next,
     });
-    let mut text = headline(&desk.shown, &proposed, checked.as_ref().ok());
-    section(&mut text, "the source changed", &changes(&proposed));
-    if proposed.is_new {
+    let mut text = headline(&target.shown, &proposal, checked.as_ref().ok());
+    section(&mut text, "the source changed", &changes(&proposal));
+    if proposal.is_new {
         let rows = guesses
             .iter()
             .map(|it| vec![it.entry.clone(), it.note.clone()]);
         section(&mut text, "guessed", &rows.collect::<Vec<_>>());
     }
-    let rows: Vec<_> = proposed.left_out.iter().map(left_out_row).collect();
+    let rows: Vec<_> = proposal.left_out.iter().map(left_out_row).collect();
     section(&mut text, "left out", &rows);
-    for note in &proposed.notes {
+    for note in &proposal.notes {
         let _ = write!(text, "\nnote: {note}");
     }
     if !problems.is_empty() {
@@ -112,27 +112,27 @@ pub(crate) async fn run(
 }
 
 /// The draft itself. One that holds a connection string is not repeated.
-fn print(proposed: &Proposed, problems: &[Problem], output: Output) -> Result<ExitCode, Failure> {
+fn print(proposal: &Proposal, problems: &[Problem], output: Output) -> Result<ExitCode, Failure> {
     let secret = |it: &&Problem| it.code == ProblemCode::ConnectionString;
     if problems.iter().any(|it| secret(&it)) {
         return Err(Failure::usage(
             "the draft holds something that looks like a connection string; it is not repeated here",
         )
-        .hint(format!("`wayleave check {}` shows where", proposed.dataset)));
+        .hint(format!("`wayleave check {}` shows where", proposal.dataset)));
     }
     output.document_or(
-        &json!({ "dataset": proposed.dataset, "text": proposed.text }),
-        &proposed.text,
+        &json!({ "dataset": proposal.dataset, "text": proposal.text }),
+        &proposal.text,
     );
     Ok(ExitCode::SUCCESS)
 }
 
 fn headline(
     file: &str,
-    proposed: &Proposed,
+    proposal: &Proposal,
     mapping: Option<&wayleave_model::mapping::Mapping>,
 ) -> String {
-    let did = match (proposed.is_new, proposed.is_unchanged) {
+    let did = match (proposal.is_new, proposal.is_unchanged) {
         (_, true) => "nothing to change in",
         (true, _) => "wrote",
         (false, _) => "brought up to date:",
@@ -156,7 +156,7 @@ fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
     }
-    let shown = rows.get(..MOST_LINES).unwrap_or(rows);
+    let shown = rows.get(..MAX_LINES).unwrap_or(rows);
     let _ = write!(text, "\n{title}:\n{}", columns::indented(shown));
     let more = rows.len() - shown.len();
     if more > 0 {
@@ -164,8 +164,8 @@ fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
     }
 }
 
-fn changes(proposed: &Proposed) -> Vec<Vec<String>> {
-    let changes = proposed.changes.iter();
+fn changes(proposal: &Proposal) -> Vec<Vec<String>> {
+    let changes = proposal.changes.iter();
     changes.map(|change| vec![change.to_string()]).collect()
 }
 

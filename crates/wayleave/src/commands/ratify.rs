@@ -7,12 +7,12 @@ use wayleave_server::{Project, review::Review};
 
 use super::{check, diff};
 use crate::{
+    actor::ActorArgs,
     arguments,
-    ask::Answer,
+    confirm::ConfirmArgs,
     failure::{Failure, Status},
     output::Output,
     progress::Spinner,
-    who::Acting,
 };
 
 #[derive(Debug, clap::Args)]
@@ -21,9 +21,9 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DATASET", value_parser = arguments::dataset)]
     dataset: String,
     #[command(flatten)]
-    act: Acting,
+    act: ActorArgs,
     #[command(flatten)]
-    answer: Answer,
+    answer: ConfirmArgs,
     /// Do not compare the draft with its live sources.
     #[arg(long)]
     offline: bool,
@@ -42,7 +42,7 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
-    let mut review = match Review::of(&project, &arguments.dataset).await {
+    let mut review = match Review::load(&project, &arguments.dataset).await {
         Ok(review) => review,
         Err(error) => return diff::refused(error, output),
     };
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     let digest = review.proposed.digest().short();
     let question = format!("ratify `{}` as {digest}?", arguments.dataset);
     let undone = "nothing was ratified";
-    arguments.answer.to(&question, undone, output)?;
+    arguments.answer.require(&question, undone, output)?;
     ratify(arguments, review, &project, output).await
 }
 
@@ -69,7 +69,7 @@ async fn compare(review: &mut Review, project: &Project, output: Output) -> Resu
     let state = project.governance().ledger().state().await?;
     let spinner = Spinner::start("asking the sources");
     let hear = |step| spinner.hear(step);
-    review.compare(&super::asking(), &state, &hear).await;
+    review.compare(&super::source_probe(), &state, &hear).await;
     drop(spinner);
     let source = review.text();
     for compared in &review.live {

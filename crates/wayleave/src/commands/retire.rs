@@ -5,7 +5,9 @@ use std::{path::Path, process::ExitCode};
 use serde_json::json;
 use wayleave_ledger::Refusal;
 
-use crate::{arguments, ask::Answer, columns, failure::Failure, output::Output, who::Acting};
+use crate::{
+    actor::ActorArgs, arguments, columns, confirm::ConfirmArgs, failure::Failure, output::Output,
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -13,9 +15,9 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DATASET", value_parser = arguments::dataset)]
     dataset: String,
     #[command(flatten)]
-    act: Acting,
+    act: ActorArgs,
     #[command(flatten)]
-    answer: Answer,
+    answer: ConfirmArgs,
 }
 
 pub(crate) async fn run(
@@ -52,7 +54,7 @@ pub(crate) async fn run(
     ));
     let question = format!("retire `{dataset}`?");
     let undone = "nothing was retired";
-    arguments.answer.to(&question, undone, output)?;
+    arguments.answer.require(&question, undone, output)?;
     let who = arguments.act.who();
     let note = &arguments.act.note;
     let entry_made = governance.retire(dataset, &who, note).await?;

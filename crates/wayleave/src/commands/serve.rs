@@ -59,7 +59,7 @@ async fn over_stdio(
     let served = deployment.serve_stdio(given, stop).await;
     served.map_err(|error| match error {
         ServeError::Stdio(error) => Failure::from_error(&error),
-        ServeError::NotAnAgents(found) => found.into(),
+        ServeError::NonAgentToken(found) => found.into(),
     })
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn over_http(
     keep_indexes(deployment).await;
     let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
-    let token = client::token_at(&url, settings.anonymous);
+    let token = client::token_variable(&url, settings.anonymous);
     let text = format!(
         "{} ready. Connect a client:\n\n{}\nCtrl-C stops.",
         columns::count(deployment.streams(), "stream"),
@@ -93,9 +93,9 @@ pub(super) async fn over_http(
 /// Looks after the full-text indexes. What is indexed already is found by the first call, unless
 /// opening it takes longer than a client should wait.
 async fn keep_indexes(deployment: &Deployment) {
-    const MOST: Duration = Duration::from_secs(1);
+    const INDEX_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
     deployment.keep_indexes();
-    deployment.indexes_opened(MOST).await;
+    deployment.indexes_opened(INDEX_OPEN_TIMEOUT).await;
 }
 
 /// Tells what is not served as somebody may expect.

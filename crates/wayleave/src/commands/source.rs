@@ -8,26 +8,19 @@ use serde_json::json;
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::mapping::SourceKind;
 use wayleave_server::{
-    live::{LiveError, declared},
     overview::readers,
     source::{self, Environment},
+    source_probe::{ProbeError, declared},
 };
 
 use crate::{
-    arguments, columns,
+    actor, arguments, columns,
     failure::{Failure, Status},
     output::Output,
-    who,
 };
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    act: Act,
-}
-
 #[derive(Debug, Subcommand)]
-enum Act {
+pub(crate) enum Action {
     /// Declare a source: its kind, and the environment variable that holds its DSN.
     Add(Add),
     /// List the declared sources.
@@ -47,7 +40,7 @@ enum Act {
 }
 
 #[derive(Debug, clap::Args)]
-struct Add {
+pub(crate) struct Add {
     /// What to call it: `a-z`, `0-9`, `_` and `-`.
     #[arg(value_name = "NAME", value_parser = arguments::source)]
     name: String,
@@ -61,7 +54,7 @@ struct Add {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
+pub(crate) enum Kind {
     Sqlite,
     Postgres,
     Mysql,
@@ -77,23 +70,23 @@ impl From<Kind> for SourceKind {
     }
 }
 
-impl Arguments {
+impl Action {
     /// Whether only the project folder is touched.
     pub(crate) fn is_local(&self) -> bool {
-        !matches!(self.act, Act::Test { .. })
+        !matches!(self, Self::Test { .. })
     }
 }
 
 pub(crate) async fn run(
-    arguments: Arguments,
+    action: Action,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    match arguments.act {
-        Act::Add(add) => run_add(add, project, output).await,
-        Act::List => list(project, output).await,
-        Act::Remove { name } => remove(&name, project, output).await,
-        Act::Test { name } => test(&name, project, output).await,
+    match action {
+        Action::Add(add) => run_add(add, project, output).await,
+        Action::List => list(project, output).await,
+        Action::Remove { name } => remove(&name, project, output).await,
+        Action::Test { name } => test(&name, project, output).await,
     }
 }
 
@@ -107,7 +100,7 @@ async fn run_add(add: Add, project: Option<&Path>, output: Output) -> Result<Exi
     };
     let governance = project.governance();
     governance
-        .add_source(new, &who::os_user())
+        .add_source(new, &actor::os_user())
         .await
         .map_err(|error| {
             let hint = match &error {
@@ -180,7 +173,7 @@ async fn remove(name: &str, project: Option<&Path>, output: Output) -> Result<Ex
     let governance = project.governance();
     let state = governance.ledger().state().await?;
     declared(&state, name)?;
-    governance.remove_source(name, &who::os_user()).await?;
+    governance.remove_source(name, &actor::os_user()).await?;
     let readers = readers(&project, &state, name).await;
     let document = json!({ "removed": name, "read_by": readers });
     output.answer(&document, format!("withdrew source `{name}`"));
@@ -195,13 +188,16 @@ async fn remove(name: &str, project: Option<&Path>, output: Output) -> Result<Ex
 async fn test(name: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
-    let took = super::asking().ping(&state, name).await.map_err(|error| {
-        let status = match error {
-            LiveError::Store { .. } => Status::Findings,
-            _ => Status::Usage,
-        };
-        Failure::from(error).status(status)
-    })?;
+    let took = super::source_probe()
+        .ping(&state, name)
+        .await
+        .map_err(|error| {
+            let status = match error {
+                ProbeError::Store { .. } => Status::Findings,
+                _ => Status::Usage,
+            };
+            Failure::from(error).status(status)
+        })?;
     let kind = declared(&state, name)?.kind;
     let took = took.as_millis();
     let document = json!({ "source": name, "kind": kind, "ms": took, "read_only": true });

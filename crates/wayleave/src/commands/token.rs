@@ -6,22 +6,16 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use wayleave_ledger::{Millis, Standing, TokenEntry};
+use wayleave_ledger::{Millis, TokenEntry, Validity};
 
 use super::{
     grant::{expiry, refused},
-    listing::{Listed, Listing},
+    listing::{Listing, ListingRow},
 };
-use crate::{failure::Failure, output::Output, who::Acting};
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
-    #[command(subcommand)]
-    act: Act,
-}
+use crate::{actor::ActorArgs, failure::Failure, output::Output};
 
 #[derive(Debug, Subcommand)]
-enum Act {
+pub(crate) enum Action {
     /// Issue a token. Its text is printed once and kept nowhere.
     Create(create::Arguments),
     /// List the tokens, without their texts.
@@ -36,19 +30,19 @@ enum Act {
         #[arg(value_name = "TOKEN")]
         token: String,
         #[command(flatten)]
-        act: Acting,
+        act: ActorArgs,
     },
 }
 
 pub(crate) async fn run(
-    arguments: Arguments,
+    action: Action,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    match arguments.act {
-        Act::Create(it) => create::run(it, project, output).await,
-        Act::List { all } => list(all, project, output).await,
-        Act::Revoke { token, act } => revoke(&token, &act, project, output).await,
+    match action {
+        Action::Create(it) => create::run(it, project, output).await,
+        Action::List { all } => list(all, project, output).await,
+        Action::Revoke { token, act } => revoke(&token, &act, project, output).await,
     }
 }
 
@@ -57,21 +51,21 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let state = project.governance().ledger().state().await?;
     let now = expiry::now(&state);
     // A token outlives its grants, and then reads nothing under them.
-    let grant = |id: &String| match state.grant(id).map(|it| it.standing(now)) {
-        Some(Standing::Live) => id.clone(),
+    let grant = |id: &String| match state.grant(id).map(|it| it.validity(now)) {
+        Some(Validity::Live) => id.clone(),
         Some(_) | None => format!("{id}(ended)"),
     };
     let listed = |token: &TokenEntry| {
-        let standing = token.standing(now);
-        Listed {
+        let validity = token.validity(now);
+        ListingRow {
             seq: token.seq,
-            standing,
+            validity,
             row: [
                 token.id.clone(),
                 token.kind.to_string(),
                 words(token.scopes.iter().map(|it| it.to_string())),
                 words(token.grants.iter().map(grant)),
-                expiry::ends(standing, token.expires),
+                expiry::ends(validity, token.expires),
                 token.label.clone(),
             ],
             document: document(token, now),
@@ -102,7 +96,7 @@ fn words(words: impl Iterator<Item = String>) -> String {
 
 async fn revoke(
     id: &str,
-    act: &Acting,
+    act: &ActorArgs,
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
@@ -122,15 +116,15 @@ async fn revoke(
 fn document(token: &TokenEntry, now: Millis) -> Value {
     json!({
         "id": token.id,
-        "standing": token.standing(now),
+        "standing": token.validity(now),
         "kind": token.kind,
         "label": token.label,
         "scopes": token.scopes,
         "grants": token.grants,
         "claims": token.claims,
-        "expires": token.expires.map(expiry::written),
+        "expires": token.expires.map(expiry::format),
         "who": token.who,
-        "at": expiry::written(token.at),
+        "at": expiry::format(token.at),
         "revoked": token.revoked,
     })
 }

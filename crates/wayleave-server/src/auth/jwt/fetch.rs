@@ -15,10 +15,10 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-/// How long a fetch may take, all in all.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The largest document taken.
-const LARGEST: usize = 256 * 1024;
+/// How long a fetch may take in all.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest document in bytes.
+const MAX_DOCUMENT_BYTES: usize = 256 * 1024;
 
 /// A document that was not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -31,9 +31,9 @@ pub(crate) enum FetchError {
     Http(#[from] hyper::Error),
     #[error("the answer is {0}")]
     Status(StatusCode),
-    #[error("the answer is larger than {LARGEST} bytes, or cut short")]
+    #[error("the answer is larger than {MAX_DOCUMENT_BYTES} bytes, or cut short")]
     Body,
-    #[error("no answer within {PATIENCE:?}")]
+    #[error("no answer within {FETCH_TIMEOUT:?}")]
     Slow,
     #[error("not an address that can be fetched from")]
     Address,
@@ -62,7 +62,7 @@ impl Fetch {
 
     /// The document at `url`, which is https or on this machine.
     pub(crate) async fn get(&self, url: &Url) -> Result<Bytes, FetchError> {
-        timeout(PATIENCE, self.fetch(url))
+        timeout(FETCH_TIMEOUT, self.fetch(url))
             .await
             .map_err(|_| FetchError::Slow)?
     }
@@ -116,7 +116,9 @@ async fn exchange(
         if response.status() != StatusCode::OK {
             return Err(FetchError::Status(response.status()));
         }
-        let body = Limited::new(response.into_body(), LARGEST).collect().await;
+        let body = Limited::new(response.into_body(), MAX_DOCUMENT_BYTES)
+            .collect()
+            .await;
         body.map(http_body_util::Collected::to_bytes)
             .map_err(|_| FetchError::Body)
     };

@@ -27,7 +27,7 @@ use crate::settings::{self, Issuer};
 
 /// How long keys are good for, and how often their issuer is bothered.
 #[derive(Debug, Clone, Copy)]
-struct Times {
+struct KeyTiming {
     /// Keys younger than this are not asked for again, unless one is missing.
     fresh: Duration,
     /// Keys older than this are not believed, even if the issuer cannot be reached.
@@ -38,7 +38,7 @@ struct Times {
     patience: Duration,
 }
 
-impl Default for Times {
+impl Default for KeyTiming {
     fn default() -> Self {
         Self {
             fresh: Duration::from_mins(5),
@@ -69,25 +69,25 @@ pub(crate) enum KeysError {
 /// The keys of one issuer.
 pub(crate) struct IssuerKeys {
     shared: Arc<Shared>,
-    asking: Mutex<Asking>,
+    fetch_state: Mutex<FetchState>,
 }
 
 struct Shared {
     issuer: Issuer,
     fetch: Fetch,
-    times: Times,
+    timing: KeyTiming,
     clock: Arc<dyn Clock>,
-    held: ArcSwapOption<Held>,
+    held: ArcSwapOption<CachedKeys>,
 }
 
-struct Held {
+struct CachedKeys {
     keys: Arc<Keys>,
     since: Instant,
     /// The same by the clock, which goes on while the machine sleeps.
     fetched_at: Millis,
 }
 
-impl Held {
+impl CachedKeys {
     /// How old they are by whichever tells the more.
     fn age(&self, clock: &dyn Clock) -> Duration {
         // A clock that was set back tells nothing.
@@ -100,7 +100,7 @@ impl Held {
 type Outcome = Option<Result<(), Arc<KeysError>>>;
 
 #[derive(Default)]
-struct Asking {
+struct FetchState {
     last: Option<Instant>,
     /// The last time it was asked. Whoever asks ends with the keys.
     under_way: Option<(watch::Receiver<Outcome>, AbortOnDropHandle<()>)>,
@@ -114,19 +114,19 @@ struct Metadata {
 
 impl IssuerKeys {
     pub(crate) fn new(issuer: Issuer, clock: Arc<dyn Clock>) -> Self {
-        Self::with_times(issuer, Times::default(), clock)
+        Self::with_times(issuer, KeyTiming::default(), clock)
     }
 
-    fn with_times(issuer: Issuer, times: Times, clock: Arc<dyn Clock>) -> Self {
+    fn with_times(issuer: Issuer, timing: KeyTiming, clock: Arc<dyn Clock>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 issuer,
                 fetch: Fetch::new(),
-                times,
+                timing,
                 clock,
                 held: ArcSwapOption::empty(),
             }),
-            asking: Mutex::default(),
+            fetch_state: Mutex::default(),
         }
     }
 
@@ -137,7 +137,7 @@ impl IssuerKeys {
     /// The keys, with the one called `wanted` among them if the issuer has it.
     pub(crate) async fn with(&self, wanted: Option<&str>) -> Result<Arc<Keys>, Arc<KeysError>> {
         if let Some(held) = self.shared.believed() {
-            let fresh = held.age(&*self.shared.clock) < self.shared.times.fresh;
+            let fresh = held.age(&*self.shared.clock) < self.shared.timing.fresh;
             if wanted.is_none_or(|id| held.keys.knows(id)) {
                 if !fresh {
                     drop(self.ask());
@@ -156,31 +156,33 @@ impl IssuerKeys {
         }
     }
 
-    fn asking(&self) -> MutexGuard<'_, Asking> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fetch_state(&self) -> MutexGuard<'_, FetchState> {
+        self.fetch_state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the issuer, unless it is being asked already. None if it was asked a moment ago.
     fn ask(&self) -> Option<watch::Receiver<Outcome>> {
-        let mut asking = self.asking();
-        if let Some((outcome, _)) = &asking.under_way
+        let mut fetch_state = self.fetch_state();
+        if let Some((outcome, _)) = &fetch_state.under_way
             && outcome.borrow().is_none()
             && outcome.has_changed().is_ok()
         {
             return Some(outcome.clone());
         }
-        let seldom = self.shared.times.seldom;
-        if asking.last.is_some_and(|at| at.elapsed() < seldom) {
+        let seldom = self.shared.timing.seldom;
+        if fetch_state.last.is_some_and(|at| at.elapsed() < seldom) {
             return None;
         }
-        asking.last = Some(Instant::now());
+        fetch_state.last = Some(Instant::now());
         let (tell, outcome) = watch::channel(None);
         let shared = Arc::clone(&self.shared);
         let task = tokio::spawn(async move {
             let renewed = shared.renew().await.map_err(Arc::new);
             tell.send_replace(Some(renewed));
         });
-        asking.under_way = Some((outcome.clone(), AbortOnDropHandle::new(task)));
+        fetch_state.under_way = Some((outcome.clone(), AbortOnDropHandle::new(task)));
         Some(outcome)
     }
 }
@@ -195,17 +197,17 @@ async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), Arc<KeysEr
 
 impl Shared {
     /// The keys held, if they are not too old.
-    fn believed(&self) -> Option<Arc<Held>> {
+    fn believed(&self) -> Option<Arc<CachedKeys>> {
         let held = self.held.load_full()?;
-        (held.age(&*self.clock) < self.times.stale).then_some(held)
+        (held.age(&*self.clock) < self.timing.stale).then_some(held)
     }
 
     /// Asks the issuer, and holds what it answers.
     async fn renew(&self) -> Result<(), KeysError> {
-        let fetched = timeout(self.times.patience, self.fetched()).await;
+        let fetched = timeout(self.timing.patience, self.fetched()).await;
         match fetched.unwrap_or(Err(KeysError::Slow)) {
             Ok(keys) => {
-                let held = Held {
+                let held = CachedKeys {
                     keys: Arc::new(keys),
                     since: Instant::now(),
                     fetched_at: self.clock.now(),

@@ -24,11 +24,11 @@ impl Clock for SetClock {
     }
 }
 
-fn keys_of(server: &AuthorizationServer, times: Times) -> IssuerKeys {
-    keys_by(server, times, Arc::new(SystemClock))
+fn keys_of(server: &AuthorizationServer, timing: KeyTiming) -> IssuerKeys {
+    keys_by(server, timing, Arc::new(SystemClock))
 }
 
-fn keys_by(server: &AuthorizationServer, times: Times, clock: Arc<dyn Clock>) -> IssuerKeys {
+fn keys_by(server: &AuthorizationServer, timing: KeyTiming, clock: Arc<dyn Clock>) -> IssuerKeys {
     let issuer = Issuer {
         issuer: server.issuer.clone(),
         audience: AUDIENCE.to_owned(),
@@ -36,20 +36,20 @@ fn keys_by(server: &AuthorizationServer, times: Times, clock: Arc<dyn Clock>) ->
         algorithms: std::collections::BTreeSet::new(),
         packages: Vec::new(),
     };
-    IssuerKeys::with_times(issuer, times, clock)
+    IssuerKeys::with_times(issuer, timing, clock)
 }
 
 /// The issuer may be asked at any time.
-fn often() -> Times {
-    Times {
+fn often() -> KeyTiming {
+    KeyTiming {
         seldom: Duration::ZERO,
-        ..Times::default()
+        ..KeyTiming::default()
     }
 }
 
 /// Keys are due for renewal as soon as they are there.
-fn ageing() -> Times {
-    Times {
+fn ageing() -> KeyTiming {
+    KeyTiming {
         fresh: Duration::ZERO,
         patience: LOST,
         ..often()
@@ -60,7 +60,7 @@ fn ageing() -> Times {
 async fn keys_are_found_by_metadata_and_asked_for_once() {
     let key = SigningKey::ed25519("one");
     let server = AuthorizationServer::start(jwks(&[&key])).await;
-    let keys = keys_of(&server, Times::default());
+    let keys = keys_of(&server, KeyTiming::default());
     for _ in 0..10 {
         assert!(keys.with(Some("one")).await.unwrap().knows("one"));
     }
@@ -105,11 +105,11 @@ async fn known_keys_are_renewed_beside_the_requests_that_use_them() {
 #[tokio::test]
 async fn all_who_need_an_unknown_key_wait_for_one_answer_and_no_longer_than_allowed() {
     let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
-    let times = Times {
+    let timing = KeyTiming {
         patience: Duration::from_millis(200),
-        ..Times::default()
+        ..KeyTiming::default()
     };
-    let keys = keys_of(&server, times);
+    let keys = keys_of(&server, timing);
     let answers = server.stall().await;
     let waiting = (0..50).map(|_| keys.with(Some("one")));
     for waited in timeout(LOST, futures::future::join_all(waiting))
@@ -128,7 +128,7 @@ async fn all_who_need_an_unknown_key_wait_for_one_answer_and_no_longer_than_allo
 #[tokio::test]
 async fn a_request_that_goes_away_does_not_take_the_answer_with_it() {
     let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
-    let keys = keys_of(&server, Times::default());
+    let keys = keys_of(&server, KeyTiming::default());
     let answers = server.stall().await;
     let mut impatient = Box::pin(keys.with(Some("one")));
     assert!(futures::poll!(impatient.as_mut()).is_pending());
@@ -142,7 +142,7 @@ async fn a_request_that_goes_away_does_not_take_the_answer_with_it() {
 #[tokio::test]
 async fn tokens_that_name_unknown_keys_do_not_make_the_issuer_be_asked_each_time() {
     let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
-    let keys = keys_of(&server, Times::default());
+    let keys = keys_of(&server, KeyTiming::default());
     let asked = (0..50).map(|n| {
         let keys = &keys;
         async move { keys.with(Some(&format!("unknown-{n}"))).await.unwrap() }
@@ -171,11 +171,11 @@ async fn an_issuer_that_fails_is_no_reason_to_forget_its_keys_nor_to_invent_some
 #[tokio::test]
 async fn keys_that_are_too_old_are_not_believed() {
     let server = AuthorizationServer::start(jwks(&[&SigningKey::ed25519("one")])).await;
-    let times = Times {
+    let timing = KeyTiming {
         stale: Duration::ZERO,
-        ..Times::default()
+        ..KeyTiming::default()
     };
-    let keys = keys_of(&server, times);
+    let keys = keys_of(&server, timing);
     assert!(keys.with(Some("one")).await.is_err());
 }
 

@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use crate::settings::Algorithm;
 
-/// The most keys of one issuer.
-const MOST: usize = 64;
+/// Largest number of keys of one issuer.
+const MAX_KEYS: usize = 64;
 
 /// All keys of an issuer that can sign.
 #[derive(Debug, Default, PartialEq)]
@@ -59,7 +59,7 @@ impl Keys {
     /// set is none.
     pub(crate) fn read(document: &[u8]) -> Option<Self> {
         let document: Document = serde_json::from_slice(document).ok()?;
-        let keys = document.keys.into_iter().take(MOST);
+        let keys = document.keys.into_iter().take(MAX_KEYS);
         Some(Self(keys.filter_map(Key::read).collect()))
     }
 

@@ -12,12 +12,12 @@ use crate::settings::{Algorithm, Issuer};
 
 /// The clocks of two machines may differ this much, in seconds.
 pub(crate) const LEEWAY: i64 = 60;
-/// The longest token looked at.
-const LONGEST: usize = 16 * 1024;
+/// Longest token in bytes.
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
 /// Why a token is not taken. For the operator's log; its sender is told less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Invalid {
+pub(crate) enum InvalidToken {
     #[error("not a signed JWT")]
     Malformed,
     #[error("its `typ` is not `at+jwt`")]
@@ -67,20 +67,20 @@ pub(crate) fn verify(
     issuer: &Issuer,
     keys: &Keys,
     now: i64,
-) -> Result<Verified, Invalid> {
-    let (signed, signature) = token.rsplit_once('.').ok_or(Invalid::Malformed)?;
-    let (header, payload) = signed.split_once('.').ok_or(Invalid::Malformed)?;
-    if token.len() > LONGEST || payload.contains('.') {
-        return Err(Invalid::Malformed);
+) -> Result<Verified, InvalidToken> {
+    let (signed, signature) = token.rsplit_once('.').ok_or(InvalidToken::Malformed)?;
+    let (header, payload) = signed.split_once('.').ok_or(InvalidToken::Malformed)?;
+    if token.len() > MAX_TOKEN_BYTES || payload.contains('.') {
+        return Err(InvalidToken::Malformed);
     }
     let header: Header = decoded(header)?;
     let algorithm = allowed(&header, issuer)?;
     let signature = bytes(signature)?;
     let key = keys
         .find(header.kid.as_deref(), algorithm)
-        .ok_or(Invalid::UnknownKey)?;
+        .ok_or(InvalidToken::UnknownKey)?;
     if !key.verifies(algorithm, signed.as_bytes(), &signature) {
-        return Err(Invalid::Signature);
+        return Err(InvalidToken::Signature);
     }
     // Only now is what it says worth reading.
     check(decoded(payload)?, issuer, now)
@@ -88,28 +88,31 @@ pub(crate) fn verify(
 
 /// The `kid` a token names, before anything of it is believed; none when it is no JWT at all.
 pub(crate) fn key_named(token: &str) -> Option<String> {
-    let header = token.split('.').next().filter(|_| token.len() <= LONGEST)?;
+    let header = token
+        .split('.')
+        .next()
+        .filter(|_| token.len() <= MAX_TOKEN_BYTES)?;
     decoded::<Header>(header).ok()?.kid
 }
 
-fn allowed(header: &Header, issuer: &Issuer) -> Result<Algorithm, Invalid> {
+fn allowed(header: &Header, issuer: &Issuer) -> Result<Algorithm, InvalidToken> {
     let typ = header.typ.as_deref().unwrap_or_default();
     let typ = typ.strip_prefix("application/").unwrap_or(typ);
     if !typ.eq_ignore_ascii_case("at+jwt") {
-        return Err(Invalid::Type);
+        return Err(InvalidToken::Type);
     }
     if header.crit.is_some() {
-        return Err(Invalid::Critical);
+        return Err(InvalidToken::Critical);
     }
     let algorithm = header.alg.parse().ok();
     algorithm
         .filter(|it| issuer.algorithms.contains(it))
-        .ok_or(Invalid::Algorithm)
+        .ok_or(InvalidToken::Algorithm)
 }
 
-fn check(claims: Map<String, Value>, issuer: &Issuer, now: i64) -> Result<Verified, Invalid> {
+fn check(claims: Map<String, Value>, issuer: &Issuer, now: i64) -> Result<Verified, InvalidToken> {
     if claims.get("iss").and_then(Value::as_str) != Some(issuer.issuer.as_str()) {
-        return Err(Invalid::Issuer);
+        return Err(InvalidToken::Issuer);
     }
     let audience = issuer.audience.as_str();
     let for_us = match claims.get("aud") {
@@ -118,28 +121,28 @@ fn check(claims: Map<String, Value>, issuer: &Issuer, now: i64) -> Result<Verifi
         _ => false,
     };
     if !for_us {
-        return Err(Invalid::Audience);
+        return Err(InvalidToken::Audience);
     }
-    let expires = time(&claims, "exp")?.ok_or(Invalid::Time)?;
+    let expires = time(&claims, "exp")?.ok_or(InvalidToken::Time)?;
     if expires.saturating_add(LEEWAY) <= now {
-        return Err(Invalid::Expired);
+        return Err(InvalidToken::Expired);
     }
     for name in ["nbf", "iat"] {
         if time(&claims, name)?.is_some_and(|at| at.saturating_sub(LEEWAY) > now) {
-            return Err(Invalid::NotYet);
+            return Err(InvalidToken::NotYet);
         }
     }
     let subject = claims.get("sub").and_then(Value::as_str);
     let subject = subject.filter(|it| !it.is_empty()).map(str::to_owned);
     Ok(Verified {
-        subject: subject.ok_or(Invalid::Subject)?,
+        subject: subject.ok_or(InvalidToken::Subject)?,
         expires,
         claims,
     })
 }
 
 /// A time in whole seconds. One that is there and is not a number is no time, never "none".
-fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, Invalid> {
+fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, InvalidToken> {
     match claims.get(name) {
         None => Ok(None),
         Some(Value::Number(number)) => {
@@ -150,18 +153,20 @@ fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, Invalid>
             let whole = number
                 .as_i64()
                 .or_else(|| number.as_f64().map(|it| it.floor() as i64));
-            whole.map(Some).ok_or(Invalid::Time)
+            whole.map(Some).ok_or(InvalidToken::Time)
         }
-        Some(_) => Err(Invalid::Time),
+        Some(_) => Err(InvalidToken::Time),
     }
 }
 
-fn bytes(part: &str) -> Result<Vec<u8>, Invalid> {
-    URL_SAFE_NO_PAD.decode(part).map_err(|_| Invalid::Malformed)
+fn bytes(part: &str) -> Result<Vec<u8>, InvalidToken> {
+    URL_SAFE_NO_PAD
+        .decode(part)
+        .map_err(|_| InvalidToken::Malformed)
 }
 
-fn decoded<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, Invalid> {
-    serde_json::from_slice(&bytes(part)?).map_err(|_| Invalid::Malformed)
+fn decoded<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, InvalidToken> {
+    serde_json::from_slice(&bytes(part)?).map_err(|_| InvalidToken::Malformed)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ fn keys(of: &[&SigningKey]) -> Keys {
     Keys::read(jwks(of).to_string().as_bytes()).unwrap()
 }
 
-fn check(token: &str, by: &SigningKey) -> Result<Verified, Invalid> {
+fn check(token: &str, by: &SigningKey) -> Result<Verified, InvalidToken> {
     verify(
         token,
         &issuer(&["EdDSA", "ES256", "RS256"]),
@@ -52,14 +52,14 @@ fn a_padding_that_was_not_allowed_is_not_taken_and_one_that_was_is() {
     let key = SigningKey::rsa("k");
     let header = with(&key.header(), &json!({ "alg": "PS256" }));
     let token = key.token(&header, &claims(ISSUER, NOW));
-    assert_eq!(check(&token, &key), Err(Invalid::Algorithm));
+    assert_eq!(check(&token, &key), Err(InvalidToken::Algorithm));
     let pss = issuer(&["PS256"]);
     assert!(verify(&token, &pss, &keys(&[&key]), NOW).is_ok());
     // The same key signs in the other way, which is not allowed now.
     let token = key.token(&key.header(), &claims(ISSUER, NOW));
     assert_eq!(
         verify(&token, &pss, &keys(&[&key]), NOW),
-        Err(Invalid::Algorithm)
+        Err(InvalidToken::Algorithm)
     );
 }
 
@@ -67,25 +67,25 @@ fn a_padding_that_was_not_allowed_is_not_taken_and_one_that_was_is() {
 fn each_wrong_header_is_refused() {
     let key = SigningKey::ed25519("k");
     for (change, expected) in [
-        (json!({ "alg": "none" }), Invalid::Algorithm),
-        (json!({ "alg": "None" }), Invalid::Algorithm),
-        (json!({ "alg": "HS256" }), Invalid::Algorithm),
-        (json!({ "alg": "ES384" }), Invalid::Algorithm),
-        (json!({ "alg": null }), Invalid::Malformed),
-        (json!({ "alg": 7 }), Invalid::Malformed),
-        (json!({ "alg": "ES256" }), Invalid::UnknownKey),
-        (json!({ "typ": "JWT" }), Invalid::Type),
-        (json!({ "typ": null }), Invalid::Type),
-        (json!({ "typ": "id+jwt" }), Invalid::Type),
-        (json!({ "kid": "other" }), Invalid::UnknownKey),
-        (json!({ "crit": ["exp"] }), Invalid::Critical),
+        (json!({ "alg": "none" }), InvalidToken::Algorithm),
+        (json!({ "alg": "None" }), InvalidToken::Algorithm),
+        (json!({ "alg": "HS256" }), InvalidToken::Algorithm),
+        (json!({ "alg": "ES384" }), InvalidToken::Algorithm),
+        (json!({ "alg": null }), InvalidToken::Malformed),
+        (json!({ "alg": 7 }), InvalidToken::Malformed),
+        (json!({ "alg": "ES256" }), InvalidToken::UnknownKey),
+        (json!({ "typ": "JWT" }), InvalidToken::Type),
+        (json!({ "typ": null }), InvalidToken::Type),
+        (json!({ "typ": "id+jwt" }), InvalidToken::Type),
+        (json!({ "kid": "other" }), InvalidToken::UnknownKey),
+        (json!({ "crit": ["exp"] }), InvalidToken::Critical),
         (
             json!({ "jwk": key.jwk(), "kid": "mine" }),
-            Invalid::UnknownKey,
+            InvalidToken::UnknownKey,
         ),
         (
             json!({ "jku": "https://evil.example/keys", "kid": "mine" }),
-            Invalid::UnknownKey,
+            InvalidToken::UnknownKey,
         ),
     ] {
         let token = key.token(&with(&key.header(), &change), &claims(ISSUER, NOW));
@@ -101,25 +101,28 @@ fn each_wrong_header_is_refused() {
 fn each_wrong_claim_is_refused() {
     let key = SigningKey::ed25519("k");
     for (change, expected) in [
-        (json!({ "iss": "https://id.example.org/" }), Invalid::Issuer),
-        (json!({ "iss": null }), Invalid::Issuer),
-        (json!({ "iss": [ISSUER] }), Invalid::Issuer),
+        (
+            json!({ "iss": "https://id.example.org/" }),
+            InvalidToken::Issuer,
+        ),
+        (json!({ "iss": null }), InvalidToken::Issuer),
+        (json!({ "iss": [ISSUER] }), InvalidToken::Issuer),
         (
             json!({ "aud": "https://data.example.org" }),
-            Invalid::Audience,
+            InvalidToken::Audience,
         ),
-        (json!({ "aud": [] }), Invalid::Audience),
-        (json!({ "aud": null }), Invalid::Audience),
-        (json!({ "aud": { "x": AUDIENCE } }), Invalid::Audience),
-        (json!({ "exp": NOW - LEEWAY }), Invalid::Expired),
-        (json!({ "exp": null }), Invalid::Time),
-        (json!({ "exp": "9999999999" }), Invalid::Time),
-        (json!({ "nbf": NOW + LEEWAY + 1 }), Invalid::NotYet),
-        (json!({ "nbf": "0" }), Invalid::Time),
-        (json!({ "iat": NOW + LEEWAY + 1 }), Invalid::NotYet),
-        (json!({ "sub": null }), Invalid::Subject),
-        (json!({ "sub": "" }), Invalid::Subject),
-        (json!({ "sub": 7 }), Invalid::Subject),
+        (json!({ "aud": [] }), InvalidToken::Audience),
+        (json!({ "aud": null }), InvalidToken::Audience),
+        (json!({ "aud": { "x": AUDIENCE } }), InvalidToken::Audience),
+        (json!({ "exp": NOW - LEEWAY }), InvalidToken::Expired),
+        (json!({ "exp": null }), InvalidToken::Time),
+        (json!({ "exp": "9999999999" }), InvalidToken::Time),
+        (json!({ "nbf": NOW + LEEWAY + 1 }), InvalidToken::NotYet),
+        (json!({ "nbf": "0" }), InvalidToken::Time),
+        (json!({ "iat": NOW + LEEWAY + 1 }), InvalidToken::NotYet),
+        (json!({ "sub": null }), InvalidToken::Subject),
+        (json!({ "sub": "" }), InvalidToken::Subject),
+        (json!({ "sub": 7 }), InvalidToken::Subject),
     ] {
         let token = key.token(&key.header(), &with(&claims(ISSUER, NOW), &change));
         assert_eq!(check(&token, &key), Err(expected), "{change}");
@@ -168,7 +171,7 @@ fn a_token_without_a_key_id_is_taken_only_if_there_is_no_choice() {
     let both = keys(&[&key, &other]);
     assert_eq!(
         verify(&token, &issuer(&["EdDSA"]), &both, NOW),
-        Err(Invalid::UnknownKey)
+        Err(InvalidToken::UnknownKey)
     );
 }
 
@@ -187,7 +190,7 @@ fn keys_for_other_uses_and_kinds_are_passed_over() {
         let set = json!({ "keys": [with(&key.jwk(), &change), 7, {}] });
         let keys = Keys::read(set.to_string().as_bytes()).unwrap();
         let verified = verify(&token, &issuer(&["EdDSA"]), &keys, NOW);
-        assert_eq!(verified, Err(Invalid::UnknownKey), "{change}");
+        assert_eq!(verified, Err(InvalidToken::UnknownKey), "{change}");
     }
     assert_eq!(Keys::read(b"[]"), None);
 }

@@ -20,25 +20,25 @@ fn write(project: &Project, name: &str, text: &str) {
 }
 
 /// What is told of the drafts, and how many were looked at for it.
-fn told(kept: &mut Kept, project: &Project, now: SystemTime) -> (Vec<String>, usize) {
-    let before = kept.looks;
-    let drafts = kept.of(project, now).unwrap();
+fn told(cache: &mut CacheState, project: &Project, now: SystemTime) -> (Vec<String>, usize) {
+    let before = cache.reads;
+    let drafts = cache.list(project, now).unwrap();
     let told = drafts.iter().map(|it| match &it.problem {
         None => format!("{} {}", it.name, it.connections.join(",")),
         Some(problem) => format!("{}: {problem}", it.name),
     });
-    (told.collect(), kept.looks - before)
+    (told.collect(), cache.reads - before)
 }
 
 #[test]
 fn only_what_changed_is_looked_at_again() {
     let folder = tempfile::tempdir().unwrap();
     let project = project(folder.path());
-    let mut kept = Kept::default();
-    let first = told(&mut kept, &project, later());
+    let mut cache = CacheState::default();
+    let first = told(&mut cache, &project, later());
     assert_eq!(first.0, ["boats boats", "cats cats", "dogs dogs"]);
     assert_eq!(first.1, 3);
-    assert_eq!(told(&mut kept, &project, later()), (first.0.clone(), 0));
+    assert_eq!(told(&mut cache, &project, later()), (first.0.clone(), 0));
 
     // Of the same length, and its time set back.
     let path = draft::path_of(&project, "cats");
@@ -46,43 +46,43 @@ fn only_what_changed_is_looked_at_again() {
     write(&project, "cats", &mapping("cats", "cows", "first"));
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.set_modified(modified).unwrap();
-    let now = told(&mut kept, &project, later());
+    let now = told(&mut cache, &project, later());
     assert_eq!(now.0, ["boats boats", "cats cows", "dogs dogs"]);
     assert_eq!(now.1, 1);
 
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    let now = told(&mut kept, &project, later());
+    let now = told(&mut cache, &project, later());
     assert_eq!(now.0[1], "mappings/cats.toml: it is not a plain file");
     fs::remove_dir(&path).unwrap();
-    let now = told(&mut kept, &project, later());
+    let now = told(&mut cache, &project, later());
     assert_eq!(now, (vec!["boats boats".into(), "dogs dogs".into()], 0));
-    assert_eq!(kept.of.len(), 2);
+    assert_eq!(cache.drafts.len(), 2);
 }
 
 #[test]
 fn another_vocabulary_is_another_look_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let project = project(folder.path());
-    let mut kept = Kept::default();
-    told(&mut kept, &project, later());
+    let mut cache = CacheState::default();
+    told(&mut cache, &project, later());
     let place = folder.path().join(ONTOLOGY);
     fs::write(&place, "[[entity_types]]\nname = \"Other\"\n").unwrap();
-    let (strict, looks) = told(&mut kept, &project, later());
-    assert_eq!(looks, 3);
+    let (strict, reads) = told(&mut cache, &project, later());
+    assert_eq!(reads, 3);
     assert!(strict.iter().all(|it| it.contains("problem")), "{strict:?}");
-    assert_eq!(told(&mut kept, &project, later()), (strict, 0));
+    assert_eq!(told(&mut cache, &project, later()), (strict, 0));
     fs::remove_file(&place).unwrap();
-    let (free, looks) = told(&mut kept, &project, later());
-    assert_eq!((free[0].as_str(), looks), ("boats boats", 3));
+    let (free, reads) = told(&mut cache, &project, later());
+    assert_eq!((free[0].as_str(), reads), ("boats boats", 3));
 }
 
 #[test]
 fn what_was_written_a_moment_ago_is_looked_at_every_time() {
     let folder = tempfile::tempdir().unwrap();
     let project = project(folder.path());
-    let mut kept = Kept::default();
+    let mut cache = CacheState::default();
     for _ in 0..2 {
-        assert_eq!(told(&mut kept, &project, SystemTime::now()).1, 3);
+        assert_eq!(told(&mut cache, &project, SystemTime::now()).1, 3);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
-use wayleave_search::{Index, Shelf, Spec};
+use wayleave_search::{Index, IndexRoot, Spec};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService};
 
 /// Indexes of every searchable stream of a service.
@@ -67,8 +67,8 @@ impl Library {
             if but.contains(&what.connection_id.as_str()) {
                 continue;
             }
-            let place = Shelf::new(self.folder.path())
-                .place(&what.connection_id, &what.stream)
+            let dir = IndexRoot::new(self.folder.path())
+                .dir(&what.connection_id, &what.stream)
                 .unwrap();
             let key = (what.connection_id.clone(), what.stream.clone());
             let before = self.indexes.lock().unwrap().get(&key).cloned();
@@ -79,7 +79,7 @@ impl Library {
                 Extent::Whole
             };
             let index = service
-                .index(&what, &place, extent, since, CancellationToken::new())
+                .index(&what, &dir, extent, since, CancellationToken::new())
                 .await
                 .unwrap();
             self.indexes.lock().unwrap().insert(key, Arc::new(index));

@@ -7,8 +7,8 @@ use jsonc_parser::{
 use serde_json::Value;
 use wayleave_model::sensitive;
 
-use super::{DocumentError, OTHERS, Put, place};
-use crate::client::entry::is_of;
+use super::{DocumentError, EntryEdit, HIDDEN_VALUE, place};
+use crate::client::entry::is_same_server;
 
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
@@ -23,7 +23,7 @@ const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-pub(super) fn put(text: &str, what: &Put<'_>) -> Result<String, DocumentError> {
+pub(super) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let root = parse(text)?;
     let settings = root.object_value().ok_or_else(|| DocumentError::Shape {
@@ -75,7 +75,7 @@ fn object_in(object: &CstObject, name: &str) -> Result<CstObject, DocumentError>
     }
 }
 
-fn put_entry(servers: &CstObject, what: &Put<'_>) -> Result<(), DocumentError> {
+fn put_entry(servers: &CstObject, what: &EntryEdit<'_>) -> Result<(), DocumentError> {
     let entry = what.entry;
     let there = one(servers, &entry.name)?;
     let object = there.as_ref().and_then(CstNode::as_object);
@@ -101,7 +101,7 @@ fn put_entry(servers: &CstObject, what: &Put<'_>) -> Result<(), DocumentError> {
     Ok(())
 }
 
-fn is_ours(value: &Value, what: &Put<'_>) -> bool {
+fn is_ours(value: &Value, what: &EntryEdit<'_>) -> bool {
     let arguments = value.get("args").and_then(Value::as_array);
     let arguments: Vec<_> = arguments
         .into_iter()
@@ -110,11 +110,11 @@ fn is_ours(value: &Value, what: &Put<'_>) -> bool {
         .collect();
     let urls = ["url", "httpUrl", "serverUrl"];
     let url = urls.iter().find_map(|it| value.get(it)?.as_str());
-    is_of(what.server, &arguments, url)
+    is_same_server(what.server, &arguments, url)
 }
 
 /// Sets what the entry says and leaves what else a person said of the server.
-fn merge(object: &CstObject, what: &Put<'_>) -> Result<(), DocumentError> {
+fn merge(object: &CstObject, what: &EntryEdit<'_>) -> Result<(), DocumentError> {
     for (name, wanted) in &what.entry.members {
         match wanted {
             Value::Object(members) => {
@@ -184,7 +184,7 @@ fn input(value: &Value) -> CstInputValue {
 }
 
 /// The text with every value withheld that is not of this entry.
-pub(super) fn shown(text: &str, what: &Put<'_>) -> String {
+pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
     let Ok(root) = parse(text) else {
         return String::new();
     };
@@ -192,16 +192,16 @@ pub(super) fn shown(text: &str, what: &Put<'_>) -> String {
     root.to_string()
 }
 
-fn withhold(node: &CstNode, path: &mut Vec<String>, what: &Put<'_>) {
+fn withhold(node: &CstNode, path: &mut Vec<String>, what: &EntryEdit<'_>) {
     if let Some(text) = node.as_string_lit() {
         if !is_shown(path, &text.decoded_value().unwrap_or_default(), what) {
-            text.set_raw_value(format!("\"{OTHERS}\""));
+            text.set_raw_value(format!("\"{HIDDEN_VALUE}\""));
         }
     } else if let Some(comment) = node.as_comment() {
         let hidden = if comment.is_line_comment() {
-            format!("// {OTHERS}")
+            format!("// {HIDDEN_VALUE}")
         } else {
-            format!("/* {OTHERS} */")
+            format!("/* {HIDDEN_VALUE} */")
         };
         comment.set_raw_value(hidden);
     } else if let Some(member) = node.as_object_prop() {
@@ -217,7 +217,7 @@ fn withhold(node: &CstNode, path: &mut Vec<String>, what: &Put<'_>) {
     }
 }
 
-fn is_shown(path: &[String], value: &str, what: &Put<'_>) -> bool {
+fn is_shown(path: &[String], value: &str, what: &EntryEdit<'_>) -> bool {
     let path: Vec<_> = path.iter().map(String::as_str).collect();
     match path.as_slice() {
         ["inputs", ..] => what.entry.input.as_ref().is_some_and(|input| {

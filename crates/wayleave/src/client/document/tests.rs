@@ -1,12 +1,12 @@
 use serde_json::Value;
 
 use super::*;
-use crate::client::{Reach, Served, Variable};
+use crate::client::{ServedProject, Transport, Variable};
 
 fn server() -> Server {
     Server {
         name: "shop".to_owned(),
-        reach: Reach::Stdio {
+        transport: Transport::Stdio {
             program: "/bin/wayleave".to_owned(),
             folder: "/shop".to_owned(),
             variables: vec![Variable {
@@ -18,7 +18,7 @@ fn server() -> Server {
             token: None,
             token_file: None,
         },
-        project: Some(Served {
+        project: Some(ServedProject {
             folder: "/shop".to_owned(),
             url: "http://127.0.0.1:7411/mcp".to_owned(),
         }),
@@ -27,7 +27,7 @@ fn server() -> Server {
 
 fn over_http() -> Server {
     Server {
-        reach: Reach::Http {
+        transport: Transport::Http {
             url: "https://example.org/mcp".to_owned(),
             token: Some("WAYLEAVE_TOKEN".to_owned()),
         },
@@ -37,7 +37,7 @@ fn over_http() -> Server {
 
 fn edit(host: Host, server: &Server, replace: bool, text: &str) -> Result<String, DocumentError> {
     let entry = Entry::new(host, server).unwrap();
-    let what = Put {
+    let what = EntryEdit {
         host,
         server,
         entry: &entry,
@@ -213,7 +213,7 @@ fn another_way_to_the_same_server_leaves_nothing_of_the_first() {
             continue;
         };
         let mut at_home = over_http();
-        at_home.reach = Reach::Http {
+        at_home.transport = Transport::Http {
             url: "http://127.0.0.1:7411/mcp".to_owned(),
             token: None,
         };
@@ -356,7 +356,7 @@ fn a_difference_shows_this_entry_and_of_others_only_where_they_are() {
     ] {
         let server = server();
         let entry = Entry::new(host, &server).unwrap();
-        let what = Put {
+        let what = EntryEdit {
             host,
             server: &server,
             entry: &entry,

@@ -6,10 +6,10 @@ use toml_edit::{
     visit_mut::{VisitMut, visit_table_like_kv_mut},
 };
 
-use super::{DocumentError, OTHERS, Put, place};
-use crate::client::entry::is_of;
+use super::{DocumentError, EntryEdit, HIDDEN_VALUE, place};
+use crate::client::entry::is_same_server;
 
-pub(super) fn put(text: &str, what: &Put<'_>) -> Result<String, DocumentError> {
+pub(super) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentError> {
     let mut document = parse(text)?;
     let servers = document
         .as_table_mut()
@@ -65,7 +65,7 @@ fn table<'a>(item: &'a mut Item, member: &str) -> Result<&'a mut dyn TableLike, 
         })
 }
 
-fn made(what: &Put<'_>, inline: bool) -> Item {
+fn made(what: &EntryEdit<'_>, inline: bool) -> Item {
     let members = what
         .entry
         .members
@@ -82,7 +82,7 @@ fn made(what: &Put<'_>, inline: bool) -> Item {
     }
 }
 
-fn is_ours(table: &dyn TableLike, what: &Put<'_>) -> bool {
+fn is_ours(table: &dyn TableLike, what: &EntryEdit<'_>) -> bool {
     let arguments = table.get("args").and_then(Item::as_array);
     let arguments: Vec<_> = arguments
         .into_iter()
@@ -90,10 +90,10 @@ fn is_ours(table: &dyn TableLike, what: &Put<'_>) -> bool {
         .filter_map(Value::as_str)
         .collect();
     let url = table.get("url").and_then(Item::as_str);
-    is_of(what.server, &arguments, url)
+    is_same_server(what.server, &arguments, url)
 }
 
-fn merge(table: &mut dyn TableLike, what: &Put<'_>) -> Result<(), DocumentError> {
+fn merge(table: &mut dyn TableLike, what: &EntryEdit<'_>) -> Result<(), DocumentError> {
     for (name, wanted) in &what.entry.members {
         if name == "env_vars" {
             add_names(table, name, wanted)?;
@@ -162,11 +162,11 @@ fn of_json(wanted: &Json) -> Value {
 }
 
 /// The text with every value withheld that is not of this entry.
-pub(super) fn shown(text: &str, what: &Put<'_>) -> String {
+pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
     let Ok(mut document) = parse(text) else {
         return String::new();
     };
-    let mut withhold = Withhold {
+    let mut withhold = HideValues {
         what: *what,
         path: Vec::new(),
     };
@@ -180,18 +180,18 @@ fn without_comment(line: &str) -> String {
     match line.split_once('#') {
         Some((code, comment)) => {
             let end = if comment.ends_with('\n') { "\n" } else { "" };
-            format!("{code}# {OTHERS}{end}")
+            format!("{code}# {HIDDEN_VALUE}{end}")
         }
         None => line.to_owned(),
     }
 }
 
-struct Withhold<'a> {
-    what: Put<'a>,
+struct HideValues<'a> {
+    what: EntryEdit<'a>,
     path: Vec<String>,
 }
 
-impl VisitMut for Withhold<'_> {
+impl VisitMut for HideValues<'_> {
     fn visit_table_like_kv_mut(&mut self, key: toml_edit::KeyMut<'_>, node: &mut Item) {
         self.path.push(key.get().to_owned());
         visit_table_like_kv_mut(self, key, node);
@@ -206,7 +206,7 @@ impl VisitMut for Withhold<'_> {
         let guarded = matches!(path.get(2), Some(&("env" | "http_headers")));
         if !ours || guarded || node.value().contains('#') {
             let decor = node.decor().clone();
-            *node = Formatted::new(OTHERS.to_owned());
+            *node = Formatted::new(HIDDEN_VALUE.to_owned());
             *node.decor_mut() = decor;
         }
     }

@@ -11,47 +11,50 @@ use wayleave_server::{
     source::{self, Environment},
 };
 
-use super::Said;
+use super::ClientArgs;
 use crate::{
     client::{
-        self, Reach, Served, Server, Variable,
+        self, ServedProject, Server, Transport, Variable,
         error::ClientError,
-        host::{HandsOn, Host},
+        host::{EnvPassing, Host},
     },
     failure::Failure,
 };
 
 /// The server the client is to be told of.
-pub(super) async fn server(said: &Said, folder: Option<&Path>) -> Result<Server, Failure> {
+pub(super) async fn server(
+    arguments: &ClientArgs,
+    folder: Option<&Path>,
+) -> Result<Server, Failure> {
     let project = match Project::open(folder.unwrap_or(Path::new("."))) {
         Ok(project) => Some(project),
         // A server elsewhere needs no project here.
-        Err(ProjectError::None { .. }) if said.url.is_some() && folder.is_none() => None,
+        Err(ProjectError::None { .. }) if arguments.url.is_some() && folder.is_none() => None,
         Err(error) => return Err(error.into()),
     };
     let served = match &project {
-        Some(project) => Some(Served {
+        Some(project) => Some(ServedProject {
             folder: text(&absolute(project.folder())?, "the project")?,
             url: project.settings().url_at(project.settings().http),
         }),
         None => None,
     };
     let anonymous = project.as_ref().is_some_and(|it| it.settings().anonymous);
-    let reach = match (&said.url, &served, &project) {
+    let transport = match (&arguments.url, &served, &project) {
         (Some(url), _, _) => {
             let url = address(url)?;
-            at(&url, anonymous, said)
+            at(&url, anonymous, arguments)
         }
-        (None, Some(served), _) if said.http => {
+        (None, Some(served), _) if arguments.http => {
             let url = address(&served.url)?;
-            at(&url, anonymous, said)
+            at(&url, anonymous, arguments)
         }
-        (None, Some(served), Some(project)) => Reach::Stdio {
+        (None, Some(served), Some(project)) => Transport::Stdio {
             program: text(&program()?, "this program")?,
             folder: served.folder.clone(),
             variables: variables(project).await?,
-            token: said.token_env.clone(),
-            token_file: match &said.token_env {
+            token: arguments.token_env.clone(),
+            token_file: match &arguments.token_env {
                 Some(variable) => file_of(variable)?,
                 None => None,
             },
@@ -60,20 +63,20 @@ pub(super) async fn server(said: &Said, folder: Option<&Path>) -> Result<Server,
     };
     let name = project.as_ref().map(|it| it.settings().name.as_str());
     Ok(Server {
-        name: match &said.name {
+        name: match &arguments.name {
             Some(name) => name.clone(),
             None => client::plain_name(name.unwrap_or("wayleave")),
         },
-        reach,
+        transport,
         project: served,
     })
 }
 
-fn at(url: &Url, anonymous: bool, said: &Said) -> Reach {
-    let needed = client::token_at(url.as_str(), anonymous);
-    Reach::Http {
+fn at(url: &Url, anonymous: bool, arguments: &ClientArgs) -> Transport {
+    let needed = client::token_variable(url.as_str(), anonymous);
+    Transport::Http {
         url: url.to_string(),
-        token: said.token_env.clone().or(needed.map(str::to_owned)),
+        token: arguments.token_env.clone().or(needed.map(str::to_owned)),
     }
 }
 
@@ -126,12 +129,12 @@ fn file_of(variable: &str) -> Result<Option<String>, ClientError> {
 
 /// What a person must still see to.
 pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
-    match &server.reach {
-        Reach::Stdio { variables, .. } => {
+    match &server.transport {
+        Transport::Stdio { variables, .. } => {
             let needs = variables.iter().filter_map(|it| need(host, it));
             needs.collect()
         }
-        Reach::Http { url, token } => {
+        Transport::Http { url, token } => {
             let mut remarks = Vec::new();
             if let (Some(token), true) = (token, host != Host::Vscode) {
                 remarks.push(format!(
@@ -151,7 +154,7 @@ pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
 
 fn need(host: Host, variable: &Variable) -> Option<String> {
     let (name, client) = (&variable.name, host.title());
-    if host.hands_on() == HandsOn::Literal {
+    if host.env_passing() == EnvPassing::Literal {
         return variable.file.is_none().then(|| {
             let file = variable.file_name();
             format!(
@@ -168,7 +171,7 @@ fn need(host: Host, variable: &Variable) -> Option<String> {
     }
     Some(format!(
         "start {client} where `{}` is set, as it is here; its settings do not hold it",
-        variable.handed_on()
+        variable.passed_name()
     ))
 }
 

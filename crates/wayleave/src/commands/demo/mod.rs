@@ -10,7 +10,7 @@ use std::{
     process::ExitCode,
 };
 
-use wayleave_ledger::{Freeze, NewSource};
+use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::{mapping::SourceKind, ratify::Draft};
 use wayleave_server::{
     Deployment, Project,
@@ -99,13 +99,13 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
         let proposed = Draft::new(harbour::MAPPING)
             .propose(None)
             .map_err(|rejected| Failure::bug(rejected.to_string()))?;
-        let freeze = Freeze {
+        let freeze = RatifyRequest {
             proposed,
             replaces: None,
             who: WHO.to_owned(),
             note: "the mapping that comes with the demo".to_owned(),
         };
-        governance.freeze(freeze).await?
+        governance.ratify(freeze).await?
     };
     if !state.active().any(|(name, _)| name == DATASET) {
         governance.activate(&mapping, WHO).await?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::json;
-use wayleave_ledger::{Granting, Millis};
+use wayleave_ledger::{GrantRequest, Millis};
 use wayleave_model::{
     grant::{RowFilter, Terms},
     mapping::Mapping,
@@ -16,11 +16,11 @@ use wayleave_model::{
 use wayleave_plan::package::{Unfit, Wish};
 
 use super::{
+    describe,
     expiry::{self, Expiry},
-    file::{self, Written},
-    tell,
+    file::{self, GrantDraft},
 };
-use crate::{arguments, failure::Failure, output::Output, who};
+use crate::{actor, arguments, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -93,7 +93,7 @@ fn rows(word: &str) -> Result<(String, RowFilter), String> {
 }
 
 impl Arguments {
-    fn written(self) -> Result<Written, Failure> {
+    fn written(self) -> Result<GrantDraft, Failure> {
         if let Some(file) = self.file {
             return file::read(&file);
         }
@@ -116,7 +116,7 @@ impl Arguments {
                 return Err(twice("the row filter of", &name));
             }
         }
-        Ok(Written {
+        Ok(GrantDraft {
             dataset: self.dataset.unwrap_or_default(),
             wish,
             purpose: self.purpose,
@@ -131,14 +131,14 @@ pub(super) async fn run(
     output: Output,
 ) -> Result<ExitCode, Failure> {
     let project = crate::commands::open(project)?;
-    let who = arguments.who.take().unwrap_or_else(who::os_user);
+    let who = arguments.who.take().unwrap_or_else(actor::os_user);
     let written = arguments.written()?;
     let governance = project.governance();
     let mapping = super::ratified(&project, &written.dataset).await?;
     let terms = fit(&written.wish, &mapping)?;
     let state = governance.ledger().state().await?;
     let expires = written.expires.map(|it| it.moment(expiry::now(&state)));
-    let granting = Granting {
+    let granting = GrantRequest {
         terms: terms.clone(),
         expires,
         purpose: written.purpose,
@@ -146,7 +146,7 @@ pub(super) async fn run(
     let id = governance.grant(granting, &who).await?;
     let next = format!("wayleave token create --grant {id}");
     let document = json!({
-        "grant": { "id": id, "terms": terms, "expires": expires.map(expiry::written), "who": who },
+        "grant": { "id": id, "terms": terms, "expires": expires.map(expiry::format), "who": who },
         "next": next,
     });
     output.answer(&document, told(&id, &terms, expires, &next));
@@ -154,12 +154,12 @@ pub(super) async fn run(
 }
 
 fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String {
-    let ends = expires.map_or_else(String::new, |at| format!(", until {}", expiry::written(at)));
+    let ends = expires.map_or_else(String::new, |at| format!(", until {}", expiry::format(at)));
     format!(
         "granted `{id}`: reading of connection `{}` of dataset `{}`{ends}\n{}\nnext: {next}",
         terms.connection,
         terms.dataset,
-        tell::streams(terms),
+        describe::streams(terms),
     )
 }
 

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 
 /// A grant as a file says it.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct GrantDraft {
     pub(super) dataset: String,
     pub(super) wish: Wish,
     pub(super) purpose: String,
@@ -45,7 +45,7 @@ struct StreamSection {
 }
 
 /// Reads the file.
-pub(super) fn read(path: &Path) -> Result<Written, Failure> {
+pub(super) fn read(path: &Path) -> Result<GrantDraft, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| {
         let mut failure = Failure::usage(format!("`{shown}` cannot be read"));
@@ -59,7 +59,7 @@ pub(super) fn read(path: &Path) -> Result<Written, Failure> {
     })
 }
 
-fn parse(text: &str) -> Result<Written, String> {
+fn parse(text: &str) -> Result<GrantDraft, String> {
     let document: Document =
         toml::from_str(text).map_err(|error| error.message().trim().to_owned())?;
     let (mut streams, mut rows) = (BTreeMap::new(), BTreeMap::new());
@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<Written, String> {
             Some(expiry.map_err(|rule| format!("`expires`: {rule}"))?)
         }
     };
-    Ok(Written {
+    Ok(GrantDraft {
         dataset: document.dataset,
         wish: Wish {
             connection: document.connection,

@@ -4,18 +4,17 @@ use std::{collections::BTreeSet, path::Path, process::ExitCode};
 
 use clap::ValueEnum;
 use serde_json::json;
-use wayleave_ledger::{Granting, Issuing, Millis, Standing, State};
+use wayleave_ledger::{GrantRequest, Millis, State, TokenRequest, Validity};
 use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
 use wayleave_plan::package::Wish;
 use wayleave_server::Project;
 
 use super::{expiry, refused};
 use crate::{
-    arguments,
+    actor, arguments,
     commands::grant::{create::fit, expiry::Expiry, ratified},
     failure::Failure,
     output::Output,
-    who,
 };
 
 #[derive(Debug, clap::Args)]
@@ -29,7 +28,7 @@ pub(crate) struct Arguments {
     /// What it may do besides reading: `builder` connects datasets; `dev` is for
     /// drafting mappings, which no tool does yet.
     #[arg(long = "scope", value_name = "SCOPE")]
-    scopes: Vec<Beyond>,
+    scopes: Vec<ExtraScope>,
     /// Something it says about whoever holds it, for the row filters of its grants.
     #[arg(long = "claim", value_name = "NAME=VALUE", value_parser = claim)]
     claims: Vec<(String, Claim)>,
@@ -53,16 +52,16 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Beyond {
+enum ExtraScope {
     Builder,
     Dev,
 }
 
-impl From<Beyond> for Scope {
-    fn from(scope: Beyond) -> Self {
+impl From<ExtraScope> for Scope {
+    fn from(scope: ExtraScope) -> Self {
         match scope {
-            Beyond::Builder => Self::Builder,
-            Beyond::Dev => Self::Dev,
+            ExtraScope::Builder => Self::Builder,
+            ExtraScope::Dev => Self::Dev,
         }
     }
 }
@@ -115,7 +114,7 @@ fn claim(word: &str) -> Result<(String, Claim), String> {
 
 impl Arguments {
     /// The token that is wished for, with the grants that are there already.
-    fn issuing(&self, now: Millis) -> Result<Issuing, Failure> {
+    fn issuing(&self, now: Millis) -> Result<TokenRequest, Failure> {
         let kind = TokenKind::from(self.kind);
         let beyond = self.scopes.iter().copied().map(Scope::from);
         let claims: Claims = self.claims.iter().cloned().collect();
@@ -126,7 +125,7 @@ impl Arguments {
             let message = format!("a token of kind `{kind}` reads no dataset");
             return Err(Failure::usage(message).hint("leave out `--all-of`"));
         }
-        Ok(Issuing {
+        Ok(TokenRequest {
             kind,
             scopes: match kind {
                 TokenKind::Client => beyond.chain([Scope::Runtime]).collect(),
@@ -150,7 +149,7 @@ pub(super) async fn run(
 ) -> Result<ExitCode, Failure> {
     let project = crate::commands::open(project)?;
     let governance = project.governance();
-    let who = arguments.who.clone().unwrap_or_else(who::os_user);
+    let who = arguments.who.clone().unwrap_or_else(actor::os_user);
     let now = expiry::now(&*governance.ledger().state().await?);
     let mut issuing = arguments.issuing(now)?;
     // Before any grant is made for it: a wish that cannot be met leaves nothing behind.
@@ -167,7 +166,7 @@ pub(super) async fn run(
         "token": {
             "id": issued.id, "kind": issuing.kind, "label": issuing.label,
             "scopes": issuing.scopes, "grants": issuing.grants, "claims": issuing.claims,
-            "expires": issuing.expires.map(expiry::written), "who": who,
+            "expires": issuing.expires.map(expiry::format), "who": who,
         },
     });
     output.remark(told(&issued.id, &issuing));
@@ -182,9 +181,9 @@ pub(super) async fn run(
 /// A grant of all that is in each connection of each dataset, none of which the token has already.
 async fn all_of(
     datasets: &[String],
-    issuing: &Issuing,
+    issuing: &TokenRequest,
     project: &Project,
-) -> Result<Vec<Granting>, Failure> {
+) -> Result<Vec<GrantRequest>, Failure> {
     let state = project.governance().ledger().state().await?;
     let mut had: BTreeSet<String> = issuing
         .grants
@@ -205,7 +204,7 @@ async fn all_of(
                 connection: Some(id.clone()),
                 ..Wish::default()
             };
-            wanted.push(Granting {
+            wanted.push(GrantRequest {
                 terms: fit(&wish, &mapping)?,
                 expires: issuing.expires,
                 purpose: match issuing.label.as_str() {
@@ -219,12 +218,12 @@ async fn all_of(
 }
 
 /// Why the token sees less than its grants seem to say.
-fn shortcomings(state: &State, issuing: &Issuing) -> Vec<String> {
+fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
     let now = expiry::now(state);
     let mut all = Vec::new();
     for grant in issuing.grants.iter().filter_map(|id| state.grant(id)) {
         let id = &grant.id;
-        if grant.standing(now) != Standing::Live {
+        if grant.validity(now) != Validity::Live {
             all.push(format!("grant `{id}` has ended"));
         }
         for claim in grant.terms.claims() {
@@ -239,9 +238,9 @@ fn shortcomings(state: &State, issuing: &Issuing) -> Vec<String> {
 }
 
 /// What to do with it, beside the token so that the token can be piped.
-fn told(id: &str, issuing: &Issuing) -> String {
+fn told(id: &str, issuing: &TokenRequest) -> String {
     let ends = match issuing.expires {
-        Some(at) => format!("it ends {}", expiry::written(at)),
+        Some(at) => format!("it ends {}", expiry::format(at)),
         None => "it never ends".to_owned(),
     };
     let keep = format!(

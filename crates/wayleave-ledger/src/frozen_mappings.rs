@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use wayleave_model::digest::Digest;
 use wayleave_model::ratify::VerifyError;
 
-use crate::durable::{self, PASSING, Prepared};
+use crate::durable::{self, PreparedFile, TEMP_PREFIX};
 use crate::error::{Action, DiskError, GovernanceError, OpenError};
 
 /// The folder of frozen mappings.
 #[derive(Debug, Clone)]
-pub(crate) struct Frozen {
+pub(crate) struct FrozenMappings {
     folder: PathBuf,
 }
 
-impl Frozen {
+impl FrozenMappings {
     /// Opens the folder, and makes it where it is not there.
     pub(crate) fn open(folder: PathBuf) -> Result<Self, OpenError> {
         durable::private_folder(&folder)?;
@@ -41,13 +41,13 @@ impl Frozen {
         self.folder.join(format!("{}.toml", digest.hex()))
     }
 
-    /// Keeps these bytes, durably. Keeping them twice is keeping them once.
+    /// Stores these bytes durably. Idempotent.
     pub(crate) fn put(&self, digest: Digest, bytes: &[u8]) -> Result<(), GovernanceError> {
         let path = self.path(digest);
-        let passing = self
+        let temporary = self
             .folder
-            .join(format!("{PASSING}{}", uuid::Uuid::new_v4()));
-        let prepared = Prepared::write(passing, bytes, 0o400)?;
+            .join(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
+        let prepared = PreparedFile::write(temporary, bytes, 0o400)?;
         if !prepared.publish_new(&path)? {
             let found = fs::read(&path).map_err(DiskError::wrap(Action::Read, &path))?;
             check(path.clone(), digest, &found)?;

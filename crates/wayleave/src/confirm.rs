@@ -1,4 +1,4 @@
-//! Asking the person at the terminal.
+//! Confirmation by the person at the terminal.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -9,15 +9,20 @@ use crate::{
 
 /// What stands in the place of an answer.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Answer {
+pub(crate) struct ConfirmArgs {
     /// Agree without being asked.
     #[arg(long)]
     yes: bool,
 }
 
-impl Answer {
-    /// Goes on only if a person agrees to the question; else fails, saying what was not done.
-    pub(crate) fn to(&self, question: &str, undone: &str, output: Output) -> Result<(), Failure> {
+impl ConfirmArgs {
+    /// Fails unless a person agrees to the question; the failure says what was not done.
+    pub(crate) fn require(
+        &self,
+        question: &str,
+        undone: &str,
+        output: Output,
+    ) -> Result<(), Failure> {
         if self.yes || confirm(question, undone, output)? {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Declared sources, asked: is it there, what is in it, and is it still what a mapping says.
+//! Probes declared sources: reachability, catalogue, drift from a mapping.
 //!
 //! Reads catalogues only, never a row. A DSN is looked up at the last moment and never leaves
 //! this crate.
@@ -20,9 +20,9 @@ use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError
 
 use crate::source::{self, Environment, SourceError};
 
-/// A source that gave no answer.
+/// Why a source could not be probed.
 #[derive(Debug, thiserror::Error)]
-pub enum LiveError {
+pub enum ProbeError {
     /// Nobody declared it.
     #[error("no source `{name}` is declared")]
     Undeclared {
@@ -45,7 +45,7 @@ pub enum LiveError {
     },
 }
 
-impl LiveError {
+impl ProbeError {
     /// What the operator can do about it.
     pub fn hint(&self) -> String {
         match self {
@@ -73,18 +73,18 @@ impl LiveError {
     }
 }
 
-/// What is needed to ask sources.
+/// Opens declared sources to look at them.
 #[derive(Debug, Clone, Default)]
-pub struct Asking {
+pub struct SourceProbe {
     /// Where DSNs are looked up.
     pub environment: Environment,
     /// How long an answer may take.
     pub limits: Limits,
 }
 
-impl Asking {
-    /// Opens a session and takes the time.
-    pub async fn ping(&self, state: &State, name: &str) -> Result<Duration, LiveError> {
+impl SourceProbe {
+    /// Opens a session and measures how long it takes.
+    pub async fn ping(&self, state: &State, name: &str) -> Result<Duration, ProbeError> {
         let (_, store) = self.open(state, name)?;
         let start = Instant::now();
         let answered = store.ping().await;
@@ -94,7 +94,7 @@ impl Asking {
     }
 
     /// Whether programs that write to a declared source wait for its reads.
-    pub async fn writers_wait(&self, state: &State, name: &str) -> Result<bool, LiveError> {
+    pub async fn writers_wait(&self, state: &State, name: &str) -> Result<bool, ProbeError> {
         let source = declared(state, name)?;
         let dsn = source::dsn(name, source, &self.environment)?;
         let told = wayleave_sql::writers_wait_for_reads(dsn, self.limits).await;
@@ -108,7 +108,7 @@ impl Asking {
         name: &str,
         schema: Option<&str>,
         progress: Progress<'_>,
-    ) -> Result<Catalogue, LiveError> {
+    ) -> Result<Catalogue, ProbeError> {
         let (_, store) = self.open(state, name)?;
         let options = IntrospectOptions {
             schema: schema.map(str::to_owned),
@@ -123,7 +123,7 @@ impl Asking {
         &self,
         state: &'a State,
         name: &str,
-    ) -> Result<(&'a Source, Box<dyn Introspect>), LiveError> {
+    ) -> Result<(&'a Source, Box<dyn Introspect>), ProbeError> {
         let source = declared(state, name)?;
         let dsn = source::dsn(name, source, &self.environment)?;
         Ok((source, wayleave_sql::open(dsn, self.limits)))
@@ -131,18 +131,18 @@ impl Asking {
 }
 
 /// The source of that name.
-pub fn declared<'a>(state: &'a State, name: &str) -> Result<&'a Source, LiveError> {
+pub fn declared<'a>(state: &'a State, name: &str) -> Result<&'a Source, ProbeError> {
     state.sources().get(name).ok_or_else(|| {
         let known = state.sources().keys().map(String::as_str);
-        LiveError::Undeclared {
+        ProbeError::Undeclared {
             name: name.to_owned(),
             near: nearest(name, known).map(str::to_owned),
         }
     })
 }
 
-fn failed(name: &str, cause: StoreError) -> LiveError {
-    LiveError::Store {
+fn failed(name: &str, cause: StoreError) -> ProbeError {
+    ProbeError::Store {
         name: name.to_owned(),
         cause,
     }
@@ -150,16 +150,16 @@ fn failed(name: &str, cause: StoreError) -> LiveError {
 
 /// One connection of a mapping, compared with its source.
 #[derive(Debug)]
-pub struct Compared {
+pub struct ConnectionDrift {
     /// The connection's id, or the capability's name.
     pub connection: String,
     /// The source.
     pub source: String,
-    /// In what the source is not what the mapping says, or why nobody could tell.
-    pub drift: Result<Vec<Problem>, LiveError>,
+    /// How the source differs from the mapping, or why that could not be found out.
+    pub drift: Result<Vec<Problem>, ProbeError>,
 }
 
-impl Compared {
+impl ConnectionDrift {
     /// Whether the connection could not be served as it stands.
     pub fn is_broken(&self) -> bool {
         match &self.drift {
@@ -171,32 +171,32 @@ impl Compared {
 
 /// Compares mappings with their sources, asking each source for each schema once.
 #[derive(Debug)]
-pub struct Comparison<'a> {
-    asking: &'a Asking,
+pub struct MappingComparison<'a> {
+    probe: &'a SourceProbe,
     state: &'a State,
-    seen: BTreeMap<(String, Option<String>), Catalogue>,
+    catalogues: BTreeMap<(String, Option<String>), Catalogue>,
 }
 
-impl<'a> Comparison<'a> {
+impl<'a> MappingComparison<'a> {
     /// Over the sources declared in `state`.
-    pub fn new(asking: &'a Asking, state: &'a State) -> Self {
+    pub fn new(probe: &'a SourceProbe, state: &'a State) -> Self {
         Self {
-            asking,
+            probe,
             state,
-            seen: BTreeMap::new(),
+            catalogues: BTreeMap::new(),
         }
     }
 
     /// Every connection of a mapping, then the sources its capabilities write through.
-    pub async fn of(
+    pub async fn compare(
         &mut self,
         mapping: &Mapping,
         text: &str,
         progress: Progress<'_>,
-    ) -> Vec<Compared> {
+    ) -> Vec<ConnectionDrift> {
         let mut compared = Vec::new();
         for connection in &mapping.connections {
-            compared.push(Compared {
+            compared.push(ConnectionDrift {
                 connection: connection.id.value.clone(),
                 source: connection.source.value.clone(),
                 drift: self
@@ -207,7 +207,7 @@ impl<'a> Comparison<'a> {
         for capability in &mapping.capabilities {
             let source = capability.source.value.clone();
             if let Err(error) = declared(self.state, &source) {
-                compared.push(Compared {
+                compared.push(ConnectionDrift {
                     connection: capability.name.value.clone(),
                     source,
                     drift: Err(error),
@@ -223,18 +223,18 @@ impl<'a> Comparison<'a> {
         source: &str,
         text: &str,
         progress: Progress<'_>,
-    ) -> Result<Vec<Problem>, LiveError> {
+    ) -> Result<Vec<Problem>, ProbeError> {
         let schema = mapping.dataset.schema.as_ref().map(|it| it.value.clone());
-        let place = (source.to_owned(), schema);
-        if !self.seen.contains_key(&place) {
+        let key = (source.to_owned(), schema);
+        if !self.catalogues.contains_key(&key) {
             let asked = self
-                .asking
-                .catalogue(self.state, source, place.1.as_deref(), progress);
-            self.seen.insert(place.clone(), asked.await?);
+                .probe
+                .catalogue(self.state, source, key.1.as_deref(), progress);
+            self.catalogues.insert(key.clone(), asked.await?);
         }
         let mut problems = self
-            .seen
-            .get(&place)
+            .catalogues
+            .get(&key)
             .map(|catalogue| drift::drift(mapping, catalogue))
             .unwrap_or_default();
         problem::locate(&mut problems, text);

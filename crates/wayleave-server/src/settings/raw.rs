@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Written {
+pub(super) struct RawSettings {
     pub(super) project: Project,
     pub(super) serve: Serve,
     pub(super) auth: Auth,

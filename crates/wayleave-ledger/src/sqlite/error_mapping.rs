@@ -1,4 +1,4 @@
-//! SQLite's errors in the ledger's words.
+//! Maps SQLite errors to ledger errors.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use rusqlite::{Error, ErrorCode, ffi};
 use crate::error::{Action, DiskError, LedgerError};
 
 /// What a database error means to the ledger at `path`.
-pub(super) fn of(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
+pub(super) fn ledger_error(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
     move |error| {
         let ledger = path.display().to_string();
         let disk = |action, kind| {
@@ -25,7 +25,7 @@ pub(super) fn of(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
             }
             Some(ErrorCode::ReadOnly) => LedgerError::ReadOnly { ledger },
             Some(ErrorCode::DiskFull) => disk(Action::Write, io::ErrorKind::StorageFull),
-            Some(ErrorCode::SystemIoFailure) => disk(tried(&error), io::ErrorKind::Other),
+            Some(ErrorCode::SystemIoFailure) => disk(failed_action(&error), io::ErrorKind::Other),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => LedgerError::Corrupt {
                 ledger,
                 cause: Box::new(error),
@@ -40,19 +40,19 @@ pub(super) fn of(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
 
 /// What a failed commit of entry `seq` means. After an I/O error the write-ahead log may hold
 /// the whole transaction, and the next opener would then find it.
-pub(super) fn of_commit(path: &Path, seq: u64) -> impl Fn(Error) -> LedgerError + '_ {
+pub(super) fn commit_error(path: &Path, seq: u64) -> impl Fn(Error) -> LedgerError + '_ {
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::SystemIoFailure) => LedgerError::Uncertain {
             ledger: path.display().to_string(),
             seq,
             cause: Box::new(error),
         },
-        _ => of(path)(error),
+        _ => ledger_error(path)(error),
     }
 }
 
-/// What SQLite was about when the system failed it.
-fn tried(error: &Error) -> Action {
+/// The action of SQLite that failed in the operating system.
+fn failed_action(error: &Error) -> Action {
     match error.sqlite_error().map(|error| error.extended_code) {
         Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => Action::Sync,
         Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => Action::Read,

@@ -1,13 +1,13 @@
-//! Which records are wanted, and the best of them so far: by score, then by key.
+//! The best records of one segment so far, by score, then by key.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::keys::Keys;
+use crate::keys::SegmentKeys;
 
-/// Which records are wanted: those after a place in the ranking.
+/// Where a page of the ranking starts, as seen from one index.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct After<'a> {
+pub(crate) struct StartAfter<'a> {
     /// The score of the last one seen.
     pub(crate) score: u64,
     /// Of those with that score.
@@ -25,13 +25,13 @@ pub(crate) enum Ties<'a> {
     Beyond(&'a str),
 }
 
-/// A record's score, and the place of its key among the segment's keys.
+/// A record's score and the ordinal of its key.
 type Scored = (u64, Reverse<u64>);
 
 /// The best so far; the worst of them on top.
-pub(crate) struct Top {
+pub(crate) struct TopK {
     heap: BinaryHeap<Reverse<Scored>>,
-    most: usize,
+    limit: usize,
     /// Scores beyond it are not wanted: they came on an earlier page.
     below: u64,
     /// Of that very score: keys from this place on.
@@ -40,16 +40,16 @@ pub(crate) struct Top {
     floor: u64,
 }
 
-impl Top {
+impl TopK {
     pub(crate) fn new(
-        keys: &Keys,
-        after: Option<After<'_>>,
-        most: usize,
+        keys: &SegmentKeys,
+        after: Option<StartAfter<'_>>,
+        limit: usize,
         floor: u64,
     ) -> tantivy::Result<Self> {
         let (below, ties) = match after {
             None => (u64::MAX, 0),
-            Some(After { score, ties }) => match ties {
+            Some(StartAfter { score, ties }) => match ties {
                 Ties::All => (score, 0),
                 Ties::None => (score.saturating_sub(1), 0),
                 Ties::Beyond(key) => (score, keys.first_beyond(key)?),
@@ -57,16 +57,16 @@ impl Top {
         };
         Ok(Self {
             heap: BinaryHeap::new(),
-            most,
+            limit,
             below,
             ties,
             floor,
         })
     }
 
-    /// How many are wanted.
-    pub(crate) fn most(&self) -> usize {
-        self.most
+    /// The largest number of records to keep.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Whether a record of this score could be one of the best, depending on its key.
@@ -91,23 +91,26 @@ impl Top {
             return;
         }
         self.heap.push(Reverse((score, Reverse(key))));
-        if self.heap.len() > self.most {
+        if self.heap.len() > self.limit {
             self.heap.pop();
         }
     }
 
     /// The worst of the best, once there are enough of them.
     fn worst(&self) -> Option<Scored> {
-        let full = self.heap.len() >= self.most;
+        let full = self.heap.len() >= self.limit;
         self.heap.peek().filter(|_| full).map(|worst| worst.0)
     }
 
-    /// The best with their keys, from the best on.
-    pub(crate) fn named(self, keys: &Keys) -> tantivy::Result<Vec<(u64, String)>> {
-        let mut named = Vec::with_capacity(self.heap.len());
+    /// The records with their keys, best first.
+    pub(crate) fn into_scored_keys(
+        self,
+        keys: &SegmentKeys,
+    ) -> tantivy::Result<Vec<(u64, String)>> {
+        let mut scored = Vec::with_capacity(self.heap.len());
         for Reverse((score, Reverse(key))) in self.heap.into_sorted_vec() {
-            named.push((score, keys.name(key)?));
+            scored.push((score, keys.key(key)?));
         }
-        Ok(named)
+        Ok(scored)
     }
 }

@@ -1,4 +1,4 @@
-//! One index that is looked after: when it is due, and what is to be done then.
+//! The schedule of one index: when it is due, and whether to rebuild or refresh it.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use wayleave_surface::{Extent, Searchable};
 
 use crate::settings::Freshness;
 
-/// One index that is looked after.
-pub(super) struct Kept {
+/// An index and when it is due.
+pub(super) struct ScheduledIndex {
     pub(super) what: Searchable,
     every: Freshness,
     /// When to look at it next.
@@ -20,7 +20,7 @@ pub(super) struct Kept {
     pub(super) is_served: bool,
 }
 
-impl Kept {
+impl ScheduledIndex {
     pub(super) fn new(what: Searchable, every: Freshness) -> Self {
         let now = Instant::now();
         Self {
@@ -47,8 +47,8 @@ impl Kept {
         }
     }
 
-    /// Takes note of an index that is served from now on.
-    pub(super) fn took(&mut self, index: &Index) {
+    /// Records an index that is served from now on, and when it is due next.
+    pub(super) fn record_served(&mut self, index: &Index) {
         let now = Instant::now();
         let stamp = index.stamp();
         self.is_served = true;

@@ -13,12 +13,12 @@ use std::{
 use super::error::ClientError;
 
 /// Settings may hold secrets of others: a new file is for its person alone.
-const PRIVATE: u32 = 0o600;
+const PRIVATE_MODE: u32 = 0o600;
 
-/// The settings as they were found.
+/// A settings file as it was read.
 #[derive(Debug)]
-pub(crate) struct Found {
-    /// As it is called.
+pub(crate) struct SettingsFile {
+    /// The path as given.
     pub(crate) path: PathBuf,
     /// The file itself, with every link followed.
     target: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Found {
     metadata: Option<Metadata>,
 }
 
-impl Found {
+impl SettingsFile {
     pub(crate) fn at(path: PathBuf) -> Result<Self, ClientError> {
         let target = match fs::canonicalize(&path) {
             Ok(target) => target,
@@ -65,10 +65,10 @@ impl Found {
     /// what is in a folder does not say what else is to be changed.
     pub(crate) fn within(folder: &Path, path: PathBuf) -> Result<Self, ClientError> {
         let mut found = Self::at(path)?;
-        let Some(folder) = real(folder)? else {
+        let Some(folder) = canonical(folder)? else {
             return Ok(found);
         };
-        let target = settled(&found.target)?;
+        let target = resolve_links(&found.target)?;
         if !target.starts_with(&folder) {
             return Err(ClientError::Outside {
                 path: found.path,
@@ -96,28 +96,31 @@ impl Found {
         })
     }
 
-    /// Puts a text in the place of what was found; tells where that is kept now.
+    /// Replaces the text; returns the path of the backup.
     pub(crate) fn replace(&self, text: &str) -> Result<Option<PathBuf>, ClientError> {
         let folder = self.target.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(disk("make", folder))?;
-        let passing = Passing::new(beside(&self.target, &format!("tmp-{}", std::process::id())));
-        self.write(&passing.0, text.as_bytes())?;
-        let kept = match &self.text {
-            Some(before) => Some(self.keep(before)?),
+        let temporary = TempFile::new(hidden_sibling(
+            &self.target,
+            &format!("tmp-{}", std::process::id()),
+        ));
+        self.write(&temporary.0, text.as_bytes())?;
+        let backup = match &self.text {
+            Some(before) => Some(self.back_up(before)?),
             None => None,
         };
-        let published = self.is_unchanged().and_then(|()| {
-            fs::rename(&passing.0, &self.target).map_err(disk("replace", &self.path))
+        let published = self.check_unchanged().and_then(|()| {
+            fs::rename(&temporary.0, &self.target).map_err(disk("replace", &self.path))
         });
-        if let (Err(_), Some(kept)) = (&published, &kept) {
+        if let (Err(_), Some(backup)) = (&published, &backup) {
             // Nothing was replaced, so nothing needs keeping.
-            let _ = fs::remove_file(kept);
+            let _ = fs::remove_file(backup);
         }
         published?;
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(disk("sync", folder))?;
-        Ok(kept)
+        Ok(backup)
     }
 
     /// Writes a new file that is like the one found in all but what it holds.
@@ -125,7 +128,7 @@ impl Found {
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
-            .mode(PRIVATE)
+            .mode(PRIVATE_MODE)
             .open(path)
             .map_err(disk("make", path))?;
         file.write_all(bytes).map_err(disk("write", path))?;
@@ -142,8 +145,8 @@ impl Found {
         file.sync_all().map_err(disk("sync", path))
     }
 
-    /// Keeps what was there beside it, under a name of its own.
-    fn keep(&self, before: &str) -> Result<PathBuf, ClientError> {
+    /// Writes the previous text to a backup file beside it.
+    fn back_up(&self, before: &str) -> Result<PathBuf, ClientError> {
         let now = jiff::Timestamp::now()
             .strftime("%Y%m%dT%H%M%SZ")
             .to_string();
@@ -151,9 +154,9 @@ impl Found {
             .chain((2..).map(|number| format!("bak-{now}-{number}")));
         loop {
             let name = names.next().unwrap_or_default();
-            let kept = after(&self.target, &name);
-            match self.write(&kept, before.as_bytes()) {
-                Ok(()) => return Ok(kept),
+            let backup = sibling(&self.target, &name);
+            match self.write(&backup, before.as_bytes()) {
+                Ok(()) => return Ok(backup),
                 Err(ClientError::Disk { cause, .. })
                     if cause.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -161,8 +164,8 @@ impl Found {
         }
     }
 
-    /// Sees that nobody wrote between the reading and now.
-    fn is_unchanged(&self) -> Result<(), ClientError> {
+    /// Checks that nobody wrote since the file was read.
+    fn check_unchanged(&self) -> Result<(), ClientError> {
         let now = match fs::read(&self.target) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -179,55 +182,57 @@ impl Found {
 }
 
 /// A path with every link followed; none where there is nothing.
-fn real(path: &Path) -> Result<Option<PathBuf>, ClientError> {
+fn canonical(path: &Path) -> Result<Option<PathBuf>, ClientError> {
     match fs::canonicalize(path) {
-        Ok(real) => Ok(Some(real)),
+        Ok(canonical) => Ok(Some(canonical)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(cause) => Err(disk("find", path)(cause)),
     }
 }
 
 /// The same, where the end of the path may not be there yet.
-fn settled(path: &Path) -> Result<PathBuf, ClientError> {
+fn resolve_links(path: &Path) -> Result<PathBuf, ClientError> {
     for there in path.ancestors() {
-        if let Some(real) = real(there)? {
+        if let Some(canonical) = canonical(there)? {
             // Part by part: joining nothing would leave a slash at the end.
             let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
-            return Ok(rest.iter().fold(real, |so_far, part| so_far.join(part)));
+            return Ok(rest
+                .iter()
+                .fold(canonical, |so_far, part| so_far.join(part)));
         }
     }
     Ok(path.to_owned())
 }
 
-/// A file that goes away unless it was given another name.
-struct Passing(PathBuf);
+/// A temporary file, removed on drop unless it was renamed.
+struct TempFile(PathBuf);
 
-impl Passing {
+impl TempFile {
     fn new(path: PathBuf) -> Self {
         Self(path)
     }
 }
 
-impl Drop for Passing {
+impl Drop for TempFile {
     fn drop(&mut self) {
         // After the rename there is nothing to remove.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-fn named(path: &Path) -> String {
+fn file_name(path: &Path) -> String {
     path.file_name()
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned()
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    path.with_file_name(format!(".{}.{ending}", named(path)))
+fn hidden_sibling(path: &Path, ending: &str) -> PathBuf {
+    path.with_file_name(format!(".{}.{ending}", file_name(path)))
 }
 
-fn after(path: &Path, ending: &str) -> PathBuf {
-    path.with_file_name(format!("{}.{ending}", named(path)))
+fn sibling(path: &Path, ending: &str) -> PathBuf {
+    path.with_file_name(format!("{}.{ending}", file_name(path)))
 }
 
 fn disk(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ClientError {

@@ -1,5 +1,5 @@
-//! Connecting by a project's folder alone, as the command line does: what is recorded there, the
-//! servers of the project find by themselves.
+//! Activation by the command line: only the project's folder is needed. Servers of the project find
+//! what is recorded there by themselves.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use wayleave_model::ratify::Ratified;
 use wayleave_plan::world::WorldError;
 use wayleave_store::Progress;
 
-use super::Seams;
+use super::ActivationEnv;
 use crate::Project;
 use crate::check;
-use crate::datasets::Live;
-use crate::live::{Asking, Compared, Comparison};
+use crate::datasets::ServedDatasets;
+use crate::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 
-/// A project's folder.
-pub struct Folder<'a> {
+/// Activation in a project's folder, without a server.
+pub struct FolderEnv<'a> {
     /// The project.
     pub project: &'a Project,
-    /// How its sources are asked; `None` to connect unseen.
-    pub asking: Option<&'a Asking>,
-    /// Hears what they answer.
+    /// How its sources are reached; `None` to connect without comparing.
+    pub probe: Option<&'a SourceProbe>,
+    /// Is told of progress.
     pub progress: Progress<'a>,
 }
 
 #[async_trait]
-impl Seams for Folder<'_> {
+impl ActivationEnv for FolderEnv<'_> {
     fn governance(&self) -> &Governance {
         self.project.governance()
     }
@@ -44,18 +44,18 @@ impl Seams for Folder<'_> {
     }
 
     async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
-        let live = Live::default();
+        let live = ServedDatasets::default();
         let live = live.follow(state, self.project.governance()).await;
         live.fits(mapping)
     }
 
-    async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<Compared> {
-        let Some(asking) = self.asking else {
+    async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<ConnectionDrift> {
+        let Some(probe) = self.probe else {
             return Vec::new();
         };
         let text = String::from_utf8_lossy(mapping.bytes());
-        let mut comparison = Comparison::new(asking, state);
-        comparison.of(mapping, &text, self.progress).await
+        let mut comparison = MappingComparison::new(probe, state);
+        comparison.compare(mapping, &text, self.progress).await
     }
 
     async fn apply(&self) -> Result<(), LedgerError> {

@@ -12,7 +12,7 @@ use super::expiry;
 use crate::columns;
 
 /// In a few words: how many streams, and whether rows are held back.
-pub(super) fn briefly(terms: &Terms) -> String {
+pub(super) fn summary(terms: &Terms) -> String {
     let mut text = columns::count(terms.streams.len(), "stream");
     let filtered = terms.streams.values().filter(|it| it.rows.is_some());
     match filtered.count() {
@@ -57,7 +57,12 @@ fn filter(stream: &StreamTerms) -> String {
 }
 
 /// Everything about a grant.
-pub(super) fn fully(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[String]) -> String {
+pub(super) fn details(
+    grant: &GrantEntry,
+    now: Millis,
+    gone: &[String],
+    tokens: &[String],
+) -> String {
     let terms = &grant.terms;
     let mut text = format!(
         "grant `{}` of connection `{}` of dataset `{}`\nmade by {} at {}; ends: {}\n",
@@ -65,14 +70,14 @@ pub(super) fn fully(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[
         terms.connection,
         terms.dataset,
         grant.who,
-        expiry::written(grant.at),
-        expiry::ends(grant.standing(now), grant.expires),
+        expiry::format(grant.at),
+        expiry::ends(grant.validity(now), grant.expires),
     );
     if !grant.purpose.is_empty() {
         let _ = writeln!(text, "for: {}", grant.purpose.replace(['\n', '\t'], " "));
     }
     if let Some(revoked) = &grant.revoked {
-        let at = expiry::written(revoked.at);
+        let at = expiry::format(revoked.at);
         let _ = writeln!(text, "revoked by {} at {at}", revoked.who);
     }
     let _ = writeln!(text, "streams:\n{}", streams(terms));
@@ -90,8 +95,8 @@ pub(super) fn fully(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[
     text
 }
 
-/// What the terms name and the mapping has no longer.
-pub(super) fn gone(terms: &Terms, mapping: &Mapping) -> Vec<String> {
+/// Parts of the terms that the mapping no longer has.
+pub(super) fn missing_parts(terms: &Terms, mapping: &Mapping) -> Vec<String> {
     let mut gone = Vec::new();
     if mapping.connection(&terms.connection).is_none() {
         gone.push(format!("connection `{}`", terms.connection));

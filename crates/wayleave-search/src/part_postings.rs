@@ -1,4 +1,4 @@
-//! The records of one segment that have one part of a query, in order, and what it weighs there.
+//! Postings of one query part in one segment, with the scorer of each field.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use tantivy::postings::{Postings as _, SegmentPostings};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 
-use crate::impact::{Common, Impacts};
+use crate::impact::{CommonTerm, Impacts};
 use crate::index::IndexedField;
-use crate::query::{Part, What};
+use crate::query::{Part, Pattern};
 use crate::rank::{Scorer, Weights, each_term};
 use crate::union::Source;
 use crate::window::Window;
 
-/// The records of one segment that have one part, in order.
-pub(crate) struct Matching<'a> {
-    leaves: Vec<Leaf<'a>>,
-    /// What having the part at all weighs.
+/// The records of one segment that match one part, in order of documents.
+pub(crate) struct PartPostings<'a> {
+    fields: Vec<FieldPostings<'a>>,
+    /// Weight of having the part at all.
     pub(crate) presence: u64,
     /// Whether records that have it do not match.
     pub(crate) negated: bool,
 }
 
-/// The records that have it in one field.
-struct Leaf<'a> {
+/// The records that match in one field.
+struct FieldPostings<'a> {
     cursor: Cursor<'a>,
     lengths: FieldNormReader,
     scorer: Scorer,
@@ -36,15 +36,15 @@ enum Cursor<'a> {
         now: Box<SegmentPostings>,
         /// The same at its beginning.
         start: Box<SegmentPostings>,
-        /// What is counted of it.
-        common: Option<&'a Common>,
+        /// Its score bounds, where they were counted.
+        common: Option<&'a CommonTerm>,
     },
     /// Documents and how often they have it, from this place on.
     List(Vec<(DocId, u32)>, usize),
 }
 
 impl Cursor<'_> {
-    fn many(&self) -> u32 {
+    fn max_documents(&self) -> u32 {
         match self {
             Self::Word { start, .. } => start.doc_freq(),
             Self::List(list, _) => u32::try_from(list.len()).unwrap_or(u32::MAX),
@@ -97,8 +97,8 @@ impl Cursor<'_> {
     }
 }
 
-impl<'a> Matching<'a> {
-    pub(crate) fn of(
+impl<'a> PartPostings<'a> {
+    pub(crate) fn new(
         segment: &SegmentReader,
         impacts: Option<&'a Impacts>,
         part: &Part,
@@ -106,10 +106,10 @@ impl<'a> Matching<'a> {
         weights: &Weights,
         source: &Source<'_>,
     ) -> tantivy::Result<Self> {
-        let mut leaves = Vec::new();
-        for field in source.granted().filter(|it| part.is_about(&it.name)) {
-            if let Some(cursor) = cursor(segment, impacts, field, &part.what)? {
-                leaves.push(Leaf {
+        let mut fields = Vec::new();
+        for field in source.granted().filter(|it| part.applies_to(&it.name)) {
+            if let Some(cursor) = cursor(segment, impacts, field, &part.pattern)? {
+                fields.push(FieldPostings {
                     cursor,
                     lengths: segment.get_fieldnorms_reader(field.stems)?,
                     scorer: weights.scorer(at, &field.name),
@@ -117,7 +117,7 @@ impl<'a> Matching<'a> {
             }
         }
         Ok(Self {
-            leaves,
+            fields,
             presence: weights.presence(at),
             negated: part.negated,
         })
@@ -125,10 +125,10 @@ impl<'a> Matching<'a> {
 
     /// Whether it is a word that is common in one of the fields.
     pub(crate) fn is_common(&self) -> bool {
-        let mut leaves = self.leaves.iter();
-        leaves.any(|leaf| {
+        let mut fields = self.fields.iter();
+        fields.any(|field| {
             matches!(
-                leaf.cursor,
+                field.cursor,
                 Cursor::Word {
                     common: Some(_),
                     ..
@@ -137,37 +137,39 @@ impl<'a> Matching<'a> {
         })
     }
 
-    /// How many records have it at most.
-    pub(crate) fn many(&self) -> u32 {
-        let leaves = self.leaves.iter();
-        leaves.fold(0, |sum, leaf| sum.saturating_add(leaf.cursor.many()))
+    /// Upper bound of the number of matching records.
+    pub(crate) fn max_documents(&self) -> u32 {
+        let fields = self.fields.iter();
+        fields.fold(0, |sum, field| {
+            sum.saturating_add(field.cursor.max_documents())
+        })
     }
 
     /// The next record that has it.
     pub(crate) fn next(&self) -> Option<DocId> {
-        let leaves = self.leaves.iter();
-        leaves.filter_map(|leaf| leaf.cursor.peek()).min()
+        let fields = self.fields.iter();
+        fields.filter_map(|field| field.cursor.peek()).min()
     }
 
     /// Begins anew.
     pub(crate) fn rewind(&mut self) {
-        for leaf in &mut self.leaves {
-            leaf.cursor.rewind();
+        for field in &mut self.fields {
+            field.cursor.rewind();
         }
     }
 
     /// Scores the records of a window, each by its best field.
     pub(crate) fn score(&mut self, window: &mut Window) {
-        for leaf in &mut self.leaves {
-            leaf.cursor.seek(window.from());
-            while let Some(document) = leaf.cursor.peek() {
+        for field in &mut self.fields {
+            field.cursor.seek(window.from());
+            while let Some(document) = field.cursor.peek() {
                 if document >= window.end() {
                     break;
                 }
-                let length = leaf.lengths.fieldnorm_id(document);
-                let score = leaf.scorer.score(leaf.cursor.occurrences(), length);
+                let length = field.lengths.fieldnorm_id(document);
+                let score = field.scorer.score(field.cursor.occurrences(), length);
                 window.best(document, score);
-                leaf.cursor.step();
+                field.cursor.step();
             }
         }
         if self.negated {
@@ -177,25 +179,25 @@ impl<'a> Matching<'a> {
         }
     }
 
-    /// Raises what is known of each window to the most the part can score there.
+    /// Raises the bound of each window to the highest score of the part there.
     pub(crate) fn bound(&self, impacts: &Impacts, bounds: &mut [u64]) {
-        for leaf in &self.leaves {
-            match &leaf.cursor {
+        for field in &self.fields {
+            match &field.cursor {
                 Cursor::Word {
                     common: Some(common),
                     ..
-                } => common.raise(bounds, |impact| leaf.scorer.bound(impact)),
+                } => common.raise(bounds, |impact| field.scorer.bound(impact)),
                 // Nothing is counted of it: it may be anywhere, and score anything.
                 Cursor::Word { common: None, .. } => {
                     for bound in &mut *bounds {
-                        *bound = leaf.scorer.most().max(*bound);
+                        *bound = field.scorer.max().max(*bound);
                     }
                 }
                 Cursor::List(list, _) => {
                     for (document, many) in list {
-                        let length = leaf.lengths.fieldnorm_id(*document);
+                        let length = field.lengths.fieldnorm_id(*document);
                         if let Some(bound) = bounds.get_mut(impacts.window(*document)) {
-                            *bound = leaf.scorer.score(*many, length).max(*bound);
+                            *bound = field.scorer.score(*many, length).max(*bound);
                         }
                     }
                 }
@@ -208,11 +210,11 @@ fn cursor<'a>(
     segment: &SegmentReader,
     impacts: Option<&'a Impacts>,
     field: &IndexedField,
-    what: &What,
+    pattern: &Pattern,
 ) -> tantivy::Result<Option<Cursor<'a>>> {
     let stems = segment.inverted_index(field.stems)?;
-    let list = match what {
-        What::Word(stem) => {
+    let list = match pattern {
+        Pattern::Word(stem) => {
             let term = Term::from_field_text(field.stems, stem);
             let postings = stems.read_postings(&term, IndexRecordOption::WithFreqs)?;
             let Some(postings) = postings else {
@@ -230,7 +232,7 @@ fn cursor<'a>(
                 }));
             }
         }
-        What::Prefix(prefix) => {
+        Pattern::Prefix(prefix) => {
             let plain = segment.inverted_index(field.plain)?;
             let mut found: BTreeMap<DocId, u32> = BTreeMap::new();
             each_term(segment, field.plain, prefix, |term| {
@@ -246,7 +248,7 @@ fn cursor<'a>(
             })?;
             found.into_iter().collect()
         }
-        What::Phrase(words) => {
+        Pattern::Phrase(words) => {
             let mut postings = Vec::new();
             for word in words {
                 let term = Term::from_field_text(field.stems, word);

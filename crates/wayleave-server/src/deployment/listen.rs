@@ -1,4 +1,4 @@
-//! The deployment's doors: who is asked for what, over HTTP and over stdio.
+//! Listening over HTTP and serving over stdio, each with its authentication.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -13,7 +13,7 @@ use wayleave_mcp::{
 
 use super::{DeployError, Deployment};
 use crate::{
-    auth::{self, Credentials, GivenToken, HttpDoor, NotAnAgents, StdioDoor, UnknownGrant},
+    auth::{self, Credentials, GivenToken, HttpAuth, NonAgentToken, StdioAuth, UnknownGrant},
     descriptors, tls,
 };
 
@@ -25,7 +25,7 @@ pub enum ServeError {
     Stdio(#[from] StdioError),
     /// The client showed a credential that is not an agent's.
     #[error(transparent)]
-    NotAnAgents(#[from] NotAnAgents),
+    NonAgentToken(#[from] NonAgentToken),
 }
 
 impl Deployment {
@@ -79,8 +79,8 @@ impl Deployment {
             ..Options::default()
         };
         let anonymous = self.settings.anonymous.then(Self::local_caller);
-        let door = HttpDoor::new(credentials, &self.settings, &options.path, anonymous);
-        options.authenticate = Arc::new(door);
+        let auth = HttpAuth::new(credentials, &self.settings, &options.path, anonymous);
+        options.authenticate = Arc::new(auth);
         if let Some(files) = &self.settings.tls {
             options.tls = Some(tls::server(self.serving.project.folder(), files)?);
         }
@@ -102,9 +102,9 @@ impl Deployment {
         given: GivenToken,
         stop: CancellationToken,
     ) -> Result<(), ServeError> {
-        let door = StdioDoor::new(self.credentials(), given, Self::local_caller());
-        self.server.serve_stdio(door.clone(), stop).await?;
-        match door.not_an_agents() {
+        let auth = StdioAuth::new(self.credentials(), given, Self::local_caller());
+        self.server.serve_stdio(auth.clone(), stop).await?;
+        match auth.non_agent_token() {
             Some(found) => Err(found.into()),
             None => Ok(()),
         }

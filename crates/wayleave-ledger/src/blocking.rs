@@ -1,13 +1,12 @@
-//! Keeping blocking work off the threads that answer calls.
+//! Runs blocking work off the threads of the async runtime.
 //!
-//! Inside a Tokio runtime it goes to its blocking threads. Outside, as in a program that does
-//! one thing, the caller's own thread does it.
+//! Inside a Tokio runtime it goes to the blocking pool. Outside, it runs on the caller's thread.
 
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
 
-/// Runs work that blocks.
-pub(crate) async fn blocking<T: Send + 'static>(
+/// Runs blocking work.
+pub(crate) async fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
     match Handle::try_current() {
@@ -16,8 +15,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Runs a future to its end even when the caller goes away.
-pub(crate) async fn to_the_end<T: Send + 'static>(
+/// Runs a future to completion even when the caller is dropped.
+pub(crate) async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, JoinError> {
     match Handle::try_current() {

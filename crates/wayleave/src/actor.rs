@@ -4,7 +4,7 @@ use std::fs;
 
 /// Who acts, and why.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Acting {
+pub(crate) struct ActorArgs {
     /// Why, in your words; kept for ever.
     #[arg(
         long,
@@ -18,7 +18,7 @@ pub(crate) struct Acting {
     who: Option<String>,
 }
 
-impl Acting {
+impl ActorArgs {
     /// The name they gave, or the one the system knows.
     pub(crate) fn who(&self) -> String {
         self.who.clone().unwrap_or_else(os_user)

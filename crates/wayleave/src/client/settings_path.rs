@@ -1,4 +1,4 @@
-//! Where each client keeps its settings.
+//! Paths of the settings of each client.
 //!
 //! Knows environment variables and the habits of operating systems; touches no file.
 
@@ -30,7 +30,7 @@ impl System {
 }
 
 /// The settings of all that a person does with a client.
-pub(crate) fn of_person(host: Host) -> Result<PathBuf, ClientError> {
+pub(crate) fn user_settings(host: Host) -> Result<PathBuf, ClientError> {
     person(host, System::here(), &|name| std::env::var_os(name))
 }
 
@@ -78,7 +78,7 @@ fn person(
 }
 
 /// The settings of one folder that is worked in.
-pub(crate) fn of_folder(host: Host, folder: &Path) -> Result<PathBuf, ClientError> {
+pub(crate) fn folder_settings(host: Host, folder: &Path) -> Result<PathBuf, ClientError> {
     let file = match host {
         Host::ClaudeCode => ".mcp.json",
         Host::Cursor => ".cursor/mcp.json",

@@ -1,7 +1,7 @@
-//! Where indexes are on disk: `<root>/<connection>/<stream>/<digest>-<generation>/`, and beside
-//! them a file `CURRENT` that names the one that is served.
+//! Indexes on disk: `<root>/<connection>/<stream>/<digest>-<generation>/`, and beside them a file
+//! `CURRENT` that names the one that is served.
 //!
-//! An index is made under a passing name, synced, given its lasting name, and only then named in
+//! An index is made under a temporary name, synced, given its target name, and only then named in
 //! `CURRENT`. So whatever ends the process, `CURRENT` names a whole index or none. A refresh is
 //! one commit of the engine, whose stamp says how far it goes.
 
@@ -14,66 +14,66 @@ use rustix::fs::FlockOperation;
 use tantivy::directory::MmapDirectory;
 
 use crate::analyze;
-use crate::facts::Known;
 use crate::index::Index;
+use crate::segment_stats::SegmentStatsCache;
 use crate::stamp::{Spec, Stamp};
 use crate::{IndexError, build};
 
 const CURRENT: &str = "CURRENT";
 const LOCK: &str = "LOCK";
-/// Begins the names of what is not finished; a sweep removes what a crash left of it.
-const PASSING: &str = ".making-";
+/// Starts the names of unfinished files and folders. A sweep removes those that a crash left.
+const TEMP_PREFIX: &str = ".making-";
 
 /// The folder of all indexes.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct IndexRoot {
     root: PathBuf,
-    known: Known,
+    stats: SegmentStatsCache,
 }
 
 /// The folder of one stream's index.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct IndexDir {
     folder: PathBuf,
     prefix: String,
-    known: Known,
+    stats: SegmentStatsCache,
 }
 
-/// What is found at a place.
+/// The state of the index in a folder.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "one at a time, and most hold an index"
 )]
-pub enum Found {
-    /// A whole index of what is to be indexed.
-    Fit(Index),
+pub enum IndexState {
+    /// A whole index of the expected [`Spec`].
+    Ready(Index),
     /// No index.
     Absent,
-    /// An index of something else: another mapping, other fields, another analyzer.
-    Unfit,
+    /// An index of another mapping, other fields or another analyzer.
+    Outdated,
     /// An index that is damaged.
-    Torn,
+    Damaged,
 }
 
-/// What it takes on disk.
+/// Disk usage of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of the files.
     pub bytes: u64,
 }
 
-impl Shelf {
-    /// The shelf in this folder, which need not exist.
+impl IndexRoot {
+    /// The root in this folder, which need not exist.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
-            known: Known::default(),
+            stats: SegmentStatsCache::default(),
         }
     }
 
-    /// The place of one stream of one connection.
-    pub fn place(&self, connection_id: &str, stream: &str) -> Result<Place, IndexError> {
+    /// The folder of one stream of one connection.
+    pub fn dir(&self, connection_id: &str, stream: &str) -> Result<IndexDir, IndexError> {
         for name in [connection_id, stream] {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
             if name.is_empty() || name.len() > 255 || !name.chars().all(plain) {
@@ -82,15 +82,15 @@ impl Shelf {
                 });
             }
         }
-        Ok(Place {
+        Ok(IndexDir {
             folder: self.root.join(connection_id).join(stream),
             prefix: format!("{connection_id}/{stream}:"),
-            known: self.known.clone(),
+            stats: self.stats.clone(),
         })
     }
 }
 
-impl Shelf {
+impl IndexRoot {
     /// Removes the indexes of all streams but these, each a connection and a stream; says how
     /// many went. One that another process is making stays.
     pub fn keep_only(&self, kept: &[(&str, &str)]) -> Result<usize, IndexError> {
@@ -101,16 +101,16 @@ impl Shelf {
                 if kept.contains(&(connection.as_str(), stream.as_str())) {
                     continue;
                 }
-                let Ok(place) = self.place(&connection, &stream) else {
+                let Ok(dir) = self.dir(&connection, &stream) else {
                     continue;
                 };
-                let _lock = match place.lock() {
+                let _lock = match dir.lock() {
                     Ok(lock) => lock,
                     Err(IndexError::Busy) => continue,
                     Err(error) => return Err(error),
                 };
-                let gone = fs::remove_dir_all(&place.folder);
-                gone.map_err(IndexError::disk("remove", &place.folder))?;
+                let gone = fs::remove_dir_all(&dir.folder);
+                gone.map_err(IndexError::disk("remove", &dir.folder))?;
                 removed += 1;
             }
             // Fails, as it should, while a stream is left.
@@ -120,46 +120,48 @@ impl Shelf {
     }
 }
 
-impl Place {
-    /// Opens the index that is served, after reading every byte of it once.
-    pub fn open(&self, spec: &Spec) -> Result<Found, IndexError> {
+impl IndexDir {
+    /// Opens the current index after verifying its checksums.
+    pub fn open(&self, spec: &Spec) -> Result<IndexState, IndexError> {
         const TRIES: usize = 3;
         // Another process may put a newer index in place between two steps of ours.
-        let mut found = Found::Absent;
+        let mut found = IndexState::Absent;
         for _ in 0..TRIES {
             let Some(name) = self.current()? else {
-                return Ok(Found::Absent);
+                return Ok(IndexState::Absent);
             };
-            found = self.opened(&name, spec);
-            if !matches!(found, Found::Torn) || self.current()?.as_deref() == Some(name.as_str()) {
+            found = self.open_named(&name, spec);
+            if !matches!(found, IndexState::Damaged)
+                || self.current()?.as_deref() == Some(name.as_str())
+            {
                 break;
             }
         }
         Ok(found)
     }
 
-    fn opened(&self, name: &str, spec: &Spec) -> Found {
+    fn open_named(&self, name: &str, spec: &Spec) -> IndexState {
         let Ok(inner) = engine(&self.folder.join(name)) else {
-            return Found::Torn;
+            return IndexState::Damaged;
         };
         let Some(stamp) = stamp(&inner) else {
-            return Found::Torn;
+            return IndexState::Damaged;
         };
-        if !stamp.is_of(spec) {
-            return Found::Unfit;
+        if !stamp.matches(spec) {
+            return IndexState::Outdated;
         }
         if !inner.validate_checksum().is_ok_and(|it| it.is_empty()) {
-            return Found::Torn;
+            return IndexState::Damaged;
         }
-        match Index::open(&inner, self.prefix.clone(), stamp, &self.known) {
-            Ok(index) => Found::Fit(index),
-            Err(_) => Found::Torn,
+        match Index::open(&inner, self.prefix.clone(), stamp, &self.stats) {
+            Ok(index) => IndexState::Ready(index),
+            Err(_) => IndexState::Damaged,
         }
     }
 
     #[cfg(test)]
-    pub(crate) fn known(&self) -> &Known {
-        &self.known
+    pub(crate) fn stats(&self) -> &SegmentStatsCache {
+        &self.stats
     }
 
     /// The bytes its files take.
@@ -188,7 +190,7 @@ impl Place {
         Ok(Some(format!("{name}@{}", opstamp.unwrap_or_default())))
     }
 
-    /// Takes the place for making; nobody else can until this is dropped.
+    /// Locks the folder for writing. Other processes cannot lock it until this is dropped.
     pub(crate) fn lock(&self) -> Result<Lock, IndexError> {
         self.make_folder()?;
         let path = self.folder.join(LOCK);
@@ -221,7 +223,7 @@ impl Place {
         Ok(())
     }
 
-    /// The name of the index that is served.
+    /// The name of the current index.
     pub(crate) fn current(&self) -> Result<Option<String>, IndexError> {
         let path = self.folder.join(CURRENT);
         match fs::read_to_string(&path) {
@@ -241,7 +243,7 @@ impl Place {
         self.folder.join(name)
     }
 
-    /// A new folder with a passing name, and the lasting name it will get.
+    /// A new folder with a temporary name, and the target name it will get.
     pub(crate) fn begin(&self, _lock: &Lock, spec: &Spec) -> Result<(PathBuf, String), IndexError> {
         let digest: String = spec.digest.chars().take(16).collect();
         let before = self.current()?;
@@ -251,40 +253,40 @@ impl Place {
             .and_then(|(_, generation)| generation.parse::<u64>().ok())
             .map_or(1, |generation| generation.saturating_add(1));
         let name = format!("{digest}-{generation}");
-        let passing = self.folder.join(format!("{PASSING}{name}"));
-        fs::create_dir(&passing).map_err(IndexError::disk("create", &passing))?;
-        Ok((passing, name))
+        let temporary = self.folder.join(format!("{TEMP_PREFIX}{name}"));
+        fs::create_dir(&temporary).map_err(IndexError::disk("create", &temporary))?;
+        Ok((temporary, name))
     }
 
-    /// Syncs what was made, gives it its lasting name and serves it.
+    /// Syncs what was made, gives it its target name and serves it.
     pub(crate) fn publish(
         &self,
         lock: &Lock,
-        passing: &Path,
+        temporary: &Path,
         name: &str,
     ) -> Result<(), IndexError> {
-        for path in entries(passing)? {
+        for path in entries(temporary)? {
             sync(&path)?;
         }
-        sync(passing)?;
-        let lasting = self.path(name);
-        fs::rename(passing, &lasting).map_err(IndexError::disk("publish", &lasting))?;
+        sync(temporary)?;
+        let target = self.path(name);
+        fs::rename(temporary, &target).map_err(IndexError::disk("publish", &target))?;
         sync(&self.folder)?;
         self.point_at(name)?;
         self.sweep(lock)
     }
 
     fn point_at(&self, name: &str) -> Result<(), IndexError> {
-        let passing = self.folder.join(format!("{PASSING}{CURRENT}"));
+        let temporary = self.folder.join(format!("{TEMP_PREFIX}{CURRENT}"));
         let write = || {
-            let mut file = File::create(&passing)?;
+            let mut file = File::create(&temporary)?;
             file.write_all(name.as_bytes())?;
             file.write_all(b"\n")?;
             file.sync_all()
         };
-        write().map_err(IndexError::disk("write", &passing))?;
-        let lasting = self.folder.join(CURRENT);
-        fs::rename(&passing, &lasting).map_err(IndexError::disk("publish", &lasting))?;
+        write().map_err(IndexError::disk("write", &temporary))?;
+        let target = self.folder.join(CURRENT);
+        fs::rename(&temporary, &target).map_err(IndexError::disk("publish", &target))?;
         sync(&self.folder)
     }
 
@@ -309,7 +311,7 @@ impl Place {
     }
 }
 
-/// A place taken for making.
+/// The write lock of an index folder.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,

@@ -1,0 +1,331 @@
+//! Known callers by credential: the same caller as long as its access is the same.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::json;
+use tokio::time::Instant;
+use wayleave_ledger::Millis;
+use wayleave_mcp::{Caller, Revocation, RpcError};
+use wayleave_model::{digest::Digest, grant::Scope};
+use wayleave_plan::package::{Grants, Package};
+use wayleave_surface::access::Access;
+
+use super::{jwt::JwtAccess, limits::Budgets};
+
+/// Ended callers of our own tokens are removed once there are this many. There are never more than
+/// were issued.
+const TOKENS_BEFORE_CLEANUP: usize = 4096;
+/// Largest number of access tokens of an issuer that are known at once. Beyond it, the least
+/// recently used one is ended.
+const MAX_JWTS: usize = 4096;
+
+/// Identifies a credential without holding its secret.
+#[derive(Debug, Clone)]
+pub(super) enum CredentialKey {
+    /// A token of ours, by its id.
+    Token(String),
+    /// An access token of an issuer.
+    Jwt(Arc<JwtAccess>),
+}
+
+impl CredentialKey {
+    fn key(&self) -> &str {
+        match self {
+            Self::Token(id) => id,
+            Self::Jwt(jwt) => &jwt.key,
+        }
+    }
+}
+
+/// The access of a credential in one snapshot of the ledger.
+pub(super) struct ResolvedAccess {
+    /// What it lets its caller do.
+    pub(super) access: Access,
+    /// When that ends.
+    pub(super) ends: Option<Millis>,
+    /// When it was resolved.
+    pub(super) now: Millis,
+    /// The revision of the snapshot it was resolved in.
+    pub(super) revision: u64,
+}
+
+/// The access was resolved in a snapshot older than the last sweep, and must not be used.
+#[derive(Debug)]
+pub(super) struct StaleState;
+
+/// All callers that may still hold something open.
+///
+/// No caller is admitted by an older snapshot than that of the last sweep: what the sweep ended does
+/// not begin again.
+pub(super) struct KnownCallers {
+    tables: Mutex<CallerTables>,
+    max_jwts: usize,
+}
+
+#[derive(Default)]
+struct CallerTables {
+    /// The revision of the last sweep.
+    swept: u64,
+    /// Counts uses of any credential.
+    uses: u64,
+    tokens: HashMap<String, KnownCaller>,
+    jwts: HashMap<String, KnownCaller>,
+}
+
+struct KnownCaller {
+    credential: CredentialKey,
+    /// The use counter at its last use.
+    last_used: u64,
+    access: Access,
+    ends: Option<Millis>,
+    caller: Arc<Caller>,
+    revoked: Revocation,
+}
+
+/// What a request under way is answered whose credential is good, but not for what it was.
+fn superseded() -> RpcError {
+    let why = "what this token may do changed while the request was under way; send it again";
+    RpcError::new(RpcError::UNAUTHENTICATED, why)
+        .with_data(json!({ "reason": "changed_authorization" }))
+}
+
+impl Default for KnownCallers {
+    fn default() -> Self {
+        Self {
+            tables: Mutex::default(),
+            max_jwts: MAX_JWTS,
+        }
+    }
+}
+
+impl KnownCallers {
+    fn locked(&self) -> MutexGuard<'_, CallerTables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The caller with this access. Any other the credential had before is over.
+    pub(super) fn caller(
+        &self,
+        credential: &CredentialKey,
+        resolved: ResolvedAccess,
+        budgets: &Budgets,
+    ) -> Result<Arc<Caller>, StaleState> {
+        let mut tables = self.locked();
+        if resolved.revision < tables.swept {
+            return Err(StaleState);
+        }
+        tables.uses = tables.uses.saturating_add(1);
+        let last_used = tables.uses;
+        let known = tables.table(credential);
+        if let Some(before) = known.get_mut(credential.key()) {
+            before.last_used = last_used;
+            if before.has_same_access(&resolved) {
+                return Ok(Arc::clone(&before.caller));
+            }
+            before.revoked.end(superseded());
+        } else {
+            match credential {
+                CredentialKey::Token(_) => remove_ended(known, TOKENS_BEFORE_CLEANUP),
+                CredentialKey::Jwt(_) => make_room(known, self.max_jwts),
+            }
+        }
+        let entry = KnownCaller::new(credential, resolved, last_used, budgets);
+        let caller = Arc::clone(&entry.caller);
+        known.insert(credential.key().to_owned(), entry);
+        Ok(caller)
+    }
+
+    /// Returns all known credentials. From now on no caller is admitted by a snapshot older than
+    /// `revision`.
+    pub(super) fn sweep(&self, revision: u64) -> Vec<CredentialKey> {
+        let mut tables = self.locked();
+        tables.swept = tables.swept.max(revision);
+        let known = tables.tokens.values().chain(tables.jwts.values());
+        known.map(|one| one.credential.clone()).collect()
+    }
+
+    /// Credentials whose access has ended by the clock. What they hold open ends by itself
+    /// when that much time has passed; a clock that was set, or a machine that slept, is ahead of it.
+    pub(super) fn expired(&self, now: Millis) -> Vec<CredentialKey> {
+        let tables = self.locked();
+        let known = tables.tokens.values().chain(tables.jwts.values());
+        known
+            .filter(|one| one.ends.is_some_and(|ends| ends <= now))
+            .map(|one| one.credential.clone())
+            .collect()
+    }
+
+    /// Ends whatever a credential holds open; its requests under way are told why.
+    pub(super) fn end(&self, credential: &CredentialKey, why: RpcError) {
+        if let Some(ended) = self.locked().table(credential).remove(credential.key()) {
+            ended.revoked.end(why);
+        }
+    }
+}
+
+impl CallerTables {
+    /// All credentials of the same kind.
+    fn table(&mut self, credential: &CredentialKey) -> &mut HashMap<String, KnownCaller> {
+        match credential {
+            CredentialKey::Token(_) => &mut self.tokens,
+            CredentialKey::Jwt(_) => &mut self.jwts,
+        }
+    }
+}
+
+fn remove_ended(known: &mut HashMap<String, KnownCaller>, many: usize) {
+    if known.len() >= many {
+        known.retain(|_, one| !one.caller.is_over());
+    }
+}
+
+/// Makes room for one more: removes ended callers first, then the least recently used.
+fn make_room(known: &mut HashMap<String, KnownCaller>, max: usize) {
+    remove_ended(known, max);
+    while known.len() >= max {
+        let longest = known.iter().min_by_key(|(_, one)| one.last_used);
+        let Some(key) = longest.map(|(key, _)| key.clone()) else {
+            return;
+        };
+        if let Some(ended) = known.remove(&key) {
+            ended.revoked.end(superseded());
+        }
+    }
+}
+
+impl KnownCaller {
+    fn new(
+        credential: &CredentialKey,
+        resolved: ResolvedAccess,
+        last_used: u64,
+        budgets: &Budgets,
+    ) -> Self {
+        let ResolvedAccess {
+            access, ends, now, ..
+        } = resolved;
+        let revoked = Revocation::default();
+        let subject: Arc<str> = access.package.subject.as_str().into();
+        let caller = Caller::new(Arc::clone(&subject))
+            .with_view(view(&access))
+            .within(budgets.budget(&subject))
+            .until(revoked.clone())
+            .with(access.clone());
+        let left = ends.map(|ends| u64::try_from(ends.saturating_sub(now)).unwrap_or(0));
+        // A clock that can go no further has no such moment.
+        let over = left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left)));
+        let caller = match over {
+            Some(at) => caller.until_at(at),
+            None => caller,
+        };
+        Self {
+            credential: credential.clone(),
+            last_used,
+            access,
+            ends,
+            caller: Arc::new(caller),
+            revoked,
+        }
+    }
+
+    fn has_same_access(&self, resolved: &ResolvedAccess) -> bool {
+        same_package(&self.access.package, &resolved.access.package)
+            && self.access.scopes == resolved.access.scopes
+            && self.ends == resolved.ends
+    }
+}
+
+fn same_package(ours: &Arc<Package>, theirs: &Arc<Package>) -> bool {
+    Arc::ptr_eq(ours, theirs) || ours == theirs
+}
+
+/// A name for what this caller sees of the lists, which its scopes and its grants decide.
+fn view(access: &Access) -> String {
+    let scopes: Vec<_> = access.scopes.iter().map(Scope::as_str).collect();
+    let grants = match &access.package.grants {
+        Grants::Everything => "everything".to_owned(),
+        only @ Grants::Only(_) => Digest::of(&serde_json::to_vec(only).unwrap_or_default()).hex(),
+    };
+    format!("{}:{grants}", scopes.join("+"))
+}
+
+#[cfg(test)]
+mod tests {
+    use wayleave_model::grant::Scopes;
+
+    use super::*;
+    use crate::Settings;
+
+    struct Fixture {
+        known_callers: KnownCallers,
+        budgets: Budgets,
+    }
+
+    impl Fixture {
+        fn with_room_for(max_jwts: usize) -> Self {
+            Self {
+                known_callers: KnownCallers {
+                    max_jwts,
+                    ..KnownCallers::default()
+                },
+                budgets: Budgets::new(Settings::parse("").unwrap().limits),
+            }
+        }
+
+        fn caller(&self, credential: &CredentialKey, ends: Millis) -> Arc<Caller> {
+            let package = Package {
+                subject: credential.key().to_owned(),
+                epoch: 0,
+                grants: Grants::Only(Arc::default()),
+            };
+            let resolved = ResolvedAccess {
+                access: Access {
+                    package: Arc::new(package),
+                    scopes: Scopes::RUNTIME,
+                    authenticated: true,
+                },
+                ends: Some(ends),
+                now: 0,
+                revision: 0,
+            };
+            self.known_callers
+                .caller(credential, resolved, &self.budgets)
+                .unwrap()
+        }
+    }
+
+    fn jwt(key: &str) -> CredentialKey {
+        CredentialKey::Jwt(Arc::new(JwtAccess::forged(key)))
+    }
+
+    const LATER: Millis = 3_600_000;
+
+    #[test]
+    fn of_too_many_access_tokens_the_one_not_used_for_longest_is_over() {
+        let uses = Fixture::with_room_for(2);
+        let ours = uses.caller(&CredentialKey::Token("ours".to_owned()), LATER);
+        let ana = uses.caller(&jwt("ana"), LATER);
+        let ben = uses.caller(&jwt("ben"), LATER);
+        assert!(Arc::ptr_eq(&ana, &uses.caller(&jwt("ana"), LATER)));
+        let eve = uses.caller(&jwt("eve"), LATER);
+        assert_eq!(
+            [&ours, &ana, &ben, &eve].map(|it| it.is_over()),
+            [false, false, true, false]
+        );
+        // Whoever had to leave may come again.
+        assert!(!uses.caller(&jwt("ben"), LATER).is_over());
+        assert_eq!(uses.known_callers.sweep(0).len(), 3);
+    }
+
+    #[test]
+    fn an_access_token_that_is_over_leaves_before_one_that_is_not() {
+        let uses = Fixture::with_room_for(2);
+        let ana = uses.caller(&jwt("ana"), LATER);
+        uses.caller(&jwt("ben"), 0);
+        uses.caller(&jwt("eve"), LATER);
+        assert!(!ana.is_over());
+    }
+}

@@ -1,0 +1,92 @@
+//! Snapshots of the searched indexes: the current one, and earlier ones for a while.
+//!
+//! Replacing an index keeps the earlier snapshot open, so that a walk through pages sees one order
+//! to its end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wayleave_search::{Index, Spec};
+use wayleave_surface::{Indexed, Indexes, Searchable};
+
+/// How long an earlier snapshot is kept open.
+const SNAPSHOT_TTL: Duration = Duration::from_mins(10);
+/// Largest number of earlier snapshots: each may hold files and memory.
+const MAX_SNAPSHOTS: usize = 12;
+
+/// A connection and a stream of it.
+type Name = (String, String);
+
+/// The indexes that are searched together.
+#[derive(Default, Clone)]
+pub(super) struct IndexSnapshot(HashMap<Name, Indexed>);
+
+impl Indexes for IndexSnapshot {
+    fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed {
+        let name = (connection_id.to_owned(), stream.to_owned());
+        match self.0.get(&name) {
+            Some(Indexed::Ready(index)) if !matches_spec(index, spec) => Indexed::Making,
+            Some(indexed) => indexed.clone(),
+            None => Indexed::Making,
+        }
+    }
+}
+
+fn matches_spec(index: &Index, spec: &Spec) -> bool {
+    let stamp = index.stamp();
+    stamp.digest == spec.digest && stamp.fields == spec.fields
+}
+
+/// The current and earlier snapshots.
+#[derive(Default)]
+pub(super) struct IndexSnapshots {
+    now: Arc<IndexSnapshot>,
+    /// Each with when it was replaced, the latest first.
+    earlier: VecDeque<(Instant, Arc<IndexSnapshot>)>,
+}
+
+impl IndexSnapshots {
+    pub(super) fn now(&self) -> Arc<IndexSnapshot> {
+        Arc::clone(&self.now)
+    }
+
+    pub(super) fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
+        let held = self.earlier.iter();
+        held.filter(|(since, _)| since.elapsed() < SNAPSHOT_TTL)
+            .map(|(_, snapshot)| Arc::clone(snapshot) as _)
+            .collect()
+    }
+
+    /// Puts an index into the current snapshot.
+    pub(super) fn put(&mut self, what: &Searchable, indexed: Indexed) {
+        let name = (what.connection_id.clone(), what.stream.clone());
+        if generation(self.now.0.get(&name)) != generation(Some(&indexed)) {
+            self.earlier.push_front((Instant::now(), self.now()));
+            self.earlier.truncate(MAX_SNAPSHOTS);
+            self.earlier
+                .retain(|(since, _)| since.elapsed() < SNAPSHOT_TTL);
+        }
+        Arc::make_mut(&mut self.now).0.insert(name, indexed);
+    }
+
+    /// Drops all but these, also from earlier snapshots.
+    pub(super) fn keep_only(&mut self, scheduled: &[Name]) {
+        let earlier = self.earlier.iter_mut().map(|(_, snapshot)| snapshot);
+        for snapshot in std::iter::once(&mut self.now).chain(earlier) {
+            if snapshot.0.keys().any(|name| !scheduled.contains(name)) {
+                Arc::make_mut(snapshot)
+                    .0
+                    .retain(|name, _| scheduled.contains(name));
+            }
+        }
+    }
+}
+
+/// What the order of hits depends on.
+fn generation(indexed: Option<&Indexed>) -> Option<u64> {
+    match indexed {
+        Some(Indexed::Ready(index)) => Some(index.generation()),
+        Some(Indexed::Making | Indexed::Failed) | None => None,
+    }
+}

@@ -11,8 +11,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Registry,
-    door::{Door, Turns},
-    who::Who,
+    caller_cell::CallerCell,
+    sdk_handler::{SdkHandler, TurnPolicy},
 };
 
 /// How a server introduces itself.
@@ -44,7 +44,7 @@ impl Identity {
 }
 
 /// What all doors of one server share.
-pub(crate) struct Shared {
+pub(crate) struct ServerState {
     pub(crate) registry: Registry,
     pub(crate) config: ServerConfig,
     /// `_meta` of results in the stateless era: who answered.
@@ -57,11 +57,11 @@ pub(crate) struct Shared {
 
 /// What outlives the doors of one transport and ends them.
 #[derive(Clone, Default)]
-pub(crate) struct Keeper {
+pub(crate) struct Shutdown {
     /// Cancelled first when stopping: listeners end, calls go on.
     pub(crate) draining: CancellationToken,
     /// Owns every task that speaks to a session.
-    pub(crate) speakers: TaskTracker,
+    pub(crate) listener_tasks: TaskTracker,
 }
 
 /// A registry, ready to be served over any number of transports at once.
@@ -75,7 +75,7 @@ pub(crate) struct Keeper {
 /// # let _ = server;
 /// ```
 #[derive(Clone)]
-pub struct Server(pub(crate) Arc<Shared>);
+pub struct Server(pub(crate) Arc<ServerState>);
 
 impl Server {
     /// A server of `registry`. `listChanged` is declared for every list, even an empty one.
@@ -89,7 +89,7 @@ impl Server {
         let mut config =
             ServerConfig::new(capabilities(identity.logging)).with_server_info(implementation);
         config.instructions = identity.instructions;
-        Self(Arc::new(Shared {
+        Self(Arc::new(ServerState {
             registry,
             config,
             signature_json: serde_json::to_string(&signature).unwrap_or_default(),
@@ -107,8 +107,13 @@ impl Server {
         &self.0.registry
     }
 
-    pub(crate) fn door(&self, who: Who, keeper: &Keeper, turns: Turns) -> Door {
-        Door::new(self.0.clone(), who, keeper, turns)
+    pub(crate) fn sdk_handler(
+        &self,
+        caller_cell: CallerCell,
+        shutdown: &Shutdown,
+        turn_policy: TurnPolicy,
+    ) -> SdkHandler {
+        SdkHandler::new(self.0.clone(), caller_cell, shutdown, turn_policy)
     }
 }
 

@@ -9,10 +9,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Caller, Era, RpcError, asked, error::excerpt, server::Shared, wire_error};
+use crate::{Caller, Era, RpcError, envelope, error::excerpt, server::ServerState, wire_error};
 
 /// A list request is short; a long one is something else.
-const LONGEST: usize = 4096;
+const MAX_REQUEST_BYTES: usize = 4096;
 
 #[derive(Deserialize)]
 struct Request<'m> {
@@ -45,13 +45,13 @@ pub(crate) const STATELESS: &str = "2026-07-28";
 
 /// Whether `message` might be a list request, at the price of a short search.
 pub(crate) fn looks_like_list(message: &[u8]) -> bool {
-    message.len() <= LONGEST && memchr::memmem::find(message, b"/list\"").is_some()
+    message.len() <= MAX_REQUEST_BYTES && memchr::memmem::find(message, b"/list\"").is_some()
 }
 
 /// The answer to `message`, if it is a plain first-page `tools/list` of `era`, or a list with a
 /// cursor that is none. `named` is the method its headers name, where there are headers.
 pub(crate) fn answer(
-    shared: &Shared,
+    shared: &ServerState,
     caller: &Caller,
     message: &[u8],
     era: Era,
@@ -60,7 +60,7 @@ pub(crate) fn answer(
     let request: Request<'_> = serde_json::from_slice(message).ok()?;
     let id = request.id.get().as_bytes();
     let plain_id =
-        matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')) && id.len() <= asked::LONGEST_ID;
+        matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')) && id.len() <= envelope::MAX_ID_BYTES;
     let params = request.params.as_ref();
     let meta = params.and_then(|params| params.meta.as_ref());
     let plain = plain_id
@@ -102,7 +102,7 @@ fn refuse_cursor(request: &Request<'_>) -> Vec<u8> {
     wire_error::response(&error, &id).to_string().into_bytes()
 }
 
-fn page(shared: &Shared, id: &str, tools: &[u8], era: Era) -> Vec<u8> {
+fn page(shared: &ServerState, id: &str, tools: &[u8], era: Era) -> Vec<u8> {
     let mut out = Vec::with_capacity(tools.len() + shared.signature_json.len() + id.len() + 160);
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(id.as_bytes());

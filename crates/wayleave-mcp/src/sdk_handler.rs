@@ -1,4 +1,4 @@
-//! Where the SDK hands requests over: one door a session, or a request where there are none.
+//! The handler the SDK calls: one per session, or per request where there are no sessions.
 
 use std::{
     collections::VecDeque,
@@ -25,64 +25,69 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
     Caller, Context, Era, LogLevel, RpcError,
-    answer::Tray,
-    budget::Spent,
+    budget::BudgetExceeded,
+    caller_cell::CallerCell,
     context::era_of,
     convert,
-    listeners::{self, Inbox, Listener, Sight},
+    listeners::{self, Inbox, ListFingerprint, Listener},
     lists,
     logging::{self, LevelParams},
     methods,
-    outlet::Outlet,
+    notice_sink::NoticeSink,
     resolve,
-    server::{Keeper, Shared},
-    who::Who,
+    server::{ServerState, Shutdown},
+    tool_answer::RawContentSlot,
 };
 
 /// `subscriptions/listen` requests whose acknowledgment is on its way.
-const MOST_OPENING: usize = 64;
+const MAX_OPENING_LISTENERS: usize = 64;
 
-pub(crate) struct Door {
-    shared: Arc<Shared>,
-    who: Who,
-    keeper: Keeper,
-    turns: Turns,
-    /// Only conversations have one; a door for one request stays cheap.
+pub(crate) struct SdkHandler {
+    shared: Arc<ServerState>,
+    caller_cell: CallerCell,
+    shutdown: Shutdown,
+    turn_policy: TurnPolicy,
+    /// Only conversations have one; a handler for one request stays cheap.
     session: OnceLock<Session>,
     log_level: Mutex<Option<LogLevel>>,
     /// What listening clients had been shown when their acknowledgment was sent.
-    opening: Mutex<VecDeque<(SubscriptionFilter, Sight)>>,
+    opening: Mutex<VecDeque<(SubscriptionFilter, ListFingerprint)>>,
 }
 
 /// Who sees to it that no more of a caller's requests run at once than its budget allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turns {
+pub(crate) enum TurnPolicy {
     /// Whoever handed the request over.
     Given,
-    /// The door. On a pipe messages come in order, and one that waits must not keep the next from
+    /// This handler. On a pipe messages come in order, and one that waits must not keep the next from
     /// being heard, which may be its own cancellation.
-    TakenHere,
+    Acquire,
 }
 
 /// What a client of the older revisions keeps between its requests.
 struct Session {
     inbox: Arc<Inbox>,
     /// What the client had been shown when it was let in.
-    shown: Sight,
+    fingerprint: ListFingerprint,
     /// Whether it is being listened for; saying again that it is ready changes nothing.
     ready: AtomicBool,
-    /// Ends with the door.
+    /// Ends with the handler.
     open: CancellationToken,
     _close: DropGuard,
 }
 
-impl Door {
-    pub(crate) fn new(shared: Arc<Shared>, who: Who, keeper: &Keeper, turns: Turns) -> Self {
+impl SdkHandler {
+    pub(crate) fn new(
+        shared: Arc<ServerState>,
+        caller_cell: CallerCell,
+        shutdown: &Shutdown,
+        turn_policy: TurnPolicy,
+    ) -> Self {
         Self {
             shared,
-            who,
-            keeper: keeper.clone(),
-            turns,
+            caller_cell,
+            shutdown: shutdown.clone(),
+            turn_policy,
             session: OnceLock::new(),
             log_level: Mutex::new(Some(LogLevel::Info)),
             opening: Mutex::default(),
@@ -96,27 +101,30 @@ impl Door {
             Some(parts) => parts.extensions.get::<Arc<Caller>>(),
             None => request.extensions.get(),
         };
-        named.cloned().unwrap_or_else(|| self.now())
+        named.cloned().unwrap_or_else(|| self.current_caller())
     }
 
-    /// Who this door is for now.
-    fn now(&self) -> Arc<Caller> {
-        Arc::clone(&self.who.caller())
+    /// The caller this handler serves now.
+    fn current_caller(&self) -> Arc<Caller> {
+        Arc::clone(&self.caller_cell.caller())
     }
 
     /// Waits for the request's turn, which it keeps until it is answered.
     async fn turn(
         &self,
         request: &RequestContext<RoleServer>,
-    ) -> Result<Option<OwnedSemaphorePermit>, Refused> {
+    ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
         let caller = self.caller(request);
-        let Some(budget) = caller.budget().filter(|_| self.turns == Turns::TakenHere) else {
+        let Some(budget) = caller
+            .budget()
+            .filter(|_| self.turn_policy == TurnPolicy::Acquire)
+        else {
             return Ok(None);
         };
         tokio::select! {
             biased;
-            room = budget.room() => room.map(Some).map_err(Refused::Spent),
-            () = request.ct.cancelled() => Err(Refused::Cancelled),
+            room = budget.room() => room.map(Some).map_err(NoTurn::BudgetExceeded),
+            () = request.ct.cancelled() => Err(NoTurn::Cancelled),
         }
     }
 
@@ -144,25 +152,25 @@ impl Door {
         let snapshot = self.shared.registry.snapshot();
         let mut accepted = requested.clone();
         if let Some(uris) = &mut accepted.resource_subscriptions {
-            let caller = self.who.caller();
+            let caller = self.caller_cell.caller();
             uris.retain(|uri| resolve::subscribable(&snapshot, uri, &caller).is_ok());
-            uris.truncate(listeners::MOST_SUBSCRIPTIONS);
+            uris.truncate(listeners::MAX_SUBSCRIPTIONS);
         }
         accepted
     }
 }
 
 /// A request that did not get its turn.
-enum Refused {
-    Spent(Spent),
+enum NoTurn {
+    BudgetExceeded(BudgetExceeded),
     Cancelled,
 }
 
-impl From<Refused> for ErrorData {
-    fn from(refused: Refused) -> Self {
+impl From<NoTurn> for ErrorData {
+    fn from(refused: NoTurn) -> Self {
         match refused {
-            Refused::Spent(spent) => spent.error().into(),
-            Refused::Cancelled => RpcError::cancelled().into(),
+            NoTurn::BudgetExceeded(spent) => spent.error().into(),
+            NoTurn::Cancelled => RpcError::cancelled().into(),
         }
     }
 }
@@ -172,12 +180,12 @@ fn cursor(request: Option<&PaginatedRequestParams>) -> Option<&str> {
 }
 
 macro_rules! list {
-    ($self:ident, $request:ident, $context:ident, $shelf:ident, $name:literal, $Result:ident) => {{
+    ($self:ident, $request:ident, $context:ident, $set:ident, $name:literal, $Result:ident) => {{
         let era = era_of(&$context);
         let caller = $self.caller(&$context);
         let snapshot = $self.shared.registry.snapshot();
         let page = lists::page(
-            &snapshot.$shelf,
+            &snapshot.$set,
             $name,
             &caller,
             cursor($request.as_ref()),
@@ -198,7 +206,7 @@ macro_rules! list {
 
 // The larger futures are boxed: one task takes any request, is as large as the largest of them, and
 // is moved several times before it runs.
-impl ServerHandler for Door {
+impl ServerHandler for SdkHandler {
     fn get_info(&self) -> ServerConfig {
         self.shared.config.clone()
     }
@@ -210,10 +218,13 @@ impl ServerHandler for Door {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         self.session.get_or_init(|| {
-            let open = self.keeper.draining.child_token();
+            let open = self.shutdown.draining.child_token();
             Session {
                 inbox: Arc::default(),
-                shown: Sight::of(&self.shared.registry.snapshot(), &self.who.caller()),
+                fingerprint: ListFingerprint::new(
+                    &self.shared.registry.snapshot(),
+                    &self.caller_cell.caller(),
+                ),
                 ready: AtomicBool::new(false),
                 _close: open.clone().drop_guard(),
                 open,
@@ -231,11 +242,16 @@ impl ServerHandler for Door {
         }
         let registry = self.shared.registry.clone();
         let inbox = session.inbox.clone();
-        let listener = Listener::new(registry, self.who.clone(), session.shown, inbox);
-        let outlet = Outlet::Session(context.peer);
-        self.keeper
-            .speakers
-            .spawn(listener.run(outlet, session.open.clone()));
+        let listener = Listener::new(
+            registry,
+            self.caller_cell.clone(),
+            session.fingerprint,
+            inbox,
+        );
+        let sink = NoticeSink::Session(context.peer);
+        self.shutdown
+            .listener_tasks
+            .spawn(listener.run(sink, session.open.clone()));
     }
 
     async fn list_tools(
@@ -300,16 +316,16 @@ impl ServerHandler for Door {
             let era = era_of(&context);
             let _turn = match self.turn(&context).await {
                 Ok(turn) => turn,
-                Err(Refused::Spent(spent)) => {
+                Err(NoTurn::BudgetExceeded(spent)) => {
                     let mut result = convert::tool_result(spent.result());
                     self.shared.sign(era, &mut result.meta);
                     return Ok(result.into());
                 }
                 Err(cancelled) => return Err(cancelled.into()),
             };
-            let tray = context.extensions.get::<Tray>().cloned();
+            let slot = context.extensions.get::<RawContentSlot>().cloned();
             let answer = self.shared.call(request, self.context(context)).await?;
-            let mut response = answer.served(tray.as_ref());
+            let mut response = answer.into_response(slot.as_ref());
             if let CallToolResponse::Complete(result) = &mut response {
                 self.shared.sign(era, &mut result.meta);
             }
@@ -406,10 +422,11 @@ impl ServerHandler for Door {
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         // Taken before the acknowledgment: a change after it is then always told.
-        let shown = Sight::of(&self.shared.registry.snapshot(), &self.who.caller());
+        let fingerprint =
+            ListFingerprint::new(&self.shared.registry.snapshot(), &self.caller_cell.caller());
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        opening.push_back((requested.clone(), shown));
-        if opening.len() > MOST_OPENING {
+        opening.push_back((requested.clone(), fingerprint));
+        if opening.len() > MAX_OPENING_LISTENERS {
             opening.pop_front();
         }
         Some(self.accept(requested))
@@ -420,32 +437,34 @@ impl ServerHandler for Door {
         context: SubscriptionContext,
     ) -> impl Future<Output = Result<(), ErrorData>> + Send {
         Box::pin(async move {
-            let shown = {
+            let fingerprint = {
                 let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
                 let at = opening
                     .iter()
                     .position(|(filter, _)| filter == context.requested());
-                at.and_then(|at| opening.remove(at)).map(|(_, shown)| shown)
+                at.and_then(|at| opening.remove(at))
+                    .map(|(_, fingerprint)| fingerprint)
             };
             let registry = &self.shared.registry;
-            let caller = self.now();
+            let caller = self.current_caller();
             let budget = caller.budget();
-            let _room = match budget.filter(|_| self.turns == Turns::TakenHere) {
-                Some(budget) => Some(budget.stream().map_err(Refused::Spent)?),
+            let _room = match budget.filter(|_| self.turn_policy == TurnPolicy::Acquire) {
+                Some(budget) => Some(budget.stream().map_err(NoTurn::BudgetExceeded)?),
                 None => None,
             };
-            let shown = shown.unwrap_or_else(|| Sight::of(&registry.snapshot(), &caller));
+            let fingerprint =
+                fingerprint.unwrap_or_else(|| ListFingerprint::new(&registry.snapshot(), &caller));
             let inbox = Arc::<Inbox>::default();
             for uri in context.accepted().resource_subscriptions.iter().flatten() {
                 listeners::subscribe(registry.listeners(), &inbox, uri)?;
             }
-            let who = Who::new(caller.clone());
-            let listener = Listener::new(registry.clone(), who, shown, inbox);
-            let outlet = Outlet::Stream(context.sink().clone());
+            let caller_cell = CallerCell::new(caller.clone());
+            let listener = Listener::new(registry.clone(), caller_cell, fingerprint, inbox);
+            let sink = NoticeSink::Stream(context.sink().clone());
             tokio::select! {
                 () = context.cancelled() => {}
                 () = caller.over() => {}
-                () = listener.run(outlet, self.keeper.draining.clone()) => {}
+                () = listener.run(sink, self.shutdown.draining.clone()) => {}
             }
             Ok(())
         })
@@ -453,7 +472,7 @@ impl ServerHandler for Door {
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
         let snapshot = self.shared.registry.snapshot();
-        let tool = resolve::tool(&snapshot, name, &self.who.caller()).ok()?;
+        let tool = resolve::tool(&snapshot, name, &self.caller_cell.caller()).ok()?;
         // The SDK asks only for arguments that are mirrored in headers; most tools have none.
         tool.input
             .mirrors_headers()

@@ -13,7 +13,8 @@ use serde::{
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    Caller, RpcError, ToolResult, call_parser::ParsedCall, convert, registry::Snapshot, resolve,
+    Caller, RequestFacts, RpcError, ToolResult, call_parser::ParsedCall, convert,
+    registry::Snapshot, resolve,
 };
 
 /// The longest text that an answer repeats to say what it answers. A listener's is in every notice.
@@ -175,6 +176,24 @@ impl Envelope {
     /// Whether it can only be told, and refusing it would tell nobody.
     pub(crate) fn is_one_way(&self) -> bool {
         self.kind == Kind::OneWay
+    }
+
+    /// Whether it is a notification.
+    pub(crate) fn is_notification(&self) -> bool {
+        self.is_one_way() && !self.method.is_empty()
+    }
+
+    /// Whether it answers something the client was asked.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.is_one_way() && self.method.is_empty()
+    }
+
+    /// Tells an observer what the message says.
+    pub(crate) fn fill(self, facts: &mut RequestFacts) {
+        facts.method = Some(self.method).filter(|method| !method.is_empty());
+        facts.id = self.id;
+        facts.name = self.name;
+        facts.uri = self.uri;
     }
 
     pub(crate) fn is_tool_call(&self) -> bool {

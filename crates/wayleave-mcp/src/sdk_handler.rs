@@ -2,17 +2,15 @@
 
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    future::ready,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-        CustomRequest, CustomResult, GetPromptRequestParams, GetPromptResponse,
+        CustomRequest, CustomResult, DiscoverResult, GetPromptRequestParams, GetPromptResponse,
         InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
         ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
         ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestMethod,
@@ -20,13 +18,11 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
-use tokio::sync::OwnedSemaphorePermit;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Caller, Context, Era, LogLevel, RpcError,
-    budget::BudgetExceeded,
+    Caller, Context, Era, LogLevel, RefusalReason, RpcError,
     caller_cell::CallerCell,
+    client_session::ClientSession,
     context::era_of,
     convert,
     listeners::{self, Inbox, ListFingerprint, Listener},
@@ -34,9 +30,10 @@ use crate::{
     logging::{self, LevelParams},
     methods,
     notice_sink::NoticeSink,
-    resolve,
+    observation, resolve,
     server::{ServerState, Shutdown},
     tool_answer::RawContentSlot,
+    turn::{NoTurn, TurnPolicy},
 };
 
 /// `subscriptions/listen` requests whose acknowledgment is on its way.
@@ -48,32 +45,10 @@ pub(crate) struct SdkHandler {
     shutdown: Shutdown,
     turn_policy: TurnPolicy,
     /// Only conversations have one; a handler for one request stays cheap.
-    session: OnceLock<Session>,
+    session: OnceLock<ClientSession>,
     log_level: Mutex<Option<LogLevel>>,
     /// What listening clients had been shown when their acknowledgment was sent.
     opening: Mutex<VecDeque<(SubscriptionFilter, ListFingerprint)>>,
-}
-
-/// Who sees to it that no more of a caller's requests run at once than its budget allows.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TurnPolicy {
-    /// Whoever handed the request over.
-    Given,
-    /// This handler. On a pipe messages come in order, and one that waits must not keep the next from
-    /// being heard, which may be its own cancellation.
-    Acquire,
-}
-
-/// What a client of the older revisions keeps between its requests.
-struct Session {
-    inbox: Arc<Inbox>,
-    /// What the client had been shown when it was let in.
-    fingerprint: ListFingerprint,
-    /// Whether it is being listened for; saying again that it is ready changes nothing.
-    ready: AtomicBool,
-    /// Ends with the handler.
-    open: CancellationToken,
-    _close: DropGuard,
 }
 
 impl SdkHandler {
@@ -109,25 +84,6 @@ impl SdkHandler {
         Arc::clone(&self.caller_cell.caller())
     }
 
-    /// Waits for the request's turn, which it keeps until it is answered.
-    async fn turn(
-        &self,
-        request: &RequestContext<RoleServer>,
-    ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
-        let caller = self.caller(request);
-        let Some(budget) = caller
-            .budget()
-            .filter(|_| self.turn_policy == TurnPolicy::Acquire)
-        else {
-            return Ok(None);
-        };
-        tokio::select! {
-            biased;
-            room = budget.room() => room.map(Some).map_err(NoTurn::BudgetExceeded),
-            () = request.ct.cancelled() => Err(NoTurn::Cancelled),
-        }
-    }
-
     fn context(&self, request: RequestContext<RoleServer>) -> Context {
         let level = *self
             .log_level
@@ -160,47 +116,35 @@ impl SdkHandler {
     }
 }
 
-/// A request that did not get its turn.
-enum NoTurn {
-    BudgetExceeded(BudgetExceeded),
-    Cancelled,
-}
-
-impl From<NoTurn> for ErrorData {
-    fn from(refused: NoTurn) -> Self {
-        match refused {
-            NoTurn::BudgetExceeded(spent) => spent.error().into(),
-            NoTurn::Cancelled => RpcError::cancelled().into(),
-        }
-    }
-}
-
 fn cursor(request: Option<&PaginatedRequestParams>) -> Option<&str> {
     request?.cursor.as_deref()
 }
 
 macro_rules! list {
     ($self:ident, $request:ident, $context:ident, $set:ident, $name:literal, $Result:ident) => {{
-        let era = era_of(&$context);
-        let caller = $self.caller(&$context);
-        let snapshot = $self.shared.registry.snapshot();
-        let page = lists::page(
-            &snapshot.$set,
-            $name,
-            &caller,
-            cursor($request.as_ref()),
-            $self.shared.page_size,
-        )
-        .map_err(convert::error)?;
-        let mut result = $Result::with_all_items(page.entries);
-        result.next_cursor = page.next_cursor;
-        if era == Era::Stateless {
-            // Not a moment: a list that changes at run time must not be served from a cache.
-            result.ttl_ms = Some(0);
-            result.cache_scope = Some(CacheScope::Private);
-            result.meta = $self.signature(era);
-        }
-        Ok(result)
+        observation::run(observation::from_context(&$context), async {
+            let era = era_of(&$context);
+            let caller = $self.caller(&$context);
+            let snapshot = $self.shared.registry.snapshot();
+            let page = lists::page(
+                &snapshot.$set,
+                $name,
+                &caller,
+                cursor($request.as_ref()),
+                $self.shared.page_size,
+            )
+            .map_err(convert::error)?;
+            let mut result = $Result::with_all_items(page.entries);
+            result.next_cursor = page.next_cursor;
+            if era == Era::Stateless {
+                // Not a moment: a list that changes at run time must not be served from a cache.
+                result.ttl_ms = Some(0);
+                result.cache_scope = Some(CacheScope::Private);
+                result.meta = $self.signature(era);
+            }
+            Ok(result)
+        })
+        .await
     }};
 }
 
@@ -216,42 +160,40 @@ impl ServerHandler for SdkHandler {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        context.peer.set_peer_info(request.clone());
-        self.session.get_or_init(|| {
-            let open = self.shutdown.draining.child_token();
-            Session {
-                inbox: Arc::default(),
-                fingerprint: ListFingerprint::new(
-                    &self.shared.registry.snapshot(),
-                    &self.caller_cell.caller(),
-                ),
-                ready: AtomicBool::new(false),
-                _close: open.clone().drop_guard(),
-                open,
-            }
-        });
-        self.negotiate_initialize(&request)
+        let negotiated = async {
+            context.peer.set_peer_info(request.clone());
+            self.session.get_or_init(|| {
+                let snapshot = self.shared.registry.snapshot();
+                let seen = ListFingerprint::new(&snapshot, &self.caller_cell.caller());
+                ClientSession::new(seen, &self.shutdown)
+            });
+            self.negotiate_initialize(&request)
+        };
+        observation::run(observation::from_context(&context), negotiated).await
+    }
+
+    async fn ping(&self, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        observation::run(observation::from_context(&context), ready(Ok(()))).await
+    }
+
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let discovered = DiscoverResult::from_server_info(versions, self.get_info());
+        observation::run(observation::from_context(&context), ready(Ok(discovered))).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Some(session) = self.session.get() else {
             return;
         };
-        if session.ready.swap(true, Ordering::AcqRel) {
-            return;
+        let caller_cell = self.caller_cell.clone();
+        if let Some((listener, open)) = session.listener(&self.shared.registry, caller_cell) {
+            let sink = NoticeSink::Session(context.peer);
+            self.shutdown.listener_tasks.spawn(listener.run(sink, open));
         }
-        let registry = self.shared.registry.clone();
-        let inbox = session.inbox.clone();
-        let listener = Listener::new(
-            registry,
-            self.caller_cell.clone(),
-            session.fingerprint,
-            inbox,
-        );
-        let sink = NoticeSink::Session(context.peer);
-        self.shutdown
-            .listener_tasks
-            .spawn(listener.run(sink, session.open.clone()));
     }
 
     async fn list_tools(
@@ -314,7 +256,11 @@ impl ServerHandler for SdkHandler {
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
         Box::pin(async move {
             let era = era_of(&context);
-            let _turn = match self.turn(&context).await {
+            let _turn = match self
+                .turn_policy
+                .turn(&self.caller(&context), &context)
+                .await
+            {
                 Ok(turn) => turn,
                 Err(NoTurn::BudgetExceeded(spent)) => {
                     let mut result = convert::tool_result(spent.result());
@@ -324,12 +270,15 @@ impl ServerHandler for SdkHandler {
                 Err(cancelled) => return Err(cancelled.into()),
             };
             let slot = context.extensions.get::<RawContentSlot>().cloned();
-            let answer = self.shared.call(request, self.context(context)).await?;
-            let mut response = answer.into_response(slot.as_ref());
-            if let CallToolResponse::Complete(result) = &mut response {
-                self.shared.sign(era, &mut result.meta);
-            }
-            Ok(response)
+            observation::run(observation::from_context(&context), async {
+                let answer = self.shared.call(request, self.context(context)).await?;
+                let mut response = answer.into_response(slot.as_ref());
+                if let CallToolResponse::Complete(result) = &mut response {
+                    self.shared.sign(era, &mut result.meta);
+                }
+                Ok(response)
+            })
+            .await
         })
     }
 
@@ -340,12 +289,18 @@ impl ServerHandler for SdkHandler {
     ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + Send {
         Box::pin(async move {
             let era = era_of(&context);
-            let _turn = self.turn(&context).await?;
-            let mut response = self.shared.read(request, self.context(context)).await?;
-            if let ReadResourceResponse::Complete(result) = &mut response {
-                self.shared.sign(era, &mut result.meta);
-            }
-            Ok(response)
+            let _turn = self
+                .turn_policy
+                .turn(&self.caller(&context), &context)
+                .await?;
+            observation::run(observation::from_context(&context), async {
+                let mut response = self.shared.read(request, self.context(context)).await?;
+                if let ReadResourceResponse::Complete(result) = &mut response {
+                    self.shared.sign(era, &mut result.meta);
+                }
+                Ok(response)
+            })
+            .await
         })
     }
 
@@ -356,12 +311,18 @@ impl ServerHandler for SdkHandler {
     ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + Send {
         Box::pin(async move {
             let era = era_of(&context);
-            let _turn = self.turn(&context).await?;
-            let mut response = self.shared.prompt(request, self.context(context)).await?;
-            if let GetPromptResponse::Complete(result) = &mut response {
-                self.shared.sign(era, &mut result.meta);
-            }
-            Ok(response)
+            let _turn = self
+                .turn_policy
+                .turn(&self.caller(&context), &context)
+                .await?;
+            observation::run(observation::from_context(&context), async {
+                let mut response = self.shared.prompt(request, self.context(context)).await?;
+                if let GetPromptResponse::Complete(result) = &mut response {
+                    self.shared.sign(era, &mut result.meta);
+                }
+                Ok(response)
+            })
+            .await
         })
     }
 
@@ -372,27 +333,36 @@ impl ServerHandler for SdkHandler {
     ) -> impl Future<Output = Result<CompleteResult, ErrorData>> + Send {
         Box::pin(async move {
             let era = era_of(&context);
-            let _turn = self.turn(&context).await?;
-            let mut result = self.shared.complete(request, self.context(context)).await?;
-            self.shared.sign(era, &mut result.meta);
-            Ok(result)
+            let _turn = self
+                .turn_policy
+                .turn(&self.caller(&context), &context)
+                .await?;
+            observation::run(observation::from_context(&context), async {
+                let mut result = self.shared.complete(request, self.context(context)).await?;
+                self.shared.sign(era, &mut result.meta);
+                Ok(result)
+            })
+            .await
         })
     }
 
     async fn set_level(
         &self,
         request: LevelParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if !self.shared.logging {
-            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
-        }
-        let level = logging::requested(&request);
-        *self
-            .log_level
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(level);
-        Ok(())
+        let set = async {
+            if !self.shared.logging {
+                return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+            }
+            let level = logging::requested(&request);
+            *self
+                .log_level
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Some(level);
+            Ok(())
+        };
+        observation::run(observation::from_context(&context), set).await
     }
 
     async fn subscribe(
@@ -400,21 +370,27 @@ impl ServerHandler for SdkHandler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let caller = self.caller(&context);
-        resolve::subscribable(&self.shared.registry.snapshot(), &request.uri, &caller)?;
-        let inbox = self.inbox()?;
-        listeners::subscribe(self.shared.registry.listeners(), inbox, &request.uri)?;
-        Ok(())
+        let subscribed = async {
+            let caller = self.caller(&context);
+            resolve::subscribable(&self.shared.registry.snapshot(), &request.uri, &caller)?;
+            let inbox = self.inbox()?;
+            listeners::subscribe(self.shared.registry.listeners(), inbox, &request.uri)?;
+            Ok(())
+        };
+        observation::run(observation::from_context(&context), subscribed).await
     }
 
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let inbox = self.inbox()?;
-        listeners::unsubscribe(self.shared.registry.listeners(), inbox, &request.uri);
-        Ok(())
+        let unsubscribed = async {
+            let inbox = self.inbox()?;
+            listeners::unsubscribe(self.shared.registry.listeners(), inbox, &request.uri);
+            Ok(())
+        };
+        observation::run(observation::from_context(&context), unsubscribed).await
     }
 
     fn accepted_subscription_filter(
@@ -447,26 +423,28 @@ impl ServerHandler for SdkHandler {
             };
             let registry = &self.shared.registry;
             let caller = self.current_caller();
-            let budget = caller.budget();
-            let _room = match budget.filter(|_| self.turn_policy == TurnPolicy::Acquire) {
-                Some(budget) => Some(budget.stream().map_err(NoTurn::BudgetExceeded)?),
-                None => None,
-            };
+            let _room = self
+                .turn_policy
+                .stream(&caller, context.request_context())?;
             let fingerprint =
                 fingerprint.unwrap_or_else(|| ListFingerprint::new(&registry.snapshot(), &caller));
             let inbox = Arc::<Inbox>::default();
-            for uri in context.accepted().resource_subscriptions.iter().flatten() {
-                listeners::subscribe(registry.listeners(), &inbox, uri)?;
-            }
-            let caller_cell = CallerCell::new(caller.clone());
-            let listener = Listener::new(registry.clone(), caller_cell, fingerprint, inbox);
-            let sink = NoticeSink::Stream(context.sink().clone());
-            tokio::select! {
-                () = context.cancelled() => {}
-                () = caller.over() => {}
-                () = listener.run(sink, self.shutdown.draining.clone()) => {}
-            }
-            Ok(())
+            let observed = observation::from_context(context.request_context());
+            observation::run(observed, async {
+                for uri in context.accepted().resource_subscriptions.iter().flatten() {
+                    listeners::subscribe(registry.listeners(), &inbox, uri)?;
+                }
+                let caller_cell = CallerCell::new(caller.clone());
+                let listener = Listener::new(registry.clone(), caller_cell, fingerprint, inbox);
+                let sink = NoticeSink::Stream(context.sink().clone());
+                tokio::select! {
+                    () = context.cancelled() => {}
+                    () = caller.over() => {}
+                    () = listener.run(sink, self.shutdown.draining.clone()) => {}
+                }
+                Ok(())
+            })
+            .await
         })
     }
 
@@ -484,6 +462,8 @@ impl ServerHandler for SdkHandler {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        let observation = observation::from_context(&context);
+        observation::refuse(observation.as_deref(), RefusalReason::Malformed);
         Err(methods::refuse(&request.method, request.params.as_ref(), era_of(&context)).into())
     }
 }

@@ -10,9 +10,7 @@ use serde_json::{Map, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Registry,
-    caller_cell::CallerCell,
-    sdk_handler::{SdkHandler, TurnPolicy},
+    CallObserver, Registry, caller_cell::CallerCell, sdk_handler::SdkHandler, turn::TurnPolicy,
 };
 
 /// How a server introduces itself.
@@ -44,6 +42,7 @@ impl Identity {
 }
 
 /// What all doors of one server share.
+#[derive(Clone)]
 pub(crate) struct ServerState {
     pub(crate) registry: Registry,
     pub(crate) config: ServerConfig,
@@ -53,6 +52,7 @@ pub(crate) struct ServerState {
     pub(crate) signature_json: String,
     pub(crate) logging: bool,
     pub(crate) page_size: usize,
+    pub(crate) observer: Option<Arc<dyn CallObserver>>,
 }
 
 /// What outlives the doors of one transport and ends them.
@@ -96,6 +96,16 @@ impl Server {
             signature,
             logging: identity.logging,
             page_size: Self::PAGE_SIZE,
+            observer: None,
+        }))
+    }
+
+    /// The same server, seen by `observer`. Without one, observing costs nothing.
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn CallObserver>) -> Self {
+        Self(Arc::new(ServerState {
+            observer: Some(observer),
+            ..ServerState::clone(&self.0)
         }))
     }
 

@@ -24,16 +24,17 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Admit, Caller, Era, RpcError, Server, TurnedAway,
+    Admit, Caller, Carrier, Era, RefusalReason, RpcError, Server, TurnedAway,
     budget::BudgetExceeded,
     call_parser,
     caller_cell::CallerCell,
     envelope::{self, Envelope},
     list_cache,
+    observation::{self, Observation},
     pipe_calls::{self, PipeCalls, PipeSession},
-    sdk_handler::TurnPolicy,
     server::{ServerState, Shutdown},
     stdio_auth::InitializeProbe,
+    turn::TurnPolicy,
     wire_error,
 };
 
@@ -261,9 +262,11 @@ where
         // Until here nothing is lost when it is dropped; the line is still there.
         let identified = self.client.identify(&self.line).await;
         self.whole = false;
+        let observation = self.observe();
         match identified {
-            Ok(()) => Ok(self.sdk_message()),
+            Ok(()) => Ok(self.sdk_message(observation)),
             Err(TurnedAway { error, hang_up }) => {
+                observation::refuse(observation.as_deref(), RefusalReason::Authorization);
                 let line = std::mem::take(&mut self.line);
                 let envelope = Envelope::parse(&line);
                 if envelope.is_request() {
@@ -274,29 +277,51 @@ where
         }
     }
 
+    /// The observation of the message on the line, if anybody observes.
+    fn observe(&self) -> Option<Arc<Observation>> {
+        let observation = self.shared.observe(Carrier::Pipe, self.era)?;
+        observation.set_message(&self.line);
+        Some(observation)
+    }
+
     /// The message on the line, when it is one for the SDK.
-    fn sdk_message(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+    fn sdk_message(
+        &mut self,
+        observation: Option<Arc<Observation>>,
+    ) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = std::mem::take(&mut self.line);
         let caller = Arc::clone(&self.client.caller_cell.caller());
+        if let Some(observation) = &observation {
+            observation.set_caller(&caller);
+        }
         if let Some(Err(exceeded)) = caller.budget().map(|budget| budget.spend())
             && self.refuse_over_budget(exceeded, &line)
         {
+            observation::refuse(observation.as_deref(), RefusalReason::Budget);
             return None;
         }
         if let Some(era) = self.era
             && list_cache::looks_like_list(&line)
-            && let Some(answer) = list_cache::answer(&self.shared, &caller, &line, era, None)
+            && let Some(answer) = list_cache::answer(
+                &self.shared,
+                &caller,
+                &line,
+                era,
+                None,
+                observation.as_deref(),
+            )
         {
             self.spawn_write(answer);
             self.recycle(line);
             return None;
         }
-        if self.begin_call(&line, &caller) {
+        if self.begin_call(&line, &caller, observation.as_ref()) {
             self.recycle(line);
             return None;
         }
         let Ok(mut message) = serde_json::from_slice(&line) else {
             let (error, id) = wire_error::diagnose(&line);
+            observation::refuse(observation.as_deref(), RefusalReason::Malformed);
             self.refuse(&error, &id);
             return None;
         };
@@ -310,8 +335,12 @@ where
                 {
                     self.calls.cancel(id);
                 }
+                if let Some(observation) = observation {
+                    observation.handed_over();
+                }
             }
             JsonRpcMessage::Request(request) if envelope::is_too_long(&request.id) => {
+                observation::refuse(observation.as_deref(), RefusalReason::Malformed);
                 self.refuse(&envelope::id_too_long(), &Value::Null);
                 return None;
             }
@@ -322,6 +351,14 @@ where
                 if self.client.admit.is_some() {
                     request.request.extensions_mut().insert(caller);
                 }
+                if let Some(observation) = observation {
+                    observation.set_era(self.era);
+                    if self.era.is_none() && is_ping(&request.request) {
+                        // Before the handshake the SDK answers it without a handler.
+                        observation.complete();
+                    }
+                    request.request.extensions_mut().insert(observation);
+                }
             }
             _ => {}
         }
@@ -330,7 +367,12 @@ where
 
     /// Begins the tool call on the line, unless the line is no call or needs the SDK. Returns whether
     /// it did.
-    fn begin_call(&mut self, line: &[u8], caller: &Arc<Caller>) -> bool {
+    fn begin_call(
+        &mut self,
+        line: &[u8],
+        caller: &Arc<Caller>,
+        observation: Option<&Arc<Observation>>,
+    ) -> bool {
         // The first request settles what the conversation is like, and the SDK does that.
         if self.era.is_none() {
             return false;
@@ -342,6 +384,9 @@ where
         let mut extensions = Extensions::new();
         if self.client.admit.is_some() {
             extensions.insert(caller.clone());
+        }
+        if let Some(observation) = observation {
+            extensions.insert(Arc::clone(observation));
         }
         self.calls.begin(call, extensions)
     }
@@ -364,6 +409,10 @@ where
         line.clear();
         self.line = line;
     }
+}
+
+fn is_ping(request: &rmcp::model::ClientRequest) -> bool {
+    matches!(request, rmcp::model::ClientRequest::PingRequest(_))
 }
 
 /// The era a first request settles; probes settle none.
@@ -412,6 +461,10 @@ where
                         RpcError::INVALID_REQUEST,
                         format!("message longer than {MAX_LINE_BYTES} bytes"),
                     );
+                    if let Some(observation) = self.shared.observe(Carrier::Pipe, self.era) {
+                        observation.set_id(id.clone());
+                        observation.refuse(RefusalReason::Malformed);
+                    }
                     self.refuse(&error, &id);
                 }
                 Ok(LineEnd::End) => break,

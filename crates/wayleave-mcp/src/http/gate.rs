@@ -4,17 +4,14 @@ use std::{cell::Cell, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use rmcp::transport::streamable_http_server::{
     SessionManager as _, StreamableHttpServerConfig, StreamableHttpService,
     session::local::LocalSessionManager,
 };
 use serde_json::Value;
-use tokio::{
-    sync::Semaphore,
-    time::{Duration, interval, timeout},
-};
+use tokio::{sync::Semaphore, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -24,6 +21,7 @@ use super::{
     cors,
     head::{self, METHOD, SESSION_ID, accepts_both, era, is_json, text},
     reply::{self, Refused},
+    request_body,
     request_permits::{RequestPermits, ResponseLifetime, charge},
     session_call::{self, SessionCall, SessionCallOutcome},
     session_streams::{HANDOFF, Handoff, PendingCall, SessionStreams},
@@ -31,12 +29,14 @@ use super::{
     stateless_call,
 };
 use crate::{
-    Caller, Era, Server,
+    Caller, Carrier, Era, RefusalReason, Server,
     caller_cell::CallerCell,
     envelope::{self, Envelope},
     list_cache,
-    sdk_handler::{SdkHandler, TurnPolicy},
+    observation::{self, Observation},
+    sdk_handler::SdkHandler,
     server::{ServerState, Shutdown},
+    turn::TurnPolicy,
     wire_error,
 };
 
@@ -48,15 +48,12 @@ tokio::task_local! {
 /// Our own reaper ends idle sessions; the SDK's timer also ends those that only listen.
 const SDK_KEEP_ALIVE: Duration = Duration::from_hours(365 * 24);
 
-/// Well under any deadline of a connection.
-const HEARTBEAT: Duration = Duration::from_secs(2);
-
 pub(crate) struct Gate {
     shared: Arc<ServerState>,
-    options: Options,
+    pub(super) options: Options,
     service: StreamableHttpService<SdkHandler, SessionStreams>,
-    manager: Arc<SessionStreams>,
-    sessions: Arc<Sessions>,
+    pub(super) manager: Arc<SessionStreams>,
+    pub(super) sessions: Arc<Sessions>,
     stream_room: Arc<Semaphore>,
     pub(crate) shutdown: Shutdown,
     /// What ends by itself once draining: calls, and listening streams with a last message.
@@ -107,7 +104,33 @@ impl Gate {
         request: Request<Incoming>,
         connection: &Connection,
     ) -> Response<ResponseBody> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let observation = self.observe(&parts);
+        if let Some(observation) = &observation {
+            parts.extensions.insert(Arc::clone(observation));
+        }
+        let response = self.answer(parts, body, connection).await;
+        if let Some(observation) = observation {
+            observation.responded(response.status());
+        }
+        response
+    }
+
+    /// The observation of the message a request brings, if it brings one and anybody observes.
+    fn observe(&self, parts: &Parts) -> Option<Arc<Observation>> {
+        if parts.method != Method::POST || parts.uri.path() != self.options.path {
+            return None;
+        }
+        self.shared
+            .observe(Carrier::Http, Some(era(&parts.headers)))
+    }
+
+    async fn answer(
+        &self,
+        parts: Parts,
+        body: Incoming,
+        connection: &Connection,
+    ) -> Response<ResponseBody> {
         if let Some(why) = self.options.guests.refuse(&parts.uri, &parts.headers) {
             return reply::refuse(StatusCode::FORBIDDEN, why);
         }
@@ -115,8 +138,8 @@ impl Gate {
         let page = origin
             .filter(|it| self.options.guests.names_origin(it))
             .cloned();
-        let envelope = page.as_ref().and_then(|_| cors::preflight(&parts));
-        let mut response = match envelope {
+        let preflight = page.as_ref().and_then(|_| cors::preflight(&parts));
+        let mut response = match preflight {
             Some(answer) => answer,
             None => self.respond(parts, body, connection).await,
         };
@@ -148,7 +171,7 @@ impl Gate {
             Err(refused) => return refused.into(),
         };
         connection.authenticated();
-        parts.extensions.insert(caller.clone());
+        identify(&mut parts, &caller);
         if let Some(name) = head::duplicate_header(&parts.headers) {
             let why = format!("`{name}` is given twice");
             return reply::refuse(StatusCode::BAD_REQUEST, why);
@@ -188,7 +211,7 @@ impl Gate {
         connection: &Connection,
     ) -> Result<Response<ResponseBody>, Refused> {
         let era = era(&parts.headers);
-        let session = self.enter(&parts.headers, era, &caller)?;
+        let session = self.enter_session(&parts.headers, era, &caller)?;
         let listening = text(&parts.headers, &METHOD) == Some("subscriptions/listen");
         let lifetime = if era == Era::Stateless && listening {
             ResponseLifetime::UntilDraining
@@ -206,11 +229,16 @@ impl Gate {
         let json = header::HeaderValue::from_static("application/json");
         parts.headers.insert(header::CONTENT_TYPE, json);
         let receiving = connection.receive();
-        let message = self.receive(&parts.headers, body).await?;
+        let message = request_body::receive(&self.options.limits, &parts.headers, body).await?;
         drop(receiving);
+        let observation = parts.extensions.get::<Arc<Observation>>().cloned();
+        if let Some(observation) = &observation {
+            observation.set_message(&message);
+        }
         if let Err(spent) = charge(&caller, lifetime, &mut permits).await {
             let envelope = Envelope::parse(&message);
             if !envelope.is_one_way() {
+                observation::refuse(observation.as_deref(), RefusalReason::Budget);
                 return Ok(reply::over_budget(spent, &envelope));
             }
         }
@@ -219,10 +247,30 @@ impl Gate {
         } else {
             caller
         };
+        self.dispatch(parts, message, caller, permits).await
+    }
+
+    /// Carries out a message whose caller may send it.
+    async fn dispatch(
+        &self,
+        parts: Parts,
+        message: Bytes,
+        caller: Arc<Caller>,
+        permits: RequestPermits,
+    ) -> Result<Response<ResponseBody>, Refused> {
+        let era = era(&parts.headers);
+        let observation = parts.extensions.get::<Arc<Observation>>();
         if list_cache::looks_like_list(&message)
             && self.is_plain(&parts.headers, era).await
             && let named = text(&parts.headers, &METHOD)
-            && let Some(answer) = list_cache::answer(&self.shared, &caller, &message, era, named)
+            && let Some(answer) = list_cache::answer(
+                &self.shared,
+                &caller,
+                &message,
+                era,
+                named,
+                observation.map(AsRef::as_ref),
+            )
         {
             return Ok(reply::json(StatusCode::OK, answer));
         }
@@ -317,8 +365,8 @@ impl Gate {
         permits: &mut RequestPermits,
     ) -> Result<Arc<Caller>, Refused> {
         let caller = self.authenticate(parts).await?;
-        permits.session = self.enter(&parts.headers, era(&parts.headers), &caller)?;
-        parts.extensions.insert(Arc::clone(&caller));
+        permits.session = self.enter_session(&parts.headers, era(&parts.headers), &caller)?;
+        identify(parts, &caller);
         Ok(caller)
     }
 
@@ -345,7 +393,7 @@ impl Gate {
         caller: Arc<Caller>,
         lifetime: ResponseLifetime,
     ) -> Result<Response<ResponseBody>, Refused> {
-        let session = self.enter(&parts.headers, era(&parts.headers), &caller)?;
+        let session = self.enter_session(&parts.headers, era(&parts.headers), &caller)?;
         let permits = self.acquire_permits(session, lifetime, &caller)?;
         if let (ResponseLifetime::UntilCut, Some(budget)) = (lifetime, caller.budget()) {
             budget.spend().map_err(Refused::BudgetExceeded)?;
@@ -363,21 +411,6 @@ impl Gate {
             }
             ResponseLifetime::ShortWhile | ResponseLifetime::UntilDraining => response,
         })
-    }
-
-    /// Makes room for one more session: the caller's own have to go where it has too many, and
-    /// anybody's where there are too many in all.
-    async fn make_session_room(&self, caller: &Caller) -> Result<(), Refused> {
-        let limits = &self.options.limits;
-        if caller.budget().is_some() {
-            let ended = (self.sessions).evict_of_subject(caller.subject(), limits.sessions_each);
-            let ended = ended.ok_or_else(|| {
-                Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
-            })?;
-            self.close(ended).await;
-        }
-        self.close(self.sessions.evict(limits.sessions)).await;
-        Ok(())
     }
 
     /// The answer to what is not to be handed over.
@@ -406,25 +439,6 @@ impl Gate {
         Some(reply::reject(&rejection, &envelope.id))
     }
 
-    /// The session the request belongs to, if it names one; somebody else's does not exist.
-    fn enter(
-        &self,
-        headers: &HeaderMap,
-        era: Era,
-        caller: &Arc<Caller>,
-    ) -> Result<Option<SessionUse>, Refused> {
-        if era == Era::Stateless {
-            return Ok(None);
-        }
-        let Some(id) = text(headers, &SESSION_ID) else {
-            return Ok(None);
-        };
-        match self.sessions.enter(id, caller) {
-            Some(busy) => Ok(Some(busy)),
-            None => Err(Refused::with(StatusCode::NOT_FOUND, "unknown session")),
-        }
-    }
-
     fn acquire_permits(
         &self,
         session: Option<SessionUse>,
@@ -448,36 +462,6 @@ impl Gate {
         Ok(permits)
     }
 
-    /// The whole body, if it is neither too large nor too slow.
-    async fn receive(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refused> {
-        let max = self.options.limits.body_bytes;
-        let too_large = || {
-            Refused::with(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("body larger than {max} bytes"),
-            )
-        };
-        let declared: Option<usize> =
-            text(headers, &header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-        if declared.is_some_and(|length| length > max) {
-            return Err(too_large());
-        }
-        match timeout(
-            self.options.limits.body_time,
-            Limited::new(body, max).collect(),
-        )
-        .await
-        {
-            Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(Refused::with(StatusCode::BAD_REQUEST, "body cut short")),
-            Err(_) => Err(Refused::with(
-                StatusCode::REQUEST_TIMEOUT,
-                "body took too long",
-            )),
-        }
-    }
-
     /// Whether nothing about the headers needs the full path's judgement.
     async fn is_plain(&self, headers: &HeaderMap, era: Era) -> bool {
         match era {
@@ -491,32 +475,12 @@ impl Gate {
             }
         }
     }
+}
 
-    /// Forgets idle sessions until stopped.
-    pub(crate) async fn reap(&self, stop: CancellationToken) {
-        let idle = self.options.limits.session_idle;
-        // Also the heartbeat of the timers: a runtime with no timer sooner than a connection's
-        // header deadline wakes itself up to learn of each one.
-        let period = (idle / 4).clamp(Duration::from_millis(100), HEARTBEAT);
-        let mut ticks = interval(period);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = ticks.tick() => {}
-            }
-            self.close(self.sessions.reap(idle)).await;
-        }
+/// Says whom a request is from to all who look at it from here on.
+fn identify(parts: &mut Parts, caller: &Arc<Caller>) {
+    if let Some(observation) = parts.extensions.get::<Arc<Observation>>() {
+        observation.set_caller(caller);
     }
-
-    pub(crate) async fn close_all(&self) {
-        self.close(self.sessions.clear()).await;
-    }
-
-    async fn close(&self, sessions: Vec<Arc<str>>) {
-        for id in sessions {
-            if let Err(error) = self.manager.close_session(&id).await {
-                tracing::debug!(%error, "session not closed");
-            }
-        }
-    }
+    parts.extensions.insert(Arc::clone(caller));
 }

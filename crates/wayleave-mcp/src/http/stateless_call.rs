@@ -30,7 +30,9 @@ use crate::{
     Caller, Context, Era, RpcError,
     call_parser::{self, ParsedCall},
     context::StatelessRequest,
-    convert, envelope, list_cache, resolve,
+    convert, envelope, list_cache,
+    observation::{self, Observation},
+    resolve,
     server::ServerState,
 };
 
@@ -111,9 +113,9 @@ impl Call {
             parts: Arc::clone(&parts),
             cancelled,
         };
-        let reply = shared
-            .call(self.params, Context::stateless(caller, request))
-            .await;
+        let observation = parts.extensions.get::<Arc<Observation>>().cloned();
+        let work = shared.call(self.params, Context::stateless(caller, request));
+        let reply = observation::run(observation, work).await;
         // Its authorization ended while it was under way.
         if let Err(error) = &reply
             && error.code == RpcError::UNAUTHENTICATED

@@ -20,11 +20,11 @@ use tokio::{
 use crate::{RpcError, ToolResult};
 
 /// How long a request waits for its caller's others to finish.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TURN_TIMEOUT: Duration = Duration::from_secs(1);
 /// How many may wait so, for each that may run.
-const WAITING_FOR_EACH: usize = 4;
+const MAX_WAITING_PER_RUNNING: usize = 4;
 /// A request refused for want of room is worth trying again after this long.
-const ROOM_COMES_BACK: Duration = Duration::from_millis(250);
+const ROOM_RETRY: Duration = Duration::from_millis(250);
 
 /// What a budget allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Budget {
 
 /// A budget that has nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Spent {
+pub(crate) struct BudgetExceeded {
     what: &'static str,
     pub(crate) retry_after: Duration,
 }
@@ -76,30 +76,30 @@ impl Budget {
             each,
             burst: each * u64::from(allowance.burst.max(1)),
             running: Arc::new(Semaphore::new(allowance.concurrent.max(1))),
-            waiting: Semaphore::new(allowance.concurrent.max(1) * WAITING_FOR_EACH),
+            waiting: Semaphore::new(allowance.concurrent.max(1) * MAX_WAITING_PER_RUNNING),
             streams: Arc::new(Semaphore::new(allowance.streams.max(1))),
         }
     }
 
     /// Spends one request, and waits for its turn.
-    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, Spent> {
+    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
         self.spend()?;
         self.room().await
     }
 
     /// Waits for the turn of a request among the caller's own. What is returned is held while it is
     /// under way.
-    pub(crate) async fn room(&self) -> Result<OwnedSemaphorePermit, Spent> {
+    pub(crate) async fn room(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
         let running = Arc::clone(&self.running);
         if let Ok(room) = running.clone().try_acquire_owned() {
             return Ok(room);
         }
-        let full = Spent {
+        let full = BudgetExceeded {
             what: "too many requests at once",
-            retry_after: ROOM_COMES_BACK,
+            retry_after: ROOM_RETRY,
         };
         let _place = self.waiting.try_acquire().map_err(|_| full)?;
-        match timeout(PATIENCE, running.acquire_owned()).await {
+        match timeout(TURN_TIMEOUT, running.acquire_owned()).await {
             Ok(Ok(room)) => Ok(room),
             Ok(Err(_)) | Err(_) => Err(full),
         }
@@ -112,21 +112,21 @@ impl Budget {
     }
 
     /// Spends one request.
-    pub(crate) fn spend(&self) -> Result<(), Spent> {
+    pub(crate) fn spend(&self) -> Result<(), BudgetExceeded> {
         self.draw(self.began.elapsed())
     }
 
     /// Room for one stream.
-    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Spent> {
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
         let room = Arc::clone(&self.streams).try_acquire_owned();
-        room.map_err(|_| Spent {
+        room.map_err(|_| BudgetExceeded {
             what: "too many open streams",
-            retry_after: ROOM_COMES_BACK,
+            retry_after: ROOM_RETRY,
         })
     }
 
     /// The generic cell rate algorithm: one number says how full the bucket is.
-    fn draw(&self, now: Duration) -> Result<(), Spent> {
+    fn draw(&self, now: Duration) -> Result<(), BudgetExceeded> {
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         let drawn = self
             .full_at
@@ -136,7 +136,7 @@ impl Budget {
             });
         drawn.map(drop).map_err(|full_at| {
             let room_at = full_at.saturating_add(self.each).saturating_sub(self.burst);
-            Spent {
+            BudgetExceeded {
                 what: "too many requests in a minute",
                 retry_after: Duration::from_nanos(room_at.saturating_sub(now)),
             }
@@ -144,7 +144,7 @@ impl Budget {
     }
 }
 
-impl Spent {
+impl BudgetExceeded {
     /// In whole milliseconds, rounded up: who waits exactly that long is not refused again.
     fn millis(self) -> u64 {
         u64::try_from(self.retry_after.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)

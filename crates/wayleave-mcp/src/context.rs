@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Caller, RpcError,
-    http::exchange::Line,
+    http::session_streams::SseStream,
     logging::{self, LogLevel},
 };
 
@@ -42,12 +42,12 @@ enum Origin {
     /// Through the SDK's own loop.
     Sdk(RequestContext<RoleServer>),
     /// Straight from an HTTP request that asked for nothing but its answer.
-    Direct(Direct),
+    Stateless(StatelessRequest),
 }
 
 /// A stateless request handled where it was received.
 #[derive(Debug)]
-pub(crate) struct Direct {
+pub(crate) struct StatelessRequest {
     pub(crate) meta: RequestMetaObject,
     pub(crate) parts: Arc<http::request::Parts>,
     /// Cancelled when the request is dropped.
@@ -65,8 +65,8 @@ impl Context {
             // A stateless request is sent log messages only when it asked for them itself.
             Era::Stateless => request.meta.log_level().map(LogLevel::from_wire),
         };
-        if let Some(line) = request.extensions.get::<Line>() {
-            line.stops(&request.ct);
+        if let Some(stream) = request.extensions.get::<SseStream>() {
+            stream.cancel_on_end(&request.ct);
         }
         Self {
             caller,
@@ -75,10 +75,10 @@ impl Context {
         }
     }
 
-    pub(crate) fn direct(caller: Arc<Caller>, direct: Direct) -> Self {
+    pub(crate) fn stateless(caller: Arc<Caller>, stateless: StatelessRequest) -> Self {
         Self {
             caller,
-            origin: Arc::new(Origin::Direct(direct)),
+            origin: Arc::new(Origin::Stateless(stateless)),
             log_level: None,
         }
     }
@@ -86,14 +86,14 @@ impl Context {
     fn sdk(&self) -> Option<&RequestContext<RoleServer>> {
         match &*self.origin {
             Origin::Sdk(request) => Some(request),
-            Origin::Direct(_) => None,
+            Origin::Stateless(_) => None,
         }
     }
 
     fn request_meta(&self) -> &RequestMetaObject {
         match &*self.origin {
             Origin::Sdk(request) => &request.meta,
-            Origin::Direct(direct) => &direct.meta,
+            Origin::Stateless(stateless) => &stateless.meta,
         }
     }
 
@@ -116,7 +116,7 @@ impl Context {
     pub fn cancelled(&self) -> CancellationToken {
         match &*self.origin {
             Origin::Sdk(request) => request.ct.clone(),
-            Origin::Direct(direct) => direct.cancelled.clone(),
+            Origin::Stateless(stateless) => stateless.cancelled.clone(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Context {
     pub fn header(&self, name: &str) -> Option<&str> {
         let parts = match &*self.origin {
             Origin::Sdk(request) => request.extensions.get::<http::request::Parts>()?,
-            Origin::Direct(direct) => &direct.parts,
+            Origin::Stateless(stateless) => &stateless.parts,
         };
         parts.headers.get(name)?.to_str().ok()
     }
@@ -203,9 +203,9 @@ impl Context {
     pub async fn hang_up(&self, retry: Duration) {
         if let Some(request) = self.sdk()
             && request.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
-            && let Some(line) = request.extensions.get::<Line>()
+            && let Some(stream) = request.extensions.get::<SseStream>()
         {
-            line.hang_up(retry).await;
+            stream.hang_up(retry).await;
         }
     }
 

@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::{
     Answers, Call, Completing, CompletionRef, Context, Era, PromptCall, Read, ReadReply, RpcError,
-    answer::ToolAnswer, convert, registry::COMMITTED, resolve, schema, server::Shared,
+    convert, registry::COMMITTED, resolve, schema, server::ServerState, tool_answer::ToolAnswer,
 };
 
 /// A reply to a handler that changed a list waits this long for listeners to be told.
-const PATIENCE: Duration = Duration::from_millis(500);
+const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
 
-impl Shared {
+impl ServerState {
     /// Says who answered, in the era that asks for it.
     pub(crate) fn sign(&self, era: Era, meta: &mut Option<MetaObject>) {
         if era == Era::Stateless {
@@ -58,7 +58,7 @@ impl Shared {
             }
         };
         if committed > 0 {
-            self.registry.settled(committed, PATIENCE).await;
+            self.registry.settled(committed, SETTLE_TIMEOUT).await;
         }
         match caller.why_over() {
             Some(why) => Err(why),
@@ -87,7 +87,7 @@ impl Shared {
                     Some(refusal) => refusal(&violations)?,
                     None => schema::refuse(&violations),
                 };
-                return ToolAnswer::of(refused.into());
+                return ToolAnswer::from_reply(refused.into());
             }
         };
         let answers = answers(request.input_responses, request.request_state);
@@ -100,7 +100,7 @@ impl Shared {
         let reply = self
             .run(&context, async { (tool.handler)(call).await })
             .await?;
-        ToolAnswer::of(reply)
+        ToolAnswer::from_reply(reply)
     }
 
     pub(crate) async fn read(
@@ -109,18 +109,18 @@ impl Shared {
         context: Context,
     ) -> Result<ReadResourceResponse, RpcError> {
         let snapshot = self.registry.snapshot();
-        let readings = resolve::readings(&snapshot, &request.uri, context.caller())?;
+        let routes = resolve::read_routes(&snapshot, &request.uri, context.caller())?;
         drop(snapshot);
         let answers = answers(request.input_responses, request.request_state);
-        for reading in readings {
+        for route in routes {
             let read = Read {
                 uri: request.uri.clone(),
-                variables: reading.variables,
+                variables: route.variables,
                 answers: answers.clone(),
                 context: context.clone(),
             };
             let reply = self
-                .run(&context, async { (reading.handler)(read).await })
+                .run(&context, async { (route.handler)(read).await })
                 .await?;
             if reply == ReadReply::Missing {
                 continue;

@@ -19,13 +19,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Caller, Registry, RpcError, outlet::Outlet, registry::Snapshot, resolve, who::Who};
+use crate::{
+    Caller, Registry, RpcError, caller_cell::CallerCell, notice_sink::NoticeSink,
+    registry::Snapshot, resolve,
+};
 
 /// A listener that has just spoken stays silent this long, so that a burst is a few notices.
-const QUIET: Duration = Duration::from_millis(200);
+const NOTICE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The most URIs one listener may subscribe to.
-pub(crate) const MOST_SUBSCRIPTIONS: usize = 1024;
+pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -146,9 +149,9 @@ pub(crate) fn subscribe(
     let uri: Arc<str> = uri.into();
     let mut by_uri = locked(&listeners.by_uri);
     let mut state = locked(&inbox.state);
-    if state.subscribed.len() >= MOST_SUBSCRIPTIONS && !state.subscribed.contains(&uri) {
+    if state.subscribed.len() >= MAX_SUBSCRIPTIONS && !state.subscribed.contains(&uri) {
         return Err(RpcError::invalid_params(format!(
-            "at most {MOST_SUBSCRIPTIONS} subscriptions per client"
+            "at most {MAX_SUBSCRIPTIONS} subscriptions per client"
         )));
     }
     if state.subscribed.insert(uri.clone()) {
@@ -178,15 +181,15 @@ fn forget(by_uri: &mut HashMap<Arc<str>, Vec<Arc<Inbox>>>, inbox: &Arc<Inbox>, u
 
 /// What a caller sees of the lists, reduced to numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct ListFingerprint {
     revision: u64,
     tools: u64,
     resources: (u64, u64),
     prompts: u64,
 }
 
-impl Sight {
-    pub(crate) fn of(snapshot: &Snapshot, caller: &Caller) -> Self {
+impl ListFingerprint {
+    pub(crate) fn new(snapshot: &Snapshot, caller: &Caller) -> Self {
         Self {
             revision: snapshot.revision,
             tools: snapshot.tools.fingerprint(caller),
@@ -217,15 +220,20 @@ impl Notice {
 /// One client listening, from the moment whose state it has been shown.
 pub(crate) struct Listener {
     registry: Registry,
-    who: Who,
-    seen: Sight,
+    caller_cell: CallerCell,
+    seen: ListFingerprint,
     inbox: Arc<Inbox>,
     id: u64,
     progress: Arc<Progress>,
 }
 
 impl Listener {
-    pub(crate) fn new(registry: Registry, who: Who, seen: Sight, inbox: Arc<Inbox>) -> Self {
+    pub(crate) fn new(
+        registry: Registry,
+        caller_cell: CallerCell,
+        seen: ListFingerprint,
+        inbox: Arc<Inbox>,
+    ) -> Self {
         let listeners = registry.listeners();
         let id = listeners.next_id.fetch_add(1, Ordering::Relaxed);
         let progress = Arc::new(Progress::default());
@@ -233,7 +241,7 @@ impl Listener {
         locked(&listeners.all).insert(id, progress.clone());
         Self {
             registry,
-            who,
+            caller_cell,
             seen,
             inbox,
             id,
@@ -241,8 +249,8 @@ impl Listener {
         }
     }
 
-    /// Speaks to `outlet` until it or the client goes away, or `ended` says so.
-    pub(crate) async fn run(mut self, outlet: Outlet, ended: CancellationToken) {
+    /// Speaks to `sink` until it or the client goes away, or `ended` says so.
+    pub(crate) async fn run(mut self, sink: NoticeSink, ended: CancellationToken) {
         let listeners = self.registry.listeners().clone();
         let mut revision = listeners.revision.subscribe();
         // What changed between the state shown and now is told at once.
@@ -251,12 +259,12 @@ impl Listener {
             tokio::select! {
                 () = ended.cancelled() => return,
                 () = self.inbox.arrived.notified() => {}
-                () = self.who.renewed() => {}
+                () = self.caller_cell.renewed() => {}
                 changed = revision.changed() => if changed.is_err() { return },
             }
             revision.borrow_and_update();
             // Nothing is said to one whose authorization has ended, or taken as said.
-            if self.who.caller().is_over() {
+            if self.caller_cell.caller().is_over() {
                 self.progress.left_behind.store(true, Ordering::Relaxed);
                 listeners.moved.notify_waiters();
                 continue;
@@ -266,7 +274,7 @@ impl Listener {
             if spoke {
                 tokio::select! {
                     () = ended.cancelled() => return,
-                    sent = outlet.send(notice) => if sent.is_err() { return },
+                    sent = sink.send(notice) => if sent.is_err() { return },
                 }
             }
             self.seen = now;
@@ -276,17 +284,17 @@ impl Listener {
             if spoke {
                 tokio::select! {
                     () = ended.cancelled() => return,
-                    () = sleep(QUIET) => {}
+                    () = sleep(NOTICE_INTERVAL) => {}
                     () = self.progress.hurry.notified() => {}
                 }
             }
         }
     }
 
-    fn notice(&self) -> (Notice, Sight) {
+    fn notice(&self) -> (Notice, ListFingerprint) {
         let snapshot = self.registry.snapshot();
-        let caller = self.who.caller();
-        let now = Sight::of(&snapshot, &caller);
+        let caller = self.caller_cell.caller();
+        let now = ListFingerprint::new(&snapshot, &caller);
         let mut updated = self.inbox.take();
         // What the caller may no longer see, it does not hear of either.
         updated.retain(|uri| resolve::subscribable(&snapshot, uri, &caller).is_ok());

@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::{
     Caller, RpcError,
-    shelf::{Primitive, Shelf},
+    primitive_set::{Primitive, PrimitiveSet},
 };
 
 /// The entries of one page, and where the next begins.
@@ -16,16 +16,16 @@ pub(crate) struct Page<L> {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// One page of what `caller` sees of `shelf`. `list` tells cursors of different lists apart.
+/// One page of what `caller` sees of `set`. `list` tells cursors of different lists apart.
 pub(crate) fn page<T: Primitive>(
-    shelf: &Shelf<T>,
+    set: &PrimitiveSet<T>,
     list: &str,
     caller: &Caller,
     cursor: Option<&str>,
     size: usize,
 ) -> Result<Page<T::Listing>, RpcError> {
     let after = cursor.map(|cursor| open(list, cursor)).transpose()?;
-    let mut visible = shelf.visible(caller, after.as_deref());
+    let mut visible = set.visible(caller, after.as_deref());
     let items: Vec<_> = visible.by_ref().take(size).collect();
     let next_cursor = match (visible.next(), items.last()) {
         (Some(_), Some(shown)) => Some(seal(list, shown.key())),

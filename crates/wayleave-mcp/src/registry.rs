@@ -15,7 +15,7 @@ use rpds::RedBlackTreeMapSync;
 use crate::{
     Completion, CompletionRef, Prompt, Resource, ResourceTemplate, Tool,
     listeners::Listeners,
-    shelf::{Effect, Shelf},
+    primitive_set::{Effect, PrimitiveSet},
 };
 
 tokio::task_local! {
@@ -27,10 +27,10 @@ tokio::task_local! {
 #[derive(Clone, Default)]
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
-    pub(crate) tools: Shelf<Tool>,
-    pub(crate) resources: Shelf<Resource>,
-    pub(crate) templates: Shelf<ResourceTemplate>,
-    pub(crate) prompts: Shelf<Prompt>,
+    pub(crate) tools: PrimitiveSet<Tool>,
+    pub(crate) resources: PrimitiveSet<Resource>,
+    pub(crate) templates: PrimitiveSet<ResourceTemplate>,
+    pub(crate) prompts: PrimitiveSet<Prompt>,
     pub(crate) completions: RedBlackTreeMapSync<CompletionRef, Arc<Completion>>,
 }
 
@@ -138,7 +138,7 @@ pub struct Commit {
     pub prompts: bool,
 }
 
-struct Shared {
+struct RegistryState {
     current: ArcSwap<Snapshot>,
     writing: Mutex<()>,
     listeners: Arc<Listeners>,
@@ -164,7 +164,7 @@ struct Shared {
 /// # Ok::<(), wayleave_mcp::SchemaError>(())
 /// ```
 #[derive(Clone)]
-pub struct Registry(Arc<Shared>);
+pub struct Registry(Arc<RegistryState>);
 
 impl Default for Registry {
     fn default() -> Self {
@@ -175,7 +175,7 @@ impl Default for Registry {
 impl Registry {
     /// Nothing served yet.
     pub fn new() -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(RegistryState {
             current: ArcSwap::default(),
             writing: Mutex::new(()),
             listeners: Arc::default(),

@@ -4,20 +4,20 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     Caller, Decision, Prompt, RpcError, Tool,
+    primitive_set::{Primitive, PrimitiveSet},
     registry::Snapshot,
     resource::{ReadHandler, SubscribeRule},
-    shelf::{Primitive, Shelf},
 };
 
 /// The primitive of that name, if the caller may use it.
-fn named<'s, T: Primitive>(
-    shelf: &'s Shelf<T>,
+fn find<'s, T: Primitive>(
+    set: &'s PrimitiveSet<T>,
     kind: &str,
     name: &str,
     caller: &Caller,
 ) -> Result<&'s Arc<T>, RpcError> {
-    let unknown = || RpcError::unknown(kind, name, near(shelf, name, caller));
-    let item = shelf.get(name).ok_or_else(unknown)?;
+    let unknown = || RpcError::unknown(kind, name, nearest_name(set, name, caller));
+    let item = set.get(name).ok_or_else(unknown)?;
     match item.visibility().decide(caller) {
         Decision::Allow => Ok(item),
         // Missing and hidden are one answer.
@@ -27,17 +27,20 @@ fn named<'s, T: Primitive>(
 }
 
 /// The name that was probably meant, among those that the caller may use.
-fn near<'s, T: Primitive>(shelf: &'s Shelf<T>, name: &str, caller: &Caller) -> Option<&'s str> {
+fn nearest_name<'s, T: Primitive>(
+    set: &'s PrimitiveSet<T>,
+    name: &str,
+    caller: &Caller,
+) -> Option<&'s str> {
     /// Longer names are nobody's slip of the hand, and comparing them takes its time.
-    const LONGEST: usize = 128;
-    if name.len() > LONGEST {
+    const MAX_SUGGESTED_BYTES: usize = 128;
+    if name.len() > MAX_SUGGESTED_BYTES {
         return None;
     }
     let wanted = name.to_lowercase();
     // A third of the name may differ, at least one character.
     let allowed = (wanted.chars().count() / 3).clamp(1, 4);
-    shelf
-        .iter()
+    set.iter()
         .map(|item| {
             (
                 strsim::osa_distance(&wanted, &item.key().to_lowercase()),
@@ -52,11 +55,11 @@ fn near<'s, T: Primitive>(shelf: &'s Shelf<T>, name: &str, caller: &Caller) -> O
 
 /// Why the caller may not use the primitive of that name, when that is no secret.
 pub(crate) fn denial<T: Primitive>(
-    shelf: &Shelf<T>,
+    set: &PrimitiveSet<T>,
     name: &str,
     caller: &Caller,
 ) -> Option<RpcError> {
-    match shelf.get(name)?.visibility().decide(caller) {
+    match set.get(name)?.visibility().decide(caller) {
         Decision::Deny(error) => Some(error),
         Decision::Allow | Decision::Hide => None,
     }
@@ -67,7 +70,7 @@ pub(crate) fn tool<'s>(
     name: &str,
     caller: &Caller,
 ) -> Result<&'s Arc<Tool>, RpcError> {
-    named(&snapshot.tools, "tool", name, caller)
+    find(&snapshot.tools, "tool", name, caller)
 }
 
 pub(crate) fn prompt<'s>(
@@ -75,11 +78,11 @@ pub(crate) fn prompt<'s>(
     name: &str,
     caller: &Caller,
 ) -> Result<&'s Arc<Prompt>, RpcError> {
-    named(&snapshot.prompts, "prompt", name, caller)
+    find(&snapshot.prompts, "prompt", name, caller)
 }
 
 /// One way to read a URI.
-pub(crate) struct Reading {
+pub(crate) struct ReadRoute {
     pub(crate) handler: ReadHandler,
     pub(crate) variables: BTreeMap<String, String>,
     subscribe: Option<SubscribeRule>,
@@ -87,15 +90,15 @@ pub(crate) struct Reading {
 
 /// Every way `caller` has of reading `uri`: the fixed resource first, then templates in list
 /// order.
-pub(crate) fn readings(
+pub(crate) fn read_routes(
     snapshot: &Snapshot,
     uri: &str,
     caller: &Caller,
-) -> Result<Vec<Reading>, RpcError> {
+) -> Result<Vec<ReadRoute>, RpcError> {
     let mut found = Vec::new();
     if let Some(resource) = snapshot.resources.get(uri) {
         match resource.visibility.decide(caller) {
-            Decision::Allow => found.push(Reading {
+            Decision::Allow => found.push(ReadRoute {
                 handler: resource.handler.clone(),
                 variables: BTreeMap::new(),
                 subscribe: resource.subscribe.clone(),
@@ -107,7 +110,7 @@ pub(crate) fn readings(
     for template in snapshot.templates.iter() {
         if let Some(variables) = template.template.matches(uri) {
             match template.visibility.decide(caller) {
-                Decision::Allow => found.push(Reading {
+                Decision::Allow => found.push(ReadRoute {
                     handler: template.handler.clone(),
                     variables,
                     subscribe: template.subscribe.clone(),
@@ -126,12 +129,12 @@ pub(crate) fn subscribable(
     uri: &str,
     caller: &Caller,
 ) -> Result<(), RpcError> {
-    let readings = readings(snapshot, uri, caller)?;
-    if readings.is_empty() {
+    let routes = read_routes(snapshot, uri, caller)?;
+    if routes.is_empty() {
         return Err(RpcError::resource_not_found(uri));
     }
     let mut refusal = None;
-    for rule in readings.into_iter().filter_map(|reading| reading.subscribe) {
+    for rule in routes.into_iter().filter_map(|route| route.subscribe) {
         match rule(uri, caller) {
             Ok(()) => return Ok(()),
             Err(error) => refusal = refusal.or(Some(error)),

@@ -101,13 +101,13 @@ impl InputSchema {
         arguments: Map<String, Value>,
     ) -> Result<Map<String, Value>, Vec<Violation>> {
         /// Enough to mend a call; a hostile one could break thousands of rules.
-        const MOST: usize = 16;
+        const MAX_VIOLATIONS: usize = 16;
         let arguments = Value::Object(arguments);
         if !self.validator.is_valid(&arguments) {
             return Err(self
                 .validator
                 .iter_errors(&arguments)
-                .take(MOST)
+                .take(MAX_VIOLATIONS)
                 .map(|error| violation(&error))
                 .collect());
         }

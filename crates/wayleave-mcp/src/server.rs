@@ -10,9 +10,7 @@ use serde_json::{Map, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Registry,
-    door::{Door, Turns},
-    who::Who,
+    CallObserver, Registry, caller_cell::CallerCell, sdk_handler::SdkHandler, turn::TurnPolicy,
 };
 
 /// How a server introduces itself.
@@ -44,7 +42,8 @@ impl Identity {
 }
 
 /// What all doors of one server share.
-pub(crate) struct Shared {
+#[derive(Clone)]
+pub(crate) struct ServerState {
     pub(crate) registry: Registry,
     pub(crate) config: ServerConfig,
     /// `_meta` of results in the stateless era: who answered.
@@ -53,15 +52,16 @@ pub(crate) struct Shared {
     pub(crate) signature_json: String,
     pub(crate) logging: bool,
     pub(crate) page_size: usize,
+    pub(crate) observer: Option<Arc<dyn CallObserver>>,
 }
 
 /// What outlives the doors of one transport and ends them.
 #[derive(Clone, Default)]
-pub(crate) struct Keeper {
+pub(crate) struct Shutdown {
     /// Cancelled first when stopping: listeners end, calls go on.
     pub(crate) draining: CancellationToken,
     /// Owns every task that speaks to a session.
-    pub(crate) speakers: TaskTracker,
+    pub(crate) listener_tasks: TaskTracker,
 }
 
 /// A registry, ready to be served over any number of transports at once.
@@ -75,7 +75,7 @@ pub(crate) struct Keeper {
 /// # let _ = server;
 /// ```
 #[derive(Clone)]
-pub struct Server(pub(crate) Arc<Shared>);
+pub struct Server(pub(crate) Arc<ServerState>);
 
 impl Server {
     /// A server of `registry`. `listChanged` is declared for every list, even an empty one.
@@ -89,13 +89,23 @@ impl Server {
         let mut config =
             ServerConfig::new(capabilities(identity.logging)).with_server_info(implementation);
         config.instructions = identity.instructions;
-        Self(Arc::new(Shared {
+        Self(Arc::new(ServerState {
             registry,
             config,
             signature_json: serde_json::to_string(&signature).unwrap_or_default(),
             signature,
             logging: identity.logging,
             page_size: Self::PAGE_SIZE,
+            observer: None,
+        }))
+    }
+
+    /// The same server, seen by `observer`. Without one, observing costs nothing.
+    #[must_use]
+    pub fn with_observer(self, observer: Arc<dyn CallObserver>) -> Self {
+        Self(Arc::new(ServerState {
+            observer: Some(observer),
+            ..ServerState::clone(&self.0)
         }))
     }
 
@@ -107,8 +117,13 @@ impl Server {
         &self.0.registry
     }
 
-    pub(crate) fn door(&self, who: Who, keeper: &Keeper, turns: Turns) -> Door {
-        Door::new(self.0.clone(), who, keeper, turns)
+    pub(crate) fn sdk_handler(
+        &self,
+        caller_cell: CallerCell,
+        shutdown: &Shutdown,
+        turn_policy: TurnPolicy,
+    ) -> SdkHandler {
+        SdkHandler::new(self.0.clone(), caller_cell, shutdown, turn_policy)
     }
 }
 

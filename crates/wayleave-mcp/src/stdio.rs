@@ -24,25 +24,27 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Admit, Caller, Era, RpcError, Server, TurnedAway,
-    admit::Hello,
-    asked::{self, Asked},
-    budget::Spent,
-    calls::{self, Calls, Host},
-    door::Turns,
-    plain, quick,
-    server::{Keeper, Shared},
-    who::Who,
+    Admit, Caller, Carrier, Era, RefusalReason, RpcError, Server, TurnedAway,
+    budget::BudgetExceeded,
+    call_parser,
+    caller_cell::CallerCell,
+    envelope::{self, Envelope},
+    list_cache,
+    observation::{self, Observation},
+    pipe_calls::{self, PipeCalls, PipeSession},
+    server::{ServerState, Shutdown},
+    stdio_auth::InitializeProbe,
+    turn::TurnPolicy,
     wire_error,
 };
 
 /// The longest line taken.
-const LONGEST: usize = 16 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// Lines that may be waiting to be written beside the conversation. Beyond it no more is read: who
 /// does not listen is not listened to.
-const MOST_ASIDES: usize = 64;
+const MAX_PENDING_WRITES: usize = 64;
 /// How long calls still running may go on after the client closed our input.
-const LAST_CALLS: Duration = Duration::from_secs(1);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serving over stdio failed.
 #[derive(Debug, thiserror::Error)]
@@ -81,35 +83,36 @@ impl Server {
         write: impl AsyncWrite + Send + Unpin + 'static,
         stop: CancellationToken,
     ) -> Result<(), StdioError> {
-        let keeper = Keeper::default();
+        let shutdown = Shutdown::default();
         // Its end is the end of everything that listens through this pipe.
-        let gone = keeper.draining.clone();
+        let ended = shutdown.draining.clone();
         let always = admit.always();
-        let asked = always.is_none();
+        let envelope = always.is_none();
         // One that is asked for is replaced before the first message is handed over.
-        let who = Who::new(always.unwrap_or_else(|| Arc::new(Caller::anonymous())));
-        let door = Arc::new(self.door(who.clone(), &keeper, Turns::TakenHere));
-        let host = Arc::new(OnceLock::new());
-        let guest = Guest {
-            admit: asked.then(|| Arc::new(admit) as Arc<dyn Admit>),
-            who,
+        let caller_cell = CallerCell::new(always.unwrap_or_else(|| Arc::new(Caller::anonymous())));
+        let handler =
+            Arc::new(self.sdk_handler(caller_cell.clone(), &shutdown, TurnPolicy::Acquire));
+        let session = Arc::new(OnceLock::new());
+        let client = StdioPeer {
+            admit: envelope.then(|| Arc::new(admit) as Arc<dyn Admit>),
+            caller_cell,
         };
         let write = Arc::new(Mutex::new(write));
-        let lines = Lines {
+        let lines = LineTransport {
             shared: self.0.clone(),
-            guest,
+            client,
             read: BufReader::with_capacity(64 * 1024, read),
             line: Vec::new(),
             whole: false,
             discarding: false,
-            calls: Calls::new(host.clone(), write.clone()),
+            calls: PipeCalls::new(session.clone(), write.clone()),
             write,
-            asides: JoinSet::new(),
+            pending_writes: JoinSet::new(),
             era: None,
-            gone: gone.clone(),
+            ended: ended.clone(),
         };
         let serving = async {
-            let running = match door.clone().serve(lines).await {
+            let running = match handler.clone().serve(lines).await {
                 Ok(running) => running,
                 // It came, said nothing, and left: that is its right.
                 Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -120,7 +123,7 @@ impl Server {
                 }
             };
             let peer = running.peer().clone();
-            let _ = host.set(Host { door, peer });
+            let _ = session.set(PipeSession { handler, peer });
             running
                 .waiting()
                 .await
@@ -131,79 +134,79 @@ impl Server {
         };
         tokio::select! {
             served = serving => served,
-            () = async { gone.cancelled().await; tokio::time::sleep(LAST_CALLS).await } => Ok(()),
-            () = async { stop.cancelled().await; gone.cancel(); std::future::pending().await } => Ok(()),
+            () = async { ended.cancelled().await; tokio::time::sleep(FINISH_TIMEOUT).await } => Ok(()),
+            () = async { stop.cancelled().await; ended.cancel(); std::future::pending().await } => Ok(()),
         }
     }
 }
 
 /// The client at the other end.
-struct Guest {
+struct StdioPeer {
     /// Says who it is at each message; none for one who is always the same.
     admit: Option<Arc<dyn Admit>>,
-    who: Who,
+    caller_cell: CallerCell,
 }
 
-impl Guest {
+impl StdioPeer {
     /// Who sent `message`.
     async fn identify(&self, message: &[u8]) -> Result<(), TurnedAway> {
         let Some(admit) = &self.admit else {
             return Ok(());
         };
-        if let Hello::Some(bearer) = Hello::of(message) {
+        if let InitializeProbe::Some(bearer) = InitializeProbe::parse(message) {
             admit.begin(bearer.as_deref()).await?;
         }
         let caller = admit.caller().await?;
-        self.who.came(&caller);
+        self.caller_cell.replace(&caller);
         Ok(())
     }
 }
 
 /// JSON-RPC messages, one a line.
-struct Lines<R, W> {
-    shared: Arc<Shared>,
-    guest: Guest,
+struct LineTransport<R, W> {
+    shared: Arc<ServerState>,
+    client: StdioPeer,
     read: BufReader<R>,
     /// Kept across calls: `receive` may be dropped in the middle of a line.
     line: Vec<u8>,
     /// Whether the line is whole, and waits until it is known who sent it.
     whole: bool,
     discarding: bool,
-    calls: Calls<W>,
+    calls: PipeCalls<W>,
     write: Arc<Mutex<W>>,
-    asides: JoinSet<()>,
+    pending_writes: JoinSet<()>,
     /// The era of the conversation, once a request has settled it.
     era: Option<Era>,
-    gone: CancellationToken,
+    ended: CancellationToken,
 }
 
 /// Its sender is not talked to any longer.
-struct HungUp;
+struct PeerRejected;
 
-enum Line {
+enum LineEnd {
     Whole,
     TooLong { id: Value },
     End,
 }
 
-impl<R, W> Lines<R, W>
+impl<R, W> LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     /// Reads up to the end of a line. Dropped half-way, it goes on where it was.
-    async fn next_line(&mut self) -> io::Result<Line> {
+    async fn next_line(&mut self) -> io::Result<LineEnd> {
         loop {
             let available = self.read.fill_buf().await?;
             if available.is_empty() {
-                return Ok(Line::End);
+                return Ok(LineEnd::End);
             }
             let (chunk, ended) = match memchr::memchr(b'\n', available) {
                 Some(at) => (available.get(..at).unwrap_or_default(), true),
                 None => (available, false),
             };
             let consumed = chunk.len() + usize::from(ended);
-            let too_long = !self.discarding && self.line.len() + chunk.len() > LONGEST;
+            let too_long = !self.discarding && self.line.len() + chunk.len() > MAX_LINE_BYTES;
             // What has been read of it may tell whom to answer.
             let refused = too_long.then(|| wire_error::outermost_id(&self.line));
             if too_long {
@@ -215,88 +218,114 @@ where
             let was_discarding = self.discarding;
             self.discarding = (was_discarding || too_long) && !ended;
             if let Some(id) = refused {
-                return Ok(Line::TooLong { id });
+                return Ok(LineEnd::TooLong { id });
             }
             if ended && !was_discarding {
-                return Ok(Line::Whole);
+                return Ok(LineEnd::Whole);
             }
         }
     }
 
     /// Writes a line beside the conversation, in its own task: a reader dropped half-way must
     /// not leave half a line behind.
-    fn aside(&mut self, mut line: Vec<u8>) {
+    fn spawn_write(&mut self, mut line: Vec<u8>) {
         let write = self.write.clone();
-        self.asides.spawn(async move {
+        self.pending_writes.spawn(async move {
             line.push(b'\n');
-            if let Err(error) = calls::put(&write, &line).await {
+            if let Err(error) = pipe_calls::write_line(&write, &line).await {
                 tracing::debug!(%error, "line not written");
             }
         });
     }
 
     /// Waits until there is room for one line more beside the conversation.
-    async fn room(&mut self) {
-        while self.asides.try_join_next().is_some() {}
-        while self.asides.len() >= MOST_ASIDES {
-            self.asides.join_next().await;
+    async fn wait_for_room(&mut self) {
+        while self.pending_writes.try_join_next().is_some() {}
+        while self.pending_writes.len() >= MAX_PENDING_WRITES {
+            self.pending_writes.join_next().await;
         }
-        self.calls.room().await;
+        self.calls.wait_for_room().await;
     }
 
     fn refuse(&mut self, error: &RpcError, id: &Value) {
-        self.aside(wire_error::response(error, id).to_string().into_bytes());
+        self.spawn_write(wire_error::response(error, id).to_string().into_bytes());
     }
 
     /// Finds out who sent the line, and hands its message over when it is one for the SDK.
-    async fn take(&mut self) -> Result<Option<RxJsonRpcMessage<RoleServer>>, HungUp> {
+    async fn identify_line(
+        &mut self,
+    ) -> Result<Option<RxJsonRpcMessage<RoleServer>>, PeerRejected> {
         if self.line.iter().all(u8::is_ascii_whitespace) {
             self.line.clear();
             return Ok(None);
         }
         // Until here nothing is lost when it is dropped; the line is still there.
-        let identified = self.guest.identify(&self.line).await;
+        let identified = self.client.identify(&self.line).await;
         self.whole = false;
+        let observation = self.observe();
         match identified {
-            Ok(()) => Ok(self.message()),
+            Ok(()) => Ok(self.sdk_message(observation)),
             Err(TurnedAway { error, hang_up }) => {
+                observation::refuse(observation.as_deref(), RefusalReason::Authorization);
                 let line = std::mem::take(&mut self.line);
-                let asked = Asked::of(&line);
-                if asked.is_request() {
-                    self.refuse(&error, &asked.id);
+                let envelope = Envelope::parse(&line);
+                if envelope.is_request() {
+                    self.refuse(&error, &envelope.id);
                 }
-                if hang_up { Err(HungUp) } else { Ok(None) }
+                if hang_up { Err(PeerRejected) } else { Ok(None) }
             }
         }
     }
 
+    /// The observation of the message on the line, if anybody observes.
+    fn observe(&self) -> Option<Arc<Observation>> {
+        let observation = self.shared.observe(Carrier::Pipe, self.era)?;
+        observation.set_message(&self.line);
+        Some(observation)
+    }
+
     /// The message on the line, when it is one for the SDK.
-    fn message(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+    fn sdk_message(
+        &mut self,
+        observation: Option<Arc<Observation>>,
+    ) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = std::mem::take(&mut self.line);
-        let caller = Arc::clone(&self.guest.who.caller());
-        if let Some(Err(spent)) = caller.budget().map(|budget| budget.spend())
-            && self.spent(spent, &line)
+        let caller = Arc::clone(&self.client.caller_cell.caller());
+        if let Some(observation) = &observation {
+            observation.set_caller(&caller);
+        }
+        if let Some(Err(exceeded)) = caller.budget().map(|budget| budget.spend())
+            && self.refuse_over_budget(exceeded, &line)
         {
+            observation::refuse(observation.as_deref(), RefusalReason::Budget);
             return None;
         }
         if let Some(era) = self.era
-            && quick::looks_like_list(&line)
-            && let Some(answer) = quick::answer(&self.shared, &caller, &line, era, None)
+            && list_cache::looks_like_list(&line)
+            && let Some(answer) = list_cache::answer(
+                &self.shared,
+                &caller,
+                &line,
+                era,
+                None,
+                observation.as_deref(),
+            )
         {
-            self.aside(answer);
-            self.reuse(line);
+            self.spawn_write(answer);
+            self.recycle(line);
             return None;
         }
-        if self.called(&line, &caller) {
-            self.reuse(line);
+        if self.begin_call(&line, &caller, observation.as_ref()) {
+            self.recycle(line);
             return None;
         }
         let Ok(mut message) = serde_json::from_slice(&line) else {
             let (error, id) = wire_error::diagnose(&line);
+            observation::refuse(observation.as_deref(), RefusalReason::Malformed);
             self.refuse(&error, &id);
             return None;
         };
-        self.reuse(line);
+        self.recycle(line);
         match &mut message {
             // The SDK ends the conversation over a notification that comes first.
             JsonRpcMessage::Notification(_) if self.era.is_none() => return None,
@@ -304,19 +333,31 @@ where
                 if let ClientNotification::CancelledNotification(cancelled) = &told.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.calls.give_up(id);
+                    self.calls.cancel(id);
+                }
+                if let Some(observation) = observation {
+                    observation.handed_over();
                 }
             }
-            JsonRpcMessage::Request(request) if asked::is_too_long(&request.id) => {
-                self.refuse(&asked::id_too_long(), &Value::Null);
+            JsonRpcMessage::Request(request) if envelope::is_too_long(&request.id) => {
+                observation::refuse(observation.as_deref(), RefusalReason::Malformed);
+                self.refuse(&envelope::id_too_long(), &Value::Null);
                 return None;
             }
             JsonRpcMessage::Request(request) => {
                 if self.era.is_none() {
                     self.era = era_of_first(&request.request);
                 }
-                if self.guest.admit.is_some() {
+                if self.client.admit.is_some() {
                     request.request.extensions_mut().insert(caller);
+                }
+                if let Some(observation) = observation {
+                    observation.set_era(self.era);
+                    if self.era.is_none() && is_ping(&request.request) {
+                        // Before the handshake the SDK answers it without a handler.
+                        observation.complete();
+                    }
+                    request.request.extensions_mut().insert(observation);
                 }
             }
             _ => {}
@@ -324,40 +365,54 @@ where
         Some(message)
     }
 
-    /// Carries the call on the line out, if it is one and the SDK need not do it; says whether so.
-    fn called(&mut self, line: &[u8], caller: &Arc<Caller>) -> bool {
+    /// Begins the tool call on the line, unless the line is no call or needs the SDK. Returns whether
+    /// it did.
+    fn begin_call(
+        &mut self,
+        line: &[u8],
+        caller: &Arc<Caller>,
+        observation: Option<&Arc<Observation>>,
+    ) -> bool {
         // The first request settles what the conversation is like, and the SDK does that.
         if self.era.is_none() {
             return false;
         }
-        let Some(call) = plain::read(line).filter(|call| !asked::is_too_long(&call.id)) else {
+        let Some(call) = call_parser::parse(line).filter(|call| !envelope::is_too_long(&call.id))
+        else {
             return false;
         };
         let mut extensions = Extensions::new();
-        if self.guest.admit.is_some() {
+        if self.client.admit.is_some() {
             extensions.insert(caller.clone());
+        }
+        if let Some(observation) = observation {
+            extensions.insert(Arc::clone(observation));
         }
         self.calls.begin(call, extensions)
     }
 
     /// Refuses what one sends who has asked too much; says whether it could be refused.
-    fn spent(&mut self, spent: Spent, line: &[u8]) -> bool {
-        let asked = Asked::of(line);
-        if asked.is_told() {
+    fn refuse_over_budget(&mut self, exceeded: BudgetExceeded, line: &[u8]) -> bool {
+        let envelope = Envelope::parse(line);
+        if envelope.is_one_way() {
             return false;
         }
-        if asked.is_tool_call() {
-            self.aside(asked.result(spent.result()).into_bytes());
+        if envelope.is_tool_call() {
+            self.spawn_write(envelope.write_result(exceeded.result()).into_bytes());
         } else {
-            self.refuse(&spent.error(), &asked.id);
+            self.refuse(&exceeded.error(), &envelope.id);
         }
         true
     }
 
-    fn reuse(&mut self, mut line: Vec<u8>) {
+    fn recycle(&mut self, mut line: Vec<u8>) {
         line.clear();
         self.line = line;
     }
+}
+
+fn is_ping(request: &rmcp::model::ClientRequest) -> bool {
+    matches!(request, rmcp::model::ClientRequest::PingRequest(_))
 }
 
 /// The era a first request settles; probes settle none.
@@ -373,7 +428,7 @@ fn era_of_first(request: &rmcp::model::ClientRequest) -> Option<Era> {
     }
 }
 
-impl<R, W> Transport<RoleServer> for Lines<R, W>
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -385,30 +440,34 @@ where
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = self.write.clone();
-        async move { calls::send(&write, &item, None).await }
+        async move { pipe_calls::write_message(&write, &item, None).await }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             // Each line is answered with one at most.
-            self.room().await;
+            self.wait_for_room().await;
             if self.whole {
-                match self.take().await {
+                match self.identify_line().await {
                     Ok(Some(message)) => return Some(message),
                     Ok(None) => self.whole = false,
-                    Err(HungUp) => break,
+                    Err(PeerRejected) => break,
                 }
             }
             match self.next_line().await {
-                Ok(Line::Whole) => self.whole = true,
-                Ok(Line::TooLong { id }) => {
+                Ok(LineEnd::Whole) => self.whole = true,
+                Ok(LineEnd::TooLong { id }) => {
                     let error = RpcError::new(
                         RpcError::INVALID_REQUEST,
-                        format!("message longer than {LONGEST} bytes"),
+                        format!("message longer than {MAX_LINE_BYTES} bytes"),
                     );
+                    if let Some(observation) = self.shared.observe(Carrier::Pipe, self.era) {
+                        observation.set_id(id.clone());
+                        observation.refuse(RefusalReason::Malformed);
+                    }
                     self.refuse(&error, &id);
                 }
-                Ok(Line::End) => break,
+                Ok(LineEnd::End) => break,
                 Err(error) => {
                     tracing::debug!(%error, "standard input failed");
                     break;
@@ -416,14 +475,14 @@ where
             }
         }
         // A refusal is the last word, and is heard.
-        while self.asides.join_next().await.is_some() {}
-        self.gone.cancel();
+        while self.pending_writes.join_next().await.is_some() {}
+        self.ended.cancel();
         None
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.calls.finish(LAST_CALLS).await;
-        while self.asides.join_next().await.is_some() {}
+        self.calls.finish(FINISH_TIMEOUT).await;
+        while self.pending_writes.join_next().await.is_some() {}
         self.write.lock().await.shutdown().await
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::RpcError;
 
 /// The deepest JSON the parser follows.
-pub(crate) const DEEPEST: usize = 128;
+pub(crate) const MAX_JSON_DEPTH: usize = 128;
 
 /// Why `message`, which does not parse as one JSON-RPC message, is refused, and the id to refuse
 /// it under when it has one.
@@ -15,7 +15,7 @@ pub(crate) fn diagnose(message: &[u8]) -> (RpcError, Value) {
         Err(error) if error.to_string().contains("recursion limit") => (
             RpcError::new(
                 RpcError::PARSE,
-                format!("json nested deeper than {DEEPEST} levels"),
+                format!("json nested deeper than {MAX_JSON_DEPTH} levels"),
             ),
             outermost_id(message),
         ),
@@ -97,7 +97,7 @@ fn scalar(rest: &[u8]) -> Value {
         Some(b'"') => end_of_text(rest),
         _ => rest.iter().position(|byte| matches!(byte, b',' | b'}')),
     };
-    let text = end.filter(|end| *end <= crate::asked::LONGEST_ID);
+    let text = end.filter(|end| *end <= crate::envelope::MAX_ID_BYTES);
     text.and_then(|end| serde_json::from_slice::<Value>(rest.get(..end)?).ok())
         .filter(|id| id.is_string() || id.is_number())
         .unwrap_or_default()

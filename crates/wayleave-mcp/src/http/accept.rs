@@ -17,19 +17,19 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Limits, Options,
-    at_once::AtOnce,
-    connections::{Connections, Open},
+    connections::{Connections, OpenConnection},
     gate::Gate,
+    self_wake::SelfWakePoller,
     stall::StallGuard,
 };
 use crate::Server;
 
 /// A peer whose machine vanished is given up after this long without an acknowledgment.
-const VANISHED: Duration = Duration::from_secs(20);
+const PEER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The largest headers taken.
-const HEADER_BYTES: usize = 64 * 1024;
+const MAX_HEADER_BYTES: usize = 64 * 1024;
 /// The end of the time for stopping, kept for closing connections.
-const CLOSING: Duration = Duration::from_secs(1);
+const CLOSE_RESERVE: Duration = Duration::from_secs(1);
 /// How long the client of an idle connection that is being closed may take to agree.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -42,7 +42,7 @@ pub(crate) async fn serve(
     let limits = options.limits.clone();
     let tls = options.tls.clone().map(TlsAcceptor::from);
     let gate = Arc::new(Gate::new(&server, options));
-    let door = Doorway {
+    let http = HttpListener {
         gate: gate.clone(),
         builder: builder(&limits),
         open: Connections::new(&limits),
@@ -53,7 +53,7 @@ pub(crate) async fn serve(
     };
     let reaper = {
         let (gate, stop) = (gate.clone(), stop.clone());
-        door.connections.spawn(async move { gate.reap(stop).await })
+        http.connections.spawn(async move { gate.reap(stop).await })
     };
     loop {
         tokio::select! {
@@ -61,14 +61,14 @@ pub(crate) async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => tokio::select! {
                     () = stop.cancelled() => break,
-                    () = door.admit(stream) => {}
+                    () = http.admit(stream) => {}
                 },
-                Err(error) => door.pause_after(&error).await,
+                Err(error) => http.pause_after(&error).await,
             },
         }
     }
     drop(listener);
-    door.close(Instant::now() + limits.stop_time).await;
+    http.close(Instant::now() + limits.stop_time).await;
     reaper.abort();
 }
 
@@ -78,19 +78,19 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_time)
-        .max_buf_size(HEADER_BYTES);
+        .max_buf_size(MAX_HEADER_BYTES);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(VANISHED)
-        .keep_alive_timeout(VANISHED)
+        .keep_alive_interval(PEER_TIMEOUT)
+        .keep_alive_timeout(PEER_TIMEOUT)
         .max_concurrent_streams(256)
         .max_pending_accept_reset_streams(32)
-        .max_header_list_size(u32::try_from(HEADER_BYTES).unwrap_or(u32::MAX));
+        .max_header_list_size(u32::try_from(MAX_HEADER_BYTES).unwrap_or(u32::MAX));
     builder
 }
 
-struct Doorway {
+struct HttpListener {
     gate: Arc<Gate>,
     builder: Builder<TokioExecutor>,
     open: Arc<Connections>,
@@ -105,12 +105,12 @@ struct Driver {
     gate: Arc<Gate>,
     builder: Builder<TokioExecutor>,
     closing: CancellationToken,
-    connection: Open,
+    connection: OpenConnection,
     /// How long the client may take to begin, and be idle.
-    patience: Duration,
+    idle_timeout: Duration,
 }
 
-impl Doorway {
+impl HttpListener {
     /// A failed accept is the peer's fault, or we are out of file descriptors and must let some go.
     async fn pause_after(&self, error: &io::Error) {
         let peers_fault = matches!(
@@ -144,7 +144,7 @@ impl Doorway {
             builder: self.builder.clone(),
             closing: self.closing.clone(),
             connection,
-            patience: self.limits.header_time,
+            idle_timeout: self.limits.header_time,
         };
         let tls = self.tls.clone();
         self.connections.spawn(async move {
@@ -152,7 +152,7 @@ impl Doorway {
             let serving = async {
                 match tls {
                     None => driver.drive(stream).await,
-                    Some(tls) => match timeout(driver.patience, tls.accept(stream)).await {
+                    Some(tls) => match timeout(driver.idle_timeout, tls.accept(stream)).await {
                         Ok(Ok(stream)) => driver.drive(stream).await,
                         Ok(Err(error)) => tracing::debug!(%error, "no TLS with a client"),
                         Err(_) => tracing::debug!("a client took too long to begin TLS"),
@@ -170,15 +170,15 @@ impl Doorway {
     /// First the listening streams end and the calls finish, then everything else.
     async fn close(self, deadline: Instant) {
         let gate = &self.gate;
-        gate.keeper.draining.cancel();
+        gate.shutdown.draining.cancel();
         gate.ending.close();
-        let _ = timeout_at(deadline - CLOSING, gate.ending.wait()).await;
+        let _ = timeout_at(deadline - CLOSE_RESERVE, gate.ending.wait()).await;
         gate.cut.cancel();
         gate.close_all().await;
-        gate.keeper.speakers.close();
+        gate.shutdown.listener_tasks.close();
         self.closing.cancel();
         self.connections.close();
-        let _ = timeout_at(deadline, gate.keeper.speakers.wait()).await;
+        let _ = timeout_at(deadline, gate.shutdown.listener_tasks.wait()).await;
         if timeout_at(deadline, self.connections.wait()).await.is_err() {
             tracing::warn!(
                 open = self.connections.len(),
@@ -204,18 +204,18 @@ impl Driver {
         let mut connection = std::pin::pin!(connection);
         // Until the first request the protocol itself is unknown, and no other timer runs; nor does
         // one for HTTP/2, where an idle client may acknowledge pings for ever.
-        let mut idle = std::pin::pin!(sleep(self.patience));
+        let mut idle = std::pin::pin!(sleep(self.idle_timeout));
         let mut closed = false;
-        let mut at_once = AtOnce::default();
+        let mut poller = SelfWakePoller::default();
         loop {
             tokio::select! {
-                ended = poll_fn(|context| at_once.poll(connection.as_mut(), context)) => {
+                ended = poll_fn(|context| poller.poll(connection.as_mut(), context)) => {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "connection ended");
                     }
                     return;
                 }
-                () = idle.as_mut() => match self.connection.idle_until(self.patience) {
+                () = idle.as_mut() => match self.connection.idle_until(self.idle_timeout) {
                     Some(until) => idle.set(sleep_until(until)),
                     None if closed || !self.connection.has_asked() => return,
                     None => {
@@ -238,6 +238,6 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);
     #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(VANISHED))?;
+    socket.set_tcp_user_timeout(Some(PEER_TIMEOUT))?;
     socket.set_keepalive(true)
 }

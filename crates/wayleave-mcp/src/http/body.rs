@@ -14,31 +14,31 @@ use super::{connections::InFlight, reply::Body};
 
 pin_project_lite::pin_project! {
     /// A body, and what is to be let go of when it has been sent or dropped.
-    pub(crate) struct Served {
+    pub(crate) struct ResponseBody {
         #[pin]
         inner: Body,
-        held: Option<Box<dyn Send + Sync>>,
+        guard: Option<Box<dyn Send + Sync>>,
         end: Option<BoxFuture<'static, ()>>,
         in_flight: Option<InFlight>,
     }
 }
 
-impl From<Body> for Served {
+impl From<Body> for ResponseBody {
     fn from(inner: Body) -> Self {
         Self {
             inner,
-            held: None,
+            guard: None,
             end: None,
             in_flight: None,
         }
     }
 }
 
-impl Served {
-    pub(crate) fn holding(inner: Body, held: impl Send + Sync + 'static) -> Self {
+impl ResponseBody {
+    pub(crate) fn with_guard(inner: Body, guard: impl Send + Sync + 'static) -> Self {
         Self {
             inner,
-            held: Some(Box::new(held)),
+            guard: Some(Box::new(guard)),
             end: None,
             in_flight: None,
         }
@@ -57,7 +57,7 @@ impl Served {
     }
 }
 
-impl HttpBody for Served {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -76,7 +76,7 @@ impl HttpBody for Served {
             this.inner.poll_frame(cx)
         };
         if matches!(polled, Poll::Ready(None)) {
-            *this.held = None;
+            *this.guard = None;
             *this.end = None;
             *this.in_flight = None;
         }

@@ -1,6 +1,6 @@
 //! The open connections: how many there may be, and which is let go to make room for another.
 //!
-//! A connection is a stranger's until a request with a good credential came on it. Strangers have a
+//! A connection is unauthenticated until a request with a good credential came on it. Those have a
 //! small share of all connections, so that however many they are, they only displace each other.
 
 use std::{
@@ -20,18 +20,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::Limits;
 
-/// How long a stranger may take to authenticate before it can be let go for another. Whoever
+/// How long a connection may take to authenticate before it can be let go for another. Whoever
 /// connects at the same moment as many others is not cut off while its request is on its way.
-const STRANGER_GRACE: Duration = Duration::from_millis(250);
+const UNAUTHENTICATED_GRACE: Duration = Duration::from_millis(250);
 /// How long a new connection waits for one that is being let go.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Connections {
     table: Mutex<Table>,
-    /// Notified when one has closed or is no longer a stranger's.
+    /// Notified when one has closed or has authenticated.
     changed: Notify,
     max_open: usize,
-    max_strangers: usize,
+    max_unauthenticated: usize,
     began: Instant,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Connections {
 struct Table {
     next_id: u64,
     open: HashMap<u64, Arc<Connection>>,
-    strangers: usize,
+    unauthenticated: usize,
 }
 
 /// What is known of an open connection.
@@ -54,13 +54,13 @@ pub(super) struct Connection {
     /// Of these, requests that have not come whole.
     receiving: AtomicUsize,
     has_asked: AtomicBool,
-    is_stranger: AtomicBool,
+    is_unauthenticated: AtomicBool,
     /// Cancelled when it has to make room for another.
     pub(super) let_go: CancellationToken,
 }
 
 /// An open connection, until dropped.
-pub(super) struct Open(Arc<Connection>);
+pub(super) struct OpenConnection(Arc<Connection>);
 
 /// A request that came on a connection, until its response has been sent.
 pub(super) struct InFlight(Arc<Connection>);
@@ -69,8 +69,8 @@ pub(super) struct InFlight(Arc<Connection>);
 pub(super) struct Receiving<'c>(&'c Connection);
 
 /// Whether one more connection fits.
-enum Room {
-    Admitted(Open),
+enum Admission {
+    Admitted(OpenConnection),
     /// Another is being let go, or can be at that moment.
     Soon(Option<Instant>),
     None,
@@ -83,7 +83,7 @@ impl Connections {
             table: Mutex::default(),
             changed: Notify::new(),
             max_open,
-            max_strangers: limits.unauthenticated.min(max_open / 4).max(1),
+            max_unauthenticated: limits.unauthenticated.min(max_open / 4).max(1),
             began: Instant::now(),
         })
     }
@@ -97,16 +97,16 @@ impl Connections {
     }
 
     /// Waits for room for one more, letting another go for it. None if every one is in use.
-    pub(super) async fn admit(self: &Arc<Self>) -> Option<Open> {
+    pub(super) async fn admit(self: &Arc<Self>) -> Option<OpenConnection> {
         let deadline = Instant::now() + ROOM_TIMEOUT;
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             // Registered before looking, so that one closing in between is not missed.
             changed.as_mut().enable();
-            let wake = match self.look() {
-                Room::Admitted(open) => return Some(open),
-                Room::Soon(wake) => wake.map_or(deadline, |wake| wake.min(deadline)),
-                Room::None => return None,
+            let wake = match self.try_admit() {
+                Admission::Admitted(open) => return Some(open),
+                Admission::Soon(wake) => wake.map_or(deadline, |wake| wake.min(deadline)),
+                Admission::None => return None,
             };
             let _ = timeout_at(wake, changed).await;
             if Instant::now() >= deadline {
@@ -115,45 +115,45 @@ impl Connections {
         }
     }
 
-    fn look(self: &Arc<Self>) -> Room {
+    fn try_admit(self: &Arc<Self>) -> Admission {
         let mut table = self.locked();
-        let crowded = table.strangers >= self.max_strangers;
+        let crowded = table.unauthenticated >= self.max_unauthenticated;
         if !crowded && table.open.len() < self.max_open {
-            return Room::Admitted(table.open(self));
+            return Admission::Admitted(table.open(self));
         }
         if table.open.values().any(|one| one.let_go.is_cancelled()) {
-            return Room::Soon(None);
+            return Admission::Soon(None);
         }
         if crowded {
-            let Some(oldest) = table.oldest_stranger() else {
-                return Room::None;
+            let Some(oldest) = table.oldest_unauthenticated() else {
+                return Admission::None;
             };
-            let ripe = oldest.opened + STRANGER_GRACE;
+            let ripe = oldest.opened + UNAUTHENTICATED_GRACE;
             if ripe > Instant::now() {
-                return Room::Soon(Some(ripe));
+                return Admission::Soon(Some(ripe));
             }
             oldest.let_go.cancel();
-            return Room::Soon(None);
+            return Admission::Soon(None);
         }
-        match table.idle_for_longest() {
+        match table.longest_idle() {
             Some(idle) => {
                 idle.let_go.cancel();
-                Room::Soon(None)
+                Admission::Soon(None)
             }
-            None => Room::None,
+            None => Admission::None,
         }
     }
 
     /// Lets the connection go that was idle for longest, if there is one.
     pub(super) fn let_one_go(&self) {
-        if let Some(idle) = self.locked().idle_for_longest() {
+        if let Some(idle) = self.locked().longest_idle() {
             idle.let_go.cancel();
         }
     }
 }
 
 impl Table {
-    fn open(&mut self, among: &Arc<Connections>) -> Open {
+    fn open(&mut self, among: &Arc<Connections>) -> OpenConnection {
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
         let connection = Arc::new(Connection {
@@ -164,28 +164,28 @@ impl Table {
             in_flight: AtomicUsize::new(0),
             receiving: AtomicUsize::new(0),
             has_asked: AtomicBool::new(false),
-            is_stranger: AtomicBool::new(true),
+            is_unauthenticated: AtomicBool::new(true),
             let_go: CancellationToken::new(),
         });
         self.open.insert(id, Arc::clone(&connection));
-        self.strangers += 1;
-        Open(connection)
+        self.unauthenticated += 1;
+        OpenConnection(connection)
     }
 
     /// By when it was opened, not by when it was last used: asking in vain keeps no place.
-    fn oldest_stranger(&self) -> Option<&Arc<Connection>> {
-        let strangers = self.open.values().filter(|one| one.is_stranger());
-        strangers.min_by_key(|one| one.opened)
+    fn oldest_unauthenticated(&self) -> Option<&Arc<Connection>> {
+        let unauthenticated = self.open.values().filter(|one| one.is_unauthenticated());
+        unauthenticated.min_by_key(|one| one.opened)
     }
 
-    fn idle_for_longest(&self) -> Option<&Arc<Connection>> {
+    fn longest_idle(&self) -> Option<&Arc<Connection>> {
         let idle = self.open.values().filter(|one| !one.is_working());
         idle.filter(|one| !one.let_go.is_cancelled())
             .min_by_key(|one| one.idle_since.load(Ordering::Relaxed))
     }
 }
 
-impl std::ops::Deref for Open {
+impl std::ops::Deref for OpenConnection {
     type Target = Arc<Connection>;
 
     fn deref(&self) -> &Self::Target {
@@ -193,13 +193,13 @@ impl std::ops::Deref for Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         let among = &self.0.among;
         let mut table = among.locked();
         table.open.remove(&self.0.id);
-        if self.0.is_stranger() {
-            table.strangers = table.strangers.saturating_sub(1);
+        if self.0.is_unauthenticated() {
+            table.unauthenticated = table.unauthenticated.saturating_sub(1);
         }
         drop(table);
         among.changed.notify_waiters();
@@ -207,8 +207,8 @@ impl Drop for Open {
 }
 
 impl Connection {
-    fn is_stranger(&self) -> bool {
-        self.is_stranger.load(Ordering::Acquire)
+    fn is_unauthenticated(&self) -> bool {
+        self.is_unauthenticated.load(Ordering::Acquire)
     }
 
     /// Whether it is doing something its caller's budget counts. Sending a request slowly does not.
@@ -237,13 +237,13 @@ impl Connection {
 
     /// A request came with a good credential.
     pub(super) fn authenticated(&self) {
-        if !self.is_stranger() {
+        if !self.is_unauthenticated() {
             return;
         }
-        // Under the lock: it is counted among strangers exactly as long as it is one.
+        // Under the lock: it is counted as unauthenticated exactly as long as it is.
         let mut table = self.among.locked();
-        if self.is_stranger.swap(false, Ordering::AcqRel) {
-            table.strangers = table.strangers.saturating_sub(1);
+        if self.is_unauthenticated.swap(false, Ordering::AcqRel) {
+            table.unauthenticated = table.unauthenticated.saturating_sub(1);
             drop(table);
             self.among.changed.notify_waiters();
         }

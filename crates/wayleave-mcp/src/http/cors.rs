@@ -9,7 +9,7 @@ use http::{
 };
 use http_body_util::{BodyExt as _, Full};
 
-use super::body::Served;
+use super::body::ResponseBody;
 
 /// What a client of either era sends.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
@@ -23,7 +23,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authe
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 /// The answer to a browser that asks what it may send. It asks without the credential.
-pub(super) fn preflight(request: &Parts) -> Option<Response<Served>> {
+pub(super) fn preflight(request: &Parts) -> Option<Response<ResponseBody>> {
     let asks = request.method == Method::OPTIONS
         && request.headers.contains_key(header::ORIGIN)
         && request
@@ -32,7 +32,7 @@ pub(super) fn preflight(request: &Parts) -> Option<Response<Served>> {
     if !asks {
         return None;
     }
-    let mut response = Response::new(Served::from(Full::new(Bytes::new()).boxed()));
+    let mut response = Response::new(ResponseBody::from(Full::new(Bytes::new()).boxed()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);

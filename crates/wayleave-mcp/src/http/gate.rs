@@ -4,60 +4,58 @@ use std::{cell::Cell, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use rmcp::transport::streamable_http_server::{
     SessionManager as _, StreamableHttpServerConfig, StreamableHttpService,
     session::local::LocalSessionManager,
 };
 use serde_json::Value;
-use tokio::{
-    sync::Semaphore,
-    time::{Duration, interval, timeout},
-};
+use tokio::{sync::Semaphore, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Options,
-    body::Served,
+    body::ResponseBody,
     connections::Connection,
-    cors, direct,
-    exchange::{Begun, Exchange, HANDED, Handed},
+    cors,
     head::{self, METHOD, SESSION_ID, accepts_both, era, is_json, text},
-    held::{Held, Lasts, charge},
-    in_session::{self, Called, SessionCall},
     reply::{self, Refused},
-    sessions::{Busy, Sessions},
+    request_body,
+    request_permits::{RequestPermits, ResponseLifetime, charge},
+    session_call::{self, SessionCall, SessionCallOutcome},
+    session_streams::{HANDOFF, Handoff, PendingCall, SessionStreams},
+    sessions::{SessionUse, Sessions},
+    stateless_call,
 };
 use crate::{
-    Caller, Era, Server,
-    asked::{self, Asked},
-    door::{Door, Turns},
-    quick,
-    server::{Keeper, Shared},
-    who::Who,
+    Caller, Carrier, Era, RefusalReason, Server,
+    caller_cell::CallerCell,
+    envelope::{self, Envelope},
+    list_cache,
+    observation::{self, Observation},
+    sdk_handler::SdkHandler,
+    server::{ServerState, Shutdown},
+    turn::TurnPolicy,
     wire_error,
 };
 
 tokio::task_local! {
-    /// Who the request being handed over is from; the SDK makes a door without saying for whom.
-    pub(super) static WHO: Who;
+    /// Who the request being handed over is from; the SDK makes a handler without saying for whom.
+    pub(super) static CALLER: CallerCell;
 }
 
 /// Our own reaper ends idle sessions; the SDK's timer also ends those that only listen.
-const SDK_PATIENCE: Duration = Duration::from_hours(365 * 24);
-
-/// Well under any deadline of a connection.
-const HEARTBEAT: Duration = Duration::from_secs(2);
+const SDK_KEEP_ALIVE: Duration = Duration::from_hours(365 * 24);
 
 pub(crate) struct Gate {
-    shared: Arc<Shared>,
-    options: Options,
-    service: StreamableHttpService<Door, Exchange>,
-    manager: Arc<Exchange>,
-    sessions: Arc<Sessions>,
+    shared: Arc<ServerState>,
+    pub(super) options: Options,
+    service: StreamableHttpService<SdkHandler, SessionStreams>,
+    pub(super) manager: Arc<SessionStreams>,
+    pub(super) sessions: Arc<Sessions>,
     stream_room: Arc<Semaphore>,
-    pub(crate) keeper: Keeper,
+    pub(crate) shutdown: Shutdown,
     /// What ends by itself once draining: calls, and listening streams with a last message.
     pub(crate) ending: TaskTracker,
     /// Cuts every stream still open.
@@ -66,12 +64,12 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(server: &Server, options: Options) -> Self {
-        let keeper = Keeper::default();
+        let shutdown = Shutdown::default();
         let cut = CancellationToken::new();
         let mut manager = LocalSessionManager::default();
-        manager.session_config.keep_alive = Some(SDK_PATIENCE);
+        manager.session_config.keep_alive = Some(SDK_KEEP_ALIVE);
         let sessions = Arc::<Sessions>::default();
-        let manager = Arc::new(Exchange::new(manager, sessions.clone()));
+        let manager = Arc::new(SessionStreams::new(manager, sessions.clone()));
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
             // Checked here, on every route.
@@ -80,12 +78,12 @@ impl Gate {
             .with_max_request_body_bytes(options.limits.body_bytes)
             .with_cancellation_token(cut.clone());
         let factory = {
-            let (server, keeper) = (server.clone(), keeper.clone());
+            let (server, shutdown) = (server.clone(), shutdown.clone());
             move || {
-                let who = WHO
+                let caller_cell = CALLER
                     .try_with(Clone::clone)
                     .map_err(|_| std::io::Error::other("no caller for this request"))?;
-                Ok(server.door(who, &keeper, Turns::Given))
+                Ok(server.sdk_handler(caller_cell, &shutdown, TurnPolicy::Given))
             }
         };
         Self {
@@ -95,7 +93,7 @@ impl Gate {
             sessions,
             stream_room: Arc::new(Semaphore::new(options.limits.streams)),
             options,
-            keeper,
+            shutdown,
             ending: TaskTracker::new(),
             cut,
         }
@@ -105,8 +103,34 @@ impl Gate {
         &self,
         request: Request<Incoming>,
         connection: &Connection,
-    ) -> Response<Served> {
-        let (parts, body) = request.into_parts();
+    ) -> Response<ResponseBody> {
+        let (mut parts, body) = request.into_parts();
+        let observation = self.observe(&parts);
+        if let Some(observation) = &observation {
+            parts.extensions.insert(Arc::clone(observation));
+        }
+        let response = self.answer(parts, body, connection).await;
+        if let Some(observation) = observation {
+            observation.responded(response.status());
+        }
+        response
+    }
+
+    /// The observation of the message a request brings, if it brings one and anybody observes.
+    fn observe(&self, parts: &Parts) -> Option<Arc<Observation>> {
+        if parts.method != Method::POST || parts.uri.path() != self.options.path {
+            return None;
+        }
+        self.shared
+            .observe(Carrier::Http, Some(era(&parts.headers)))
+    }
+
+    async fn answer(
+        &self,
+        parts: Parts,
+        body: Incoming,
+        connection: &Connection,
+    ) -> Response<ResponseBody> {
         if let Some(why) = self.options.guests.refuse(&parts.uri, &parts.headers) {
             return reply::refuse(StatusCode::FORBIDDEN, why);
         }
@@ -114,8 +138,8 @@ impl Gate {
         let page = origin
             .filter(|it| self.options.guests.names_origin(it))
             .cloned();
-        let asked = page.as_ref().and_then(|_| cors::preflight(&parts));
-        let mut response = match asked {
+        let preflight = page.as_ref().and_then(|_| cors::preflight(&parts));
+        let mut response = match preflight {
             Some(answer) => answer,
             None => self.respond(parts, body, connection).await,
         };
@@ -130,7 +154,7 @@ impl Gate {
         mut parts: Parts,
         body: Incoming,
         connection: &Connection,
-    ) -> Response<Served> {
+    ) -> Response<ResponseBody> {
         if parts.method == Method::GET
             && let Some(document) = self.options.authenticate.document(&parts)
         {
@@ -139,7 +163,7 @@ impl Gate {
         if parts.uri.path() != self.options.path {
             return reply::refuse(StatusCode::NOT_FOUND, "nothing is served at this path");
         }
-        if self.keeper.draining.is_cancelled() {
+        if self.shutdown.draining.is_cancelled() {
             return reply::refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping");
         }
         let caller = match self.authenticate(&parts).await {
@@ -147,8 +171,8 @@ impl Gate {
             Err(refused) => return refused.into(),
         };
         connection.authenticated();
-        parts.extensions.insert(caller.clone());
-        if let Some(name) = head::given_twice(&parts.headers) {
+        identify(&mut parts, &caller);
+        if let Some(name) = head::duplicate_header(&parts.headers) {
             let why = format!("`{name}` is given twice");
             return reply::refuse(StatusCode::BAD_REQUEST, why);
         }
@@ -158,7 +182,10 @@ impl Gate {
         }
         let served = match parts.method {
             Method::POST => self.post(parts, body, caller, connection).await,
-            Method::GET => self.without_body(parts, caller, Lasts::UntilCut).await,
+            Method::GET => {
+                self.without_body(parts, caller, ResponseLifetime::UntilCut)
+                    .await
+            }
             Method::DELETE => self.delete(parts, caller).await,
             _ => {
                 let mut response =
@@ -182,16 +209,16 @@ impl Gate {
         body: Incoming,
         caller: Arc<Caller>,
         connection: &Connection,
-    ) -> Result<Response<Served>, Refused> {
+    ) -> Result<Response<ResponseBody>, Refused> {
         let era = era(&parts.headers);
-        let session = self.enter(&parts.headers, era, &caller)?;
+        let session = self.enter_session(&parts.headers, era, &caller)?;
         let listening = text(&parts.headers, &METHOD) == Some("subscriptions/listen");
-        let lasts = if era == Era::Stateless && listening {
-            Lasts::UntilDraining
+        let lifetime = if era == Era::Stateless && listening {
+            ResponseLifetime::UntilDraining
         } else {
-            Lasts::ShortWhile
+            ResponseLifetime::ShortWhile
         };
-        let mut held = self.hold(session, lasts, &caller)?;
+        let mut permits = self.acquire_permits(session, lifetime, &caller)?;
         if !is_json(&parts.headers) {
             return Err(Refused::with(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -202,50 +229,79 @@ impl Gate {
         let json = header::HeaderValue::from_static("application/json");
         parts.headers.insert(header::CONTENT_TYPE, json);
         let receiving = connection.receive();
-        let message = self.receive(&parts.headers, body).await?;
+        let message = request_body::receive(&self.options.limits, &parts.headers, body).await?;
         drop(receiving);
-        if let Err(spent) = charge(&caller, lasts, &mut held).await {
-            let asked = Asked::of(&message);
-            if !asked.is_told() {
-                return Ok(reply::spent(spent, &asked));
+        let observation = parts.extensions.get::<Arc<Observation>>().cloned();
+        if let Some(observation) = &observation {
+            observation.set_message(&message);
+        }
+        if let Err(spent) = charge(&caller, lifetime, &mut permits).await {
+            let envelope = Envelope::parse(&message);
+            if !envelope.is_one_way() {
+                observation::refuse(observation.as_deref(), RefusalReason::Budget);
+                return Ok(reply::over_budget(spent, &envelope));
             }
         }
         let caller = if caller.is_over() {
-            self.renewed(&mut parts, &mut held).await?
+            self.reauthenticate(&mut parts, &mut permits).await?
         } else {
             caller
         };
-        if quick::looks_like_list(&message)
-            && self.plain(&parts.headers, era).await
+        self.dispatch(parts, message, caller, permits).await
+    }
+
+    /// Carries out a message whose caller may send it.
+    async fn dispatch(
+        &self,
+        parts: Parts,
+        message: Bytes,
+        caller: Arc<Caller>,
+        permits: RequestPermits,
+    ) -> Result<Response<ResponseBody>, Refused> {
+        let era = era(&parts.headers);
+        let observation = parts.extensions.get::<Arc<Observation>>();
+        if list_cache::looks_like_list(&message)
+            && self.is_plain(&parts.headers, era).await
             && let named = text(&parts.headers, &METHOD)
-            && let Some(answer) = quick::answer(&self.shared, &caller, &message, era, named)
+            && let Some(answer) = list_cache::answer(
+                &self.shared,
+                &caller,
+                &message,
+                era,
+                named,
+                observation.map(AsRef::as_ref),
+            )
         {
             return Ok(reply::json(StatusCode::OK, answer));
         }
-        let parts = match direct::read(&self.shared, parts, &caller, &message) {
+        let parts = match stateless_call::parse(&self.shared, parts, &caller, &message) {
             Ok(call) => {
                 let authenticate = &*self.options.authenticate;
-                return Ok(call.answer(&self.shared, caller, held, authenticate).await);
+                return Ok(call
+                    .answer(&self.shared, caller, permits, authenticate)
+                    .await);
             }
             Err(parts) => *parts,
         };
         if era == Era::Session
-            && let Some(call) = SessionCall::read(&parts.headers, &message)
+            && let Some(call) = SessionCall::parse(&parts.headers, &message)
         {
             return self
-                .call_in_session(call, parts, message, caller, held)
+                .call_in_session(call, parts, message, caller, permits)
                 .await;
         }
-        let asked = Asked::of(&message);
-        if let Some(refused) = self.refuse(&parts, &caller, &asked) {
+        let envelope = Envelope::parse(&message);
+        if let Some(refused) = self.refuse(&parts, &caller, &envelope) {
             return Ok(refused);
         }
         // The SDK takes one whatever revision its headers name.
-        if asked.is_hello() && text(&parts.headers, &SESSION_ID).is_none() {
-            self.make_room(&caller).await?;
+        if envelope.is_initialize() && text(&parts.headers, &SESSION_ID).is_none() {
+            self.make_session_room(&caller).await?;
         }
         let request = Request::from_parts(parts, Full::new(message.clone()));
-        Ok(self.hand_over(request, message, caller, held, None).await)
+        Ok(self
+            .hand_over(request, message, caller, permits, None)
+            .await)
     }
 
     async fn call_in_session(
@@ -254,65 +310,75 @@ impl Gate {
         parts: Parts,
         message: Bytes,
         caller: Arc<Caller>,
-        held: Held,
-    ) -> Result<Response<Served>, Refused> {
-        if let Some(refused) = self.refuse(&parts, &caller, &call.asked()) {
+        permits: RequestPermits,
+    ) -> Result<Response<ResponseBody>, Refused> {
+        if let Some(refused) = self.refuse(&parts, &caller, &call.envelope()) {
             return Ok(refused);
         }
-        let so_far = call.call(&self.manager, parts, message.clone()).await?;
-        Ok(match so_far {
-            Called::Answered(answer) => reply::message(&answer, None, held),
-            Called::Later(request, begun) => {
-                self.hand_over(*request, message, caller, held, Some(begun))
+        let outcome = call.call(&self.manager, parts, message.clone()).await?;
+        Ok(match outcome {
+            SessionCallOutcome::Answered(answer) => reply::message(&answer, None, permits),
+            SessionCallOutcome::Later(request, pending) => {
+                self.hand_over(*request, message, caller, permits, Some(pending))
                     .await
             }
         })
     }
 
-    /// Lets the SDK answer a request, with what has `begun` if it has.
+    /// Lets the SDK answer a request, with the `pending` call if it has been pushed already.
     async fn hand_over(
         &self,
         request: Request<Full<Bytes>>,
         message: Bytes,
         caller: Arc<Caller>,
-        mut held: Held,
-        begun: Option<Begun>,
-    ) -> Response<Served> {
+        mut permits: RequestPermits,
+        pending: Option<PendingCall>,
+    ) -> Response<ResponseBody> {
         let begins = text(request.headers(), &SESSION_ID).is_none();
-        let who = Who::new(caller);
-        let handed = Handed {
-            begun: Cell::new(begun),
-            ..Handed::default()
+        let caller_cell = CallerCell::new(caller);
+        let handed = Handoff {
+            pending: Cell::new(pending),
+            ..Handoff::default()
         };
-        let response = WHO.scope(who.clone(), self.service.handle(request));
-        let mut response = std::pin::pin!(HANDED.scope(handed, response));
+        let response = CALLER.scope(caller_cell.clone(), self.service.handle(request));
+        let mut response = std::pin::pin!(HANDOFF.scope(handed, response));
         let made = response.as_mut().await;
         let handed = response.take_value();
         if let Some(answer) = handed.and_then(|handed| handed.answer.into_inner()) {
-            return reply::message(&answer, None, held);
+            return reply::message(&answer, None, permits);
         }
         if made.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let (error, id) = wire_error::diagnose(&message);
             return reply::error(StatusCode::BAD_REQUEST, &error, &id);
         }
         if begins && let Some(id) = text(made.headers(), &SESSION_ID) {
-            held.session = self.sessions.enter(id, &who.caller());
+            permits.session = self.sessions.enter(id, &caller_cell.caller());
         }
-        reply::finish(made, held).await
+        reply::finish(made, permits).await
     }
 
     /// Who sends the request now. Whoever sent it slowly, or waited for its turn, may have lost its
     /// authorization meanwhile, or have another.
-    async fn renewed(&self, parts: &mut Parts, held: &mut Held) -> Result<Arc<Caller>, Refused> {
+    async fn reauthenticate(
+        &self,
+        parts: &mut Parts,
+        permits: &mut RequestPermits,
+    ) -> Result<Arc<Caller>, Refused> {
         let caller = self.authenticate(parts).await?;
-        held.session = self.enter(&parts.headers, era(&parts.headers), &caller)?;
-        parts.extensions.insert(Arc::clone(&caller));
+        permits.session = self.enter_session(&parts.headers, era(&parts.headers), &caller)?;
+        identify(parts, &caller);
         Ok(caller)
     }
 
-    async fn delete(&self, parts: Parts, caller: Arc<Caller>) -> Result<Response<Served>, Refused> {
+    async fn delete(
+        &self,
+        parts: Parts,
+        caller: Arc<Caller>,
+    ) -> Result<Response<ResponseBody>, Refused> {
         let id = text(&parts.headers, &SESSION_ID).map(str::to_owned);
-        let mut response = self.without_body(parts, caller, Lasts::ShortWhile).await?;
+        let mut response = self
+            .without_body(parts, caller, ResponseLifetime::ShortWhile)
+            .await?;
         if let (StatusCode::ACCEPTED, Some(id)) = (response.status(), id) {
             self.sessions.end(&id);
             // It is done, not merely accepted; clients warn about the latter.
@@ -325,128 +391,83 @@ impl Gate {
         &self,
         parts: Parts,
         caller: Arc<Caller>,
-        lasts: Lasts,
-    ) -> Result<Response<Served>, Refused> {
-        let session = self.enter(&parts.headers, era(&parts.headers), &caller)?;
-        let held = self.hold(session, lasts, &caller)?;
-        if let (Lasts::UntilCut, Some(budget)) = (lasts, caller.budget()) {
-            budget.spend().map_err(Refused::Spent)?;
+        lifetime: ResponseLifetime,
+    ) -> Result<Response<ResponseBody>, Refused> {
+        let session = self.enter_session(&parts.headers, era(&parts.headers), &caller)?;
+        let permits = self.acquire_permits(session, lifetime, &caller)?;
+        if let (ResponseLifetime::UntilCut, Some(budget)) = (lifetime, caller.budget()) {
+            budget.spend().map_err(Refused::BudgetExceeded)?;
         }
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
-        let who = Who::new(caller.clone());
-        let response = WHO.scope(who, self.service.handle(request)).await;
-        let response = reply::finish(response, held).await;
-        Ok(match lasts {
+        let caller_cell = CallerCell::new(caller.clone());
+        let response = CALLER
+            .scope(caller_cell, self.service.handle(request))
+            .await;
+        let response = reply::finish(response, permits).await;
+        Ok(match lifetime {
             // Nobody else would end it: the SDK does not know who listens.
-            Lasts::UntilCut => response.map(|body| body.until(async move { caller.over().await })),
-            Lasts::ShortWhile | Lasts::UntilDraining => response,
+            ResponseLifetime::UntilCut => {
+                response.map(|body| body.until(async move { caller.over().await }))
+            }
+            ResponseLifetime::ShortWhile | ResponseLifetime::UntilDraining => response,
         })
     }
 
-    /// Makes room for one more session: the caller's own have to go where it has too many, and
-    /// anybody's where there are too many in all.
-    async fn make_room(&self, caller: &Caller) -> Result<(), Refused> {
-        let limits = &self.options.limits;
-        if caller.budget().is_some() {
-            let ended = (self.sessions).make_own_room(caller.subject(), limits.sessions_each);
-            let ended = ended.ok_or_else(|| {
-                Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
-            })?;
-            self.close(ended).await;
-        }
-        self.close(self.sessions.make_room(limits.sessions)).await;
-        Ok(())
-    }
-
     /// The answer to what is not to be handed over.
-    fn refuse(&self, parts: &Parts, caller: &Caller, asked: &Asked) -> Option<Response<Served>> {
-        if asked.id_is_too_long {
-            let error = asked::id_too_long();
+    fn refuse(
+        &self,
+        parts: &Parts,
+        caller: &Caller,
+        envelope: &Envelope,
+    ) -> Option<Response<ResponseBody>> {
+        if envelope.id_is_too_long {
+            let error = envelope::id_too_long();
             return Some(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null));
         }
-        self.denied(parts, caller, asked)
+        self.denied(parts, caller, envelope)
     }
 
     /// The answer to a request for what its caller is not allowed, where that has a status.
-    fn denied(&self, parts: &Parts, caller: &Caller, asked: &Asked) -> Option<Response<Served>> {
-        let error = asked.denial(&self.shared.registry.snapshot(), caller)?;
-        let rejection = self.options.authenticate.denied(parts, &error)?;
-        Some(reply::reject(&rejection, &asked.id))
-    }
-
-    /// The session the request belongs to, if it names one; somebody else's does not exist.
-    fn enter(
+    fn denied(
         &self,
-        headers: &HeaderMap,
-        era: Era,
-        caller: &Arc<Caller>,
-    ) -> Result<Option<Busy>, Refused> {
-        if era == Era::Stateless {
-            return Ok(None);
-        }
-        let Some(id) = text(headers, &SESSION_ID) else {
-            return Ok(None);
-        };
-        match self.sessions.enter(id, caller) {
-            Some(busy) => Ok(Some(busy)),
-            None => Err(Refused::with(StatusCode::NOT_FOUND, "unknown session")),
-        }
+        parts: &Parts,
+        caller: &Caller,
+        envelope: &Envelope,
+    ) -> Option<Response<ResponseBody>> {
+        let error = envelope.denial(&self.shared.registry.snapshot(), caller)?;
+        let rejection = self.options.authenticate.denied(parts, &error)?;
+        Some(reply::reject(&rejection, &envelope.id))
     }
 
-    fn hold(&self, session: Option<Busy>, lasts: Lasts, caller: &Caller) -> Result<Held, Refused> {
-        let mut held = Held {
-            ending: (lasts != Lasts::UntilCut).then(|| self.ending.token()),
+    fn acquire_permits(
+        &self,
+        session: Option<SessionUse>,
+        lifetime: ResponseLifetime,
+        caller: &Caller,
+    ) -> Result<RequestPermits, Refused> {
+        let mut permits = RequestPermits {
+            ending: (lifetime != ResponseLifetime::UntilCut).then(|| self.ending.token()),
             session,
             room: None,
             share: None,
         };
-        if lasts != Lasts::ShortWhile {
+        if lifetime != ResponseLifetime::ShortWhile {
             let own = caller.budget().map(|budget| budget.stream()).transpose();
-            held.share = own.map_err(Refused::Spent)?;
+            permits.share = own.map_err(Refused::BudgetExceeded)?;
             let room = self.stream_room.clone().try_acquire_owned();
-            held.room = Some(room.map_err(|_| {
+            permits.room = Some(room.map_err(|_| {
                 Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many open streams")
             })?);
         }
-        Ok(held)
-    }
-
-    /// The whole body, if it is neither too large nor too slow.
-    async fn receive(&self, headers: &HeaderMap, body: Incoming) -> Result<Bytes, Refused> {
-        let most = self.options.limits.body_bytes;
-        let too_large = || {
-            Refused::with(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("body larger than {most} bytes"),
-            )
-        };
-        let declared: Option<usize> =
-            text(headers, &header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-        if declared.is_some_and(|length| length > most) {
-            return Err(too_large());
-        }
-        match timeout(
-            self.options.limits.body_time,
-            Limited::new(body, most).collect(),
-        )
-        .await
-        {
-            Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(Refused::with(StatusCode::BAD_REQUEST, "body cut short")),
-            Err(_) => Err(Refused::with(
-                StatusCode::REQUEST_TIMEOUT,
-                "body took too long",
-            )),
-        }
+        Ok(permits)
     }
 
     /// Whether nothing about the headers needs the full path's judgement.
-    async fn plain(&self, headers: &HeaderMap, era: Era) -> bool {
+    async fn is_plain(&self, headers: &HeaderMap, era: Era) -> bool {
         match era {
-            Era::Stateless => accepts_both(headers) && head::only(headers, &METHOD).is_some(),
+            Era::Stateless => accepts_both(headers) && head::single(headers, &METHOD).is_some(),
             Era::Session => {
-                in_session::plain_head(headers)
+                session_call::has_plain_headers(headers)
                     && match text(headers, &SESSION_ID) {
                         Some(id) => self.manager.has_session(&id.into()).await.unwrap_or(false),
                         None => false,
@@ -454,32 +475,12 @@ impl Gate {
             }
         }
     }
+}
 
-    /// Forgets idle sessions until stopped.
-    pub(crate) async fn reap(&self, stop: CancellationToken) {
-        let idle = self.options.limits.session_idle;
-        // Also the heartbeat of the timers: a runtime with no timer sooner than a connection's
-        // header deadline wakes itself up to learn of each one.
-        let period = (idle / 4).clamp(Duration::from_millis(100), HEARTBEAT);
-        let mut ticks = interval(period);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = ticks.tick() => {}
-            }
-            self.close(self.sessions.reap(idle)).await;
-        }
+/// Says whom a request is from to all who look at it from here on.
+fn identify(parts: &mut Parts, caller: &Arc<Caller>) {
+    if let Some(observation) = parts.extensions.get::<Arc<Observation>>() {
+        observation.set_caller(caller);
     }
-
-    pub(crate) async fn close_all(&self) {
-        self.close(self.sessions.clear()).await;
-    }
-
-    async fn close(&self, sessions: Vec<Arc<str>>) {
-        for id in sessions {
-            if let Err(error) = self.manager.close_session(&id).await {
-                tracing::debug!(%error, "session not closed");
-            }
-        }
-    }
+    parts.extensions.insert(Arc::clone(caller));
 }

@@ -5,7 +5,7 @@ use http::{
     header::{self, HeaderName},
 };
 
-use crate::{Era, quick};
+use crate::{Era, list_cache};
 
 // Names, not texts: a text is made a name of at every look.
 pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -14,7 +14,7 @@ pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 
 /// Whether the one thing said of the body is that it is JSON, whatever else is said of that.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let kind = only(headers, &header::CONTENT_TYPE).unwrap_or_default();
+    let kind = single(headers, &header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default();
     kind.trim().eq_ignore_ascii_case("application/json")
 }
@@ -34,16 +34,16 @@ pub(super) fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h 
 }
 
 /// The same, where there is one and not two.
-pub(super) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    let mut given = headers.get_all(name).iter();
-    match (given.next(), given.next()) {
+pub(super) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
         (Some(one), None) => one.to_str().ok(),
         _ => None,
     }
 }
 
 /// A header given twice that says which conversation the request belongs to.
-pub(super) fn given_twice(headers: &HeaderMap) -> Option<&'static str> {
+pub(super) fn duplicate_header(headers: &HeaderMap) -> Option<&'static str> {
     [&SESSION_ID, &PROTOCOL_VERSION]
         .into_iter()
         .find(|name| headers.get_all(*name).iter().nth(1).is_some())
@@ -53,7 +53,7 @@ pub(super) fn given_twice(headers: &HeaderMap) -> Option<&'static str> {
 /// The era it is of.
 pub(super) fn era(headers: &HeaderMap) -> Era {
     match text(headers, &PROTOCOL_VERSION) {
-        Some(quick::STATELESS) => Era::Stateless,
+        Some(list_cache::STATELESS) => Era::Stateless,
         _ => Era::Session,
     }
 }

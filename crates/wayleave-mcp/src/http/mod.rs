@@ -15,21 +15,23 @@
 //! ```
 
 mod accept;
-mod at_once;
 mod authenticate;
 mod body;
 mod connections;
 mod cors;
-mod direct;
-pub(crate) mod exchange;
 mod gate;
 mod head;
-mod held;
-mod in_session;
 mod origin;
 mod reply;
+mod request_body;
+mod request_permits;
+mod self_wake;
+mod session_call;
+mod session_limits;
+pub(crate) mod session_streams;
 mod sessions;
 mod stall;
+mod stateless_call;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 

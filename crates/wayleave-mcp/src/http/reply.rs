@@ -8,14 +8,14 @@ use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
 
-use super::{Rejection, body::Served, head::text, held::Held};
-use crate::{RpcError, answer, asked::Asked, budget::Spent, wire_error};
+use super::{Rejection, body::ResponseBody, head::text, request_permits::RequestPermits};
+use crate::{RpcError, budget::BudgetExceeded, envelope::Envelope, tool_answer, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
 /// JSON with a status.
-pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Served> {
-    let mut response = Response::new(Served::from(Full::new(body.into()).boxed()));
+pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(Full::new(body.into()).boxed()));
     *response.status_mut() = status;
     response.headers_mut().insert(
         header::CONTENT_TYPE,
@@ -28,10 +28,13 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Serve
 pub(crate) fn message(
     message: &ServerJsonRpcMessage,
     written: Option<&str>,
-    held: Held,
-) -> Response<Served> {
-    let body = answer::message(message, written).unwrap_or_default();
-    let mut response = Response::new(Served::holding(Full::new(body.into()).boxed(), held));
+    permits: RequestPermits,
+) -> Response<ResponseBody> {
+    let body = tool_answer::write(message, written).unwrap_or_default();
+    let mut response = Response::new(ResponseBody::with_guard(
+        Full::new(body.into()).boxed(),
+        permits,
+    ));
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         header::HeaderValue::from_static("application/json"),
@@ -40,7 +43,7 @@ pub(crate) fn message(
 }
 
 /// A JSON-RPC error with a status.
-pub(crate) fn error(status: StatusCode, error: &RpcError, id: &Value) -> Response<Served> {
+pub(crate) fn error(status: StatusCode, error: &RpcError, id: &Value) -> Response<ResponseBody> {
     json(status, wire_error::response(error, id).to_string())
 }
 
@@ -48,7 +51,7 @@ pub(crate) fn error(status: StatusCode, error: &RpcError, id: &Value) -> Respons
 pub(crate) fn refuse(
     status: StatusCode,
     message: impl Into<Cow<'static, str>>,
-) -> Response<Served> {
+) -> Response<ResponseBody> {
     error(
         status,
         &RpcError::new(RpcError::INVALID_REQUEST, message),
@@ -59,7 +62,7 @@ pub(crate) fn refuse(
 /// The same, on its way to being one.
 pub(crate) enum Refused {
     With(StatusCode, Cow<'static, str>),
-    Spent(Spent),
+    BudgetExceeded(BudgetExceeded),
     Rejected(Box<Rejection>),
 }
 
@@ -69,18 +72,18 @@ impl Refused {
     }
 }
 
-impl From<Refused> for Response<Served> {
+impl From<Refused> for Response<ResponseBody> {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::With(status, message) => refuse(status, message),
-            Refused::Spent(what) => spent(what, &Asked::default()),
+            Refused::BudgetExceeded(what) => over_budget(what, &Envelope::default()),
             Refused::Rejected(rejection) => reject(&rejection, &Value::Null),
         }
     }
 }
 
 /// A refusal of whoever asks.
-pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<Served> {
+pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<ResponseBody> {
     let mut response = error(rejection.status, &rejection.error, id);
     if let Some(challenge) = rejection
         .challenge
@@ -95,19 +98,26 @@ pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<Served> {
 }
 
 /// A refusal of one who has asked too much.
-pub(crate) fn spent(spent: Spent, asked: &Asked) -> Response<Served> {
-    let mut response = if asked.is_tool_call() {
-        json(StatusCode::OK, asked.result(spent.result()))
+pub(crate) fn over_budget(exceeded: BudgetExceeded, envelope: &Envelope) -> Response<ResponseBody> {
+    let mut response = if envelope.is_tool_call() {
+        json(StatusCode::OK, envelope.write_result(exceeded.result()))
     } else {
-        error(StatusCode::TOO_MANY_REQUESTS, &spent.error(), &asked.id)
+        error(
+            StatusCode::TOO_MANY_REQUESTS,
+            &exceeded.error(),
+            &envelope.id,
+        )
     };
-    let seconds = header::HeaderValue::from(spent.seconds());
+    let seconds = header::HeaderValue::from(exceeded.seconds());
     response.headers_mut().insert(header::RETRY_AFTER, seconds);
     response
 }
 
 /// The response as it leaves: held things attached, plain-text refusals made JSON.
-pub(super) async fn finish(response: Response<Body>, held: Held) -> Response<Served> {
+pub(super) async fn finish(
+    response: Response<Body>,
+    permits: RequestPermits,
+) -> Response<ResponseBody> {
     let failed = response.status().is_client_error() || response.status().is_server_error();
     let typed = text(response.headers(), &header::CONTENT_TYPE)
         .is_some_and(|kind| kind.starts_with("application/json"));
@@ -124,5 +134,5 @@ pub(super) async fn finish(response: Response<Body>, held: Held) -> Response<Ser
         }
         return refused;
     }
-    response.map(|body| Served::holding(body, held))
+    response.map(|body| ResponseBody::with_guard(body, permits))
 }

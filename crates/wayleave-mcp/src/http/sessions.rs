@@ -9,14 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Caller, who::Who};
+use crate::{Caller, caller_cell::CallerCell};
 
 /// A session whose client does not come back for this long after asking for it has none: it left
 /// before it was told the id.
-const UNHEARD: Duration = Duration::from_secs(30);
+const UNTOLD_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Session {
-    who: Who,
+    caller_cell: CallerCell,
     last_used: Instant,
     /// Whether its client may know of it.
     told: bool,
@@ -35,9 +35,9 @@ impl Session {
 pub(crate) struct Sessions(Mutex<HashMap<Arc<str>, Session>>);
 
 /// Keeps a session in use.
-pub(crate) struct Busy(Arc<AtomicUsize>);
+pub(crate) struct SessionUse(Arc<AtomicUsize>);
 
-impl Drop for Busy {
+impl Drop for SessionUse {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -55,11 +55,11 @@ impl Sessions {
 
     /// Makes room for one more session of a subject that may have `most`: forgets and returns those
     /// that it did not use for longest. None if all that could go are in use.
-    pub(crate) fn make_own_room(&self, subject: &str, most: usize) -> Option<Vec<Arc<str>>> {
+    pub(crate) fn evict_of_subject(&self, subject: &str, most: usize) -> Option<Vec<Arc<str>>> {
         let mut sessions = self.locked();
         let own = sessions
             .iter()
-            .filter(|(_, session)| session.who.caller().subject() == subject);
+            .filter(|(_, session)| session.caller_cell.caller().subject() == subject);
         let own: Vec<_> = own
             .map(|(id, session)| (session.last_used, session.is_busy(), id.clone()))
             .collect();
@@ -78,12 +78,12 @@ impl Sessions {
     /// Makes room for one more session where there may be `most` of all subjects: forgets and
     /// returns those that nobody used for longest. Only where all are in use, whoever has most of
     /// them gives one up.
-    pub(crate) fn make_room(&self, most: usize) -> Vec<Arc<str>> {
+    pub(crate) fn evict(&self, most: usize) -> Vec<Arc<str>> {
         let mut sessions = self.locked();
         let too_many = (sessions.len() + 1).saturating_sub(most.max(1));
         let mut ended = Vec::new();
         while ended.len() < too_many {
-            let Some(id) = idle_for_longest(&sessions).or_else(|| of_the_greediest(&sessions))
+            let Some(id) = longest_idle(&sessions).or_else(|| least_used_of_heaviest(&sessions))
             else {
                 break;
             };
@@ -95,9 +95,9 @@ impl Sessions {
 
     /// Binds a new session to the subject that began it. From here on it counts, and is forgotten
     /// in time, even if its client left before it was told of it.
-    pub(crate) fn begin(&self, id: &str, who: &Who) {
+    pub(crate) fn begin(&self, id: &str, caller_cell: &CallerCell) {
         let session = Session {
-            who: who.clone(),
+            caller_cell: caller_cell.clone(),
             last_used: Instant::now(),
             told: false,
             busy: Arc::default(),
@@ -106,16 +106,16 @@ impl Sessions {
     }
 
     /// Uses a session, if it is this subject's.
-    pub(crate) fn enter(&self, id: &str, caller: &Arc<Caller>) -> Option<Busy> {
+    pub(crate) fn enter(&self, id: &str, caller: &Arc<Caller>) -> Option<SessionUse> {
         let mut sessions = self.locked();
         let session = sessions
             .get_mut(id)
-            .filter(|session| session.who.caller().subject() == caller.subject())?;
-        session.who.came(caller);
+            .filter(|session| session.caller_cell.caller().subject() == caller.subject())?;
+        session.caller_cell.replace(caller);
         session.told = true;
         session.last_used = Instant::now();
         session.busy.fetch_add(1, Ordering::AcqRel);
-        Some(Busy(session.busy.clone()))
+        Some(SessionUse(session.busy.clone()))
     }
 
     /// Forgets and returns all of them.
@@ -140,10 +140,10 @@ impl Sessions {
             let idle = if session.told {
                 idle
             } else {
-                idle.min(UNHEARD)
+                idle.min(UNTOLD_TIMEOUT)
             };
             let used = busy || session.last_used.elapsed() < idle;
-            let keep = used && !session.who.caller().is_over();
+            let keep = used && !session.caller_cell.caller().is_over();
             if !keep {
                 reaped.push(id.clone());
             }
@@ -153,27 +153,27 @@ impl Sessions {
     }
 }
 
-fn idle_for_longest(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
+fn longest_idle(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
     let idle = sessions.iter().filter(|(_, session)| !session.is_busy());
     let longest = idle.min_by_key(|(_, session)| session.last_used);
     longest.map(|(id, _)| id.clone())
 }
 
 /// The least recently used session of the subject that has most.
-fn of_the_greediest(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
-    let mut held = HashMap::<String, (usize, Instant, &Arc<str>)>::new();
+fn least_used_of_heaviest(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
+    let mut counts = HashMap::<String, (usize, Instant, &Arc<str>)>::new();
     for (id, session) in sessions {
-        let subject = session.who.caller().subject().to_owned();
-        let entry = held.entry(subject).or_insert((0, session.last_used, id));
+        let subject = session.caller_cell.caller().subject().to_owned();
+        let entry = counts.entry(subject).or_insert((0, session.last_used, id));
         entry.0 += 1;
         if session.last_used < entry.1 {
             (entry.1, entry.2) = (session.last_used, id);
         }
     }
-    let greediest = held
+    let heaviest = counts
         .into_values()
         .max_by_key(|(count, used, _)| (*count, std::cmp::Reverse(*used)));
-    greediest.map(|(_, _, id)| id.clone())
+    heaviest.map(|(_, _, id)| id.clone())
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_session_is_used_only_by_the_subject_that_began_it() {
         let sessions = Sessions::default();
-        sessions.begin("s1", &Who::new(caller("alice")));
+        sessions.begin("s1", &CallerCell::new(caller("alice")));
         assert!(sessions.enter("s1", &caller("alice")).is_some());
         assert!(sessions.enter("s1", &caller("mallory")).is_none());
         assert!(sessions.enter("s2", &caller("alice")).is_none());
@@ -200,9 +200,9 @@ mod tests {
     #[test]
     fn only_idle_sessions_are_forgotten() {
         let sessions = Sessions::default();
-        sessions.begin("busy", &Who::new(caller("alice")));
+        sessions.begin("busy", &CallerCell::new(caller("alice")));
         let busy = sessions.enter("busy", &caller("alice"));
-        sessions.begin("idle", &Who::new(caller("alice")));
+        sessions.begin("idle", &CallerCell::new(caller("alice")));
         assert_eq!(
             sessions.reap(Duration::from_mins(1)),
             Vec::<Arc<str>>::new()
@@ -217,7 +217,7 @@ mod tests {
         let sessions = Sessions::default();
         let revoked = CancellationToken::new();
         let alice = Arc::new(Caller::new("alice").until(revoked.clone()));
-        sessions.begin("s1", &Who::new(alice.clone()));
+        sessions.begin("s1", &CallerCell::new(alice.clone()));
         let _busy = sessions.enter("s1", &alice);
         let long = Duration::from_mins(1);
         assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());

@@ -15,15 +15,15 @@ use tokio::{
 /// A stream whose writes fail once one has been stuck for too long.
 pub(crate) struct StallGuard<S> {
     inner: S,
-    patience: Duration,
+    timeout: Duration,
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> StallGuard<S> {
-    pub(crate) fn new(inner: S, patience: Duration) -> Self {
+    pub(crate) fn new(inner: S, timeout: Duration) -> Self {
         Self {
             inner,
-            patience,
+            timeout,
             stuck: None,
         }
     }
@@ -37,8 +37,8 @@ impl<S> StallGuard<S> {
             self.stuck = None;
             return polled;
         }
-        let patience = self.patience;
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let timeout = self.timeout;
+        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(timeout)));
         match stuck.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),

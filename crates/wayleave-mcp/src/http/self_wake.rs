@@ -16,7 +16,7 @@ use std::{
 };
 
 /// How often a task goes on before others have their turn.
-const MOST: usize = 8;
+const MAX_POLLS: usize = 8;
 
 /// Nobody polls the task.
 const RESTS: u8 = 0;
@@ -27,28 +27,28 @@ const WOKEN: u8 = 2;
 
 /// Polls one task.
 #[derive(Default)]
-pub(super) struct AtOnce(Option<(Arc<Watched>, Waker)>);
+pub(super) struct SelfWakePoller(Option<(Arc<SelfWakeFilter>, Waker)>);
 
-struct Watched {
+struct SelfWakeFilter {
     task: Waker,
     state: AtomicU8,
 }
 
-impl AtOnce {
+impl SelfWakePoller {
     /// Polls until the task ends or waits for something outside itself.
     pub(super) fn poll<F: Future>(
         &mut self,
         mut task: Pin<&mut F>,
         context: &Context<'_>,
     ) -> Poll<F::Output> {
-        let (watched, waker) = match &mut self.0 {
+        let (filter, waker) = match &mut self.0 {
             Some(known) if known.0.task.will_wake(context.waker()) => known,
-            other => other.insert(Watched::of(context.waker())),
+            other => other.insert(SelfWakeFilter::new(context.waker())),
         };
-        for _ in 0..MOST {
-            watched.state.store(POLLED, Ordering::SeqCst);
+        for _ in 0..MAX_POLLS {
+            filter.state.store(POLLED, Ordering::SeqCst);
             let polled = task.as_mut().poll(&mut Context::from_waker(waker));
-            let woken = watched.state.swap(RESTS, Ordering::SeqCst) == WOKEN;
+            let woken = filter.state.swap(RESTS, Ordering::SeqCst) == WOKEN;
             if polled.is_ready() || !woken {
                 return polled;
             }
@@ -58,17 +58,17 @@ impl AtOnce {
     }
 }
 
-impl Watched {
-    fn of(task: &Waker) -> (Arc<Self>, Waker) {
-        let watched = Arc::new(Self {
+impl SelfWakeFilter {
+    fn new(task: &Waker) -> (Arc<Self>, Waker) {
+        let filter = Arc::new(Self {
             task: task.clone(),
             state: AtomicU8::new(RESTS),
         });
-        (Arc::clone(&watched), Waker::from(watched))
+        (Arc::clone(&filter), Waker::from(filter))
     }
 }
 
-impl Wake for Watched {
+impl Wake for SelfWakeFilter {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -114,19 +114,19 @@ mod tests {
             context.waker().wake_by_ref();
             Poll::Pending
         }));
-        let ended = AtOnce::default().poll(task.as_mut(), &Context::from_waker(&waker));
+        let ended = SelfWakePoller::default().poll(task.as_mut(), &Context::from_waker(&waker));
         (counted.0.load(Ordering::SeqCst), ended.is_ready())
     }
 
     #[test]
     fn a_task_that_wakes_itself_goes_on_without_the_runtime() {
         assert_eq!(asked_by(1), (0, true));
-        assert_eq!(asked_by(MOST - 1), (0, true));
+        assert_eq!(asked_by(MAX_POLLS - 1), (0, true));
     }
 
     #[test]
     fn one_that_never_stops_lets_others_have_their_turn() {
-        assert_eq!(asked_by(MOST), (1, false));
+        assert_eq!(asked_by(MAX_POLLS), (1, false));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,8 +135,8 @@ mod tests {
             let (sender, receiver) = tokio::sync::oneshot::channel();
             tokio::spawn(async { sender.send(()) });
             let mut receiver = pin!(receiver);
-            let mut at_once = AtOnce::default();
-            let told = poll_fn(|context| at_once.poll(receiver.as_mut(), context));
+            let mut poller = SelfWakePoller::default();
+            let told = poll_fn(|context| poller.poll(receiver.as_mut(), context));
             assert_eq!(told.await, Ok(()));
         }
     }

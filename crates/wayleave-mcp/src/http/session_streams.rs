@@ -33,39 +33,39 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{gate::WHO, sessions::Sessions};
+use super::{gate::CALLER, sessions::Sessions};
 
 /// How long an answer may take before its client is given a stream to wait on, with an id to call
 /// again under.
-const SOON: Duration = Duration::from_millis(50);
+const STREAM_GRACE: Duration = Duration::from_millis(50);
 
 tokio::task_local! {
     /// What is known of the request being handed over beside what the SDK is told.
-    pub(super) static HANDED: Handed;
+    pub(super) static HANDOFF: Handoff;
 }
 
 /// What the SDK does not pass on: it asks for the stream of a request, and makes a response of it.
 #[derive(Default)]
-pub(super) struct Handed {
+pub(super) struct Handoff {
     /// The stream of a request that has been pushed already.
-    pub(super) begun: Cell<Option<Begun>>,
+    pub(super) pending: Cell<Option<PendingCall>>,
     /// The answer, when it came soon: the SDK's response is then an empty stream.
     pub(super) answer: Cell<Option<Arc<ServerJsonRpcMessage>>>,
 }
 
 /// A request on its way, and what has been heard of it. Dropped before its end, it stops the
 /// request.
-pub(super) struct Begun {
-    came: VecDeque<ServerSseMessage>,
-    more: Receiver<ServerSseMessage>,
+pub(super) struct PendingCall {
+    received: VecDeque<ServerSseMessage>,
+    incoming: Receiver<ServerSseMessage>,
     /// None of what belongs to no request.
-    running: Option<Arc<Running>>,
+    running: Option<Arc<RunningRequest>>,
 }
 
-impl Drop for Begun {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         // Closed by the other side, it was answered, hung up on, or taken up elsewhere.
-        if !self.more.is_closed()
+        if !self.incoming.is_closed()
             && let Some(running) = &self.running
         {
             running.stop();
@@ -73,12 +73,12 @@ impl Drop for Begun {
     }
 }
 
-impl Begun {
+impl PendingCall {
     /// Waits for a moment: the answer, if it was there by then.
-    pub(super) async fn soon(&mut self) -> Option<Arc<ServerJsonRpcMessage>> {
+    pub(super) async fn answer_within_grace(&mut self) -> Option<Arc<ServerJsonRpcMessage>> {
         // Dropped at any point, it has lost no message that it took.
-        let _ = timeout(SOON, self.hear()).await;
-        let message = self.came.back()?.message.as_ref()?;
+        let _ = timeout(STREAM_GRACE, self.receive_one()).await;
+        let message = self.received.back()?.message.as_ref()?;
         match &**message {
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Some(message.clone()),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
@@ -86,10 +86,10 @@ impl Begun {
     }
 
     /// Hears up to the first message that says something, or the end.
-    async fn hear(&mut self) {
-        while let Some(event) = self.more.recv().await {
+    async fn receive_one(&mut self) {
+        while let Some(event) = self.incoming.recv().await {
             let says = event.message.is_some();
-            self.came.push_back(event);
+            self.received.push_back(event);
             if says {
                 return;
             }
@@ -98,18 +98,18 @@ impl Begun {
 
     /// Nothing more is to be heard.
     fn close(&mut self) {
-        self.came.clear();
-        self.more.close();
+        self.received.clear();
+        self.incoming.close();
     }
 }
 
-impl Stream for Begun {
+impl Stream for PendingCall {
     type Item = ServerSseMessage;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
-        match self.came.pop_front() {
+        match self.received.pop_front() {
             Some(message) => Poll::Ready(Some(message)),
-            None => self.more.poll_recv(cx),
+            None => self.incoming.poll_recv(cx),
         }
     }
 }
@@ -122,25 +122,25 @@ type RequestKey = (SessionId, StreamNumber);
 
 /// The requests under way.
 #[derive(Default)]
-struct Requests(Mutex<HashMap<RequestKey, Weak<Running>>>);
+struct RequestTable(Mutex<HashMap<RequestKey, Weak<RunningRequest>>>);
 
-impl Requests {
-    fn locked(&self) -> MutexGuard<'_, HashMap<RequestKey, Weak<Running>>> {
+impl RequestTable {
+    fn locked(&self) -> MutexGuard<'_, HashMap<RequestKey, Weak<RunningRequest>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(self: &Arc<Self>, key: RequestKey) -> Arc<Running> {
-        let running = Arc::new(Running {
+    fn add(self: &Arc<Self>, key: RequestKey) -> Arc<RunningRequest> {
+        let running = Arc::new(RunningRequest {
             key: key.clone(),
-            among: Arc::clone(self),
+            table: Arc::clone(self),
             stage: Mutex::new(Stage::Waiting),
-            back: Notify::new(),
+            resumed: Notify::new(),
         });
         self.locked().insert(key, Arc::downgrade(&running));
         running
     }
 
-    fn get(&self, key: &RequestKey) -> Option<Arc<Running>> {
+    fn get(&self, key: &RequestKey) -> Option<Arc<RunningRequest>> {
         self.locked().get(key)?.upgrade()
     }
 
@@ -160,12 +160,12 @@ impl Requests {
 }
 
 /// One request under way.
-struct Running {
+struct RunningRequest {
     key: RequestKey,
-    among: Arc<Requests>,
+    table: Arc<RequestTable>,
     stage: Mutex<Stage>,
     /// Notified when a client that was hung up on is back.
-    back: Notify,
+    resumed: Notify,
 }
 
 enum Stage {
@@ -176,7 +176,7 @@ enum Stage {
     Stopped,
 }
 
-impl Running {
+impl RunningRequest {
     fn stage(&self) -> MutexGuard<'_, Stage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,20 +188,20 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
-        self.among.locked().remove(&self.key);
+        self.table.locked().remove(&self.key);
     }
 }
 
 /// All sessions of one listener.
-pub(crate) struct Exchange {
+pub(crate) struct SessionStreams {
     sessions: LocalSessionManager,
     owned: Arc<Sessions>,
-    requests: Arc<Requests>,
+    requests: Arc<RequestTable>,
 }
 
-impl Exchange {
+impl SessionStreams {
     /// Tells `owned` of each session as soon as there is one.
     pub(crate) fn new(sessions: LocalSessionManager, owned: Arc<Sessions>) -> Self {
         Self {
@@ -221,37 +221,37 @@ impl Exchange {
         &self,
         id: &str,
         mut message: ClientJsonRpcMessage,
-    ) -> Result<Begun, LocalSessionManagerError> {
+    ) -> Result<PendingCall, LocalSessionManagerError> {
         let session = self.session(id).await?;
         let receiver = session.establish_request_wise_channel().await?;
         let number = receiver.http_request_id;
         let running = number.map(|number| self.requests.add((session.id().clone(), number)));
         if let (JsonRpcMessage::Request(request), Some(running)) = (&mut message, &running) {
-            request.request.extensions_mut().insert(Line {
+            request.request.extensions_mut().insert(SseStream {
                 session: session.clone(),
                 running: Arc::clone(running),
             });
         }
-        let begun = Begun {
-            came: VecDeque::new(),
-            more: receiver.inner,
+        let pending = PendingCall {
+            received: VecDeque::new(),
+            incoming: receiver.inner,
             running,
         };
         session.push_message(message, number).await?;
-        Ok(begun)
+        Ok(pending)
     }
 }
 
 /// The stream the answer to one request goes out on.
 #[derive(Clone)]
-pub(crate) struct Line {
+pub(crate) struct SseStream {
     session: LocalSessionHandle,
-    running: Arc<Running>,
+    running: Arc<RunningRequest>,
 }
 
-impl Line {
+impl SseStream {
     /// Has `token` cancelled when the client leaves or its session ends.
-    pub(crate) fn stops(&self, token: &CancellationToken) {
+    pub(crate) fn cancel_on_end(&self, token: &CancellationToken) {
         let mut stage = self.running.stage();
         match *stage {
             Stage::Stopped => token.cancel(),
@@ -262,11 +262,11 @@ impl Line {
     /// Ends the stream, telling the client to call again after `retry`, and waits until it does.
     pub(crate) async fn hang_up(&self, retry: Duration) {
         let (_, number) = self.running.key;
-        let mut back = std::pin::pin!(self.running.back.notified());
+        let mut resumed = std::pin::pin!(self.running.resumed.notified());
         // It may be back before this is told that the stream is closed.
-        back.as_mut().enable();
+        resumed.as_mut().enable();
         match self.session.close_sse_stream(number, Some(retry)).await {
-            Ok(()) => back.await,
+            Ok(()) => resumed.await,
             Err(error) => tracing::debug!(%error, "stream not closed"),
         }
     }
@@ -277,15 +277,15 @@ fn stream_of(event_id: &str) -> Option<StreamNumber> {
     event_id.split_once('/')?.1.parse().ok()
 }
 
-impl SessionManager for Exchange {
+impl SessionManager for SessionStreams {
     type Error = LocalSessionManagerError;
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let created = self.sessions.create_session().await?;
         // Whoever asked may be gone before it is answered.
-        if let Ok(who) = WHO.try_with(Clone::clone) {
-            self.owned.begin(&created.0, &who);
+        if let Ok(caller_cell) = CALLER.try_with(Clone::clone) {
+            self.owned.begin(&created.0, &caller_cell);
         }
         Ok(created)
     }
@@ -312,18 +312,18 @@ impl SessionManager for Exchange {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        if let Ok(Some(begun)) = HANDED.try_with(|handed| handed.begun.take()) {
-            return Ok(begun);
+        if let Ok(Some(pending)) = HANDOFF.try_with(|handed| handed.pending.take()) {
+            return Ok(pending);
         }
-        let mut begun = self.begin(id, message).await?;
-        if let Some(answer) = begun.soon().await
-            && HANDED
+        let mut pending = self.begin(id, message).await?;
+        if let Some(answer) = pending.answer_within_grace().await
+            && HANDOFF
                 .try_with(|handed| handed.answer.set(Some(answer)))
                 .is_ok()
         {
-            begun.close();
+            pending.close();
         }
-        Ok(begun)
+        Ok(pending)
     }
 
     async fn accept_message(
@@ -351,11 +351,11 @@ impl SessionManager for Exchange {
         let session = self.session(id).await?;
         let resumed = session.resume(last_event_id.parse()?).await?;
         if let Some(running) = &running {
-            running.back.notify_waiters();
+            running.resumed.notify_waiters();
         }
-        Ok(Begun {
-            came: VecDeque::new(),
-            more: resumed.inner,
+        Ok(PendingCall {
+            received: VecDeque::new(),
+            incoming: resumed.inner,
             running,
         })
     }
@@ -375,20 +375,20 @@ impl SessionManager for Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Caller, who::Who};
+    use crate::{Caller, caller_cell::CallerCell};
 
     #[tokio::test]
     async fn a_session_whose_client_left_before_it_was_told_counts_and_is_forgotten() {
         let owned = Arc::<Sessions>::default();
-        let exchange = Exchange::new(LocalSessionManager::default(), owned.clone());
+        let streams = SessionStreams::new(LocalSessionManager::default(), owned.clone());
         let alice = Arc::new(Caller::new("alice"));
         // The request is dropped here: nobody says any more that there is a session.
-        let creating = WHO.scope(Who::new(alice.clone()), exchange.create_session());
+        let creating = CALLER.scope(CallerCell::new(alice.clone()), streams.create_session());
         let (id, _transport) = creating.await.unwrap();
         assert_eq!(owned.count(), 1);
         assert_eq!(owned.reap(Duration::from_mins(1)), Vec::<Arc<str>>::new());
         assert_eq!(owned.reap(Duration::ZERO), vec![id.clone()]);
-        exchange.close_session(&id).await.unwrap();
-        assert!(!exchange.has_session(&id).await.unwrap());
+        streams.close_session(&id).await.unwrap();
+        assert!(!streams.has_session(&id).await.unwrap());
     }
 }

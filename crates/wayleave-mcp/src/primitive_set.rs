@@ -1,6 +1,6 @@
 //! One kind of primitive at one moment: ordered, immutable, cheap to copy.
 //!
-//! A shelf also remembers what each view of it looks like, so that a thousand callers with one
+//! A set also remembers what each view of it looks like, so that a thousand callers with one
 //! view cost one filter and one serialization.
 
 use std::{
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::{Caller, Prompt, Resource, ResourceTemplate, Tool, Visibility};
 
-/// What a shelf needs to know of the things on it.
+/// What a set needs to know of its members.
 pub(crate) trait Primitive: Clone {
     /// The entry a client's list has for it.
     type Listing: Clone + PartialEq + Serialize;
@@ -69,12 +69,12 @@ struct Entry<T> {
 }
 
 #[derive(Clone)]
-pub(crate) struct Shelf<T> {
+pub(crate) struct PrimitiveSet<T> {
     entries: RedBlackTreeMapSync<Arc<str>, Entry<T>>,
     views: Arc<Views>,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for PrimitiveSet<T> {
     fn default() -> Self {
         Self {
             entries: RedBlackTreeMapSync::new_sync(),
@@ -95,7 +95,7 @@ struct Views(Mutex<HashMap<Arc<str>, View>>);
 
 impl Views {
     /// Views are named by embedders; should they name one per caller, memory stays bounded.
-    const MOST: usize = 256;
+    const MAX_VIEWS: usize = 256;
 
     fn get(&self, name: &str) -> Option<View> {
         self.0
@@ -107,14 +107,14 @@ impl Views {
 
     fn put(&self, name: &str, view: View) {
         let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if views.len() >= Self::MOST {
+        if views.len() >= Self::MAX_VIEWS {
             views.clear();
         }
         views.insert(name.into(), view);
     }
 }
 
-impl<T: Primitive> Shelf<T> {
+impl<T: Primitive> PrimitiveSet<T> {
     pub(crate) fn put(&mut self, item: T, revision: u64) -> Effect {
         let before = self.entries.get(item.key());
         let (effect, stamp) = match before {

@@ -12,27 +12,30 @@ use serde::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-use crate::{Caller, RpcError, ToolResult, convert, plain::PlainCall, registry::Snapshot, resolve};
+use crate::{
+    Caller, RequestFacts, RpcError, ToolResult, call_parser::ParsedCall, convert,
+    registry::Snapshot, resolve,
+};
 
 /// The longest text that an answer repeats to say what it answers. A listener's is in every notice.
-pub(crate) const LONGEST_ID: usize = 1024;
+pub(crate) const MAX_ID_BYTES: usize = 1024;
 
 /// Whether an id is longer than that.
 pub(crate) fn is_too_long(id: &RequestId) -> bool {
-    matches!(id, RequestId::String(id) if id.len() > LONGEST_ID)
+    matches!(id, RequestId::String(id) if id.len() > MAX_ID_BYTES)
 }
 
 /// Why a request with such an id is refused.
 pub(crate) fn id_too_long() -> RpcError {
     RpcError::new(
         RpcError::INVALID_REQUEST,
-        format!("the id of a request has at most {LONGEST_ID} bytes"),
+        format!("the id of a request has at most {MAX_ID_BYTES} bytes"),
     )
 }
 
 /// A message, as far as refusing it needs.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Envelope {
     /// What an answer refers to; null where none is possible.
     pub(crate) id: Value,
     pub(crate) id_is_too_long: bool,
@@ -47,35 +50,35 @@ pub(crate) struct Asked {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Kind {
     #[default]
-    Nonsense,
+    Invalid,
     Request,
     /// A notification, or an answer to something we asked: nobody waits for an answer to it.
-    Told,
+    OneWay,
 }
 
 /// A message as most are: no member of it given twice, none of a type it should not have.
 #[derive(Deserialize)]
-struct Usual<'m> {
+struct StrictMessage<'m> {
     #[serde(default)]
     id: Value,
     #[serde(borrow)]
     method: Cow<'m, str>,
     #[serde(borrow, default)]
-    params: UsualParams<'m>,
+    params: StrictParams<'m>,
 }
 
 #[derive(Default, Deserialize)]
-struct UsualParams<'m> {
+struct StrictParams<'m> {
     #[serde(borrow, default)]
     name: Option<Cow<'m, str>>,
     #[serde(borrow, default)]
     uri: Option<Cow<'m, str>>,
     #[serde(default, rename = "_meta")]
-    meta: UsualMeta,
+    meta: StrictMeta,
 }
 
 #[derive(Default, Deserialize)]
-struct UsualMeta {
+struct StrictMeta {
     #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
     version: Option<IgnoredAny>,
 }
@@ -94,17 +97,17 @@ fn members<'m>(members: &Members<'m>, name: &str) -> Members<'m> {
         .unwrap_or_default()
 }
 
-impl Asked {
+impl Envelope {
     /// What `message` asks for.
-    pub(crate) fn of(message: &[u8]) -> Self {
+    pub(crate) fn parse(message: &[u8]) -> Self {
         match serde_json::from_slice(message) {
-            Ok(usual) => Self::of_usual(usual),
-            Err(_) => Self::of_any(message),
+            Ok(strict) => Self::from_strict(strict),
+            Err(_) => Self::from_members(message),
         }
     }
 
     /// What a call that has been read asks for.
-    pub(crate) fn of_call(call: &PlainCall) -> Self {
+    pub(crate) fn from_call(call: &ParsedCall) -> Self {
         let id_is_too_long = is_too_long(&call.id);
         Self {
             kind: Kind::Request,
@@ -121,13 +124,13 @@ impl Asked {
         }
     }
 
-    fn of_usual(message: Usual<'_>) -> Self {
-        let Usual { id, method, params } = message;
-        let id_is_too_long = id.as_str().is_some_and(|id| id.len() > LONGEST_ID);
+    fn from_strict(message: StrictMessage<'_>) -> Self {
+        let StrictMessage { id, method, params } = message;
+        let id_is_too_long = id.as_str().is_some_and(|id| id.len() > MAX_ID_BYTES);
         let is_answerable = (id.is_string() || id.is_number()) && !id_is_too_long;
         Self {
             kind: if id.is_null() {
-                Kind::Told
+                Kind::OneWay
             } else {
                 Kind::Request
             },
@@ -140,7 +143,7 @@ impl Asked {
         }
     }
 
-    fn of_any(message: &[u8]) -> Self {
+    fn from_members(message: &[u8]) -> Self {
         let Ok(whole) = serde_json::from_slice::<Members<'_>>(message) else {
             return Self::default();
         };
@@ -153,8 +156,8 @@ impl Asked {
         Self {
             kind: match (whole.contains_key("method"), has_id) {
                 (true, true) => Kind::Request,
-                (true, false) | (false, true) => Kind::Told,
-                (false, false) => Kind::Nonsense,
+                (true, false) | (false, true) => Kind::OneWay,
+                (false, false) => Kind::Invalid,
             },
             id: id.unwrap_or_default(),
             id_is_too_long,
@@ -171,8 +174,26 @@ impl Asked {
     }
 
     /// Whether it can only be told, and refusing it would tell nobody.
-    pub(crate) fn is_told(&self) -> bool {
-        self.kind == Kind::Told
+    pub(crate) fn is_one_way(&self) -> bool {
+        self.kind == Kind::OneWay
+    }
+
+    /// Whether it is a notification.
+    pub(crate) fn is_notification(&self) -> bool {
+        self.is_one_way() && !self.method.is_empty()
+    }
+
+    /// Whether it answers something the client was asked.
+    pub(crate) fn is_answer(&self) -> bool {
+        self.is_one_way() && self.method.is_empty()
+    }
+
+    /// Tells an observer what the message says.
+    pub(crate) fn fill(self, facts: &mut RequestFacts) {
+        facts.method = Some(self.method).filter(|method| !method.is_empty());
+        facts.id = self.id;
+        facts.name = self.name;
+        facts.uri = self.uri;
     }
 
     pub(crate) fn is_tool_call(&self) -> bool {
@@ -180,7 +201,7 @@ impl Asked {
     }
 
     /// Whether it begins a session.
-    pub(crate) fn is_hello(&self) -> bool {
+    pub(crate) fn is_initialize(&self) -> bool {
         self.method == "initialize"
     }
 
@@ -191,15 +212,15 @@ impl Asked {
             "tools/call" => resolve::denial(&snapshot.tools, name?, caller),
             "prompts/get" => resolve::denial(&snapshot.prompts, name?, caller),
             "resources/read" | "resources/subscribe" => {
-                resolve::readings(snapshot, uri?, caller).err()
+                resolve::read_routes(snapshot, uri?, caller).err()
             }
             _ => None,
         }
     }
 
     /// A tool's result as the answer to this request, in its own era.
-    pub(crate) fn result(&self, result: ToolResult) -> String {
-        let mut body = serde_json::to_value(convert::tool_result(result)).unwrap_or_default();
+    pub(crate) fn write_result(&self, write_result: ToolResult) -> String {
+        let mut body = serde_json::to_value(convert::tool_result(write_result)).unwrap_or_default();
         if let Some(body) = body.as_object_mut() {
             if self.is_stateless {
                 body.insert("resultType".to_owned(), json!("complete"));
@@ -217,17 +238,17 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_read_whatever_else_the_message_holds() {
-        let asked = Asked::of(
+        let envelope = Envelope::parse(
             br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"t\u0031","arguments":{"x":[1]}}}"#,
         );
-        assert!(asked.is_tool_call());
-        assert_eq!(asked.name.unwrap(), "t1");
+        assert!(envelope.is_tool_call());
+        assert_eq!(envelope.name.unwrap(), "t1");
         for odd in [
             r#"{"id":1,"method":"tools/call","params":{"name":"t","uri":5}}"#,
             r#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"a":1,"a":1}}}"#,
             r#"{"id":1,"id":1,"method":"ping","method":"tools/call","params":[]}"#,
         ] {
-            assert!(Asked::of(odd.as_bytes()).is_tool_call(), "{odd}");
+            assert!(Envelope::parse(odd.as_bytes()).is_tool_call(), "{odd}");
         }
     }
 
@@ -235,7 +256,7 @@ mod tests {
     fn the_usual_way_reads_what_the_other_does() {
         let long = format!(
             r#"{{"id":"{}","method":"ping"}}"#,
-            "x".repeat(LONGEST_ID + 1)
+            "x".repeat(MAX_ID_BYTES + 1)
         );
         for message in [
             r#"{"id":1,"method":"tools/call","params":{"name":"a\u0062","uri":null}}"#,
@@ -247,9 +268,9 @@ mod tests {
             r#"{"method":"notifications/initialized"}"#,
             &long,
         ] {
-            let usual = Asked::of_usual(serde_json::from_str(message).unwrap());
-            let any = Asked::of_any(message.as_bytes());
-            assert_eq!(format!("{usual:?}"), format!("{any:?}"), "{message}");
+            let strict = Envelope::from_strict(serde_json::from_str(message).unwrap());
+            let any = Envelope::from_members(message.as_bytes());
+            assert_eq!(format!("{strict:?}"), format!("{any:?}"), "{message}");
         }
     }
 
@@ -265,9 +286,9 @@ mod tests {
             ("[]", false, false),
             ("{}", false, false),
         ] {
-            let asked = Asked::of(message.as_bytes());
+            let envelope = Envelope::parse(message.as_bytes());
             assert_eq!(
-                (asked.is_request(), asked.is_told()),
+                (envelope.is_request(), envelope.is_one_way()),
                 (request, told),
                 "{message}"
             );
@@ -276,14 +297,18 @@ mod tests {
 
     #[test]
     fn a_result_is_written_in_the_era_of_its_request() {
-        let legacy = Asked::of(br#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#);
-        assert!(!legacy.result(ToolResult::text("x")).contains("resultType"));
-        let modern = Asked::of(
+        let legacy = Envelope::parse(br#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#);
+        assert!(
+            !legacy
+                .write_result(ToolResult::text("x"))
+                .contains("resultType")
+        );
+        let modern = Envelope::parse(
             br#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
         );
         assert!(
             modern
-                .result(ToolResult::text("x"))
+                .write_result(ToolResult::text("x"))
                 .contains(r#""resultType":"complete""#)
         );
     }

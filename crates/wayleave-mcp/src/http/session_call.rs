@@ -15,20 +15,20 @@ use rmcp::model::{
 };
 
 use super::{
-    exchange::{Begun, Exchange},
     head::{METHOD, PROTOCOL_VERSION, SESSION_ID, accepts_both},
     reply::Refused,
+    session_streams::{PendingCall, SessionStreams},
 };
 use crate::{
-    asked::Asked,
-    plain::{self, PlainCall},
+    call_parser::{self, ParsedCall},
+    envelope::Envelope,
 };
 
 /// The revisions a session may speak.
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// Whether nothing about the headers of a request in a session needs the full path's judgement.
-pub(super) fn plain_head(headers: &HeaderMap) -> bool {
+pub(super) fn has_plain_headers(headers: &HeaderMap) -> bool {
     let version = headers.get(&PROTOCOL_VERSION).map(HeaderValue::to_str);
     accepts_both(headers)
         && headers.contains_key(&SESSION_ID)
@@ -37,22 +37,22 @@ pub(super) fn plain_head(headers: &HeaderMap) -> bool {
 }
 
 /// A plain call in a session.
-pub(super) struct SessionCall(PlainCall);
+pub(super) struct SessionCall(ParsedCall);
 
 /// How a call has gone so far.
-pub(super) enum Called {
+pub(super) enum SessionCallOutcome {
     Answered(Arc<ServerJsonRpcMessage>),
     /// The request to hand to the SDK together with the stream, for it to answer with.
-    Later(Box<Request<Full<Bytes>>>, Begun),
+    Later(Box<Request<Full<Bytes>>>, PendingCall),
 }
 
 impl SessionCall {
     /// Reads `message` as one.
-    pub(super) fn read(headers: &HeaderMap, message: &[u8]) -> Option<Self> {
-        if !plain_head(headers) {
+    pub(super) fn parse(headers: &HeaderMap, message: &[u8]) -> Option<Self> {
+        if !has_plain_headers(headers) {
             return None;
         }
-        let call = plain::read(message)?;
+        let call = call_parser::parse(message)?;
         let of_this_era = call.meta.as_ref().is_none_or(|meta| {
             !meta
                 .0
@@ -62,19 +62,19 @@ impl SessionCall {
     }
 
     /// What it asks for, to refuse it by.
-    pub(super) fn asked(&self) -> Asked {
-        Asked::of_call(&self.0)
+    pub(super) fn envelope(&self) -> Envelope {
+        Envelope::from_call(&self.0)
     }
 
     /// Pushes it into its session, and waits a moment for the answer.
     pub(super) async fn call(
         self,
-        exchange: &Exchange,
+        streams: &SessionStreams,
         parts: Parts,
         message: Bytes,
-    ) -> Result<Called, Refused> {
-        let gone = || Refused::with(StatusCode::NOT_FOUND, "unknown session");
-        let id = parts.headers.get(&SESSION_ID).ok_or_else(gone)?.clone();
+    ) -> Result<SessionCallOutcome, Refused> {
+        let unknown = || Refused::with(StatusCode::NOT_FOUND, "unknown session");
+        let id = parts.headers.get(&SESSION_ID).ok_or_else(unknown)?.clone();
         let version = parts.headers.get(&PROTOCOL_VERSION).cloned();
         let uri = parts.uri.clone();
         let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(self.0.params));
@@ -83,11 +83,11 @@ impl SessionCall {
         }
         request.extensions_mut().insert(parts);
         let pushed = ClientJsonRpcMessage::request(request, self.0.id);
-        let begun = exchange.begin(id.to_str().unwrap_or_default(), pushed);
-        let mut begun = begun.await.map_err(|_| gone())?;
-        Ok(match begun.soon().await {
-            Some(answer) => Called::Answered(answer),
-            None => Called::Later(Box::new(again(uri, id, version, message)), begun),
+        let pending = streams.begin(id.to_str().unwrap_or_default(), pushed);
+        let mut pending = pending.await.map_err(|_| unknown())?;
+        Ok(match pending.answer_within_grace().await {
+            Some(answer) => SessionCallOutcome::Answered(answer),
+            None => SessionCallOutcome::Later(Box::new(again(uri, id, version, message)), pending),
         })
     }
 }

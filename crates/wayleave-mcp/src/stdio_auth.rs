@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Caller, RpcError, asked::Asked};
+use crate::{Caller, RpcError, envelope::Envelope};
 
 /// Establishes who the client at the other end of a pipe is, before each of its messages.
 ///
@@ -59,15 +59,15 @@ impl Admit for Caller {
 
 /// What a message says of who sent it.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Hello {
+pub(crate) enum InitializeProbe {
     /// No `initialize`.
     None,
     /// An `initialize`, with its bearer. One that is not text is as wrong as any other.
     Some(Option<String>),
 }
 
-impl Hello {
-    pub(crate) fn of(message: &[u8]) -> Self {
+impl InitializeProbe {
+    pub(crate) fn parse(message: &[u8]) -> Self {
         #[derive(Deserialize)]
         struct Message {
             method: Option<String>,
@@ -96,7 +96,7 @@ impl Hello {
                 Self::Some(bearer.map(|bearer| bearer.as_str().unwrap_or_default().to_owned()))
             }
             // Two of a kind, perhaps: others may read it in another way than we would.
-            Err(_) if Asked::of(message).is_hello() => Self::Some(Some(String::new())),
+            Err(_) if Envelope::parse(message).is_initialize() => Self::Some(Some(String::new())),
             Ok(_) | Err(_) => Self::None,
         }
     }
@@ -106,27 +106,40 @@ impl Hello {
 mod tests {
     use super::*;
 
-    fn check(message: &str, expected: &Hello) {
-        assert_eq!(&Hello::of(message.as_bytes()), expected, "{message}");
+    fn check(message: &str, expected: &InitializeProbe) {
+        assert_eq!(
+            &InitializeProbe::parse(message.as_bytes()),
+            expected,
+            "{message}"
+        );
     }
 
     #[test]
     fn only_an_initialize_carries_a_bearer() {
         let with =
             r#"{"method":"initialize","params":{"clientInfo":{"authorization":{"bearer":"b"}}}}"#;
-        check(with, &Hello::Some(Some("b".to_owned())));
-        check(r#"{"method":"initialize","params":{}}"#, &Hello::Some(None));
-        check(r#"{"method":"initialize"}"#, &Hello::Some(None));
+        check(with, &InitializeProbe::Some(Some("b".to_owned())));
+        check(
+            r#"{"method":"initialize","params":{}}"#,
+            &InitializeProbe::Some(None),
+        );
+        check(r#"{"method":"initialize"}"#, &InitializeProbe::Some(None));
         check(
             &with.replace("\"b\"", "7"),
-            &Hello::Some(Some(String::new())),
+            &InitializeProbe::Some(Some(String::new())),
         );
-        check(&with.replace("initialize", "tools/list"), &Hello::None);
-        check(r#"{"method":"notifications/initialized"}"#, &Hello::None);
-        check("initialize", &Hello::None);
+        check(
+            &with.replace("initialize", "tools/list"),
+            &InitializeProbe::None,
+        );
+        check(
+            r#"{"method":"notifications/initialized"}"#,
+            &InitializeProbe::None,
+        );
+        check("initialize", &InitializeProbe::None);
         check(
             &with.replace("\"initialize", "\"\\u0069nitialize"),
-            &Hello::Some(Some("b".to_owned())),
+            &InitializeProbe::Some(Some("b".to_owned())),
         );
         // What can be read in two ways is wrong in both.
         for (one, two) in [
@@ -139,7 +152,7 @@ mod tests {
         ] {
             let twice = with.replace(one, two);
             assert_ne!(twice, with);
-            check(&twice, &Hello::Some(Some(String::new())));
+            check(&twice, &InitializeProbe::Some(Some(String::new())));
         }
     }
 }

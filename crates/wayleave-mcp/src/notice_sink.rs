@@ -10,12 +10,12 @@ use crate::listeners::Notice;
 /// The client can no longer be told anything.
 pub(crate) struct Closed;
 
-pub(crate) enum Outlet {
+pub(crate) enum NoticeSink {
     Session(Peer<RoleServer>),
     Stream(SubscriptionSink),
 }
 
-impl Outlet {
+impl NoticeSink {
     pub(crate) async fn send(&self, notice: Notice) -> Result<(), Closed> {
         match self {
             Self::Session(peer) => to_session(peer, notice).await,

@@ -20,7 +20,7 @@ struct Message<'m> {
 }
 
 /// A `tools/call`.
-pub(crate) struct PlainCall {
+pub(crate) struct ParsedCall {
     pub(crate) id: RequestId,
     /// Without their `_meta`.
     pub(crate) params: CallToolRequestParams,
@@ -28,7 +28,7 @@ pub(crate) struct PlainCall {
 }
 
 /// Reads `message` as a call, if it is one.
-pub(crate) fn read(message: &[u8]) -> Option<PlainCall> {
+pub(crate) fn parse(message: &[u8]) -> Option<ParsedCall> {
     memchr::memmem::find(message, b"\"tools/call\"")?;
     let message: Message<'_> = serde_json::from_slice(message).ok()?;
     if message.jsonrpc != "2.0" || message.method != "tools/call" {
@@ -36,7 +36,7 @@ pub(crate) fn read(message: &[u8]) -> Option<PlainCall> {
     }
     let mut params = message.params;
     let meta = params.meta.take();
-    Some(PlainCall {
+    Some(ParsedCall {
         id: message.id,
         params,
         meta,
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     /// What the SDK reads, if it reads a call.
-    fn in_full(message: &str) -> Option<PlainCall> {
+    fn parsed_by_sdk(message: &str) -> Option<ParsedCall> {
         let JsonRpcMessage::Request(request) =
             serde_json::from_str::<ClientJsonRpcMessage>(message).ok()?
         else {
@@ -60,7 +60,7 @@ mod tests {
         let ClientRequest::CallToolRequest(call) = request.request else {
             return None;
         };
-        Some(PlainCall {
+        Some(ParsedCall {
             id: request.id,
             params: call.params,
             meta: Some(meta),
@@ -81,11 +81,11 @@ mod tests {
                 let message = format!(
                     r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#
                 );
-                let (plain, full) = (read(message.as_bytes()), in_full(&message));
-                let (plain, full) = (plain.unwrap(), full.unwrap());
-                assert_eq!(plain.id, full.id, "{message}");
-                assert_eq!(plain.params, full.params, "{message}");
-                assert_eq!(plain.meta.unwrap_or_default(), full.meta.unwrap());
+                let (parsed, full) = (parse(message.as_bytes()), parsed_by_sdk(&message));
+                let (parsed, full) = (parsed.unwrap(), full.unwrap());
+                assert_eq!(parsed.id, full.id, "{message}");
+                assert_eq!(parsed.params, full.params, "{message}");
+                assert_eq!(parsed.meta.unwrap_or_default(), full.meta.unwrap());
             }
         }
     }
@@ -103,7 +103,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"name":"tools/call"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
         ] {
-            assert!(read(message.as_bytes()).is_none(), "{message}");
+            assert!(parse(message.as_bytes()).is_none(), "{message}");
         }
     }
 }

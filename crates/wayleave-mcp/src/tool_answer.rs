@@ -18,7 +18,7 @@ pub(crate) struct ToolAnswer {
 }
 
 impl ToolAnswer {
-    pub(crate) fn of(reply: ToolReply) -> Result<Self, RpcError> {
+    pub(crate) fn from_reply(reply: ToolReply) -> Result<Self, RpcError> {
         let mut written = None;
         let response = match reply {
             ToolReply::Done(mut result) => {
@@ -36,11 +36,11 @@ impl ToolAnswer {
         Ok(Self { response, written })
     }
 
-    /// The answer as the SDK writes it, or, if there is a tray for what is written, as
-    /// [`message`] does.
-    pub(crate) fn served(mut self, tray: Option<&Tray>) -> CallToolResponse {
-        let left = match tray {
-            Some(tray) => self.written.and_then(|json| tray.put(json)),
+    /// The answer as the SDK writes it, or, if there is a slot for what is written, as
+    /// [`write`] does.
+    pub(crate) fn into_response(mut self, slot: Option<&RawContentSlot>) -> CallToolResponse {
+        let left = match slot {
+            Some(slot) => self.written.and_then(|json| slot.put(json)),
             None => self.written,
         };
         if let (Some(json), CallToolResponse::Complete(result)) = (left, &mut self.response) {
@@ -53,9 +53,9 @@ impl ToolAnswer {
 /// Where whoever writes the answer to a request finds what is written of it already. It goes with
 /// the request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tray(Arc<OnceLock<String>>);
+pub(crate) struct RawContentSlot(Arc<OnceLock<String>>);
 
-impl Tray {
+impl RawContentSlot {
     /// Gives it back where there is something already.
     fn put(&self, json: String) -> Option<String> {
         self.0.set(json).err()
@@ -67,7 +67,7 @@ impl Tray {
 }
 
 /// A message as bytes, with what is written of its result put in.
-pub(crate) fn message(
+pub(crate) fn write(
     message: &ServerJsonRpcMessage,
     written: Option<&str>,
 ) -> serde_json::Result<Vec<u8>> {
@@ -124,24 +124,24 @@ mod tests {
         let value: Value = serde_json::from_str(JSON).unwrap();
         for result in results() {
             let plain = result.clone().with_structured(value.clone());
-            let plain = ToolAnswer::of(plain.into()).unwrap();
+            let plain = ToolAnswer::from_reply(plain.into()).unwrap();
             assert!(plain.written.is_none());
-            let plain = parsed(&message(&response(plain.response), None).unwrap());
+            let plain = parsed(&write(&response(plain.response), None).unwrap());
             assert_eq!(plain["result"]["structuredContent"], value);
 
             let written = result.with_structured(Structured::written(JSON.to_owned()));
-            let written = || ToolAnswer::of(written.clone().into()).unwrap();
+            let written = || ToolAnswer::from_reply(written.clone().into()).unwrap();
             let answer = written();
-            let whole = message(&response(answer.response), answer.written.as_deref()).unwrap();
+            let whole = write(&response(answer.response), answer.written.as_deref()).unwrap();
             assert!(whole.ends_with(format!("{JSON}}}}}").as_bytes()));
             assert_eq!(parsed(&whole), plain);
 
-            let tray = Tray::default();
-            let served = response(written().served(Some(&tray)));
-            assert_eq!(parsed(&message(&served, tray.get()).unwrap()), plain);
+            let slot = RawContentSlot::default();
+            let into_response = response(written().into_response(Some(&slot)));
+            assert_eq!(parsed(&write(&into_response, slot.get()).unwrap()), plain);
 
-            let served = response(written().served(None));
-            assert_eq!(parsed(&message(&served, None).unwrap()), plain);
+            let into_response = response(written().into_response(None));
+            assert_eq!(parsed(&write(&into_response, None).unwrap()), plain);
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn nothing_is_put_into_an_error() {
         let error = ErrorData::internal_error("no", Some(json!({ "a": {} })));
         let error = ServerJsonRpcMessage::error(error, None);
-        let bytes = message(&error, Some(JSON)).unwrap();
+        let bytes = write(&error, Some(JSON)).unwrap();
         assert_eq!(bytes, serde_json::to_vec(&error).unwrap());
     }
 }

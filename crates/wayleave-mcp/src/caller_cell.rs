@@ -9,14 +9,14 @@ use crate::Caller;
 
 /// One party to a conversation. Every clone is the same party.
 #[derive(Clone)]
-pub(crate) struct Who(Arc<Inner>);
+pub(crate) struct CallerCell(Arc<Inner>);
 
 struct Inner {
     caller: ArcSwap<Caller>,
     renewed: Notify,
 }
 
-impl Who {
+impl CallerCell {
     pub(crate) fn new(caller: Arc<Caller>) -> Self {
         Self(Arc::new(Inner {
             caller: ArcSwap::from(caller),
@@ -30,7 +30,7 @@ impl Who {
     }
 
     /// It came again, perhaps with another authorization.
-    pub(crate) fn came(&self, caller: &Arc<Caller>) {
+    pub(crate) fn replace(&self, caller: &Arc<Caller>) {
         if !self.caller().same(caller) {
             self.0.caller.store(Arc::clone(caller));
             self.0.renewed.notify_one();

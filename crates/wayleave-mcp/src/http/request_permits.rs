@@ -3,14 +3,14 @@
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::sessions::Busy;
-use crate::{Caller, budget::Spent};
+use super::sessions::SessionUse;
+use crate::{Caller, budget::BudgetExceeded};
 
 /// What a response keeps alive until it has been sent.
 #[expect(dead_code, reason = "held for their drop alone")]
-pub(super) struct Held {
+pub(super) struct RequestPermits {
     pub(super) ending: Option<TaskTrackerToken>,
-    pub(super) session: Option<Busy>,
+    pub(super) session: Option<SessionUse>,
     pub(super) room: Option<OwnedSemaphorePermit>,
     /// The caller's own share.
     pub(super) share: Option<OwnedSemaphorePermit>,
@@ -18,7 +18,7 @@ pub(super) struct Held {
 
 /// How long a response goes on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lasts {
+pub(super) enum ResponseLifetime {
     /// Until the answer is given.
     ShortWhile,
     /// Until told that the server is stopping; then it says its last word.
@@ -28,14 +28,20 @@ pub(super) enum Lasts {
 }
 
 /// Takes a request from its caller's budget, and waits for its turn.
-pub(super) async fn charge(caller: &Caller, lasts: Lasts, held: &mut Held) -> Result<(), Spent> {
-    match (caller.budget(), lasts) {
+pub(super) async fn charge(
+    caller: &Caller,
+    lifetime: ResponseLifetime,
+    permits: &mut RequestPermits,
+) -> Result<(), BudgetExceeded> {
+    match (caller.budget(), lifetime) {
         (None, _) => Ok(()),
-        (Some(budget), Lasts::ShortWhile) => {
-            held.share = Some(budget.turn().await?);
+        (Some(budget), ResponseLifetime::ShortWhile) => {
+            permits.share = Some(budget.turn().await?);
             Ok(())
         }
         // A stream has its room already.
-        (Some(budget), Lasts::UntilDraining | Lasts::UntilCut) => budget.spend(),
+        (Some(budget), ResponseLifetime::UntilDraining | ResponseLifetime::UntilCut) => {
+            budget.spend()
+        }
     }
 }

@@ -21,18 +21,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Authenticate,
-    body::Served,
-    head::{METHOD, PROTOCOL_VERSION, accepts_both, only, text},
-    held::Held,
+    body::ResponseBody,
+    head::{METHOD, PROTOCOL_VERSION, accepts_both, single, text},
     reply,
+    request_permits::RequestPermits,
 };
 use crate::{
-    Caller, Context, Era, RpcError, asked,
-    context::Direct,
-    convert,
-    plain::{self, PlainCall},
-    quick, resolve,
-    server::Shared,
+    Caller, Context, Era, RpcError,
+    call_parser::{self, ParsedCall},
+    context::StatelessRequest,
+    convert, envelope, list_cache,
+    observation::{self, Observation},
+    resolve,
+    server::ServerState,
 };
 
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -46,13 +47,13 @@ pub(super) struct Call {
 }
 
 /// Reads `message` as a plain stateless call; gives the request's head back if it is not one.
-pub(super) fn read(
-    shared: &Shared,
+pub(super) fn parse(
+    shared: &ServerState,
     parts: Parts,
     caller: &Caller,
     message: &[u8],
 ) -> Result<Call, Box<Parts>> {
-    match plain(shared, &parts, caller, message) {
+    match parse_plain(shared, &parts, caller, message) {
         Some((id, params, meta)) => Ok(Call {
             id,
             params,
@@ -63,31 +64,31 @@ pub(super) fn read(
     }
 }
 
-fn plain(
-    shared: &Shared,
+fn parse_plain(
+    shared: &ServerState,
     parts: &Parts,
     caller: &Caller,
     message: &[u8],
 ) -> Option<(RequestId, CallToolRequestParams, RequestMetaObject)> {
     let headers = &parts.headers;
-    let stateless_call = only(headers, &METHOD) == Some("tools/call")
-        && text(headers, &PROTOCOL_VERSION) == Some(quick::STATELESS)
+    let has_call_headers = single(headers, &METHOD) == Some("tools/call")
+        && text(headers, &PROTOCOL_VERSION) == Some(list_cache::STATELESS)
         && accepts_both(headers)
         && text(headers, &header::CONTENT_TYPE) == Some("application/json");
-    if !stateless_call {
+    if !has_call_headers {
         return None;
     }
-    let PlainCall { id, params, meta } = plain::read(message)?;
+    let ParsedCall { id, params, meta } = call_parser::parse(message)?;
     let meta = meta?;
-    let plain = !asked::is_too_long(&id)
-        && only(headers, &NAME) == Some(&*params.name)
+    let is_plain = !envelope::is_too_long(&id)
+        && single(headers, &NAME) == Some(&*params.name)
         && meta
             .missing_required_keys(&ProtocolVersion::V_2026_07_28)
             .is_empty()
         && meta.protocol_version() == Some(ProtocolVersion::V_2026_07_28)
         && meta.get_progress_token().is_none()
         && meta.log_level().is_none();
-    if !plain {
+    if !is_plain {
         return None;
     }
     let snapshot = shared.registry.snapshot();
@@ -99,22 +100,22 @@ impl Call {
     /// Carries the call out. Dropped, it stops.
     pub(super) async fn answer(
         self,
-        shared: &Shared,
+        shared: &ServerState,
         caller: Arc<Caller>,
-        held: Held,
+        permits: RequestPermits,
         authenticate: &dyn Authenticate,
-    ) -> Response<Served> {
+    ) -> Response<ResponseBody> {
         let cancelled = CancellationToken::new();
         let _dropped = cancelled.clone().drop_guard();
         let parts = Arc::new(self.parts);
-        let direct = Direct {
+        let request = StatelessRequest {
             meta: self.meta,
             parts: Arc::clone(&parts),
             cancelled,
         };
-        let reply = shared
-            .call(self.params, Context::direct(caller, direct))
-            .await;
+        let observation = parts.extensions.get::<Arc<Observation>>().cloned();
+        let work = shared.call(self.params, Context::stateless(caller, request));
+        let reply = observation::run(observation, work).await;
         // Its authorization ended while it was under way.
         if let Err(error) = &reply
             && error.code == RpcError::UNAUTHENTICATED
@@ -136,7 +137,7 @@ impl Call {
             }
             Err(error) => ServerJsonRpcMessage::error(convert::error(error), Some(self.id)),
         };
-        let mut response = reply::message(&message, written.as_deref(), held);
+        let mut response = reply::message(&message, written.as_deref(), permits);
         *response.status_mut() = status;
         response
     }

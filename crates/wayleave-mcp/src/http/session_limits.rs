@@ -1,0 +1,83 @@
+//! Which session a request belongs to, how many there may be, and when those that nobody uses end.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, StatusCode};
+use rmcp::transport::streamable_http_server::SessionManager as _;
+use tokio::time::{Duration, interval};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    gate::Gate,
+    head::{SESSION_ID, text},
+    reply::Refused,
+    sessions::SessionUse,
+};
+use crate::{Caller, Era};
+
+/// Well under any deadline of a connection.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+impl Gate {
+    /// The session the request belongs to, if it names one; somebody else's does not exist.
+    pub(super) fn enter_session(
+        &self,
+        headers: &HeaderMap,
+        era: Era,
+        caller: &Arc<Caller>,
+    ) -> Result<Option<SessionUse>, Refused> {
+        if era == Era::Stateless {
+            return Ok(None);
+        }
+        let Some(id) = text(headers, &SESSION_ID) else {
+            return Ok(None);
+        };
+        match self.sessions.enter(id, caller) {
+            Some(busy) => Ok(Some(busy)),
+            None => Err(Refused::with(StatusCode::NOT_FOUND, "unknown session")),
+        }
+    }
+
+    /// Makes room for one more session: the caller's own have to go where it has too many, and
+    /// anybody's where there are too many in all.
+    pub(super) async fn make_session_room(&self, caller: &Caller) -> Result<(), Refused> {
+        let limits = &self.options.limits;
+        if caller.budget().is_some() {
+            let ended = (self.sessions).evict_of_subject(caller.subject(), limits.sessions_each);
+            let ended = ended.ok_or_else(|| {
+                Refused::with(StatusCode::SERVICE_UNAVAILABLE, "too many sessions")
+            })?;
+            self.close(ended).await;
+        }
+        self.close(self.sessions.evict(limits.sessions)).await;
+        Ok(())
+    }
+
+    /// Forgets idle sessions until stopped.
+    pub(crate) async fn reap(&self, stop: CancellationToken) {
+        let idle = self.options.limits.session_idle;
+        // Also the heartbeat of the timers: a runtime with no timer sooner than a connection's
+        // header deadline wakes itself up to learn of each one.
+        let period = (idle / 4).clamp(Duration::from_millis(100), HEARTBEAT);
+        let mut ticks = interval(period);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            self.close(self.sessions.reap(idle)).await;
+        }
+    }
+
+    pub(crate) async fn close_all(&self) {
+        self.close(self.sessions.clear()).await;
+    }
+
+    async fn close(&self, sessions: Vec<Arc<str>>) {
+        for id in sessions {
+            if let Err(error) = self.manager.close_session(&id).await {
+                tracing::debug!(%error, "session not closed");
+            }
+        }
+    }
+}

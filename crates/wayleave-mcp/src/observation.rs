@@ -1,0 +1,277 @@
+//! One message on its way to the observer: settled once, by whoever gets to it first.
+//!
+//! An observation travels with its message, in the extensions of the request. What nobody settled
+//! by the time the message is dropped was answered or dropped by the protocol layer, so a new way
+//! of refusing a message cannot escape the observer. Without an observer there is none of this.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::StatusCode;
+use rmcp::{
+    ErrorData,
+    model::{
+        CallToolResponse, CompleteResult, DiscoverResult, GetPromptResponse, InitializeResult,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        MetaObject, ReadResourceResponse,
+    },
+    service::{RequestContext, RoleServer},
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    CallObserver, Caller, Carrier, Era, ObservedCall, Outcome, RefusalReason, RequestFacts,
+    RpcError, envelope::Envelope, server::ServerState, tool_answer::ToolAnswer,
+};
+
+pub(crate) struct Observation {
+    observer: Arc<dyn CallObserver>,
+    state: Mutex<State>,
+}
+
+struct State {
+    facts: RequestFacts,
+    is_notification: bool,
+    settled: bool,
+}
+
+impl ServerState {
+    /// The observation of a message that has just come, if anybody observes.
+    pub(crate) fn observe(&self, carrier: Carrier, era: Option<Era>) -> Option<Arc<Observation>> {
+        let observer = self.observer.clone()?;
+        let facts = RequestFacts {
+            carrier,
+            era,
+            caller: None,
+            method: None,
+            id: Value::Null,
+            name: None,
+            uri: None,
+        };
+        Some(Arc::new(Observation {
+            observer,
+            state: Mutex::new(State {
+                facts,
+                is_notification: false,
+                settled: false,
+            }),
+        }))
+    }
+}
+
+impl Observation {
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The facts, for the first who settles it; none for any other.
+    fn settle(&self) -> Option<RequestFacts> {
+        let mut state = self.locked();
+        (!std::mem::replace(&mut state.settled, true)).then(|| state.facts.clone())
+    }
+
+    pub(crate) fn set_caller(&self, caller: &Arc<Caller>) {
+        self.locked().facts.caller = Some(Arc::clone(caller));
+    }
+
+    pub(crate) fn set_era(&self, era: Option<Era>) {
+        self.locked().facts.era = era;
+    }
+
+    pub(crate) fn set_id(&self, id: Value) {
+        self.locked().facts.id = id;
+    }
+
+    /// Reads the facts out of the message. An answer of the client is no request, and not observed.
+    pub(crate) fn set_message(&self, message: &[u8]) {
+        let envelope = Envelope::parse(message);
+        let mut state = self.locked();
+        state.is_notification = envelope.is_notification();
+        state.settled |= envelope.is_answer();
+        envelope.fill(&mut state.facts);
+    }
+
+    pub(crate) fn begin(&self) -> Option<Box<dyn ObservedCall>> {
+        self.settle().map(|facts| self.observer.begin(&facts))
+    }
+
+    pub(crate) fn refuse(&self, reason: RefusalReason) {
+        if let Some(facts) = self.settle() {
+            self.observer.refused(&facts, reason);
+        }
+    }
+
+    /// Carried out at once, with nothing to add to.
+    pub(crate) fn complete(&self) {
+        if let Some(call) = self.begin() {
+            call.end(Outcome::Completed, &mut Map::new());
+        }
+    }
+
+    /// A notification is carried out once it is handed over. Requests are settled by their handler.
+    pub(crate) fn handed_over(&self) {
+        let is_notification = self.locked().is_notification;
+        if is_notification {
+            self.complete();
+        }
+    }
+
+    /// The HTTP response to the message is made. A refusal by the time its handler has begun is the
+    /// handler's own.
+    pub(crate) fn responded(&self, status: StatusCode) {
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                self.refuse(RefusalReason::Authorization);
+            }
+            StatusCode::TOO_MANY_REQUESTS => self.refuse(RefusalReason::Budget),
+            StatusCode::SERVICE_UNAVAILABLE => self.refuse(RefusalReason::Unavailable),
+            status if status.is_client_error() => self.refuse(RefusalReason::Malformed),
+            status if status.is_server_error() => self.refuse(RefusalReason::Protocol),
+            _ => self.handed_over(),
+        }
+    }
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        self.refuse(RefusalReason::Protocol);
+    }
+}
+
+/// The observation of the message that a request of the SDK came in.
+pub(crate) fn from_context(request: &RequestContext<RoleServer>) -> Option<Arc<Observation>> {
+    let parts = request.extensions.get::<http::request::Parts>();
+    let observation = match parts {
+        Some(parts) => parts.extensions.get::<Arc<Observation>>(),
+        None => request.extensions.get(),
+    };
+    observation.cloned()
+}
+
+/// Refuses a message under observation.
+pub(crate) fn refuse(observation: Option<&Observation>, reason: RefusalReason) {
+    if let Some(observation) = observation {
+        observation.refuse(reason);
+    }
+}
+
+/// Carries `work` out under observation, and adds what the observer says to its result.
+pub(crate) async fn run<T: Observed, E: Failure>(
+    observation: Option<Arc<Observation>>,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let Some(call) = observation.and_then(|observation| observation.begin()) else {
+        return work.await;
+    };
+    let mut reply = work.await;
+    let mut added = Map::new();
+    match &mut reply {
+        Ok(result) => {
+            call.end(result.outcome(), &mut added);
+            if let Some(meta) = result.meta().filter(|_| !added.is_empty()) {
+                meta.get_or_insert_default().0.extend(added);
+            }
+        }
+        Err(error) => {
+            let (code, message) = error.facts();
+            call.end(Outcome::Failed { code, message }, &mut added);
+        }
+    }
+    reply
+}
+
+/// An error a request is answered with.
+pub(crate) trait Failure {
+    fn facts(&self) -> (i32, &str);
+}
+
+impl Failure for RpcError {
+    fn facts(&self) -> (i32, &str) {
+        (self.code, &self.message)
+    }
+}
+
+impl Failure for ErrorData {
+    fn facts(&self) -> (i32, &str) {
+        (self.code.0, &self.message)
+    }
+}
+
+/// A result a request is answered with.
+pub(crate) trait Observed {
+    fn outcome(&self) -> Outcome<'static> {
+        Outcome::Completed
+    }
+
+    /// Its `_meta`, where there is a place for it.
+    fn meta(&mut self) -> Option<&mut Option<MetaObject>>;
+}
+
+impl Observed for () {
+    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
+        None
+    }
+}
+
+macro_rules! with_meta {
+    ($($result:ident),*) => {$(
+        impl Observed for $result {
+            fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
+                Some(&mut self.meta)
+            }
+        }
+    )*};
+}
+
+with_meta!(
+    InitializeResult,
+    DiscoverResult,
+    CompleteResult,
+    ListToolsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListPromptsResult
+);
+
+impl Observed for ReadResourceResponse {
+    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
+        match self {
+            Self::Complete(result) => Some(&mut result.meta),
+            _ => None,
+        }
+    }
+}
+
+impl Observed for GetPromptResponse {
+    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
+        match self {
+            Self::Complete(result) => Some(&mut result.meta),
+            _ => None,
+        }
+    }
+}
+
+impl Observed for CallToolResponse {
+    fn outcome(&self) -> Outcome<'static> {
+        match self {
+            Self::Complete(result) if result.is_error == Some(true) => Outcome::ToolError,
+            _ => Outcome::Completed,
+        }
+    }
+
+    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
+        match self {
+            Self::Complete(result) => Some(&mut result.meta),
+            _ => None,
+        }
+    }
+}
+
+impl Observed for ToolAnswer {
+    fn outcome(&self) -> Outcome<'static> {
+        self.response.outcome()
+    }
+
+    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
+        self.response.meta()
+    }
+}

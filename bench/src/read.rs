@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use tokio::runtime::Runtime;
 use wayleave_model::mapping::SourceKind;
-use wayleave_plan::world::World;
+use wayleave_plan::active_datasets::ActiveDatasets;
 
 use crate::measure::Effort;
 use crate::rounds::Rounds;
@@ -137,7 +137,7 @@ fn measured(
 ) -> Result<Vec<Measured>> {
     let deployment = runtime.block_on(shop.deployment())?;
     let mapping = runtime.block_on(shop.project.governance().load("shop"))?;
-    let world = World::new(vec![Arc::new(mapping)])?;
+    let world = ActiveDatasets::new(vec![Arc::new(mapping)])?;
     let mut contests = Vec::new();
     for &case in reads.cases() {
         let contest = Contest::new(runtime, shop, (&world, &deployment), case, reads.rows);

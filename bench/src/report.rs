@@ -14,7 +14,7 @@ use crate::rounds::{Spread, right};
 const LEAST_THROUGHPUT: f64 = 0.9;
 
 /// The most CPU time for each request that ours may take, as a multiple of the bare server's.
-const MOST_CPU: f64 = 1.15;
+const MAX_CPU: f64 = 1.15;
 
 /// Everything one run found.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Report {
     pub(crate) fn passes(&self) -> bool {
         self.cases
             .iter()
-            .all(|(_, rounds)| Ratios::of(rounds).pass())
+            .all(|(_, rounds)| Ratios::from_rounds(rounds).pass())
     }
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "aims: throughput at least {LEAST_THROUGHPUT}, CPU for each request at most \
-             {MOST_CPU}"
+             {MAX_CPU}"
         )
     }
 }
@@ -95,7 +95,7 @@ impl Report {
             "aims",
         ]);
         for (case, rounds) in &self.cases {
-            let ratios = Ratios::of(rounds);
+            let ratios = Ratios::from_rounds(rounds);
             let mut ours = figures(rounds, |round| round.ours);
             ours.splice(0..0, [Cell::new(case.title()), Cell::new(self.ours)]);
             ours.push(right(ratios.throughput.to_string()));
@@ -112,7 +112,7 @@ impl Report {
 
 fn figures(rounds: &[Round], side: impl Fn(&Round) -> Sample) -> Vec<Cell> {
     let column = |figure: fn(&Sample) -> f64, digits: usize| {
-        let spread = Spread::of(rounds.iter().map(|round| figure(&side(round))));
+        let spread = Spread::from_values(rounds.iter().map(|round| figure(&side(round))));
         right(format!("{:.digits$}", spread.median))
     };
     vec![
@@ -132,15 +132,17 @@ struct Ratios {
 }
 
 impl Ratios {
-    fn of(rounds: &[Round]) -> Self {
+    fn from_rounds(rounds: &[Round]) -> Self {
         Self {
-            throughput: Spread::of(rounds.iter().map(|r| r.ours.throughput / r.bare.throughput)),
-            cpu: Spread::of(rounds.iter().map(|r| r.ours.cpu / r.bare.cpu)),
+            throughput: Spread::from_values(
+                rounds.iter().map(|r| r.ours.throughput / r.bare.throughput),
+            ),
+            cpu: Spread::from_values(rounds.iter().map(|r| r.ours.cpu / r.bare.cpu)),
         }
     }
 
     fn pass(&self) -> bool {
-        self.throughput.median >= LEAST_THROUGHPUT && self.cpu.median <= MOST_CPU
+        self.throughput.median >= LEAST_THROUGHPUT && self.cpu.median <= MAX_CPU
     }
 }
 
@@ -166,13 +168,13 @@ mod tests {
 
     #[test]
     fn the_median_round_decides_and_not_the_worst() {
-        assert!(Ratios::of(&[round(0.5, 3.0), round(0.95, 1.1), round(0.92, 1.0)]).pass());
+        assert!(Ratios::from_rounds(&[round(0.5, 3.0), round(0.95, 1.1), round(0.92, 1.0)]).pass());
     }
 
     #[test]
     fn too_little_throughput_or_too_much_cpu_fails() {
-        assert!(!Ratios::of(&[round(0.89, 1.0)]).pass());
-        assert!(!Ratios::of(&[round(1.0, 1.16)]).pass());
-        assert!(!Ratios::of(&[]).pass());
+        assert!(!Ratios::from_rounds(&[round(0.89, 1.0)]).pass());
+        assert!(!Ratios::from_rounds(&[round(1.0, 1.16)]).pass());
+        assert!(!Ratios::from_rounds(&[]).pass());
     }
 }

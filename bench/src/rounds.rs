@@ -35,7 +35,7 @@ impl<S: Taken> Rounds<S> {
     }
 
     /// A figure of one way, round by round.
-    pub(crate) fn of(&self, way: S::Way, figure: impl Fn(&S) -> f64) -> Vec<f64> {
+    pub(crate) fn figures(&self, way: S::Way, figure: impl Fn(&S) -> f64) -> Vec<f64> {
         let rounds = self.0.iter();
         rounds
             .filter_map(|round| round.iter().find(|it| it.way() == way))
@@ -45,13 +45,13 @@ impl<S: Taken> Rounds<S> {
 
     /// The median of a figure of one way.
     pub(crate) fn median(&self, way: S::Way, figure: impl Fn(&S) -> f64) -> f64 {
-        Spread::of(self.of(way, figure).into_iter()).median
+        Spread::from_values(self.figures(way, figure).into_iter()).median
     }
 
     /// One way's median latency over another's, within each round.
     pub(crate) fn ratio(&self, way: S::Way, over: S::Way) -> Spread {
-        let (one, other) = (self.of(way, S::p50), self.of(over, S::p50));
-        Spread::of(one.into_iter().zip(other).map(|(one, other)| one / other))
+        let (one, other) = (self.figures(way, S::p50), self.figures(over, S::p50));
+        Spread::from_values(one.into_iter().zip(other).map(|(one, other)| one / other))
     }
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// Of no values, not a number: such a ratio meets no aim.
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn from_values(values: impl Iterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_by(f64::total_cmp);
         let at = |place: usize| sorted.get(place).copied().unwrap_or(f64::NAN);
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_median_of_an_even_count_lies_between_the_middle_two() {
-        let spread = Spread::of([4.0, 1.0, 3.0, 2.0].into_iter());
+        let spread = Spread::from_values([4.0, 1.0, 3.0, 2.0].into_iter());
         assert_eq!(spread.to_string(), "2.500 (1.00..4.00)");
     }
 

@@ -217,7 +217,7 @@ impl Checker {
             Ask::Echo => self.check_echo(id, result.get())?,
             Ask::List { tools } => {
                 check_list(tools, result.get())?;
-                self.list = Some(AroundId::of(message, id)?);
+                self.list = Some(AroundId::split(message, id)?);
             }
         }
         Ok(id)
@@ -271,7 +271,7 @@ fn check_list(tools: usize, result: &str) -> Result<()> {
 }
 
 impl AroundId {
-    fn of(message: &[u8], id: u64) -> Result<Self> {
+    fn split(message: &[u8], id: u64) -> Result<Self> {
         let key = format!(r#""id":{id}"#);
         let digits = id.to_string().len();
         let message = std::str::from_utf8(message)?;

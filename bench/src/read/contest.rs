@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 use serde_json::{Map, Value as Json};
 use tokio::runtime::Runtime;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
-use wayleave_plan::world::World;
 use wayleave_server::Deployment;
 use wayleave_surface::{ReadService, Reply};
 
@@ -81,7 +81,7 @@ impl<'a> Contest<'a> {
     pub(crate) fn new(
         runtime: &'a Runtime,
         shop: &'a Shop,
-        (world, deployment): (&World, &Deployment),
+        (world, deployment): (&ActiveDatasets, &Deployment),
         case: Case,
         rows: u64,
     ) -> Result<Self> {

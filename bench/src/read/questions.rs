@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use memchr::memmem;
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::package::Package;
@@ -16,7 +17,6 @@ use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest};
 use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
 use wayleave_plan::view::View;
-use wayleave_plan::world::World;
 
 use super::orders::{self, Holds};
 use crate::wire::{self, Era, Requests};
@@ -116,7 +116,7 @@ pub(crate) struct Planner {
 
 impl Planner {
     /// A planner over this world.
-    pub(crate) fn new(world: &World) -> Self {
+    pub(crate) fn new(world: &ActiveDatasets) -> Self {
         let key = SealingKey {
             id: 1,
             secret: [7; 32],

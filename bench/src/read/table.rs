@@ -11,11 +11,11 @@ use crate::measure::Effort;
 use crate::rounds::{self, Head, Rounds, Spread, right, verdict, wide};
 
 /// What a read through the service may take, as a multiple of the driver's time.
-const MOST_SERVICE: f64 = 1.15;
+const MAX_SERVICE: f64 = 1.15;
 
 /// What a fetch over HTTP may take beside the bare server's echo, as a multiple of the driver's
 /// time.
-const MOST_FETCH: f64 = 1.3;
+const MAX_FETCH: f64 = 1.3;
 
 /// Everything one run found.
 pub(crate) struct Report {
@@ -53,11 +53,11 @@ impl Measured {
 
     /// The share of what a fetch over HTTP may take that it took, round by round.
     fn to_allowance(&self) -> Spread {
-        let p50s = |way| self.rounds.of(way, |it| it.p50).into_iter();
+        let p50s = |way| self.rounds.figures(way, |it| it.p50).into_iter();
         let allowed = p50s(Way::Echo)
             .zip(p50s(Way::Driver))
-            .map(|(echo, driver)| echo + MOST_FETCH * driver);
-        Spread::of(p50s(Way::Mcp).zip(allowed).map(|(took, most)| took / most))
+            .map(|(echo, driver)| echo + MAX_FETCH * driver);
+        Spread::from_values(p50s(Way::Mcp).zip(allowed).map(|(took, most)| took / most))
     }
 
     /// The aim of a way, in words with its ratio, and whether it is met; most ways have none.
@@ -66,14 +66,14 @@ impl Measured {
             (Case::Point, Way::Mcp) => {
                 let spread = self.to_allowance();
                 Some((
-                    format!("{spread} of echo + {MOST_FETCH} driver"),
+                    format!("{spread} of echo + {MAX_FETCH} driver"),
                     spread.median <= 1.0,
                 ))
             }
             (Case::Page | Case::Groups, Way::Service) => {
                 let spread = self.to_driver(Way::Service);
-                let aim = format!("{spread} of at most {MOST_SERVICE}");
-                Some((aim, spread.median <= MOST_SERVICE))
+                let aim = format!("{spread} of at most {MAX_SERVICE}");
+                Some((aim, spread.median <= MAX_SERVICE))
             }
             _ => None,
         }
@@ -109,7 +109,7 @@ impl Report {
             "",
         ]);
         for case in &self.cases {
-            let taken = |(way, _): &(Way, _)| !case.rounds.of(*way, |it| it.p50).is_empty();
+            let taken = |(way, _): &(Way, _)| !case.rounds.figures(*way, |it| it.p50).is_empty();
             for (place, (way, title)) in WAYS.into_iter().filter(taken).enumerate() {
                 table.add_row(self.line(case, (way, title), place == 0));
             }

@@ -76,7 +76,7 @@ impl FrozenMappings {
 
 /// Whether bytes found at `path` are the ones its name promises.
 pub(crate) fn check(path: PathBuf, expected: Digest, bytes: &[u8]) -> Result<(), GovernanceError> {
-    let found = Digest::of(bytes);
+    let found = Digest::from_bytes(bytes);
     if found == expected {
         return Ok(());
     }

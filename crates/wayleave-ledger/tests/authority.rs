@@ -131,7 +131,11 @@ async fn what_was_revoked_is_revoked_once_and_for_all() {
 #[tokio::test]
 async fn a_grant_is_of_what_is_ratified_now() {
     let (_dir, governance, digest) = ratified().await;
-    let other = refusal(governance.grant(granting(Digest::of(b"x")), "ana").await);
+    let other = refusal(
+        governance
+            .grant(granting(Digest::from_bytes(b"x")), "ana")
+            .await,
+    );
     assert!(matches!(other, Refusal::Superseded { .. }), "{other}");
     governance.retire("crm", "ana", "").await.unwrap();
     let none = refusal(governance.grant(granting(digest), "ana").await);

@@ -70,7 +70,7 @@ impl Disturbed for Case {
         let replaces = self
             .old
             .as_ref()
-            .map(|text| Digest::of(text.as_bytes()).to_string());
+            .map(|text| Digest::from_bytes(text.as_bytes()).to_string());
         Command::new(under[0])
             .args(&under[1..])
             .arg("freeze")
@@ -97,7 +97,11 @@ impl Disturbed for Case {
         assert!(!succeeded || found.as_ref() == Some(&self.new), "{point}");
         for file in frozen(project) {
             let name = file.file_stem().unwrap().to_str().unwrap();
-            assert_eq!(Digest::of(&fs::read(&file).unwrap()).hex(), name, "{point}");
+            assert_eq!(
+                Digest::from_bytes(&fs::read(&file).unwrap()).hex(),
+                name,
+                "{point}"
+            );
         }
         drop(after);
 
@@ -112,7 +116,7 @@ impl Disturbed for Case {
         );
         assert!(after.audit(None).await.unwrap().is_ok(), "{point}");
         let entries = after.ledger().entries(0, 99).await.unwrap();
-        let expected = Digest::of(self.new.as_bytes());
+        let expected = Digest::from_bytes(self.new.as_bytes());
         let times = entries.iter().filter(|entry| {
             matches!(&entry.event, Event::DatasetRatified { digest, .. } if *digest == expected)
         });

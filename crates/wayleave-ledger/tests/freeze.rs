@@ -120,7 +120,7 @@ async fn a_damaged_frozen_file_is_not_adopted_by_a_new_ratification() {
     let dir = tempfile::tempdir().unwrap();
     let governance = governance(dir.path());
     let text = mapping("first");
-    let path = governance.frozen_path(Digest::of(text.as_bytes()));
+    let path = governance.frozen_path(Digest::from_bytes(text.as_bytes()));
     fs::write(&path, "something else").unwrap();
     let error = governance
         .ratify(ratify_request(&text, None))
@@ -299,7 +299,7 @@ async fn gc_removes_what_no_entry_names_and_nothing_else() {
     let folder = dir.path().join(".wayleave");
     let before = files(&folder.join("mappings"));
 
-    let orphan = governance.frozen_path(Digest::of(b"orphan"));
+    let orphan = governance.frozen_path(Digest::from_bytes(b"orphan"));
     let mine = folder.join("mappings/notes.txt");
     let passing = [folder.join(".tmp-head-0"), folder.join("mappings/.tmp-0")];
     for path in passing.iter().chain([&orphan, &mine]) {

@@ -30,15 +30,15 @@ fn reopen(folder: &Path) -> OpenError {
 fn ratified(text: &str, replaces: Option<&str>) -> Event {
     Event::DatasetRatified {
         dataset: "crm".into(),
-        digest: Digest::of(text.as_bytes()),
-        replaces: replaces.map(|text| Digest::of(text.as_bytes())),
+        digest: Digest::from_bytes(text.as_bytes()),
+        replaces: replaces.map(|text| Digest::from_bytes(text.as_bytes())),
         who: "ana".into(),
         note: String::new(),
     }
 }
 
 fn activated(text: &str, revision: u64) -> Event {
-    let (dataset, digest) = ("crm".into(), Digest::of(text.as_bytes()));
+    let (dataset, digest) = ("crm".into(), Digest::from_bytes(text.as_bytes()));
     Event::DatasetActivated {
         dataset,
         digest,
@@ -110,7 +110,7 @@ async fn an_act_that_does_not_fit_is_refused_and_leaves_no_entry() {
     let epoch = ledger.epoch().await.unwrap();
     let retired = Event::DatasetRetired {
         dataset: "hr".into(),
-        digest: Digest::of(b"one"),
+        digest: Digest::from_bytes(b"one"),
         who: "ana".into(),
         note: String::new(),
     };
@@ -191,8 +191,11 @@ async fn what_was_made_live_stays_so_when_another_is_ratified() {
     ledger.append(NOW, again).await.unwrap();
     let state = ledger.state().await.unwrap();
     let (_, live) = state.active().next().unwrap();
-    assert_eq!(live.ratified.digest, Digest::of(b"one"));
-    assert_eq!(state.ratified("crm").unwrap().digest, Digest::of(b"two"));
+    assert_eq!(live.ratified.digest, Digest::from_bytes(b"one"));
+    assert_eq!(
+        state.ratified("crm").unwrap().digest,
+        Digest::from_bytes(b"two")
+    );
 }
 
 #[tokio::test]
@@ -200,7 +203,7 @@ async fn a_retired_dataset_is_neither_ratified_nor_active() {
     let (_dir, ledger) = ledger_of(1).await;
     ledger.append(NOW, ratified("one", None)).await.unwrap();
     ledger.append(NOW, activated("one", 1)).await.unwrap();
-    let (dataset, digest) = ("crm".to_owned(), Digest::of(b"one"));
+    let (dataset, digest) = ("crm".to_owned(), Digest::from_bytes(b"one"));
     let retired = Event::DatasetRetired {
         dataset,
         digest,

@@ -20,12 +20,12 @@ pub struct NotADigest;
 
 impl Digest {
     /// The digest of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// The digest with these raw bytes, as a ledger stores them.
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+    pub const fn from_raw(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_digest_survives_printing() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::from_bytes(b"abc");
         assert_eq!(
             digest.to_string(),
             "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn only_the_one_spelling_is_a_digest() {
-        let text = Digest::of(b"abc").to_string();
+        let text = Digest::from_bytes(b"abc").to_string();
         for wrong in [
             String::new(),
             text.replace("sha256:", ""),

@@ -162,7 +162,7 @@ impl TokenKind {
     }
 
     /// The kind a text claims to be by its first characters. It may be none of ours all the same.
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn from_prefix_of(text: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|kind| text.starts_with(kind.prefix()))
     }
@@ -203,9 +203,12 @@ mod tests {
     #[test]
     fn a_kind_is_told_by_its_prefix() {
         for kind in TokenKind::ALL {
-            assert_eq!(TokenKind::of(&format!("{}abc", kind.prefix())), Some(kind));
+            assert_eq!(
+                TokenKind::from_prefix_of(&format!("{}abc", kind.prefix())),
+                Some(kind)
+            );
         }
-        assert_eq!(TokenKind::of("wl_abc"), None);
-        assert_eq!(TokenKind::of(""), None);
+        assert_eq!(TokenKind::from_prefix_of("wl_abc"), None);
+        assert_eq!(TokenKind::from_prefix_of(""), None);
     }
 }

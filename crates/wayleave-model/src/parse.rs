@@ -21,7 +21,7 @@ use crate::mapping::Mapping;
 use crate::problem::{self, Problem, ProblemCode};
 
 /// The most problems one document is answered with.
-const MOST_PROBLEMS: usize = 500;
+const MAX_PROBLEMS: usize = 500;
 
 /// Reads a mapping from the bytes of a document, or says everything that is wrong with it.
 pub fn parse(bytes: &[u8]) -> Result<Mapping, Vec<Problem>> {
@@ -103,9 +103,9 @@ fn line_of(source: &str, problem: &Problem) -> Option<usize> {
 /// Locates problems and keeps an answer to a hostile document short.
 pub(crate) fn finish(mut problems: Vec<Problem>, source: &str) -> Vec<Problem> {
     problem::locate(&mut problems, source);
-    let more = problems.len().saturating_sub(MOST_PROBLEMS);
+    let more = problems.len().saturating_sub(MAX_PROBLEMS);
     if more > 0 {
-        problems.truncate(MOST_PROBLEMS);
+        problems.truncate(MAX_PROBLEMS);
         problems.push(Problem::new(
             ProblemCode::TooMany,
             format!("{more} more problems are not shown"),

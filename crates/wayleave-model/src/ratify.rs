@@ -43,7 +43,7 @@ impl Draft {
     pub fn propose(self, ontology: Option<&Ontology>) -> Result<Proposed, Rejected> {
         match check::check(&self.bytes, ontology) {
             Ok(mapping) => Ok(Proposed {
-                digest: Digest::of(&self.bytes),
+                digest: Digest::from_bytes(&self.bytes),
                 mapping,
                 bytes: self.bytes,
             }),
@@ -200,7 +200,7 @@ fn verify_owned(
     bytes: Vec<u8>,
     ratification: Ratification,
 ) -> Result<Ratified<Mapping>, VerifyError> {
-    let found = Digest::of(&bytes);
+    let found = Digest::from_bytes(&bytes);
     if found != ratification.digest {
         return Err(VerifyError::Digest {
             expected: ratification.digest,

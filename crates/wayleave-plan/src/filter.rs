@@ -18,13 +18,13 @@ use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::view::StreamView;
 
 /// How deep `any` may nest.
-pub const MOST_DEPTH: usize = 3;
+pub const MAX_DEPTH: usize = 3;
 /// How many comparisons a filter may hold; a list is one.
-pub const MOST_LEAVES: usize = 64;
+pub const MAX_LEAVES: usize = 64;
 /// How many values a list may hold.
-pub const MOST_VALUES: usize = 100;
+pub const MAX_VALUES: usize = 100;
 /// How many bytes a text to compare with may have.
-pub const MOST_TEXT: usize = 4_096;
+pub const MAX_TEXT: usize = 4_096;
 
 /// The operators of a field of that datatype.
 pub const fn operators(datatype: Datatype) -> &'static [&'static str] {

@@ -6,16 +6,16 @@
 //! stores take nothing else. No caller's text ever becomes an identifier: names are looked up
 //! in the mapping, and what the plan carries are the mapping's own tables and columns.
 
+pub mod active_datasets;
 pub mod aggregate;
-pub mod around;
 pub mod calendar;
-pub mod citing;
 pub mod expand;
 pub mod fetch;
 pub mod filter;
 pub mod id;
 pub mod interpret;
 mod layout;
+pub mod neighbours;
 pub mod package;
 pub mod plan;
 pub mod query;
@@ -25,7 +25,7 @@ pub mod seal;
 pub mod search;
 pub mod value;
 pub mod view;
-pub mod world;
+pub mod workup_ref;
 
 pub use layout::Record;
 pub use plan::AuthorizedPlan;

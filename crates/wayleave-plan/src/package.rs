@@ -1,7 +1,7 @@
 //! What one credential may read: a grant a connection.
 
+mod grant_selection;
 mod terms;
-mod wish;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+pub use grant_selection::{GrantSelection, Unfit};
 pub use terms::LeftOut;
-pub use wish::{Unfit, Wish};
 
 /// The grants behind one token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use wayleave_model::nearest::nearest;
 
-pub use fit::MOST_BYTES;
+pub use fit::MAX_BYTES;
 pub(crate) use words::Kind;
 
 use crate::view::StreamView;
@@ -302,9 +302,9 @@ impl Refusal {
         self
     }
 
-    /// The refusal as JSON of at most [`MOST_BYTES`] bytes.
+    /// The refusal as JSON of at most [`MAX_BYTES`] bytes.
     pub fn to_json(&self) -> Json {
-        self.to_json_within(MOST_BYTES)
+        self.to_json_within(MAX_BYTES)
     }
 
     /// The refusal as JSON of at most so many bytes (no fewer than 512): texts are cut and lists

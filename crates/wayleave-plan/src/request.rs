@@ -17,29 +17,29 @@ use wayleave_model::names::NameKind;
 use crate::plan::Granularity;
 use crate::refusal::{Code, Refusal, quoted};
 use arguments::Arguments;
-pub use datasets::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MOST_DATASETS};
+pub use datasets::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MAX_DATASETS};
 pub use workup::{
-    CitationsRequest, DEFAULT_BUDGET, LEAST_BUDGET, MOST_BUDGET, MOST_NOTE, Section, WorkupRequest,
+    CitationsRequest, DEFAULT_BUDGET, LEAST_BUDGET, MAX_BUDGET, MAX_NOTE, Section, WorkupRequest,
 };
 
 /// The most rows or groups a page holds.
-pub const MOST_ROWS: u32 = 100;
+pub const MAX_ROWS: u32 = 100;
 /// How many rows or groups a page holds when the caller does not say.
 pub const DEFAULT_ROWS: u32 = 25;
 /// How many hits a page of a search holds when the caller does not say.
 pub const DEFAULT_HITS: u32 = 10;
 /// The most characters of what is searched for: as much as may be read of it in any script.
-pub const MOST_QUERY: usize = 1_024;
+pub const MAX_QUERY: usize = 1_024;
 /// The most measures of one aggregate.
-pub const MOST_METRICS: usize = 8;
+pub const MAX_METRICS: usize = 8;
 /// The most fields to group by.
-pub const MOST_GROUP_FIELDS: usize = 3;
+pub const MAX_GROUP_FIELDS: usize = 3;
 /// The most keys of a sort.
-pub const MOST_SORT_KEYS: usize = 4;
+pub const MAX_SORT_KEYS: usize = 4;
 /// The most relations to expand.
-pub const MOST_EXPANDED: usize = 4;
+pub const MAX_EXPANDED: usize = 4;
 /// The largest offset: whole numbers beyond it are not exact in JSON.
-pub const MOST_OFFSET: usize = (1 << 53) - 1;
+pub const MAX_OFFSET: usize = (1 << 53) - 1;
 /// How many related records of each record an expansion shows.
 pub const EXPANDED_ROWS: u32 = 10;
 
@@ -239,7 +239,7 @@ impl QueryRequest {
             filter: given.filter()?,
             sort: given.sort()?,
             fields: given.names("fields", usize::MAX)?,
-            expand: given.names("expand", MOST_EXPANDED)?.unwrap_or_default(),
+            expand: given.names("expand", MAX_EXPANDED)?.unwrap_or_default(),
             limit: given.limit()?,
             cursor: given.text("cursor")?,
             count: given
@@ -279,7 +279,7 @@ impl AggregateRequest {
             connection_id: given.text("connection_id")?,
             metrics: given.metrics()?,
             group_by: given
-                .names("group_by", MOST_GROUP_FIELDS)?
+                .names("group_by", MAX_GROUP_FIELDS)?
                 .unwrap_or_default(),
             group_by_time: given.time_group()?,
             filter: given.filter()?,
@@ -306,7 +306,7 @@ impl SearchRequest {
             ],
         )?;
         Ok(Self {
-            q: given.short("q", MOST_QUERY)?,
+            q: given.short("q", MAX_QUERY)?,
             connection_id: given.text("connection_id")?,
             streams: given.names("streams", usize::MAX)?,
             filter: given.filter()?,
@@ -331,8 +331,8 @@ impl FetchRequest {
                 .map(|id| address::id(&id).unwrap_or(id))?,
             connection_id: given.text("connection_id")?,
             fields: given.names("fields", usize::MAX)?,
-            expand: given.names("expand", MOST_EXPANDED)?.unwrap_or_default(),
-            offset: given.whole("offset", 0, MOST_OFFSET)?.unwrap_or(0),
+            expand: given.names("expand", MAX_EXPANDED)?.unwrap_or_default(),
+            offset: given.whole("offset", 0, MAX_OFFSET)?.unwrap_or(0),
         })
     }
 }

@@ -23,14 +23,14 @@ use crate::value::Value;
 use crate::view::{ConnectionView, StreamView, View, column};
 
 /// The most candidates that are read at once.
-pub const MOST_CANDIDATES: usize = 100;
+pub const MAX_CANDIDATES: usize = 100;
 
 /// An authorized search.
 #[derive(Debug, Clone)]
 pub struct SearchPlan {
     streams: Vec<SearchStream>,
     limit: u32,
-    after: Option<(Place, u64)>,
+    after: Option<(HitPosition, u64)>,
     request: SearchRequest,
     binding: Binding,
 }
@@ -50,7 +50,7 @@ pub struct SearchStream {
 
 /// A place in a ranking: right after this record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct HitPosition {
     /// The record's score, in whole units.
     pub score: u64,
     /// The record's id.
@@ -108,7 +108,7 @@ impl SearchPlan {
     }
 
     /// Where the page begins.
-    pub fn after(&self) -> Option<&Place> {
+    pub fn after(&self) -> Option<&HitPosition> {
         self.after.as_ref().map(|(place, _)| place)
     }
 
@@ -124,7 +124,7 @@ impl SearchPlan {
     }
 
     /// The cursor that continues after a record, in the same generation of the indexes.
-    pub fn cursor(&self, last: &Place, generation: u64, seal: Seal<'_>) -> String {
+    pub fn cursor(&self, last: &HitPosition, generation: u64, seal: Seal<'_>) -> String {
         let position = Position {
             at: vec![
                 Value::Integer(i128::from(last.score)),
@@ -187,12 +187,12 @@ impl SearchStream {
     }
 
     /// Reads the records of these ids that the caller may see, the first
-    /// [`MOST_CANDIDATES`]; `None` where no id is one of this stream's.
+    /// [`MAX_CANDIDATES`]; `None` where no id is one of this stream's.
     pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
         let keys: Vec<_> = self.view.key_fields().collect();
         let known: Vec<Vec<Value>> = ids
             .into_iter()
-            .take(MOST_CANDIDATES)
+            .take(MAX_CANDIDATES)
             .filter_map(|id| key_of(&self.view, id))
             .collect();
         if known.is_empty() {
@@ -364,7 +364,7 @@ fn resumed(
     binding: &Binding,
     request: &SearchRequest,
     seal: Seal<'_>,
-) -> Result<(Place, u64), Refusal> {
+) -> Result<(HitPosition, u64), Refusal> {
     let opened = seal
         .open(binding, CURSOR_HOURS, cursor)
         .map(|position| position.at);
@@ -379,7 +379,7 @@ fn resumed(
     {
         let id = id.clone();
         return Ok((
-            Place {
+            HitPosition {
                 score,
                 id: id.into(),
             },

@@ -15,9 +15,9 @@ pub use schema::Discovery;
 pub(crate) use stream::column;
 pub use stream::{StreamView, Tracking};
 
+use crate::active_datasets::ActiveDatasets;
 use crate::package::Package;
 use crate::refusal::Candidate;
-use crate::world::World;
 
 /// What one package sees of the world.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ pub struct Withheld {
 
 impl View {
     /// What the package sees of the world.
-    pub fn new(world: &World, package: &Package) -> Self {
+    pub fn new(world: &ActiveDatasets, package: &Package) -> Self {
         resolve::view(world, package)
     }
 

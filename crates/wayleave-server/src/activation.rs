@@ -14,7 +14,7 @@ use wayleave_ledger::{Governance, GovernanceError, LedgerError, Refusal, State};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::world::WorldError;
+use wayleave_plan::active_datasets::ActiveDatasetsError;
 
 pub use folder_env::FolderEnv;
 
@@ -36,7 +36,11 @@ pub trait ActivationEnv: Send + Sync {
     async fn is_drafted(&self, dataset: &str) -> bool;
 
     /// Whether it could be served beside the others.
-    async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError>;
+    async fn fits(
+        &self,
+        state: &State,
+        mapping: &Ratified<Mapping>,
+    ) -> Result<(), ActiveDatasetsError>;
 
     /// Each connection compared with its source; none where nobody is to be asked.
     async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<ConnectionDrift>;
@@ -109,7 +113,7 @@ pub enum ActivationError {
     },
     /// It cannot be served beside another.
     #[error(transparent)]
-    Contradiction(#[from] WorldError),
+    Contradiction(#[from] ActiveDatasetsError),
     /// Its sources give no answer, or are not what the mapping says.
     #[error("`{dataset}` could not be matched with its live sources; it was not connected")]
     Unmatched {

@@ -120,7 +120,7 @@ impl Credentials {
 
     /// Who brought this text. An owner's token is refused unlooked at.
     pub async fn caller(&self, text: &str) -> Result<Arc<Caller>, Refusal> {
-        match TokenKind::of(text) {
+        match TokenKind::from_prefix_of(text) {
             Some(TokenKind::Client) => {
                 let secret = TokenSecret::parse(text).map_err(|_| Refusal::from_malformed(text))?;
                 self.0.caller_by_token(&secret).await

@@ -11,7 +11,7 @@ use wayleave_ledger::{Activation, Governance, GovernanceError, RatificationEntry
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::world::{World, WorldError};
+use wayleave_plan::active_datasets::{ActiveDatasets, ActiveDatasetsError};
 
 /// Why an active dataset is not served as it was activated.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum WithheldReason {
     Mapping(#[from] GovernanceError),
     /// It contradicts a dataset that was active before it.
     #[error(transparent)]
-    Contradiction(#[from] WorldError),
+    Contradiction(#[from] ActiveDatasetsError),
 }
 
 impl WithheldReason {
@@ -135,8 +135,8 @@ impl ServedDatasets {
     }
 
     /// The world of what is served.
-    pub fn world(&self) -> Result<World, WorldError> {
-        World::new(self.mappings().cloned().collect())
+    pub fn world(&self) -> Result<ActiveDatasets, ActiveDatasetsError> {
+        ActiveDatasets::new(self.mappings().cloned().collect())
     }
 
     /// The mappings that are served, by name.
@@ -169,7 +169,7 @@ impl ServedDatasets {
     }
 
     /// Whether a mapping could be served beside the others: no other has a connection of its.
-    pub fn fits(&self, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
+    pub fn fits(&self, mapping: &Ratified<Mapping>) -> Result<(), ActiveDatasetsError> {
         let others = self
             .served
             .iter()
@@ -177,7 +177,7 @@ impl ServedDatasets {
         for (_, other) in others {
             let mut ids = mapping.connections.iter().map(|it| it.id.as_str());
             if let Some(id) = ids.find(|id| other.mapping.connection(id).is_some()) {
-                return Err(WorldError::Connection {
+                return Err(ActiveDatasetsError::Connection {
                     id: id.to_owned(),
                     first: other.mapping.dataset.name.value.clone(),
                     second: mapping.dataset.name.value.clone(),
@@ -201,11 +201,13 @@ impl Owners {
         let name = &mapping.dataset.name.value;
         for connection in &mapping.connections {
             if let Some(first) = self.0.get(connection.id.as_str()) {
-                return Err(WithheldReason::Contradiction(WorldError::Connection {
-                    id: connection.id.value.clone(),
-                    first: first.clone(),
-                    second: name.clone(),
-                }));
+                return Err(WithheldReason::Contradiction(
+                    ActiveDatasetsError::Connection {
+                        id: connection.id.value.clone(),
+                        first: first.clone(),
+                        second: name.clone(),
+                    },
+                ));
             }
         }
         for connection in &mapping.connections {

@@ -22,7 +22,7 @@ use tokio_util::{
 use wayleave_ledger::{FOLDER, LedgerError};
 use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server};
 use wayleave_model::grant::Scope;
-use wayleave_plan::world::World;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_search::IndexError;
 use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
@@ -121,7 +121,7 @@ impl Deployment {
             &project.settings().limits,
         ));
         let ring = keys::ring(&project.folder().join(FOLDER))?;
-        let nothing = World::default();
+        let nothing = ActiveDatasets::default();
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
         let index_root = indexes::index_root(project.folder());
         let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
@@ -277,7 +277,7 @@ impl Deployment {
 
 /// The tools that are there whatever is live.
 fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
-    let package_for = |caller: &Caller| Arc::clone(&Access::of(caller).package);
+    let package_for = |caller: &Caller| Arc::clone(&Access::from_caller(caller).package);
     let reading = wayleave_surface::tools(&serving.service, package_for)?;
     let reading = reading.into_iter().map(|tool| {
         let readers = access::requires(Scope::Runtime, tool.name());

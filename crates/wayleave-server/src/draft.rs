@@ -78,7 +78,7 @@ impl DraftFile {
 
     /// The digest of its bytes.
     pub fn digest(&self) -> Option<Digest> {
-        self.bytes.as_deref().ok().map(Digest::of)
+        self.bytes.as_deref().ok().map(Digest::from_bytes)
     }
 }
 

@@ -13,7 +13,7 @@ use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{Predicate, Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{
-    Answer, Capabilities, Limits, ReadContext, RowSender, Store, StoreError, Unwanted,
+    Answer, Capabilities, Limits, ReadContext, ReceiverGone, RowSender, Store, StoreError,
 };
 
 use crate::compile::Shape;
@@ -253,7 +253,7 @@ impl<S: ServerDriver> Inner<S> {
     async fn slot(
         &self,
         stop: &StopCondition,
-        unwanted: &Unwanted,
+        unwanted: &ReceiverGone,
     ) -> Result<Slot<S::Session>, StoreError> {
         if let Some(slot) = self.pool.slot_now(stop.caller()) {
             return Ok(slot);
@@ -333,7 +333,7 @@ mod tests {
             kind: SourceKind::Postgres,
             schema: None,
             table: String::new(),
-            mapping: Digest::of(b""),
+            mapping: Digest::from_bytes(b""),
         };
         let read = Read::Count {
             predicate: Predicate::True,

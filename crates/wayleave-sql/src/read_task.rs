@@ -14,7 +14,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{
-    Answer, CallerKey, Limits, ReadContext, RowSender, Rows, StoreError, Unwanted,
+    Answer, CallerKey, Limits, ReadContext, ReceiverGone, RowSender, Rows, StoreError,
 };
 
 use crate::compile::Shape;
@@ -99,7 +99,7 @@ impl StopCondition {
     }
 
     /// Waits until the read must end, and returns the reason.
-    pub(crate) async fn wait(&self, unwanted: &Unwanted) -> StoreError {
+    pub(crate) async fn wait(&self, unwanted: &ReceiverGone) -> StoreError {
         tokio::select! {
             () = self.cancel.cancelled() => StoreError::Cancelled,
             () = self.closing.cancelled() => StoreError::Cancelled,

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use serde_json::{Value as Json, json};
 use stores::{Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 
 /// One column: its field, datatype, type in the store, a value as the store's SQL writes it, and
 /// the value as it is answered.
@@ -38,7 +38,7 @@ async fn check(kind: SourceKind, columns: Vec<Exotic>) {
     );
     let loaded = Loaded::new(kind, &sql).await;
     let fields: Vec<(&str, &str)> = columns.iter().map(|it| (it.0, it.1)).collect();
-    let served = Served::new(&mapping(kind, &[("things", &fields)])).unwrap();
+    let served = ServedMapping::new(&mapping(kind, &[("things", &fields)])).unwrap();
     let store = loaded.store();
     let plan = served
         .query(&arguments(json!({"stream": "things"})))
@@ -227,7 +227,7 @@ async fn postgres_arrays_are_read() {
         let declared = format!("datatype = \"{datatype}\"\nmany = true\n");
         writeln!(text, "[streams.things.fields.{field}]\n{declared}").unwrap();
     }
-    let served = Served::new(&text).unwrap();
+    let served = ServedMapping::new(&text).unwrap();
     let store = loaded.store();
     let plan = served.query(&arguments(json!({"stream": "things"})));
     let rows = all(store.as_ref(), plan.unwrap().rows(), &patient()).await;
@@ -388,7 +388,7 @@ async fn refused(kind: SourceKind, columns: &[(&str, &str, &str)]) {
         if many {
             text.push_str("many = true\n");
         }
-        let served = Served::new(&text).unwrap();
+        let served = ServedMapping::new(&text).unwrap();
         let store = loaded.store();
         let plan = served
             .query(&arguments(json!({"stream": "things"})))

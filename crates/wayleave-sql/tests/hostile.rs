@@ -12,7 +12,7 @@ use serde_json::json;
 use stores::{KINDS, Loaded, all, arguments, patient, quoted};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::conformance::fixture::{self, PARTS, SAMPLES};
 use wayleave_test::{mariadb, postgres};
 
@@ -92,7 +92,7 @@ async fn digest(loaded: &Loaded) -> String {
     match loaded.kind {
         SourceKind::Sqlite => {
             let bytes = std::fs::read(&loaded.name).unwrap();
-            format!("{:?}", wayleave_model::digest::Digest::of(&bytes))
+            format!("{:?}", wayleave_model::digest::Digest::from_bytes(&bytes))
         }
         SourceKind::Postgres => {
             let server = postgres().await;
@@ -139,7 +139,7 @@ async fn hostile_values_find_what_they_say_and_change_nothing() {
     let tables = fixture::rows();
     for kind in KINDS {
         let loaded = Loaded::with_fixture(kind).await;
-        let served = Served::new(&fixture::mapping(kind)).unwrap();
+        let served = ServedMapping::new(&fixture::mapping(kind)).unwrap();
         let store = loaded.store();
         let before = digest(&loaded).await;
         for payload in &payloads {

@@ -6,13 +6,13 @@ mod stores;
 use serde_json::{Value as Json, json};
 use stores::{Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Store, StoreError};
 
 const FIELDS: [(&str, &str); 1] = [("word", "string")];
 
-fn served() -> Served {
-    Served::new(&mapping(SourceKind::Sqlite, &[("things", &FIELDS)])).unwrap()
+fn served() -> ServedMapping {
+    ServedMapping::new(&mapping(SourceKind::Sqlite, &[("things", &FIELDS)])).unwrap()
 }
 
 async fn fetch(store: &dyn Store, id: u32) -> Result<Option<Json>, StoreError> {

@@ -17,7 +17,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_sql::StoreOptions;
 use wayleave_store::ReadContext;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 
 /// Sorting all rows without an index takes its time; that is not the question here.
 const READ_TIMEOUT: Duration = Duration::from_mins(15);
@@ -98,7 +98,7 @@ async fn a_page_of_long_texts_costs_their_beginnings() {
         };
         loaded.execute(marked).await;
         let fields: &[(&str, &str)] = &[("word", "string")];
-        let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
+        let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();
         let store = loaded.store();
         let page = |filter: serde_json::Value| {
             let query = json!({"stream": "things", "limit": 20, "filter": filter});
@@ -140,7 +140,7 @@ async fn a_read_of_everything_holds_one_page() {
     for kind in KINDS {
         let loaded = Loaded::new(kind, &table(kind)).await;
         let fields: &[(&str, &str)] = &[("word", "string")];
-        let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
+        let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();
         let mut options = StoreOptions::default();
         options.limits.statement = READ_TIMEOUT;
         let store = loaded.store_with(options);

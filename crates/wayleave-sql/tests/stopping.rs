@@ -18,7 +18,7 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::value::Value;
 use wayleave_sql::StoreOptions;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{CallerKey, ReadContext, StoreError};
 use wayleave_test::{mariadb, postgres};
 
@@ -43,13 +43,13 @@ fn slow_sql(kind: SourceKind) -> &'static str {
 
 struct Slow {
     loaded: Loaded,
-    served: Served,
+    served: ServedMapping,
 }
 
 impl Slow {
     async fn new(kind: SourceKind) -> Self {
         let loaded = Loaded::new(kind, slow_sql(kind)).await;
-        let served = Served::new(&mapping(kind, &[("slow", &[]), ("quick", &[])])).unwrap();
+        let served = ServedMapping::new(&mapping(kind, &[("slow", &[]), ("quick", &[])])).unwrap();
         Self { loaded, served }
     }
 
@@ -307,7 +307,7 @@ async fn a_database_ends_a_calls_statement_soon_after_its_deadline_though_nobody
     ] {
         let loaded = Loaded::new(kind, limit_sql(kind)).await;
         let fields: &[(&str, &str)] = &[("word", "string")];
-        let served = Served::new(&mapping(kind, &[("limits", fields)])).unwrap();
+        let served = ServedMapping::new(&mapping(kind, &[("limits", fields)])).unwrap();
         let plan = served.query(&arguments(json!({"stream": "limits"})));
         let plan = plan.unwrap().rows().clone();
         let store = loaded.store();

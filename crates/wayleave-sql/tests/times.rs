@@ -15,7 +15,7 @@ use stores::{Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
-use wayleave_store::conformance::{Dice, Served};
+use wayleave_store::conformance::{Dice, ServedMapping};
 
 const ROWS: usize = 200;
 
@@ -169,7 +169,7 @@ fn filter(dice: &mut Dice, holds: Holds) -> Json {
 /// Every row of a walk, as text; or the error.
 async fn walk(
     store: &dyn Store,
-    served: &Served,
+    served: &ServedMapping,
     stream: &str,
     request: &Json,
 ) -> Result<Vec<String>, String> {
@@ -193,7 +193,12 @@ async fn walk(
     }
 }
 
-async fn groups(store: &dyn Store, served: &Served, stream: &str, filter: &Json) -> Vec<String> {
+async fn groups(
+    store: &dyn Store,
+    served: &ServedMapping,
+    stream: &str,
+    filter: &Json,
+) -> Vec<String> {
     let mut request = json!({
         "stream": stream, "filter": filter, "group_by_time": {"field": "at", "granularity": "day"},
         "metrics": [
@@ -213,7 +218,7 @@ async fn groups(store: &dyn Store, served: &Served, stream: &str, filter: &Json)
     rows.iter().map(line).collect()
 }
 
-fn served() -> Served {
+fn served() -> ServedMapping {
     let fields: &[(&str, &str)] = &[
         ("at", "datetime"),
         ("who", "string"),
@@ -221,7 +226,7 @@ fn served() -> Served {
         ("small", "integer"),
     ];
     let tables = [("plain", fields), ("indexed", fields)];
-    Served::new(&mapping(SourceKind::Sqlite, &tables)).unwrap()
+    ServedMapping::new(&mapping(SourceKind::Sqlite, &tables)).unwrap()
 }
 
 async fn check(declared: &str, holds: Holds, not_null: bool, more: &str) {

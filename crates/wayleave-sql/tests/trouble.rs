@@ -19,19 +19,19 @@ use tokio_util::task::TaskTracker;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_sql::{Dsn, StoreOptions, store};
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Answer, Store, StoreError};
 use wayleave_test::{mariadb, postgres};
 
 const TABLE: &str = "CREATE TABLE things (id integer PRIMARY KEY, word varchar(20), small integer); \
     INSERT INTO things VALUES (1, 'one', 1), (2, 'two', NULL);";
 
-fn served(kind: SourceKind) -> Served {
+fn served(kind: SourceKind) -> ServedMapping {
     let fields: &[(&str, &str)] = &[("word", "string"), ("small", "integer")];
-    Served::new(&mapping(kind, &[("things", fields)])).unwrap()
+    ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap()
 }
 
-fn everything(served: &Served) -> AuthorizedPlan {
+fn everything(served: &ServedMapping) -> AuthorizedPlan {
     let query = arguments(json!({"stream": "things"}));
     served.query(&query).unwrap().rows().clone()
 }
@@ -349,7 +349,7 @@ async fn what_a_store_cannot_compute_is_told_as_such() {
     let kind = SourceKind::Postgres;
     let loaded = Loaded::new(kind, sql).await;
     let fields: &[(&str, &str)] = &[("ratio", "number"), ("at", "datetime")];
-    let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
+    let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();
     let store = loaded.store();
     for asked in [sums, days] {
         let plan = served.aggregate(&arguments(asked.clone())).unwrap();
@@ -379,7 +379,7 @@ async fn a_text_that_a_columns_character_set_does_not_have_is_in_no_row() {
         ("japanese", "string"),
         ("chinese", "string"),
     ];
-    let served = Served::new(&mapping(SourceKind::Mysql, &[("things", fields)])).unwrap();
+    let served = ServedMapping::new(&mapping(SourceKind::Mysql, &[("things", fields)])).unwrap();
     for loaded in stores {
         let store = loaded.store();
         for (field, held) in [("western", "é"), ("japanese", "日本"), ("chinese", "中国")] {

@@ -19,7 +19,7 @@ use stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
-use wayleave_store::conformance::{Dice, Served};
+use wayleave_store::conformance::{Dice, ServedMapping};
 
 /// Rows with even numbers stay; rows with odd ones come and go.
 const STAY: usize = 120;
@@ -100,7 +100,7 @@ async fn disturb(loaded: &Loaded, stop: &AtomicBool) -> usize {
 /// The ids a walk meets, with how often.
 async fn walk(
     store: &dyn Store,
-    served: &Served,
+    served: &ServedMapping,
     sort: &Json,
     limit: usize,
 ) -> BTreeMap<i128, usize> {
@@ -139,7 +139,7 @@ async fn rows_that_stay_are_met_exactly_once_while_others_come_and_go() {
         let loaded = Arc::new(Loaded::new(kind, &table(kind)).await);
         let fields: &[(&str, &str)] =
             &[("word", "string"), ("small", "integer"), ("at", "datetime")];
-        let served = Served::new(&mapping(kind, &[("things", fields)])).unwrap();
+        let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();
         let store = loaded.store();
         let stop = Arc::new(AtomicBool::new(false));
         let disturbing = {

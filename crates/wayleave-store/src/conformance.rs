@@ -13,4 +13,4 @@ mod run;
 
 pub use dice::Dice;
 pub use malformed::{MalformedReport, run_malformed};
-pub use run::{ConformanceError, Exclusion, Options, Report, Served, run};
+pub use run::{ConformanceError, Exclusion, Options, Report, ServedMapping, run};

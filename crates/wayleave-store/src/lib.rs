@@ -15,4 +15,4 @@ pub use capabilities::{Capabilities, Difference, Topic};
 pub use error::{Detail, StoreError};
 pub use introspect::{Introspect, IntrospectOptions, Limits, Progress, Step, silent};
 pub use read::{Answer, CallerKey, OnMalformed, ReadContext, Store};
-pub use rows::{Row, RowSender, Rows, Unwanted};
+pub use rows::{ReceiverGone, Row, RowSender, Rows};

@@ -149,9 +149,9 @@ pub struct RowSender {
 
 /// Knows whether anybody still wants the rows of an answer.
 #[derive(Clone)]
-pub struct Unwanted(mpsc::Sender<Sent>);
+pub struct ReceiverGone(mpsc::Sender<Sent>);
 
-impl Unwanted {
+impl ReceiverGone {
     /// Waits until nobody does.
     pub async fn wait(&self) {
         self.0.closed().await;
@@ -215,8 +215,8 @@ impl RowSender {
     }
 
     /// Tells when nobody wants the rows any more.
-    pub fn unwanted(&self) -> Unwanted {
-        Unwanted(self.batches.clone())
+    pub fn unwanted(&self) -> ReceiverGone {
+        ReceiverGone(self.batches.clone())
     }
 
     /// Forgets what was added, to begin again; whether that is possible, which it is as long as

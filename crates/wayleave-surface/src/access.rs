@@ -48,7 +48,7 @@ impl Access {
     }
 
     /// What this caller's credential opens.
-    pub fn of(caller: &Caller) -> &Self {
+    pub fn from_caller(caller: &Caller) -> &Self {
         caller.get().unwrap_or(&NOTHING)
     }
 }
@@ -58,7 +58,7 @@ impl Access {
 pub fn requires(scope: Scope, tool: impl Into<Arc<str>>) -> Visibility {
     let tool = tool.into();
     Visibility::rule(move |caller| {
-        let access = Access::of(caller);
+        let access = Access::from_caller(caller);
         if access.scopes.contains(scope) {
             Decision::Allow
         } else {

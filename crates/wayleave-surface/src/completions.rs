@@ -55,7 +55,7 @@ async fn complete(
     typed: &Completing,
     type_name: Option<&str>,
 ) -> Vec<String> {
-    let package = &Access::of(typed.context.caller()).package;
+    let package = &Access::from_caller(typed.context.caller()).package;
     let found = service
         .asked(package, BYTES, async |asked| {
             match typed.argument.as_str() {

@@ -16,7 +16,7 @@ use wayleave_mcp::{Behaviour, Call, SchemaError, Tool, ToolResult};
 use wayleave_model::grant::Scope;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::request::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MOST_DATASETS};
+use wayleave_plan::request::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MAX_DATASETS};
 
 pub use offer::{Offer, OfferError};
 pub use refused::{Code, Refused};
@@ -117,7 +117,7 @@ fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
     let schema = object(
         &json!({
             "after": { "type": "string", "description": "Only names after this one: next_after of an earlier list." },
-            "limit": { "type": "integer", "minimum": 1, "maximum": MOST_DATASETS, "default": DEFAULT_DATASETS },
+            "limit": { "type": "integer", "minimum": 1, "maximum": MAX_DATASETS, "default": DEFAULT_DATASETS },
         }),
         &[],
     );
@@ -129,7 +129,7 @@ fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
                 Err(refusal) => return Ok(Reply::from(refusal).into()),
             };
             let listed = datasets.list(&request.after, request.limit).await;
-            let package = &Access::of(call.context.caller()).package;
+            let package = &Access::from_caller(call.context.caller()).package;
             Ok(answer(listed.map(|listed| write::list(&listed, package))))
         }
     })?;
@@ -151,7 +151,7 @@ fn connect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
             };
             let who = call.context.caller().subject();
             let connected = datasets.connect(&request.name, who).await;
-            let package = &Access::of(call.context.caller()).package;
+            let package = &Access::from_caller(call.context.caller()).package;
             Ok(answer(connected.map(|it| write::connected(&it, package))))
         }
     })?;

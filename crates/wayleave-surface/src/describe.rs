@@ -11,8 +11,8 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{Datatype, Mapping};
 use wayleave_plan::filter;
 use wayleave_plan::request::{
-    DEFAULT_ROWS, EXPANDED_ROWS, MOST_EXPANDED, MOST_GROUP_FIELDS, MOST_METRICS, MOST_ROWS,
-    MOST_SORT_KEYS,
+    DEFAULT_ROWS, EXPANDED_ROWS, MAX_EXPANDED, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
+    MAX_SORT_KEYS,
 };
 use wayleave_plan::view::{ConnectionView, StreamView, Tracking};
 
@@ -233,10 +233,10 @@ fn types_structure(types: &[Datatype]) -> Json {
 
 fn limits() -> Json {
     json!({
-        "limit": MOST_ROWS, "default_limit": DEFAULT_ROWS, "sort": MOST_SORT_KEYS,
-        "expand": MOST_EXPANDED, "expanded": EXPANDED_ROWS, "metrics": MOST_METRICS,
-        "group_by": MOST_GROUP_FIELDS, "filter_depth": filter::MOST_DEPTH,
-        "filter_leaves": filter::MOST_LEAVES,
+        "limit": MAX_ROWS, "default_limit": DEFAULT_ROWS, "sort": MAX_SORT_KEYS,
+        "expand": MAX_EXPANDED, "expanded": EXPANDED_ROWS, "metrics": MAX_METRICS,
+        "group_by": MAX_GROUP_FIELDS, "filter_depth": filter::MAX_DEPTH,
+        "filter_leaves": filter::MAX_LEAVES,
     })
 }
 

@@ -20,7 +20,7 @@ use wayleave_plan::seal::Seal;
 use wayleave_plan::search::Indexed;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::{StreamView, Tracking, View};
-use wayleave_plan::{AuthorizedPlan, world::World};
+use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
 use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
 use wayleave_store::{Answer, CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
@@ -91,7 +91,7 @@ pub(crate) fn spec(stream: &StreamView) -> Spec {
 }
 
 /// Every stream of a world that can be searched.
-pub fn searchable(world: &World) -> Vec<Searchable> {
+pub fn searchable(world: &ActiveDatasets) -> Vec<Searchable> {
     let view = View::new(world, &Package::local());
     let mut found = Vec::new();
     for connection in view.connections() {

@@ -40,7 +40,7 @@ mod views;
 pub mod workup;
 
 pub use indexing::{Extent, Searchable, Unreadable, searchable};
-pub use reply::{MOST_ERROR_BYTES, Reply};
+pub use reply::{MAX_ERROR_BYTES, Reply};
 pub use search::{Indexed, Indexes};
 pub use service::{ReadLimits, ReadService};
 pub use store_reads::Stores;

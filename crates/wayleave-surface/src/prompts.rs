@@ -75,7 +75,7 @@ async fn streams(
     call: &PromptCall,
     dataset: &str,
 ) -> Result<String, RpcError> {
-    let package = &Access::of(call.context.caller()).package;
+    let package = &Access::from_caller(call.context.caller()).package;
     let lines = service
         .asked(package, 0, async |asked| {
             let mut lines: Vec<String> = Vec::new();

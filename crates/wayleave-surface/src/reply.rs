@@ -7,7 +7,7 @@ use wayleave_plan::refusal::Refusal;
 use crate::escape;
 
 /// The most bytes of an error result, text and structure together.
-pub const MOST_ERROR_BYTES: usize = 2_048;
+pub const MAX_ERROR_BYTES: usize = 2_048;
 
 /// The answer to one call of a read tool, whichever surface it goes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,7 @@ impl Reply {
 impl From<&Refusal> for Reply {
     /// The refusal as JSON, once as text and once as structure, within the budget of both.
     fn from(refusal: &Refusal) -> Self {
-        let mut within = MOST_ERROR_BYTES / 2;
+        let mut within = MAX_ERROR_BYTES / 2;
         loop {
             let error = refusal.to_json_within(within);
             let reply = Self {
@@ -70,7 +70,7 @@ impl From<&Refusal> for Reply {
                 meta: None,
             };
             // Below 512 bytes a refusal is not shortened any more.
-            if reply.bytes() <= MOST_ERROR_BYTES || within < 512 {
+            if reply.bytes() <= MAX_ERROR_BYTES || within < 512 {
                 return reply;
             }
             within -= 32;

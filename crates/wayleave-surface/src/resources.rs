@@ -121,7 +121,7 @@ pub(crate) fn holders<'v>(
 async fn page(service: &ReadService, read: &Read, type_name: &str) -> Result<ReadReply, RpcError> {
     let limit = number(&read.variables, "limit", USUAL, 1, MAX_RECORDS)?;
     let offset = number(&read.variables, "offset", 0, 0, FARTHEST)?;
-    let package = &Access::of(read.context.caller()).package;
+    let package = &Access::from_caller(read.context.caller()).package;
     let listed = service
         .asked(package, PAGE_BYTES, async |asked| {
             list(&asked, type_name, offset, limit).await
@@ -257,7 +257,7 @@ async fn record(
     type_name: &str,
 ) -> Result<ReadReply, RpcError> {
     let id = read.variables.get("id").cloned().unwrap_or_default();
-    let package: &Package = &Access::of(read.context.caller()).package;
+    let package: &Package = &Access::from_caller(read.context.caller()).package;
     let document = service
         .asked(package, RECORD_BYTES, async |asked| {
             document(&asked, type_name, id).await

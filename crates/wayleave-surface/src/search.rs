@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 use wayleave_plan::refusal::{Code, Refusal};
-use wayleave_plan::request::{MOST_QUERY, SearchRequest};
+use wayleave_plan::request::{MAX_QUERY, SearchRequest};
 use wayleave_plan::search::SearchPlan;
 use wayleave_search::{Index, Query, Spec};
 
@@ -24,7 +24,7 @@ pub(crate) use sources::Missing;
 use sources::Sources;
 
 // What is accepted is read to its end: no character takes more than four bytes.
-const _: () = assert!(MOST_QUERY * 4 <= wayleave_search::MAX_QUERY_BYTES);
+const _: () = assert!(MAX_QUERY * 4 <= wayleave_search::MAX_QUERY_BYTES);
 
 /// The full-text indexes of a deployment.
 pub trait Indexes: Send + Sync {

@@ -9,12 +9,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use wayleave_model::mapping::{Datatype, Mapping};
 use wayleave_model::ratify::Ratified;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::SchemaRequest;
 use wayleave_plan::seal::{KeyRing, Seal};
 use wayleave_plan::view::{ConnectionView, Discovery, StreamView, View};
-use wayleave_plan::world::World;
 use wayleave_search::{Index, IndexDir, IndexError};
 use wayleave_store::Topic;
 
@@ -66,12 +66,12 @@ struct Shared {
 
 /// A world, and what some packages see of it.
 struct Snapshot {
-    world: World,
+    world: ActiveDatasets,
     views: Views,
 }
 
 impl Snapshot {
-    fn new(world: World) -> Self {
+    fn new(world: ActiveDatasets) -> Self {
         Self {
             world,
             views: Views::default(),
@@ -90,14 +90,19 @@ impl Snapshot {
 
 impl ReadService {
     /// A service of this world.
-    pub fn new(world: World, stores: Arc<dyn Stores>, keys: KeyRing, limits: ReadLimits) -> Self {
+    pub fn new(
+        world: ActiveDatasets,
+        stores: Arc<dyn Stores>,
+        keys: KeyRing,
+        limits: ReadLimits,
+    ) -> Self {
         Self::with_clock(world, stores, keys, limits, unix_time)
     }
 
     /// A service that takes the time, in seconds since 1970-01-01T00:00:00Z, from `clock`: it
     /// decides when cursors expire.
     pub fn with_clock(
-        world: World,
+        world: ActiveDatasets,
         stores: Arc<dyn Stores>,
         keys: KeyRing,
         limits: ReadLimits,
@@ -115,7 +120,7 @@ impl ReadService {
     }
 
     /// Serves another world from now on. Calls in flight finish in theirs.
-    pub fn replace_world(&self, world: World) {
+    pub fn replace_world(&self, world: ActiveDatasets) {
         self.0.snapshot.store(Arc::new(Snapshot::new(world)));
         self.0.worlds.send_modify(|count| *count += 1);
     }
@@ -260,7 +265,7 @@ impl ReadService {
     pub(crate) fn view_of(&self, caller: &Package, dataset: &str) -> Option<View> {
         let snapshot = self.0.snapshot.load_full();
         let mapping = Arc::clone(snapshot.mapping(dataset)?);
-        let view = View::new(&World::new(vec![mapping]).ok()?, caller);
+        let view = View::new(&ActiveDatasets::new(vec![mapping]).ok()?, caller);
         (!view.connections().is_empty()).then_some(view)
     }
 

@@ -4,8 +4,8 @@
 //! result stays within its budget. Nothing here touches a store.
 
 use serde_json::{Map, Value as Json, json};
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::view::{ConnectionView, StreamView};
-use wayleave_plan::world::World;
 
 use crate::escape::inline;
 use crate::reply::Reply;
@@ -91,7 +91,7 @@ struct Group<'a> {
 }
 
 /// The index of these connections.
-pub(crate) fn index(world: &World, shown: &[&ConnectionView]) -> Reply {
+pub(crate) fn index(world: &ActiveDatasets, shown: &[&ConnectionView]) -> Reply {
     let connectors = connectors(world, shown);
     let streams: usize = connectors.iter().map(Connector::streams).sum();
     let budget = (BASE_BYTES + STREAM_BYTES * streams).min(MAX_BYTES);
@@ -110,7 +110,7 @@ pub(crate) fn index(world: &World, shown: &[&ConnectionView]) -> Reply {
     reply.unwrap_or_else(|| Reply::done(String::new(), Json::Null))
 }
 
-fn connectors<'a>(world: &'a World, shown: &[&'a ConnectionView]) -> Vec<Connector<'a>> {
+fn connectors<'a>(world: &'a ActiveDatasets, shown: &[&'a ConnectionView]) -> Vec<Connector<'a>> {
     let mut connectors: Vec<Connector<'a>> = Vec::new();
     for connection in shown {
         match connectors.last_mut() {

@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
 use wayleave_plan::view::View;
-use wayleave_plan::world::World;
 
 /// How many streams all views that are kept may hold together.
 const MAX_STREAMS: usize = 50_000;
@@ -34,7 +34,7 @@ struct CachedView {
 
 impl Views {
     /// What the package sees of the world.
-    pub(crate) fn view(&self, world: &World, package: &Package) -> Arc<View> {
+    pub(crate) fn view(&self, world: &ActiveDatasets, package: &Package) -> Arc<View> {
         if let Some(view) = self.kept(|kept| kept.get(package)) {
             return view;
         }

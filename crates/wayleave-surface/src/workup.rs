@@ -67,7 +67,7 @@ fn tool_of(
     let handler = move |call: Call| {
         let (service, tool, dataset) = (service.clone(), tool.clone(), dataset.clone());
         async move {
-            let package = &Access::of(call.context.caller()).package;
+            let package = &Access::from_caller(call.context.caller()).package;
             let read = WorkupRequest::read(&tool, dataset.is_none(), &call.arguments);
             let reply = match read {
                 Ok(request) => service.workup(package, dataset.as_deref(), &request).await,
@@ -100,7 +100,7 @@ pub fn check_citations(service: &ReadService) -> Result<Tool, SchemaError> {
         nowhere, evidence unused, claims without a citation.";
     let service = service.clone();
     let handler = move |call: Call| {
-        let package = &Access::of(call.context.caller()).package;
+        let package = &Access::from_caller(call.context.caller()).package;
         let reply = service.check_citations(package, &call.arguments);
         async move { Ok::<ToolResult, _>(reply.into()) }
     };

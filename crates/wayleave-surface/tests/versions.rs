@@ -13,9 +13,9 @@ use std::sync::{Arc, Barrier};
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::{Draft, Ratification, ratify};
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
 use wayleave_plan::seal::{KeyRing, SealingKey};
-use wayleave_plan::world::World;
 use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError};
 use wayleave_surface::{ReadLimits, ReadService, Stores};
@@ -24,7 +24,7 @@ const SQL: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, one TEXT, two TEX
     INSERT INTO notes VALUES (1, 'first', 'second'), (2, 'first', 'second');";
 
 /// The same dataset, over another column and as another type.
-fn version(column: &str, type_name: &str) -> World {
+fn version(column: &str, type_name: &str) -> ActiveDatasets {
     let text = format!(
         "[dataset]\nname = \"notes\"\nkind = \"sqlite\"\n\n[[connections]]\nid = \"notes\"\n\
          source = \"notes\"\n\n[streams.notes]\ntype = \"{type_name}\"\nkey = [\"id\"]\n\
@@ -40,14 +40,14 @@ fn version(column: &str, type_name: &str) -> World {
         at: "2026-01-01T00:00:00Z".to_owned(),
         note: String::new(),
     };
-    World::new(vec![Arc::new(ratify(proposed, ratification).unwrap())]).unwrap()
+    ActiveDatasets::new(vec![Arc::new(ratify(proposed, ratification).unwrap())]).unwrap()
 }
 
-fn one() -> World {
+fn one() -> ActiveDatasets {
     version("one", "First")
 }
 
-fn two() -> World {
+fn two() -> ActiveDatasets {
     version("two", "Second")
 }
 
@@ -107,7 +107,7 @@ async fn fetch(service: &ReadService) -> Json {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_call_under_way_finishes_in_the_version_it_began_in() {
     let (service, door) = service();
-    for next in [two(), World::default()] {
+    for next in [two(), ActiveDatasets::default()] {
         service.replace_world(one());
         door.held.store(true, Ordering::SeqCst);
         let call = {

@@ -30,7 +30,7 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<ParsedArguments, Failure> {
     for (place, word) in words.iter().enumerate().skip(1) {
         let word = word.to_string_lossy();
         if sensitive::looks_like_dsn(&word) {
-            let (what, hint) = if TokenKind::of(&word).is_some() {
+            let (what, hint) = if TokenKind::from_prefix_of(&word).is_some() {
                 (
                     "a token",
                     "name a token by its id, as `wayleave token list` shows it",

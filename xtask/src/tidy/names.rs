@@ -12,8 +12,27 @@ use crate::finding::Finding;
 /// Words that are no name for a type: participles that say that something happened, and things of
 /// a household.
 const TYPE_WORDS: &[&str] = &[
-    "Asked", "Bell", "Desk", "Desks", "Door", "Found", "Held", "Kept", "Known", "Lent", "Listed",
-    "Roster", "Seen", "Served", "Shelf", "Shown", "Talk", "Tray", "Whose", "Wish", "World",
+    "Asked",
+    "Bell",
+    "Desk",
+    "Desks",
+    "Door",
+    "Found",
+    "Held",
+    "Kept",
+    "Known",
+    "Lent",
+    "Listed",
+    "Roster",
+    "Seen",
+    "Served",
+    "Shelf",
+    "Shown",
+    "Talk",
+    "Tray",
+    "Whose",
+    "Wish",
+    "ActiveDatasets",
 ];
 
 /// Words that are no name for a module.

@@ -12,7 +12,7 @@ use crate::event::{NewGrant, NewToken};
 /// Acts on two datasets with three mappings, sensible or not.
 fn event() -> impl Strategy<Value = Event> {
     let dataset = || prop_oneof![Just("crm".to_owned()), Just("hr".to_owned())];
-    let digest = || (0_u8..3).prop_map(|mapping| Digest::of(&[mapping]));
+    let digest = || (0_u8..3).prop_map(|mapping| Digest::from_bytes(&[mapping]));
     let who = || "ana".to_owned();
     prop_oneof![
         3 => (dataset(), digest(), prop::option::of(digest())).prop_map(
@@ -35,7 +35,7 @@ fn event() -> impl Strategy<Value = Event> {
 /// Acts on few grants and few tokens of those datasets, sensible or not.
 fn authority() -> impl Strategy<Value = Event> {
     let id = |prefix: &'static str| (0..5).prop_map(move |n| format!("{prefix}{n}"));
-    let digest = (0_u8..3).prop_map(|mapping| Digest::of(&[mapping]));
+    let digest = (0_u8..3).prop_map(|mapping| Digest::from_bytes(&[mapping]));
     let dataset = prop_oneof![Just("crm".to_owned()), Just("hr".to_owned())];
     prop_oneof![
         4 => (id("g"), dataset, digest, id("c")).prop_map(|(grant, dataset, mapping, connection)| {

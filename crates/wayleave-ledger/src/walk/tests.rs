@@ -36,7 +36,7 @@ fn seal(events: impl IntoIterator<Item = Event>) -> Vec<SealedEntry> {
 }
 
 fn small() -> Vec<SealedEntry> {
-    let digest = Digest::of(b"one");
+    let digest = Digest::from_bytes(b"one");
     let (who, note) = ("ana".to_owned(), "why".to_owned());
     seal([
         Event::LedgerCreated { ledger: "a".into() },

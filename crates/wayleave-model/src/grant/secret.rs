@@ -52,7 +52,7 @@ impl TokenSecret {
 
     /// Reads a token as someone presents it.
     pub fn parse(text: &str) -> Result<Self, MalformedToken> {
-        let kind = TokenKind::of(text).ok_or(MalformedToken)?;
+        let kind = TokenKind::from_prefix_of(text).ok_or(MalformedToken)?;
         let length = kind.prefix().len() + BODY;
         let (body, given) = text.split_at_checked(length).ok_or(MalformedToken)?;
         let mut expected = String::with_capacity(CHECK);
@@ -90,7 +90,7 @@ impl TokenSecret {
         let mut sha = Sha256::new();
         sha.update(HASH_DOMAIN);
         sha.update(self.text.expose_secret().as_bytes());
-        TokenHash(Digest::from_bytes(sha.finalize().into()))
+        TokenHash(Digest::from_raw(sha.finalize().into()))
     }
 
     /// The text itself, to be shown once to the person who asked for it.

@@ -12,9 +12,9 @@ use crate::mapping::SourceKind;
 use crate::sensitive;
 
 /// The most sets of `unique`.
-const MOST_UNIQUE: usize = 16;
+const MAX_UNIQUE: usize = 16;
 /// The most values of `one_of`.
-const MOST_VALUES: usize = 1000;
+const MAX_VALUES: usize = 1000;
 
 /// The draft of a catalogue, with the names already given.
 pub(super) fn draft(catalogue: &Catalogue, given: &Given) -> Draft {
@@ -97,7 +97,7 @@ fn stream(
         .iter()
         .filter_map(|columns| key_fields(&stream, columns))
         .filter(|set| *set != stream.key)
-        .take(MOST_UNIQUE)
+        .take(MAX_UNIQUE)
         .collect();
     stream
 }
@@ -146,7 +146,7 @@ fn listed(column: &Column) -> Vec<String> {
             && !sensitive::looks_like_dsn(value)
     };
     let all = &column.one_of;
-    let whole = column.datatype.is_text() && all.len() <= MOST_VALUES && all.iter().all(fit);
+    let whole = column.datatype.is_text() && all.len() <= MAX_VALUES && all.iter().all(fit);
     if whole { all.clone() } else { Vec::new() }
 }
 

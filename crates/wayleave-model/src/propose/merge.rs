@@ -15,7 +15,7 @@ use toml_edit::{DocumentMut, Item};
 
 use super::draft::{Draft, Stream};
 use super::naming::Given;
-use super::seen::{self, Seen};
+use super::seen::{self, SeenColumns};
 use super::{LeftOut, Note, ProposeOptions, choose, comment, propose, render};
 use crate::catalogue::Catalogue;
 use crate::sensitive;
@@ -284,7 +284,7 @@ fn text<'a>(item: &'a Item, key: &str, otherwise: &'a str) -> &'a str {
 /// What a merge knows.
 pub(super) struct News<'a> {
     pub(super) catalogue: &'a Catalogue,
-    seen: Option<&'a Seen>,
+    seen: Option<&'a SeenColumns>,
     pub(super) given: &'a Given,
     pub(super) draft: &'a Draft,
 }

@@ -9,11 +9,11 @@ use crate::catalogue::{Catalogue, ForeignKey};
 use crate::names::NameKind;
 
 /// The most pairs of `on`.
-const MOST_PAIRS: usize = 16;
+const MAX_PAIRS: usize = 16;
 
 /// Adds to each stream the relations its table's foreign keys make.
 pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
-    let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    let mut found: BTreeMap<String, StreamRelations> = BTreeMap::new();
     for stream in &draft.streams {
         let Some(table) = catalogue.table(&stream.table) else {
             continue;
@@ -29,7 +29,7 @@ pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
         for name in given.relations.get(&stream.table).into_iter().flatten() {
             taken.take(name);
         }
-        let mut of_stream = Found::default();
+        let mut of_stream = StreamRelations::default();
         for key in &table.foreign_keys {
             match joined(draft, &stream.table, key) {
                 Ok((to, on)) => {
@@ -50,7 +50,7 @@ pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
 }
 
 #[derive(Default)]
-struct Found {
+struct StreamRelations {
     relations: Vec<Relation>,
     unrelated: Vec<(Vec<String>, String)>,
 }
@@ -63,8 +63,8 @@ fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String
     let target = stream(&key.to_table)
         .filter(|it| it.is_served())
         .ok_or_else(|| format!("{} is left out", comment::name(&key.to_table)))?;
-    if key.columns.len() > MOST_PAIRS {
-        return Err(format!("it has more than {MOST_PAIRS} columns"));
+    if key.columns.len() > MAX_PAIRS {
+        return Err(format!("it has more than {MAX_PAIRS} columns"));
     }
     let mut on = Vec::new();
     for (ours, theirs) in key.columns.iter().zip(&key.to_columns) {

@@ -17,7 +17,7 @@ const MARK: &str = "#: seen ";
 
 /// The columns of each table, and how the store declared each.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenColumns {
     pub(super) tables: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn block(catalogue: &Catalogue) -> String {
 }
 
 /// Takes the block out of a document: the document without it, and what it says, if it is there.
-pub(super) fn split(text: &str) -> (String, Option<Seen>) {
+pub(super) fn split(text: &str) -> (String, Option<SeenColumns>) {
     let mut rest = String::with_capacity(text.len());
     let mut lines = String::new();
     let mut found = false;
@@ -64,7 +64,7 @@ pub(super) fn split(text: &str) -> (String, Option<Seen>) {
     (rest, read.map(|it| seen(&it)))
 }
 
-fn seen(document: &DocumentMut) -> Seen {
+fn seen(document: &DocumentMut) -> SeenColumns {
     let columns = |item: &Item| -> BTreeMap<String, String> {
         let table = item
             .as_table_like()
@@ -80,7 +80,7 @@ fn seen(document: &DocumentMut) -> Seen {
     let tables = document
         .iter()
         .map(|(table, item)| (table.to_owned(), columns(item)));
-    Seen {
+    SeenColumns {
         tables: tables.collect(),
     }
 }

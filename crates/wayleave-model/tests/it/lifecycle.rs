@@ -31,7 +31,7 @@ fn a_mapping_lives_from_draft_to_ratified() {
     assert_eq!(ratified.stream("people").unwrap().table, "personnel");
     assert_eq!(ratified.bytes(), EXAMPLE.as_bytes());
     let again = verify(ratified.bytes(), &ratification).unwrap();
-    assert_eq!(again.digest(), Digest::of(EXAMPLE.as_bytes()));
+    assert_eq!(again.digest(), Digest::from_bytes(EXAMPLE.as_bytes()));
     assert_eq!(again.ratification(), &ratification);
 }
 
@@ -51,7 +51,7 @@ fn a_draft_with_problems_stays_a_draft() {
 #[test]
 fn ratifying_names_the_digest_and_the_dataset_of_what_was_read() {
     let proposed = || Draft::new(EXAMPLE).propose(None).unwrap();
-    let other = Digest::of(b"something else");
+    let other = Digest::from_bytes(b"something else");
     assert!(matches!(
         ratify(proposed(), act("crm", other)),
         Err(VerifyError::Digest { .. })
@@ -66,14 +66,14 @@ fn ratifying_names_the_digest_and_the_dataset_of_what_was_read() {
 #[test]
 fn ratified_bytes_that_no_longer_check_are_refused() {
     let bytes = b"[dataset]\nname = \"crm\"\n";
-    let error = verify(bytes, &act("crm", Digest::of(bytes))).unwrap_err();
+    let error = verify(bytes, &act("crm", Digest::from_bytes(bytes))).unwrap_err();
     assert!(matches!(error, VerifyError::Problems { problems } if !problems.is_empty()));
 }
 
 #[test]
 fn every_flipped_bit_of_a_frozen_mapping_is_refused() {
     let text = print(&verify_example());
-    let ratification = act("crm", Digest::of(text.as_bytes()));
+    let ratification = act("crm", Digest::from_bytes(text.as_bytes()));
     assert!(verify(text.as_bytes(), &ratification).is_ok());
     let mut bytes = text.into_bytes();
     for at in 0..bytes.len() {
@@ -146,7 +146,7 @@ proptest! {
     ) {
         let documents = [print(&first), print(&second), "[dataset]\nname = \"crm\"\n".to_owned()];
         let names = [first.dataset.name.value.clone(), "another".to_owned()];
-        let digest = |at: usize| Digest::of(documents[at].as_bytes());
+        let digest = |at: usize| Digest::from_bytes(documents[at].as_bytes());
         let mut state = State::Draft(Draft::new(documents[start].as_str()));
         for step in steps {
             state = match (state, step) {
@@ -173,7 +173,7 @@ proptest! {
             };
             if let State::Ratified(ratified) = &state {
                 let act = ratified.ratification();
-                prop_assert_eq!(Digest::of(ratified.bytes()), act.digest);
+                prop_assert_eq!(Digest::from_bytes(ratified.bytes()), act.digest);
                 prop_assert_eq!(&ratified.dataset.name.value, &act.dataset);
             }
         }

@@ -65,13 +65,13 @@ proptest! {
 #[test]
 fn the_digest_changes_with_any_byte() {
     let bytes = EXAMPLE.as_bytes();
-    let digest = Digest::of(bytes);
+    let digest = Digest::from_bytes(bytes);
     for at in 0..bytes.len() {
         let mut changed = bytes.to_vec();
         changed[at] = changed[at].wrapping_add(1);
-        assert_ne!(Digest::of(&changed), digest);
+        assert_ne!(Digest::from_bytes(&changed), digest);
         changed.remove(at);
-        assert_ne!(Digest::of(&changed), digest);
+        assert_ne!(Digest::from_bytes(&changed), digest);
     }
 }
 

@@ -6,7 +6,7 @@
 use serde_json::{Number, Value as Json};
 use wayleave_model::mapping::{Datatype, ExactNumber, Field};
 
-use super::MOST_TEXT;
+use super::MAX_TEXT;
 use crate::refusal::{Code, Refusal};
 use crate::value::Value;
 
@@ -28,8 +28,8 @@ pub(super) fn operand(
         );
         return Err(refuse(message));
     }
-    if json.as_str().is_some_and(|text| text.len() > MOST_TEXT) {
-        let message = format!("a text to compare with has at most {MOST_TEXT} bytes");
+    if json.as_str().is_some_and(|text| text.len() > MAX_TEXT) {
+        let message = format!("a text to compare with has at most {MAX_TEXT} bytes");
         return Err(refuse(message));
     }
     let value = typed(field.datatype.value, json).ok_or_else(|| {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::{Datatype, Field};
 
 use super::operand::operand;
-use super::{FilterOwner, MOST_DEPTH, MOST_LEAVES, MOST_VALUES, operators};
+use super::{FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operators};
 use crate::plan::{Comparison, Predicate};
 use crate::refusal::{Code, Kind, Refusal, quoted};
 use crate::value::Value;
@@ -50,8 +50,8 @@ impl<'a> Reader<'a> {
     }
 
     fn any(&mut self, wanted: &Json, path: &str, depth: usize) -> Result<Predicate, Refusal> {
-        if depth == MOST_DEPTH {
-            let message = format!("`any` may be nested at most {MOST_DEPTH} deep");
+        if depth == MAX_DEPTH {
+            let message = format!("`any` may be nested at most {MAX_DEPTH} deep");
             return Err(invalid(message, path));
         }
         let shape = || invalid("`any` must be a list of filters, not empty", path);
@@ -237,9 +237,9 @@ impl<'a> Reader<'a> {
         path: &str,
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
-        if values.is_empty() || values.len() > MOST_VALUES {
+        if values.is_empty() || values.len() > MAX_VALUES {
             let message = format!(
-                "a list holds 1 to {MOST_VALUES} values, and this one {}; more take more calls",
+                "a list holds 1 to {MAX_VALUES} values, and this one {}; more take more calls",
                 values.len()
             );
             return Err(invalid(message, path));
@@ -291,8 +291,8 @@ impl<'a> Reader<'a> {
 
     fn leaf(&mut self, path: &str) -> Result<(), Refusal> {
         self.leaves += 1;
-        if self.leaves > MOST_LEAVES {
-            let message = format!("a filter holds at most {MOST_LEAVES} comparisons");
+        if self.leaves > MAX_LEAVES {
+            let message = format!("a filter holds at most {MAX_LEAVES} comparisons");
             return Err(invalid(message, path));
         }
         Ok(())

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::{Facts, Refusal};
 
 /// The most bytes a refusal is written in.
-pub const MOST_BYTES: usize = 2_048;
+pub const MAX_BYTES: usize = 2_048;
 
 const MESSAGE: usize = 300;
 const WORD: usize = 96;

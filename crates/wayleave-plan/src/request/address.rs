@@ -6,7 +6,7 @@ const PREFIX: &str = "wayleave://kg/";
 
 /// The address of the record with this id. The id is one segment of the path, so its own `/` and
 /// whatever else means something in an address is percent-encoded, its `%` included.
-pub fn of(type_name: &str, id: &str) -> String {
+pub fn record(type_name: &str, id: &str) -> String {
     let mut address = format!("{PREFIX}{type_name}/");
     for byte in id.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~' | b':' | b',') {
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn an_address_leads_back_to_the_id() {
         for id in ["crm-eu/people:a%2Fb,é?#", "shop/orders:eu,7"] {
-            assert_eq!(super::id(&super::of("T", id)).as_deref(), Some(id));
+            assert_eq!(super::id(&super::record("T", id)).as_deref(), Some(id));
         }
         for odd in [
             "",
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn an_id_is_one_segment_whatever_it_holds() {
         assert_eq!(
-            super::of("Person", "crm-eu/people:a%2Fb,é?#"),
+            super::record("Person", "crm-eu/people:a%2Fb,é?#"),
             "wayleave://kg/Person/crm-eu%2Fpeople:a%252Fb,%C3%A9%3F%23"
         );
     }

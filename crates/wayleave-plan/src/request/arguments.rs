@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 use wayleave_model::mapping::{AggregateOp, ExactNumber};
 
-use super::{DEFAULT_ROWS, MOST_METRICS, MOST_ROWS, MOST_SORT_KEYS, Metric, SortKey, TimeGroup};
+use super::{DEFAULT_ROWS, MAX_METRICS, MAX_ROWS, MAX_SORT_KEYS, Metric, SortKey, TimeGroup};
 use crate::plan::Granularity;
 use crate::refusal::{Call, Code, Kind, Refusal, quoted};
 
@@ -159,9 +159,9 @@ impl<'a> Arguments<'a> {
             None => Ok(default),
             Some(given) => whole_number(given)
                 .and_then(|limit| u32::try_from(limit).ok())
-                .filter(|limit| (1..=MOST_ROWS).contains(limit))
+                .filter(|limit| (1..=MAX_ROWS).contains(limit))
                 .ok_or_else(|| {
-                    self.wrong("limit", &format!("a whole number from 1 to {MOST_ROWS}"))
+                    self.wrong("limit", &format!("a whole number from 1 to {MAX_ROWS}"))
                         .retry_with("limit")
                 }),
         }
@@ -225,7 +225,7 @@ impl<'a> Arguments<'a> {
                 .collect::<Result<_, _>>()?,
             Some(_) => return Err(self.bad_sort()),
         };
-        if keys.is_empty() || keys.len() > MOST_SORT_KEYS {
+        if keys.is_empty() || keys.len() > MAX_SORT_KEYS {
             return Err(self.bad_sort());
         }
         for (index, key) in keys.iter().enumerate() {
@@ -243,7 +243,7 @@ impl<'a> Arguments<'a> {
 
     fn bad_sort(&self) -> Refusal {
         let message = format!(
-            "`sort` must be a list of 1 to {MOST_SORT_KEYS} texts, `field` or `-field` from the largest down"
+            "`sort` must be a list of 1 to {MAX_SORT_KEYS} texts, `field` or `-field` from the largest down"
         );
         Refusal::new(Code::InvalidSort, message).param(self.param("sort"))
     }
@@ -262,14 +262,14 @@ impl<'a> Arguments<'a> {
 
     pub(super) fn metrics(&self) -> Result<Vec<Metric>, Refusal> {
         let needs = format!(
-            "a list of 1 to {MOST_METRICS} objects {{op, field}}, such as [{{\"op\": \"count\"}}]"
+            "a list of 1 to {MAX_METRICS} objects {{op, field}}, such as [{{\"op\": \"count\"}}]"
         );
         let items = match self.get("metrics") {
             None => {
                 let message = format!("`metrics` is missing: {needs}");
                 return Err(invalid(message, "metrics").retry_with("metrics"));
             }
-            Some(Json::Array(items)) if (1..=MOST_METRICS).contains(&items.len()) => items,
+            Some(Json::Array(items)) if (1..=MAX_METRICS).contains(&items.len()) => items,
             Some(_) => return Err(self.wrong("metrics", &needs)),
         };
         let mut metrics: Vec<Metric> = Vec::with_capacity(items.len());

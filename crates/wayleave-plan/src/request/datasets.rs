@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use crate::refusal::Refusal;
 
 /// The most datasets of one list.
-pub const MOST_DATASETS: usize = 1_000;
+pub const MAX_DATASETS: usize = 1_000;
 /// How many a list has when the caller does not say.
 pub const DEFAULT_DATASETS: usize = 100;
 
@@ -33,7 +33,7 @@ impl DatasetsRequest {
         Ok(Self {
             after: given.any_text("after")?,
             limit: given
-                .whole("limit", 1, MOST_DATASETS)?
+                .whole("limit", 1, MAX_DATASETS)?
                 .unwrap_or(DEFAULT_DATASETS),
         })
     }

@@ -5,8 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::arguments::{GRANULARITIES, METRIC_OPS};
 use super::{
-    AggregateRequest, FetchRequest, MOST_QUERY, MOST_ROWS, QueryRequest, SchemaRequest,
-    SearchRequest,
+    AggregateRequest, FetchRequest, MAX_QUERY, MAX_ROWS, QueryRequest, SchemaRequest, SearchRequest,
 };
 
 /// An object of these properties and no others.
@@ -53,7 +52,7 @@ pub(crate) fn filter() -> Json {
 
 /// The schema of `limit`.
 pub(crate) fn limit(default: u32) -> Json {
-    json!({"type": "integer", "minimum": 1, "maximum": MOST_ROWS, "default": default})
+    json!({"type": "integer", "minimum": 1, "maximum": MAX_ROWS, "default": default})
 }
 
 impl SchemaRequest {
@@ -107,8 +106,8 @@ impl AggregateRequest {
             json!({
                 "stream": text(),
                 "connection_id": connection(),
-                "metrics": {"type": "array", "items": metric, "minItems": 1, "maxItems": super::MOST_METRICS},
-                "group_by": {"type": "array", "items": {"type": "string"}, "maxItems": super::MOST_GROUP_FIELDS},
+                "metrics": {"type": "array", "items": metric, "minItems": 1, "maxItems": super::MAX_METRICS},
+                "group_by": {"type": "array", "items": {"type": "string"}, "maxItems": super::MAX_GROUP_FIELDS},
                 "group_by_time": time,
                 "filter": filter(),
                 "sort": names("Group field or measure (count, sum_amount), - for descending"),
@@ -124,7 +123,7 @@ impl SearchRequest {
     pub fn input_schema() -> Json {
         object(
             json!({
-                "q": {"type": "string", "maxLength": MOST_QUERY, "description": "Words, \"a phrase\", prefix*, field:word, -without"},
+                "q": {"type": "string", "maxLength": MAX_QUERY, "description": "Words, \"a phrase\", prefix*, field:word, -without"},
                 "connection_id": text(),
                 "streams": names("Default all"),
                 "filter": filter(),

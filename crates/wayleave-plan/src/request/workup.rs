@@ -9,13 +9,13 @@ use crate::value::datetime_from_text;
 /// The fewest bytes of a workup's text: less holds no evidence.
 pub const LEAST_BUDGET: usize = 1_024;
 /// The most bytes of a workup's text.
-pub const MOST_BUDGET: usize = 64 * 1_024;
+pub const MAX_BUDGET: usize = 64 * 1_024;
 /// The bytes of a workup's text when the caller does not say.
 pub const DEFAULT_BUDGET: usize = 8 * 1_024;
 /// The most bytes of a note whose citations are checked.
-pub const MOST_NOTE: usize = 256 * 1_024;
+pub const MAX_NOTE: usize = 256 * 1_024;
 /// The most bytes of an entity's name.
-const MOST_ENTITY: usize = 512;
+const MAX_ENTITY: usize = 512;
 
 /// A part of a workup that may be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,9 +104,9 @@ impl WorkupRequest {
             None
         };
         let entity = given.required("entity")?;
-        if entity.len() > MOST_ENTITY || entity.trim().is_empty() {
+        if entity.len() > MAX_ENTITY || entity.trim().is_empty() {
             return Err(given
-                .wrong("entity", &format!("a text of 1 to {MOST_ENTITY} bytes"))
+                .wrong("entity", &format!("a text of 1 to {MAX_ENTITY} bytes"))
                 .retry_with("entity"));
         }
         let (since, until) = (time(&given, "since")?, time(&given, "until")?);
@@ -124,7 +124,7 @@ impl WorkupRequest {
             until,
             sections: sections(&given)?,
             budget: given
-                .whole("budget", LEAST_BUDGET, MOST_BUDGET)?
+                .whole("budget", LEAST_BUDGET, MAX_BUDGET)?
                 .unwrap_or(DEFAULT_BUDGET),
         })
     }
@@ -140,7 +140,7 @@ impl WorkupRequest {
             "until": { "type": "string", "description": "Timeline and text before this" },
             "sections": { "type": "array", "items": { "type": "string", "enum": names },
                 "description": "Default all" },
-            "budget": { "type": "integer", "minimum": LEAST_BUDGET, "maximum": MOST_BUDGET,
+            "budget": { "type": "integer", "minimum": LEAST_BUDGET, "maximum": MAX_BUDGET,
                 "default": DEFAULT_BUDGET, "description": "Bytes of text" },
         });
         let mut required = vec!["entity"];
@@ -163,9 +163,9 @@ impl CitationsRequest {
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
         let given = Arguments::new("check_citations", arguments, &["note", "workup"])?;
         let note = given.required("note")?;
-        if note.len() > MOST_NOTE {
+        if note.len() > MAX_NOTE {
             return Err(given
-                .wrong("note", &format!("a text of at most {MOST_NOTE} bytes"))
+                .wrong("note", &format!("a text of at most {MAX_NOTE} bytes"))
                 .retry_with("note"));
         }
         Ok(Self {

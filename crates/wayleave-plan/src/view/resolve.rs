@@ -1,4 +1,4 @@
-//! World × package → view.
+//! ActiveDatasets × package → view.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,15 +9,15 @@ use wayleave_model::ratify::Ratified;
 
 use super::stream::FieldView;
 use super::{ConnectionView, StreamView, View, Withheld};
+use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
 use crate::plan::{Predicate, Target};
-use crate::world::World;
 
 /// The id of the grant of the local package.
 const LOCAL: &str = "local";
 
-pub(super) fn view(world: &World, package: &Package) -> View {
+pub(super) fn view(world: &ActiveDatasets, package: &Package) -> View {
     let mut view = View {
         subject: package.subject.clone(),
         epoch: package.epoch,

@@ -1,11 +1,11 @@
 //! Records by id with what is around them: relations followed both ways, never further than a grant.
 
 use proptest::prelude::*;
-use wayleave_plan::around::{Around, Direction, Edge};
-use wayleave_plan::citing::Reference;
 use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::neighbours::{Around, Direction, Edge};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
+use wayleave_plan::workup_ref::Reference;
 
 use crate::fixture::{cases, keys, package, world};
 

@@ -7,12 +7,12 @@ use serde_json::{Map, Value as Json};
 use wayleave_model::digest::Digest;
 use wayleave_model::ratify::{Ratification, verify};
 use wayleave_model::schema::EXAMPLE;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
 use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
 use wayleave_plan::view::{StreamView, View};
-use wayleave_plan::world::World;
 
 pub(crate) const SHOP: &str = include_str!("../fixtures/shop.toml");
 
@@ -35,7 +35,7 @@ pub(crate) fn ratified(
 ) -> Arc<wayleave_model::ratify::Ratified<wayleave_model::mapping::Mapping>> {
     let act = Ratification {
         dataset: name.to_owned(),
-        digest: Digest::of(text.as_bytes()),
+        digest: Digest::from_bytes(text.as_bytes()),
         replaces: None,
         who: "ada".to_owned(),
         at: "2026-01-02T03:04:05Z".to_owned(),
@@ -44,17 +44,17 @@ pub(crate) fn ratified(
     Arc::new(verify(text.as_bytes(), &act).unwrap())
 }
 
-pub(crate) fn world() -> World {
-    static WORLD: LazyLock<World> = LazyLock::new(|| {
-        World::new(vec![ratified("crm", EXAMPLE), ratified("shop", SHOP)]).unwrap()
+pub(crate) fn world() -> ActiveDatasets {
+    static WORLD: LazyLock<ActiveDatasets> = LazyLock::new(|| {
+        ActiveDatasets::new(vec![ratified("crm", EXAMPLE), ratified("shop", SHOP)]).unwrap()
     });
     WORLD.clone()
 }
 
 /// The world after `shop` was ratified again, with nothing changed but a comment.
-pub(crate) fn ratified_again() -> World {
+pub(crate) fn ratified_again() -> ActiveDatasets {
     let shop = format!("# once more\n{SHOP}");
-    World::new(vec![ratified("crm", EXAMPLE), ratified("shop", &shop)]).unwrap()
+    ActiveDatasets::new(vec![ratified("crm", EXAMPLE), ratified("shop", &shop)]).unwrap()
 }
 
 pub(crate) fn keys() -> KeyRing {

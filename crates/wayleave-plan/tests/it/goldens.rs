@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::query::QueryPlan;
-use wayleave_plan::refusal::{Code, MOST_BYTES, Refusal};
+use wayleave_plan::refusal::{Code, MAX_BYTES, Refusal};
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, SchemaRequest};
 use wayleave_plan::view::{Discovery, StreamView, View};
 
@@ -114,7 +114,7 @@ fn refused(refusal: &Refusal) -> String {
     let json = refusal.to_json();
     let written = json.to_string();
     assert!(
-        written.len() <= MOST_BYTES,
+        written.len() <= MAX_BYTES,
         "{} bytes: {written}",
         written.len()
     );

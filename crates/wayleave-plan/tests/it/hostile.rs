@@ -6,7 +6,7 @@ use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::id::RecordId;
 use wayleave_plan::query::QueryPlan;
-use wayleave_plan::refusal::{Call, Candidate, Code, MOST_BYTES, Refusal};
+use wayleave_plan::refusal::{Call, Candidate, Code, MAX_BYTES, Refusal};
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, SchemaRequest};
 
 use crate::fixture::{NOW, arguments, at, cases, keys, local};
@@ -47,7 +47,7 @@ fn any_json() -> impl Strategy<Value = Json> {
 
 fn bounded(refusal: &Refusal) {
     let written = refusal.to_json().to_string();
-    assert!(written.len() <= MOST_BYTES, "{written}");
+    assert!(written.len() <= MAX_BYTES, "{written}");
     assert!(!refusal.message.contains('\n'), "{}", refusal.message);
 }
 
@@ -128,7 +128,7 @@ proptest! {
         let refusal = Refusal::new(Code::AmbiguousConnection, message)
             .param(param).allowed(allowed).retry_with("connection_id").next(call).choice(candidates);
         let json = refusal.to_json();
-        prop_assert!(json.to_string().len() <= MOST_BYTES);
+        prop_assert!(json.to_string().len() <= MAX_BYTES);
         prop_assert!(refusal.to_json_within(bytes).to_string().len() <= bytes);
         let shown = json["available_connections"].as_array().unwrap().len();
         prop_assert!(shown <= 12);
@@ -150,7 +150,7 @@ fn of_twenty_five_connections_all_ids_are_offered_and_some_labels() {
         Refusal::new(Code::AmbiguousConnection, message).choice(candidates.collect())
     };
     let refusal = of(25);
-    for (bytes, told) in [(MOST_BYTES, 12), (1_000, 4)] {
+    for (bytes, told) in [(MAX_BYTES, 12), (1_000, 4)] {
         let json = refusal.to_json_within(bytes);
         println!("25 candidates: {} bytes", json.to_string().len());
         assert_eq!(json["allowed"].as_array().unwrap().len(), 25);

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wayleave_model::grant::{Claim, Claims, Terms};
-use wayleave_plan::package::{Grant, Grants, Package, Unfit, Wish};
+use wayleave_plan::active_datasets::ActiveDatasets;
+use wayleave_plan::package::{Grant, GrantSelection, Grants, Package, Unfit};
 use wayleave_plan::view::View;
-use wayleave_plan::world::World;
 
 use crate::fixture::{SHOP, package, ratified, world};
 
 /// A wish written as `stream`, `stream[field,field]` or `stream{row filter}`, one a word.
-fn wish(text: &str) -> Wish {
-    let mut wish = Wish::default();
+fn wish(text: &str) -> GrantSelection {
+    let mut wish = GrantSelection::default();
     for word in text.split_whitespace() {
         let (rest, rows) = match word.find('{') {
             None => (word, None),
@@ -33,11 +33,11 @@ fn wish(text: &str) -> Wish {
     wish
 }
 
-fn terms(wish: &Wish) -> Result<Terms, Vec<Unfit>> {
+fn terms(wish: &GrantSelection) -> Result<Terms, Vec<Unfit>> {
     wish.terms(&ratified("shop", SHOP))
 }
 
-fn view(world: &World, terms: &Terms, claims: &Claims) -> View {
+fn view(world: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
     let (grant, _) = Grant::on("g_test", terms, claims);
     let package = Package {
         subject: "t_test".to_owned(),
@@ -62,7 +62,7 @@ fn seen(view: &View) -> String {
 
 #[test]
 fn a_wish_for_everything_names_everything_there_is_now() {
-    let terms = terms(&Wish::default()).unwrap();
+    let terms = terms(&GrantSelection::default()).unwrap();
     let everything = view(&world(), &terms, &Claims::new());
     let local = View::new(&world(), &Package::local());
     let shop = local.connection("shop").unwrap();
@@ -81,10 +81,10 @@ fn what_a_later_mapping_adds_is_not_granted_and_what_it_drops_is_gone() {
         "[streams.orders.fields.amount]",
         "[streams.orders.fields.gain]\ndatatype = \"decimal\"\n[streams.orders.fields.amount]",
     );
-    let whole = terms(&Wish::default()).unwrap();
+    let whole = terms(&GrantSelection::default()).unwrap();
     for (terms, claims) in [(&before, Claims::new()), (&whole, Claims::new())] {
-        let now = World::new(vec![ratified("shop", SHOP)]).unwrap();
-        let later = World::new(vec![ratified("shop", &added)]).unwrap();
+        let now = ActiveDatasets::new(vec![ratified("shop", SHOP)]).unwrap();
+        let later = ActiveDatasets::new(vec![ratified("shop", &added)]).unwrap();
         assert_eq!(
             seen(&view(&later, terms, &claims)),
             seen(&view(&now, terms, &claims))
@@ -94,7 +94,7 @@ fn what_a_later_mapping_adds_is_not_granted_and_what_it_drops_is_gone() {
         "streams.orders.fields.amount",
         "streams.orders.fields.total",
     );
-    let later = World::new(vec![ratified("shop", &renamed)]).unwrap();
+    let later = ActiveDatasets::new(vec![ratified("shop", &renamed)]).unwrap();
     let words = seen(&view(&later, &before, &Claims::new()));
     assert!(
         !words.contains("amount") && !words.contains("total"),
@@ -105,10 +105,10 @@ fn what_a_later_mapping_adds_is_not_granted_and_what_it_drops_is_gone() {
 #[test]
 fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
     let narrow = terms(&wish("orders[amount] lines")).unwrap();
-    let whole = terms(&Wish::default()).unwrap();
+    let whole = terms(&GrantSelection::default()).unwrap();
     for key in [r#"["due"]"#, r#"["region", "no", "due"]"#] {
         let keyed = SHOP.replacen(r#"key = ["region", "no"]"#, &format!("key = {key}"), 1);
-        let later = World::new(vec![ratified("shop", &keyed)]).unwrap();
+        let later = ActiveDatasets::new(vec![ratified("shop", &keyed)]).unwrap();
         let seen_by_narrow = view(&later, &narrow, &Claims::new());
         assert!(seen_by_narrow.holders("orders").is_empty());
         assert_eq!(seen_by_narrow.holders("lines").len(), 1);
@@ -121,19 +121,19 @@ fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
     }
     // One field of the key less takes nothing away.
     let keyed = SHOP.replacen(r#"key = ["region", "no"]"#, r#"key = ["no"]"#, 1);
-    let later = World::new(vec![ratified("shop", &keyed)]).unwrap();
+    let later = ActiveDatasets::new(vec![ratified("shop", &keyed)]).unwrap();
     let words = seen(&view(&later, &narrow, &Claims::new()));
     assert!(words.contains("orders[region,no,amount]"), "{words}");
 }
 
 #[test]
 fn a_relation_that_a_later_mapping_adds_is_not_granted() {
-    let terms = terms(&Wish::default()).unwrap();
+    let terms = terms(&GrantSelection::default()).unwrap();
     // By a column that is no field: following it would tell what is in that column.
     let added = format!(
         "{SHOP}\n[streams.lines.relations.settled_by]\nto = \"orders\"\non = {{ secret_no = \"no\" }}\n"
     );
-    let later = World::new(vec![ratified("shop", &added)]).unwrap();
+    let later = ActiveDatasets::new(vec![ratified("shop", &added)]).unwrap();
     let relations = |view: &View| -> Vec<String> {
         let lines = view.holders("lines")[0].1.relations();
         lines.map(|it| it.name.value.clone()).collect()
@@ -145,9 +145,9 @@ fn a_relation_that_a_later_mapping_adds_is_not_granted() {
 
 #[test]
 fn a_grant_of_another_dataset_grants_nothing_under_the_same_connection() {
-    let terms = terms(&Wish::default()).unwrap();
+    let terms = terms(&GrantSelection::default()).unwrap();
     let taken_over = SHOP.replacen("name = \"shop\"", "name = \"pawn\"", 1);
-    let world = World::new(vec![ratified("pawn", &taken_over)]).unwrap();
+    let world = ActiveDatasets::new(vec![ratified("pawn", &taken_over)]).unwrap();
     assert_eq!(seen(&view(&world, &terms, &Claims::new())), "");
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use wayleave_ledger::{Governance, LedgerError, State};
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::world::WorldError;
+use wayleave_plan::active_datasets::ActiveDatasetsError;
 use wayleave_store::Progress;
 
 use super::ActivationEnv;
@@ -43,7 +43,11 @@ impl ActivationEnv for FolderEnv<'_> {
         })
     }
 
-    async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
+    async fn fits(
+        &self,
+        state: &State,
+        mapping: &Ratified<Mapping>,
+    ) -> Result<(), ActiveDatasetsError> {
         let live = ServedDatasets::default();
         let live = live.follow(state, self.project.governance()).await;
         live.fits(mapping)

@@ -67,7 +67,11 @@ impl ActivationEnv for Bench {
         self.drafts.contains(&dataset)
     }
 
-    async fn fits(&self, state: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
+    async fn fits(
+        &self,
+        state: &State,
+        mapping: &Ratified<Mapping>,
+    ) -> Result<(), ActiveDatasetsError> {
         let live = ServedDatasets::default()
             .follow(state, &self.governance)
             .await;

@@ -89,7 +89,7 @@ impl Jwt {
 
     /// Verifies `token` at `now`, or takes a cached result.
     pub(super) async fn access(&self, token: &str, now: Millis) -> Result<Arc<JwtAccess>, Refusal> {
-        let hash = Digest::of(token.as_bytes());
+        let hash = Digest::from_bytes(token.as_bytes());
         if let Some(access) = self.cached(&hash, now) {
             return Ok(access);
         }
@@ -152,7 +152,7 @@ impl CachedJwt {
 impl JwtAccess {
     fn new(hash: &Digest, verified: Verified, rule: &PackageRule, issuer: &str) -> Self {
         let holder = [issuer, verified.subject.as_str()].join("\0");
-        let holder = Digest::of(holder.as_bytes());
+        let holder = Digest::from_bytes(holder.as_bytes());
         // What changes with each renewal is about the token; what is read does not depend on it.
         let about_the_holder = |(name, _): &(String, Value)| !is_of_the_token(name);
         let scalar = |(name, value): (String, Value)| Some((name, Claim::of_json(&value)?));

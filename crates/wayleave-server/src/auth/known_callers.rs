@@ -247,7 +247,9 @@ fn view(access: &Access) -> String {
     let scopes: Vec<_> = access.scopes.iter().map(Scope::as_str).collect();
     let grants = match &access.package.grants {
         Grants::Everything => "everything".to_owned(),
-        only @ Grants::Only(_) => Digest::of(&serde_json::to_vec(only).unwrap_or_default()).hex(),
+        only @ Grants::Only(_) => {
+            Digest::from_bytes(&serde_json::to_vec(only).unwrap_or_default()).hex()
+        }
     };
     format!("{}:{grants}", scopes.join("+"))
 }

@@ -87,7 +87,7 @@ impl GivenToken {
         };
         Ok(Self(match token {
             Err(refusal) => TokenState::Refused(refusal),
-            Ok(token) => match TokenKind::of(&token) {
+            Ok(token) => match TokenKind::from_prefix_of(&token) {
                 Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
                     return Err(NonAgentToken::at(place, kind));
                 }
@@ -202,7 +202,7 @@ impl StdioAuth {
                 TokenState::Token(Arc::clone(given))
             }
             // An owner's credential is that, whatever else is wrong with it.
-            (Some(bearer), _) => TokenState::Refused(match TokenKind::of(bearer) {
+            (Some(bearer), _) => TokenState::Refused(match TokenKind::from_prefix_of(bearer) {
                 Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
                     Refusal::NonAgentToken(kind)
                 }

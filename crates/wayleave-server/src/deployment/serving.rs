@@ -15,7 +15,7 @@ use wayleave_ledger::{Governance, LedgerError, State};
 use wayleave_mcp::Registry;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::world::WorldError;
+use wayleave_plan::active_datasets::ActiveDatasetsError;
 use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
@@ -147,7 +147,11 @@ impl ActivationEnv for ServingContext {
         drafts.iter().any(|draft| draft.name == dataset)
     }
 
-    async fn fits(&self, _: &State, mapping: &Ratified<Mapping>) -> Result<(), WorldError> {
+    async fn fits(
+        &self,
+        _: &State,
+        mapping: &Ratified<Mapping>,
+    ) -> Result<(), ActiveDatasetsError> {
         self.live().fits(mapping)
     }
 

@@ -81,7 +81,7 @@ impl Case {
 }
 
 fn digest() -> Digest {
-    Digest::of(b"a mapping")
+    Digest::from_bytes(b"a mapping")
 }
 
 fn connections(package: &Package) -> Vec<&str> {

@@ -11,7 +11,7 @@ use wayleave_ledger::{GrantRequest, NewSource, RatifyRequest, TokenRequest};
 use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
-use wayleave_plan::package::Wish;
+use wayleave_plan::package::GrantSelection;
 use wayleave_server::{Deployment, Project, source::Environment};
 use wayleave_test::postgres;
 
@@ -64,7 +64,7 @@ impl Shared {
         let mapping = governance.ratify(freeze).await.unwrap();
         governance.activate(&mapping, WHO).await.unwrap();
         let granting = GrantRequest {
-            terms: Wish::default().terms(&mapping).unwrap(),
+            terms: GrantSelection::default().terms(&mapping).unwrap(),
             expires: None,
             purpose: String::new(),
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::value::Value;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Answer, Limits, ReadContext, Row};
 
 use super::pool::SqliteSession;
@@ -28,7 +28,7 @@ const ODD: &str = "CREATE INDEX odd ON things (at) WHERE at NOT GLOB '[0-9][0-9]
 
 struct Table {
     file: File,
-    served: Served,
+    served: ServedMapping,
     _folder: tempfile::TempDir,
 }
 
@@ -83,7 +83,7 @@ fn keyed(type_name: &str, id: &str, declared: &str, at: &str, more: &str) -> Tab
             path,
             immutable: false,
         },
-        served: Served::new(&mapping).unwrap(),
+        served: ServedMapping::new(&mapping).unwrap(),
         _folder: folder,
     }
 }

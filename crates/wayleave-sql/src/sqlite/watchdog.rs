@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wayleave_store::{StoreError, Unwanted};
+use wayleave_store::{ReceiverGone, StoreError};
 
 use super::writers::{Transaction, WriterWatch};
 use crate::read_task::StopCondition;
@@ -24,7 +24,7 @@ pub(super) const MAX_TEMP_BYTES: u64 = 256 * 1024 * 1024;
 /// Watches one read, on the thread that reads.
 pub(super) struct Watchdog {
     stop: StopCondition,
-    unwanted: Unwanted,
+    unwanted: ReceiverGone,
     writers: Option<WriterWatch>,
     /// What this thread had written when the read began; `None` where the system does not tell.
     written_before: Option<u64>,
@@ -48,7 +48,7 @@ impl Watchdog {
     /// For a read on this thread.
     pub(super) fn new(
         stop: StopCondition,
-        unwanted: Unwanted,
+        unwanted: ReceiverGone,
         writers: Option<WriterWatch>,
     ) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Watchdog {
     }
 
     /// For an inline read, which ends before any file would be looked at.
-    pub(super) fn inline(stop: StopCondition, unwanted: Unwanted) -> Self {
+    pub(super) fn inline(stop: StopCondition, unwanted: ReceiverGone) -> Self {
         Self {
             stop,
             unwanted,

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::interpret::{Fit, Row, Tables, fit, interpret};
 use wayleave_plan::value::{Value, date_from_text};
-use wayleave_store::conformance::{Dice, Served};
+use wayleave_store::conformance::{Dice, ServedMapping};
 use wayleave_store::{Store, StoreError};
 
 use super::stores::{Loaded, all, arguments, granted, mapping, patient};
@@ -268,7 +268,7 @@ impl Changing {
     async fn read(&mut self, store: &dyn Store, mapping: &str, gone: Option<&str>) -> bool {
         let dice = &mut self.dice;
         let rows = filter(dice);
-        let served = Served::to(mapping, &granted("things", &rows)).unwrap();
+        let served = ServedMapping::to(mapping, &granted("things", &rows)).unwrap();
         let sort = *dice.pick(&["id", "-id", "tenant", "-lvl"]).unwrap();
         let mut asked = json!({"stream": "things", "sort": [sort], "limit": 20});
         if dice.percent(50) {

@@ -10,7 +10,7 @@ use wayleave_plan::filter::operators;
 use wayleave_plan::interpret::{Row, Tables, interpret};
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
-use wayleave_store::conformance::{Dice, Served};
+use wayleave_store::conformance::{Dice, ServedMapping};
 
 use super::stores::{Loaded, all, arguments, patient, quoted};
 
@@ -70,7 +70,7 @@ impl Edge {
 pub(crate) struct Drawn {
     kind: SourceKind,
     store: std::sync::Arc<dyn Store>,
-    served: Served,
+    served: ServedMapping,
     tables: Tables,
     edges: Vec<Edge>,
     dice: Dice,
@@ -98,7 +98,7 @@ impl Drawn {
         Self {
             kind,
             store: loaded.store(),
-            served: Served::new(&mapping(kind, &edges)).unwrap(),
+            served: ServedMapping::new(&mapping(kind, &edges)).unwrap(),
             tables: BTreeMap::from([(TABLE.to_owned(), rows)]),
             edges,
             dice,

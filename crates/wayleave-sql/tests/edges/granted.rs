@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 
 use super::stores::{Loaded, all, arguments, granted, mapping, patient};
 
@@ -21,7 +21,7 @@ impl Filtered {
         Self { loaded, mapping }
     }
 
-    async fn read(&self, served: &Served, asked: Json) -> Result<Vec<i128>, StoreError> {
+    async fn read(&self, served: &ServedMapping, asked: Json) -> Result<Vec<i128>, StoreError> {
         let store = self.loaded.store();
         let plan = served.query(&arguments(asked)).unwrap();
         let rows = all(store.as_ref(), plan.rows(), &patient()).await;
@@ -34,13 +34,13 @@ impl Filtered {
     }
 
     async fn by_grant(&self, rows: &Json) -> Vec<i128> {
-        let served = Served::to(&self.mapping, &granted("things", rows)).unwrap();
+        let served = ServedMapping::to(&self.mapping, &granted("things", rows)).unwrap();
         let asked = json!({"stream": "things", "fields": ["id"], "sort": ["id"]});
         self.read(&served, asked).await.unwrap()
     }
 
     async fn by_caller(&self, filter: &Json) -> Result<Vec<i128>, StoreError> {
-        let served = Served::new(&self.mapping).unwrap();
+        let served = ServedMapping::new(&self.mapping).unwrap();
         let asked = json!({"stream": "things", "fields": ["id"], "sort": ["id"], "filter": filter});
         self.read(&served, asked).await
     }
@@ -190,7 +190,8 @@ async fn texts_that_end_in_nul_are_walked_once_each_in_mariadb() {
     }
     let loaded = Loaded::new(SourceKind::Mysql, &sql).await;
     let store = loaded.store();
-    let served = Served::new(&mapping(loaded.kind, &[("things", &[("word", "string")])])).unwrap();
+    let served =
+        ServedMapping::new(&mapping(loaded.kind, &[("things", &[("word", "string")])])).unwrap();
     for (sort, limit) in [("word", 1), ("-word", 1), ("word", 3), ("-word", 5)] {
         let mut asked = arguments(json!({"stream": "things", "sort": [sort], "limit": limit}));
         let mut seen = Vec::new();

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 
 use super::drawn::{Drawn, Edge};
 use super::stores::{Loaded, all, arguments, patient};
@@ -34,7 +34,7 @@ const HELD: [(&str, &str); 14] = [
 
 struct Things {
     store: Arc<dyn Store>,
-    served: Served,
+    served: ServedMapping,
     _loaded: Loaded,
 }
 
@@ -57,7 +57,7 @@ impl Things {
             [streams.things.fields.name]\ndatatype = \"string\"\nrequired = true\n";
         Self {
             store: loaded.store(),
-            served: Served::new(mapping).unwrap(),
+            served: ServedMapping::new(mapping).unwrap(),
             _loaded: loaded,
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 
 use super::stores::{Loaded, all, arguments, patient};
 
@@ -37,7 +37,7 @@ async fn check(
          [streams.things.fields.id]\ndatatype = \"{id}\"\nrequired = true\n\
          [streams.things.fields.name]\ndatatype = \"string\"\n"
     );
-    let served = Served::new(&mapping).unwrap();
+    let served = ServedMapping::new(&mapping).unwrap();
     let store = loaded.store();
     let mut asked = arguments(json!({"stream": "things", "sort": ["name"], "limit": 2}));
     let (mut found, mut ids) = (Vec::new(), Vec::new());

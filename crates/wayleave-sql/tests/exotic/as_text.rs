@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::Store;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 
 use super::stores::{Loaded, all, arguments, mapping, patient};
 
@@ -19,7 +19,7 @@ type Texts<'a> = (&'a str, &'a str, [(&'a str, &'a str); 6]);
 struct Textual {
     kind: SourceKind,
     store: Arc<dyn Store>,
-    served: Served,
+    served: ServedMapping,
     _loaded: Loaded,
 }
 
@@ -48,7 +48,7 @@ impl Textual {
         Self {
             kind,
             store: loaded.store(),
-            served: Served::new(&mapping(kind, &[("things", &fields)])).unwrap(),
+            served: ServedMapping::new(&mapping(kind, &[("things", &fields)])).unwrap(),
             _loaded: loaded,
         }
     }
@@ -450,7 +450,7 @@ async fn the_day_zero_is_not_null() {
         INSERT INTO things VALUES (1, '0000-00-00', '0000-00-00'), (2, '2024-05-06', '2024-05-06');";
     let loaded = Loaded::new(SourceKind::Mysql, sql).await;
     let fields = [("day", "string"), ("at", "string")];
-    let served = Served::new(&mapping(SourceKind::Mysql, &[("things", &fields)])).unwrap();
+    let served = ServedMapping::new(&mapping(SourceKind::Mysql, &[("things", &fields)])).unwrap();
     let store = loaded.store();
     for (field, _) in fields {
         for (wanted, expected) in [(true, 0), (false, 2)] {

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, StoreOptions, store};
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{ReadContext, StoreError};
 use wayleave_test::{MysqlServer, own_mariadb, own_mysql};
 
@@ -59,7 +59,7 @@ async fn a_statement_is_never_killed_on_a_server_that_does_not_run_it() {
     let mut options = StoreOptions::default();
     options.limits.statement = Duration::from_secs(5);
     let reader = store(Dsn::parse(SourceKind::Mysql, &dsn).unwrap(), options);
-    let served = Served::new(&mapping(SourceKind::Mysql, &[("slow", &[])])).unwrap();
+    let served = ServedMapping::new(&mapping(SourceKind::Mysql, &[("slow", &[])])).unwrap();
     let count = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
     let plan = served.aggregate(&arguments(count)).unwrap();
 
@@ -102,7 +102,7 @@ async fn a_statement_that_nobody_waits_for_is_killed_on_both_engines() {
     if let Some(mysql) = own_mysql().await {
         servers.push(mysql.unwrap());
     }
-    let served = Served::new(&mapping(SourceKind::Mysql, &[("slow", &[])])).unwrap();
+    let served = ServedMapping::new(&mapping(SourceKind::Mysql, &[("slow", &[])])).unwrap();
     let count = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
     let plan = served.aggregate(&arguments(count)).unwrap();
     for server in servers {

@@ -6,7 +6,7 @@ use serde_json::json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_sql::{Dsn, StoreOptions, open, store};
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{IntrospectOptions, Limits, Store, silent};
 use wayleave_test::{MysqlServer, own_mariadb, own_mysql};
 
@@ -84,13 +84,13 @@ fn schema() -> String {
     sql
 }
 
-fn of_all(served: &Served, stream: &str) -> AuthorizedPlan {
+fn of_all(served: &ServedMapping, stream: &str) -> AuthorizedPlan {
     let query = json!({"stream": stream, "fields": ["id", "word"]});
     let query = served.query(&arguments(query)).unwrap();
     query.rows().clone()
 }
 
-fn by_day(served: &Served) -> AuthorizedPlan {
+fn by_day(served: &ServedMapping) -> AuthorizedPlan {
     let asked = json!({
         "stream": "things", "metrics": [{"op": "count"}],
         "group_by_time": {"field": "at", "granularity": "day", "time_zone": "Europe/Berlin"},
@@ -104,7 +104,7 @@ struct Setup<'a> {
     server: &'a MysqlServer,
     database: &'a str,
     dsn: &'a str,
-    served: Served,
+    served: ServedMapping,
     /// Named where something fails.
     case: String,
 }
@@ -172,7 +172,7 @@ async fn every_answer_is_of_now_and_no_transaction_outlives_it_whatever_the_serv
             server: &server,
             database: &database,
             dsn: &dsn,
-            served: Served::new(&mapping(SourceKind::Mysql, &streams)).unwrap(),
+            served: ServedMapping::new(&mapping(SourceKind::Mysql, &streams)).unwrap(),
             case: String::new(),
         };
         let tables = setup.tables().await;

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_sql::{Dsn, StoreOptions, open, store};
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{IntrospectOptions, Limits, Store, StoreError, silent};
 use wayleave_test::{PgBouncer, PoolMode, postgres};
 
@@ -63,7 +63,7 @@ async fn settings_of_sessions(dsn: &str, sessions: usize) -> BTreeSet<Vec<String
     settings
 }
 
-fn plan(served: &Served, stream: &str) -> AuthorizedPlan {
+fn plan(served: &ServedMapping, stream: &str) -> AuthorizedPlan {
     let query = json!({"stream": stream, "limit": 100});
     let query = served.query(&arguments(query)).unwrap();
     query.rows().clone()
@@ -111,7 +111,7 @@ async fn through(mode: PoolMode, settings: &'static str) {
 
     let fields: &[(&str, &str)] = &[("word", "string")];
     let streams = [("things", fields), ("writing", &[("word", "integer")])];
-    let policy = Served::new(&mapping(SourceKind::Postgres, &streams)).unwrap();
+    let policy = ServedMapping::new(&mapping(SourceKind::Postgres, &streams)).unwrap();
     let parsed = || Dsn::parse(SourceKind::Postgres, &dsn).unwrap();
     let stores = [
         store(parsed(), StoreOptions::default()),
@@ -181,7 +181,7 @@ async fn a_pooler_that_forgets_startup_options_is_known_for_one() {
 }
 
 /// Rows of the stream `things` with this filter.
-async fn filtered(store: &dyn Store, policy: &Served, filter: serde_json::Value) -> usize {
+async fn filtered(store: &dyn Store, policy: &ServedMapping, filter: serde_json::Value) -> usize {
     let query = json!({"stream": "things", "filter": filter});
     let query = policy.query(&arguments(query)).unwrap();
     let rows = all(store, query.rows(), &patient()).await;
@@ -198,7 +198,7 @@ async fn behind_a_pooler_a_changed_type_is_noticed_though_no_row_would_come() {
     let pooler = pooler.await.unwrap();
     let dsn = pooler.dsn(&database.name);
     let kind = SourceKind::Postgres;
-    let policy = Served::new(&mapping(kind, &[("things", &[("ratio", "number")])])).unwrap();
+    let policy = ServedMapping::new(&mapping(kind, &[("things", &[("ratio", "number")])])).unwrap();
     let store = store(Dsn::parse(kind, &dsn).unwrap(), StoreOptions::default());
     let filter = json!({"ratio": 0.1});
     assert_eq!(filtered(store.as_ref(), &policy, filter.clone()).await, 1);
@@ -221,7 +221,7 @@ async fn no_prepared_statement_is_left_on_a_session_that_a_pooler_shares() {
     let pooler = pooler.await.unwrap();
     let dsn = pooler.dsn(&database.name);
     let kind = SourceKind::Postgres;
-    let policy = Served::new(&mapping(kind, &[("things", &[("mood", "string")])])).unwrap();
+    let policy = ServedMapping::new(&mapping(kind, &[("things", &[("mood", "string")])])).unwrap();
     let store = store(Dsn::parse(kind, &dsn).unwrap(), StoreOptions::default());
     let filter = json!({"mood": "happy"});
     assert_eq!(filtered(store.as_ref(), &policy, filter).await, 2);

@@ -3,7 +3,7 @@
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, StoreOptions, open, store};
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Answer, IntrospectOptions, Limits, silent};
 use wayleave_test::postgres;
 
@@ -63,7 +63,7 @@ async fn every_answer_is_the_same_whatever_the_role_is_set_to() {
         ("span", "string"),
     ];
     let streams = [("things", fields), ("writing", &[("word", "integer")])];
-    let served = Served::new(&mapping(kind, &streams)).unwrap();
+    let served = ServedMapping::new(&mapping(kind, &streams)).unwrap();
     let plan = |stream: &str| {
         let query = served.query(&arguments(json!({"stream": stream}))).unwrap();
         query.rows().clone()
@@ -109,7 +109,7 @@ async fn an_estimate_counts_no_row_that_row_security_hides() {
         CREATE POLICY mine ON things FOR SELECT USING (word = 'mine'); \
         ANALYZE things";
     let loaded = Loaded::new(kind, sql).await;
-    let served = Served::new(&mapping(kind, &[("things", &[("word", "string")])])).unwrap();
+    let served = ServedMapping::new(&mapping(kind, &[("things", &[("word", "string")])])).unwrap();
     let query = arguments(json!({"stream": "things", "count": "estimated"}));
     let query = served.query(&query).unwrap();
     for (name, more, told) in [("hidden", "", 3), ("seeing", "BYPASSRLS", 5_000)] {

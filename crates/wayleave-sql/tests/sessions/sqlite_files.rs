@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_store::conformance::Served;
+use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{ReadContext, StoreError};
 
 use crate::stores::{Loaded, all, arguments, mapping, patient};
@@ -28,13 +28,13 @@ const TABLES: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT); \
     CREATE VIEW long AS WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n) \
       SELECT n AS id, hex(zeroblob(1000)) || n AS word FROM n";
 
-fn served() -> Served {
+fn served() -> ServedMapping {
     let fields: &[(&str, &str)] = &[("word", "string")];
     let streams = [("things", fields), ("slow", fields), ("long", fields)];
-    Served::new(&mapping(KIND, &streams)).unwrap()
+    ServedMapping::new(&mapping(KIND, &streams)).unwrap()
 }
 
-fn aggregate(served: &Served, asked: serde_json::Value) -> AuthorizedPlan {
+fn aggregate(served: &ServedMapping, asked: serde_json::Value) -> AuthorizedPlan {
     let plan = served.aggregate(&arguments(asked)).unwrap();
     plan.groups().clone()
 }

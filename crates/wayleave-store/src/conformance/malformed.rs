@@ -16,7 +16,7 @@ use wayleave_plan::value::Value;
 
 use super::fixture::{self, Malformed};
 use super::requests::{Maker, Request};
-use super::run::{ConformanceError, Options, Served, answer, lines};
+use super::run::{ConformanceError, Options, ServedMapping, answer, lines};
 use crate::{Store, StoreError};
 
 /// How far a walk of pages goes.
@@ -57,7 +57,7 @@ pub async fn run_malformed(
     };
     while suite.report.requests < options.requests {
         let rows = maker.row_filter();
-        let served = Served::to(&mapping, &package(&rows))?;
+        let served = ServedMapping::to(&mapping, &package(&rows))?;
         for _ in 0..REQUESTS_A_GRANT {
             suite.report.requests += 1;
             match maker.request() {
@@ -113,7 +113,7 @@ struct Suite<'a> {
 impl Suite<'_> {
     async fn query(
         &mut self,
-        served: &Served,
+        served: &ServedMapping,
         mut arguments: Map<String, Json>,
         rows: &Json,
     ) -> Result<(), ConformanceError> {
@@ -141,7 +141,7 @@ impl Suite<'_> {
 
     async fn aggregate(
         &mut self,
-        served: &Served,
+        served: &ServedMapping,
         arguments: &Map<String, Json>,
         rows: &Json,
     ) -> Result<(), ConformanceError> {

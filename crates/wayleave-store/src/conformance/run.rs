@@ -8,6 +8,7 @@ use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::{Ratification, verify};
 use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::interpret::{Tables, interpret};
@@ -17,7 +18,6 @@ use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest};
 use wayleave_plan::seal::{KeyRing, Seal, SealingKey};
 use wayleave_plan::value::Value;
 use wayleave_plan::view::View;
-use wayleave_plan::world::World;
 
 use super::fixture;
 use super::requests::{Maker, Request};
@@ -116,12 +116,12 @@ pub enum ConformanceError {
 }
 
 /// A world of one ratified mapping, served to a local client.
-pub struct Served {
+pub struct ServedMapping {
     view: View,
     keys: KeyRing,
 }
 
-impl Served {
+impl ServedMapping {
     /// Ratifies a mapping and serves it whole.
     pub fn new(mapping: &str) -> Result<Self, ConformanceError> {
         Self::to(mapping, &Package::local())
@@ -132,7 +132,7 @@ impl Served {
         let broken = |reason: String| ConformanceError::Broken { reason };
         let ratification = Ratification {
             dataset: "conformance".to_owned(),
-            digest: Digest::of(mapping.as_bytes()),
+            digest: Digest::from_bytes(mapping.as_bytes()),
             replaces: None,
             who: "the suite".to_owned(),
             at: "2026-01-01T00:00:00Z".to_owned(),
@@ -140,8 +140,8 @@ impl Served {
         };
         let mapping = verify(mapping.as_bytes(), &ratification)
             .map_err(|error| broken(format!("{error:?}")))?;
-        let world =
-            World::new(vec![Arc::new(mapping)]).map_err(|error| broken(error.to_string()))?;
+        let world = ActiveDatasets::new(vec![Arc::new(mapping)])
+            .map_err(|error| broken(error.to_string()))?;
         let key = SealingKey {
             id: 1,
             secret: [7; 32],
@@ -186,7 +186,7 @@ pub async fn run(
     exclusions: &[Exclusion],
 ) -> Result<Report, ConformanceError> {
     let kind: SourceKind = store.capabilities().kind;
-    let served = Served::new(&fixture::mapping(kind))?;
+    let served = ServedMapping::new(&fixture::mapping(kind))?;
     let tables = fixture::rows();
     let mut suite = Suite {
         store,
@@ -228,7 +228,7 @@ pub async fn run(
 
 struct Suite<'a> {
     store: &'a dyn Store,
-    served: Served,
+    served: ServedMapping,
     tables: &'a Tables,
     report: Report,
 }

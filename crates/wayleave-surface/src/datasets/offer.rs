@@ -12,8 +12,8 @@ use wayleave_mcp::{
 use wayleave_model::grant::Scope;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{Grants, Package};
-use wayleave_plan::world::World;
 
 use crate::access::{self, Access};
 use crate::service::ReadService;
@@ -53,7 +53,7 @@ impl Offer {
     }
 
     /// The changes from what was offered to what this world offers.
-    pub fn change(&mut self, world: &World) -> Result<Batch, OfferError> {
+    pub fn change(&mut self, world: &ActiveDatasets) -> Result<Batch, OfferError> {
         let (gone, come) = self.difference(world);
         if gone.is_empty() && come.is_empty() {
             return Ok(Batch::new());
@@ -80,7 +80,7 @@ impl Offer {
         self.with_common(batch)
     }
 
-    fn difference(&self, world: &World) -> (Vec<Live>, Vec<Live>) {
+    fn difference(&self, world: &ActiveDatasets) -> (Vec<Live>, Vec<Live>) {
         let same = |one: &Live, other: &Live| Arc::ptr_eq(one, other);
         let now: BTreeMap<&str, &Live> = world
             .datasets()
@@ -131,7 +131,7 @@ impl Offer {
         let own = Arc::clone(mapping);
         let builder = access::requires(Scope::Builder, mapping.dataset.workup_tool());
         Ok(tool.visible(Visibility::rule(move |caller| {
-            if sees_dataset(&Access::of(caller).package, &own) {
+            if sees_dataset(&Access::from_caller(caller).package, &own) {
                 builder.decide(caller)
             } else {
                 Decision::Hide
@@ -198,7 +198,7 @@ impl Offer {
 
 /// Whether a caller may read at all, and its package shows something.
 fn reader(caller: &Caller, shows: impl FnOnce(&Package) -> bool) -> bool {
-    let access = Access::of(caller);
+    let access = Access::from_caller(caller);
     access.scopes.contains(Scope::Runtime) && shows(&access.package)
 }
 

@@ -7,7 +7,7 @@ use wayleave_model::nearest::nearest;
 use wayleave_plan::refusal::quoted;
 
 use crate::escape;
-use crate::reply::{MOST_ERROR_BYTES, Reply};
+use crate::reply::{MAX_ERROR_BYTES, Reply};
 
 /// How many names a refusal lists.
 const NAMES: usize = 12;
@@ -145,7 +145,7 @@ impl Refused {
                 is_error: true,
                 meta: None,
             };
-            if reply.bytes() <= MOST_ERROR_BYTES || names == 0 {
+            if reply.bytes() <= MAX_ERROR_BYTES || names == 0 {
                 return reply;
             }
             names -= 1;
@@ -218,7 +218,7 @@ mod tests {
         let names = (0..1_000).map(|n| format!("a-dataset-with-a-long-name-{n:04}"));
         let refused = Refused::unknown("a-dataset-with-a-long-name-9999", names.collect());
         let reply = refused.reply();
-        assert!(reply.bytes() <= MOST_ERROR_BYTES, "{}", reply.bytes());
+        assert!(reply.bytes() <= MAX_ERROR_BYTES, "{}", reply.bytes());
         let error = &reply.structured.value()["error"];
         assert_eq!(error["total"], 1_000);
         assert_eq!(error["truncated"], true);

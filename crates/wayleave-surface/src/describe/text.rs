@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 use wayleave_model::mapping::{Datatype, Mapping};
 use wayleave_plan::filter;
 use wayleave_plan::request::{
-    DEFAULT_ROWS, EXPANDED_ROWS, MOST_EXPANDED, MOST_GROUP_FIELDS, MOST_METRICS, MOST_ROWS,
-    MOST_SORT_KEYS,
+    DEFAULT_ROWS, EXPANDED_ROWS, MAX_EXPANDED, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
+    MAX_SORT_KEYS,
 };
 
 use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, field};
@@ -43,9 +43,9 @@ pub(super) fn text(
     say!(
         text,
         "query_records: fields projects (key fields always come along; relation.field with expand); \
-         sort up to {MOST_SORT_KEYS}; limit 1..{MOST_ROWS}, default {DEFAULT_ROWS}; count none, estimated, \
-         exact; expand up to {MOST_EXPANDED} relations, {EXPANDED_ROWS} records each\n\
-         aggregate: up to {MOST_METRICS} metrics, {MOST_GROUP_FIELDS} group_by fields; count needs no field\n\
+         sort up to {MAX_SORT_KEYS}; limit 1..{MAX_ROWS}, default {DEFAULT_ROWS}; count none, estimated, \
+         exact; expand up to {MAX_EXPANDED} relations, {EXPANDED_ROWS} records each\n\
+         aggregate: up to {MAX_METRICS} metrics, {MAX_GROUP_FIELDS} group_by fields; count needs no field\n\
          legend: {LEGEND}\n"
     );
     if let Some(example) = example {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use wayleave_plan::Record;
 use wayleave_plan::refusal::{Code, Refusal};
-use wayleave_plan::search::{MOST_CANDIDATES, Place, SearchPlan, SearchStream};
+use wayleave_plan::search::{HitPosition, MAX_CANDIDATES, SearchPlan, SearchStream};
 use wayleave_search::{Candidate, IndexError, Query, RankCursor, Ranking, Score, search};
 
 use super::sources::{Missing, Ready, Sources};
@@ -31,7 +31,7 @@ pub(super) struct SearchOutcome {
     /// At most one more than the limit.
     pub(super) hits: Vec<Hit>,
     /// Where to go on when time ran out before there were as many hits as were asked for.
-    pub(super) ended_at: Option<Place>,
+    pub(super) ended_at: Option<HitPosition>,
 }
 
 /// A candidate that was read at its source.
@@ -43,8 +43,8 @@ pub(super) struct Hit {
 }
 
 impl Hit {
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn place(&self) -> HitPosition {
+        HitPosition {
             score: self.score.units(),
             id: self.record.id.clone(),
         }
@@ -87,7 +87,7 @@ impl<'a> Search<'a> {
             }
             let exhausted = ranking.candidates.len() < most;
             if let Some(last) = ranking.candidates.last() {
-                after = Some(Place {
+                after = Some(HitPosition {
                     score: last.score.units(),
                     id: last.id.clone(),
                 });
@@ -112,7 +112,7 @@ impl<'a> Search<'a> {
     async fn candidates(
         &self,
         ready: &Ready,
-        after: Option<Place>,
+        after: Option<HitPosition>,
         most: usize,
     ) -> Result<Ranking, Refusal> {
         let (ready, query) = (ready.clone(), self.query.clone());
@@ -183,7 +183,7 @@ impl<'a> Search<'a> {
 
     async fn read(&self, stream: &SearchStream, ids: Vec<&str>) -> Result<Vec<Record>, Refusal> {
         let mut found = Vec::new();
-        let mut portions: Vec<&[&str]> = ids.chunks(MOST_CANDIDATES).collect();
+        let mut portions: Vec<&[&str]> = ids.chunks(MAX_CANDIDATES).collect();
         while let Some(portion) = portions.pop() {
             let Some(plan) = stream.rows(portion.iter().copied()) else {
                 continue;

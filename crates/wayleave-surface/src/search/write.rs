@@ -1,7 +1,7 @@
 //! Hits as text and as structure, within their budget of bytes.
 
 use serde_json::{Map, Value as Json};
-use wayleave_plan::search::{Place, SearchPlan};
+use wayleave_plan::search::{HitPosition, SearchPlan};
 use wayleave_search::Query;
 
 use super::find::SearchOutcome;
@@ -102,7 +102,7 @@ fn bytes_of_text(text: &str) -> usize {
 }
 
 /// Where the next page begins, if anything follows the first `count` hits.
-fn next(found: &SearchOutcome, count: usize) -> Option<Place> {
+fn next(found: &SearchOutcome, count: usize) -> Option<HitPosition> {
     if count < found.hits.len() {
         return found
             .hits

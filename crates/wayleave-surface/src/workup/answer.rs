@@ -1,10 +1,10 @@
 //! One workup: which record is meant, what is gathered about it, and how it is told.
 
 use serde_json::{Value as Json, json};
-use wayleave_plan::citing::Reference;
 use wayleave_plan::package::Package;
 use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
 use wayleave_plan::request::{Section, WorkupRequest};
+use wayleave_plan::workup_ref::Reference;
 
 use super::draft::{Draft, RecordUse};
 use super::gap::Gaps;

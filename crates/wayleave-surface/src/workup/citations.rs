@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_plan::citing::Reference;
 use wayleave_plan::package::Package;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::CitationsRequest;
+use wayleave_plan::workup_ref::Reference;
 
 use super::prose::{self, Sentence};
 use crate::escape;

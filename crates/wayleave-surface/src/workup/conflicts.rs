@@ -5,7 +5,7 @@
 //! same, and they do not.
 
 use wayleave_model::mapping::Field;
-use wayleave_plan::around::Around;
+use wayleave_plan::neighbours::Around;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::Section;
 use wayleave_plan::value::Value;

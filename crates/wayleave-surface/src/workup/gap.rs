@@ -3,7 +3,7 @@
 use wayleave_plan::refusal::{Code, Refusal};
 
 use super::draft::RecordUse;
-use super::reader::{MAX_READS, MOST_ROWS, Stop};
+use super::reader::{MAX_READS, MAX_ROWS, Stop};
 
 /// One thing that is not known.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ impl Gap {
             ),
             Stop::Caps => Self::partial(
                 "caps",
-                format!("not everything was read: at most {MAX_READS} reads and {MOST_ROWS} rows"),
+                format!("not everything was read: at most {MAX_READS} reads and {MAX_ROWS} rows"),
             ),
         }
     }

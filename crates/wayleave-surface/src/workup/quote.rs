@@ -53,7 +53,11 @@ pub(super) fn part(part: &str, whole: &str) -> String {
 
 /// What a text that is not shown whole is known by.
 fn digest(text: &str) -> String {
-    let digest: String = Digest::of(text.as_bytes()).hex().chars().take(8).collect();
+    let digest: String = Digest::from_bytes(text.as_bytes())
+        .hex()
+        .chars()
+        .take(8)
+        .collect();
     format!("{} characters, sha256 {digest}", text.chars().count())
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
 use serde_json::{Map, json};
-use wayleave_plan::around::Around;
+use wayleave_plan::neighbours::Around;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{CountKind, QueryRequest, SearchRequest};
@@ -22,7 +22,7 @@ pub(super) const MAX_READS: usize = 400;
 /// The most streams in which an entity is looked up, in each way of looking.
 pub(super) const LOOKUPS: usize = 100;
 /// The most rows.
-pub(super) const MOST_ROWS: usize = 2_000;
+pub(super) const MAX_ROWS: usize = 2_000;
 /// The most bytes of one read's rows.
 const MAX_BYTES: usize = 1024 * 1024;
 /// How many reads go on at once.
@@ -76,7 +76,7 @@ impl<'a> WorkupReader<'a> {
     /// Why no read may begin, if none may.
     pub(super) fn stop(&self) -> Option<Stop> {
         let (reads, rows) = self.tally();
-        if reads >= MAX_READS || rows >= MOST_ROWS {
+        if reads >= MAX_READS || rows >= MAX_ROWS {
             return Some(Stop::Caps);
         }
         (!self.asked.reading.has_time()).then_some(Stop::Deadline)

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::node::Node;
 use crate::escape;
-use crate::reply::{MOST_ERROR_BYTES, Reply};
+use crate::reply::{MAX_ERROR_BYTES, Reply};
 
 /// Candidates that are listed.
 const LISTED: usize = 12;
@@ -23,7 +23,7 @@ pub(super) fn ambiguous(dataset: &str, several: &[Node<'_>]) -> Reply {
             is_error: true,
             meta: None,
         };
-        if reply.bytes() <= MOST_ERROR_BYTES || listed <= 1 {
+        if reply.bytes() <= MAX_ERROR_BYTES || listed <= 1 {
             return reply;
         }
         listed -= 1;

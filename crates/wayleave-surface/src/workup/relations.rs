@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wayleave_plan::Record;
-use wayleave_plan::around::{Around, Direction, Edge};
 use wayleave_plan::expand::Related;
+use wayleave_plan::neighbours::{Around, Direction, Edge};
 use wayleave_plan::request::{EXPANDED_ROWS, Section};
 
 use super::draft::{Draft, RecordUse};

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use wayleave_model::nearest::nearest;
 use wayleave_plan::Record;
-use wayleave_plan::around::Around;
 use wayleave_plan::id::RecordId;
+use wayleave_plan::neighbours::Around;
 use wayleave_plan::refusal::{Call, Code, Refusal, quoted};
 use wayleave_plan::view::StreamView;
 use wayleave_search::Query;

@@ -9,11 +9,11 @@ use serde_json::{Map, Value as Json};
 use tempfile::TempDir;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratification, Ratified, ratify};
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{
     FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope,
 };
 use wayleave_plan::seal::{KeyRing, SealingKey};
-use wayleave_plan::world::World;
 use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError};
 use wayleave_surface::{ReadLimits, ReadService, Reply, Stores};
@@ -39,8 +39,8 @@ pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
     Arc::new(ratify(proposed, ratification).unwrap())
 }
 
-pub fn world(mappings: &[&str]) -> World {
-    World::new(mappings.iter().map(|toml| ratified(toml)).collect()).unwrap()
+pub fn world(mappings: &[&str]) -> ActiveDatasets {
+    ActiveDatasets::new(mappings.iter().map(|toml| ratified(toml)).collect()).unwrap()
 }
 
 /// SQLite files by source; it counts how often one was asked for.
@@ -275,7 +275,7 @@ pub async fn refused(service: &ReadService, package: &Package, tool: &str, given
     let error = reply.structured.value()["error"].clone();
     assert_eq!(serde_json::from_str::<Json>(&reply.text).unwrap(), error);
     assert!(
-        reply.bytes() <= wayleave_surface::MOST_ERROR_BYTES,
+        reply.bytes() <= wayleave_surface::MAX_ERROR_BYTES,
         "{} bytes",
         reply.bytes()
     );

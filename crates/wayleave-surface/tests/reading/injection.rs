@@ -283,7 +283,7 @@ async fn hostile_texts_are_data_or_refused_and_change_nothing() {
             if reply.is_error {
                 let code = reply.structured.value()["error"]["code"].as_str().unwrap();
                 assert!(CODES.contains(&code), "{tool} {given}: {}", reply.text);
-                assert!(reply.bytes() <= wayleave_surface::MOST_ERROR_BYTES);
+                assert!(reply.bytes() <= wayleave_surface::MAX_ERROR_BYTES);
                 refused += 1;
             } else {
                 // No payload widens an answer: whatever it is compared with, it is one text.

@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratification, Ratified, ratify};
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
 use wayleave_plan::request::WorkupRequest;
 use wayleave_plan::seal::{KeyRing, SealingKey};
-use wayleave_plan::world::World;
 use wayleave_search::{Index, IndexRoot, Spec};
 use wayleave_sql::{Dsn, StoreOptions};
 use wayleave_store::{Store, StoreError};
@@ -179,7 +179,7 @@ impl Made<'_> {
         };
         let stores: Arc<dyn Stores> = files.clone();
         let service = ReadService::new(
-            World::new(mappings).unwrap(),
+            ActiveDatasets::new(mappings).unwrap(),
             stores,
             KeyRing::new(&key, &[]),
             self.limits,
@@ -246,7 +246,7 @@ impl Harbour {
     pub async fn refused(&self, given: Json) -> Json {
         let reply = self.workup_as(&Package::local(), given.clone()).await;
         assert!(reply.is_error, "{given}: {}", reply.text);
-        assert!(reply.bytes() <= wayleave_surface::MOST_ERROR_BYTES);
+        assert!(reply.bytes() <= wayleave_surface::MAX_ERROR_BYTES);
         let error = reply.structured.value()["error"].clone();
         assert_eq!(serde_json::from_str::<Json>(&reply.text).unwrap(), error);
         error

@@ -81,7 +81,7 @@ impl Disturbed for Case {
             "{point}"
         );
         let entries = after.ledger().entries(0, 99).await.unwrap();
-        let expected = Digest::of(&self.new);
+        let expected = Digest::from_bytes(&self.new);
         let times = entries.iter().filter(|entry| {
             matches!(&entry.event, Event::DatasetRatified { digest, .. } if *digest == expected)
         });

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use wayleave_mcp::{Batch, Caller, Identity, Registry, Server};
 use wayleave_model::grant::Scope;
+use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
-use wayleave_plan::world::World;
 use wayleave_surface::ReadService;
 use wayleave_surface::access::Access;
 use wayleave_surface::datasets::Offer;
@@ -38,10 +38,11 @@ fn server(service: &ReadService, sight: &Sight) -> Server {
 }
 
 /// All that is offered of a world.
-fn offered(service: &ReadService, world: &World) -> Server {
+fn offered(service: &ReadService, world: &ActiveDatasets) -> Server {
     let registry = Registry::new();
-    let reading =
-        wayleave_surface::tools(service, |caller| Arc::clone(&Access::of(caller).package));
+    let reading = wayleave_surface::tools(service, |caller| {
+        Arc::clone(&Access::from_caller(caller).package)
+    });
     let tools = reading.unwrap().into_iter();
     registry.commit(tools.fold(Batch::new(), Batch::add_tool));
     registry.commit(Offer::new(service).change(world).unwrap());

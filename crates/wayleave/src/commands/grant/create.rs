@@ -13,7 +13,7 @@ use wayleave_model::{
     mapping::Mapping,
     ratify::Ratified,
 };
-use wayleave_plan::package::{Unfit, Wish};
+use wayleave_plan::package::{GrantSelection, Unfit};
 
 use super::{
     describe,
@@ -101,10 +101,10 @@ impl Arguments {
             Failure::usage(format!("{what} `{name}` is given twice"))
                 .hint("name each stream once, with all its fields")
         };
-        let mut wish = Wish {
+        let mut wish = GrantSelection {
             connection: self.connection,
             capabilities: self.capabilities.into_iter().collect(),
-            ..Wish::default()
+            ..GrantSelection::default()
         };
         for (name, fields) in self.streams {
             if wish.streams.insert(name.clone(), fields).is_some() {
@@ -164,7 +164,10 @@ fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String 
 }
 
 /// The wish as terms that fit the mapping, or all that does not fit.
-pub(in crate::commands) fn fit(wish: &Wish, mapping: &Ratified<Mapping>) -> Result<Terms, Failure> {
+pub(in crate::commands) fn fit(
+    wish: &GrantSelection,
+    mapping: &Ratified<Mapping>,
+) -> Result<Terms, Failure> {
     wish.terms(mapping).map_err(|unfit| match unfit.as_slice() {
         [only] => Failure::from_error(only).maybe_hint(only.hint()),
         many => {

@@ -9,7 +9,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::Value as Json;
 use wayleave_model::grant::RowFilter;
-use wayleave_plan::package::Wish;
+use wayleave_plan::package::GrantSelection;
 
 use super::expiry::{self, Expiry};
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub(super) struct GrantDraft {
     pub(super) dataset: String,
-    pub(super) wish: Wish,
+    pub(super) wish: GrantSelection,
     pub(super) purpose: String,
     pub(super) expires: Option<Expiry>,
 }
@@ -79,7 +79,7 @@ fn parse(text: &str) -> Result<GrantDraft, String> {
     };
     Ok(GrantDraft {
         dataset: document.dataset,
-        wish: Wish {
+        wish: GrantSelection {
             connection: document.connection,
             streams,
             rows,

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use wayleave_ledger::{GrantRequest, Millis, State, TokenRequest, Validity};
 use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
-use wayleave_plan::package::Wish;
+use wayleave_plan::package::GrantSelection;
 use wayleave_server::Project;
 
 use super::{expiry, refused};
@@ -200,9 +200,9 @@ async fn all_of(
                 let hint = "a token reads each connection under one grant";
                 return Err(Failure::usage(message).hint(hint));
             }
-            let wish = Wish {
+            let wish = GrantSelection {
                 connection: Some(id.clone()),
-                ..Wish::default()
+                ..GrantSelection::default()
             };
             wanted.push(GrantRequest {
                 terms: fit(&wish, &mapping)?,

@@ -10,14 +10,14 @@ use wayleave_model::ratify::Ratified;
 
 /// The active ratified mappings.
 #[derive(Debug, Clone, Default)]
-pub struct World {
+pub struct ActiveDatasets {
     /// In the order of their names, so that every list made from a world is stable.
     datasets: Vec<Arc<Ratified<Mapping>>>,
 }
 
 /// Two active mappings claim one name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WorldError {
+pub enum ActiveDatasetsError {
     /// Two datasets have one name.
     #[error("dataset `{name}` is active twice")]
     Dataset {
@@ -36,22 +36,22 @@ pub enum WorldError {
     },
 }
 
-impl World {
+impl ActiveDatasets {
     /// A world of these mappings.
-    pub fn new(mut datasets: Vec<Arc<Ratified<Mapping>>>) -> Result<Self, WorldError> {
+    pub fn new(mut datasets: Vec<Arc<Ratified<Mapping>>>) -> Result<Self, ActiveDatasetsError> {
         datasets.sort_by(|a, b| a.dataset.name.as_str().cmp(b.dataset.name.as_str()));
         let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
         let mut before: Option<&str> = None;
         for mapping in &datasets {
             let name = mapping.dataset.name.as_str();
             if before.replace(name) == Some(name) {
-                return Err(WorldError::Dataset {
+                return Err(ActiveDatasetsError::Dataset {
                     name: name.to_owned(),
                 });
             }
             for connection in &mapping.connections {
                 if let Some(first) = owners.insert(connection.id.as_str(), name) {
-                    return Err(WorldError::Connection {
+                    return Err(ActiveDatasetsError::Connection {
                         id: connection.id.value.clone(),
                         first: first.to_owned(),
                         second: name.to_owned(),

@@ -13,7 +13,7 @@ use crate::filter;
 
 /// What a human wishes to grant of a dataset: all of it, or what is named here.
 #[derive(Debug, Clone, Default)]
-pub struct Wish {
+pub struct GrantSelection {
     /// The connection; may be left out where the dataset has only one.
     pub connection: Option<String>,
     /// The streams, each whole or by its fields; empty for all, whole. Key fields need no naming:
@@ -117,7 +117,7 @@ fn unknown<'a>(
     }
 }
 
-impl Wish {
+impl GrantSelection {
     /// The wish as terms, every stream and field by name; or all that does not fit.
     pub fn terms(&self, mapping: &Ratified<Mapping>) -> Result<Terms, Vec<Unfit>> {
         let mut unfit = Vec::new();

@@ -12,7 +12,7 @@ use crate::expand::{self, Expansion};
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
 use crate::plan::{AuthorizedPlan, Predicate, Read, Rows};
-use crate::search::{MOST_CANDIDATES, key_of, one_of};
+use crate::search::{MAX_CANDIDATES, key_of, one_of};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView};
 
@@ -130,13 +130,13 @@ impl Around {
         (!nul && key_of(&self.stream, &id).is_some()).then_some(id)
     }
 
-    /// Reads the records of these ids, the first [`MOST_CANDIDATES`]; `None` where no id is one of
+    /// Reads the records of these ids, the first [`MAX_CANDIDATES`]; `None` where no id is one of
     /// this stream's.
     pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
         let keys: Vec<_> = self.stream.key_fields().collect();
         let known: Vec<Vec<Value>> = ids
             .into_iter()
-            .take(MOST_CANDIDATES)
+            .take(MAX_CANDIDATES)
             .filter_map(|id| key_of(&self.stream, id))
             .collect();
         if known.is_empty() {

@@ -8,7 +8,7 @@ use rmcp::{
 use crate::listeners::Notice;
 
 /// The client can no longer be told anything.
-pub(crate) struct Closed;
+pub(crate) struct SinkClosed;
 
 pub(crate) enum NoticeSink {
     Session(Peer<RoleServer>),
@@ -16,7 +16,7 @@ pub(crate) enum NoticeSink {
 }
 
 impl NoticeSink {
-    pub(crate) async fn send(&self, notice: Notice) -> Result<(), Closed> {
+    pub(crate) async fn send(&self, notice: Notice) -> Result<(), SinkClosed> {
         match self {
             Self::Session(peer) => to_session(peer, notice).await,
             Self::Stream(sink) => to_stream(sink, notice).await,
@@ -24,30 +24,32 @@ impl NoticeSink {
     }
 }
 
-async fn to_session(peer: &Peer<RoleServer>, notice: Notice) -> Result<(), Closed> {
+async fn to_session(peer: &Peer<RoleServer>, notice: Notice) -> Result<(), SinkClosed> {
     if notice.tools {
-        peer.notify_tool_list_changed().await.map_err(|_| Closed)?;
+        peer.notify_tool_list_changed()
+            .await
+            .map_err(|_| SinkClosed)?;
     }
     if notice.resources {
         peer.notify_resource_list_changed()
             .await
-            .map_err(|_| Closed)?;
+            .map_err(|_| SinkClosed)?;
     }
     if notice.prompts {
         peer.notify_prompt_list_changed()
             .await
-            .map_err(|_| Closed)?;
+            .map_err(|_| SinkClosed)?;
     }
     for uri in notice.updated {
         let params = ResourceUpdatedNotificationParam::new(uri.to_string());
         peer.notify_resource_updated(params)
             .await
-            .map_err(|_| Closed)?;
+            .map_err(|_| SinkClosed)?;
     }
     Ok(())
 }
 
-async fn to_stream(sink: &SubscriptionSink, notice: Notice) -> Result<(), Closed> {
+async fn to_stream(sink: &SubscriptionSink, notice: Notice) -> Result<(), SinkClosed> {
     if notice.tools {
         wanted(&sink.notify_tool_list_changed().await)?;
     }
@@ -64,9 +66,9 @@ async fn to_stream(sink: &SubscriptionSink, notice: Notice) -> Result<(), Closed
 }
 
 /// A stream that did not ask for a kind of notice is not broken by it.
-fn wanted(sent: &Result<(), SubscriptionSendError>) -> Result<(), Closed> {
+fn wanted(sent: &Result<(), SubscriptionSendError>) -> Result<(), SinkClosed> {
     match sent {
         Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => Ok(()),
-        Err(_) => Err(Closed),
+        Err(_) => Err(SinkClosed),
     }
 }

@@ -155,7 +155,7 @@ pub(crate) fn refuse(observation: Option<&Observation>, reason: RefusalReason) {
 }
 
 /// Carries `work` out under observation, and adds what the observer says to its result.
-pub(crate) async fn run<T: Observed, E: Failure>(
+pub(crate) async fn run<T: ObservedResult, E: ObservedError>(
     observation: Option<Arc<Observation>>,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
@@ -180,24 +180,24 @@ pub(crate) async fn run<T: Observed, E: Failure>(
 }
 
 /// An error a request is answered with.
-pub(crate) trait Failure {
+pub(crate) trait ObservedError {
     fn facts(&self) -> (i32, &str);
 }
 
-impl Failure for RpcError {
+impl ObservedError for RpcError {
     fn facts(&self) -> (i32, &str) {
         (self.code, &self.message)
     }
 }
 
-impl Failure for ErrorData {
+impl ObservedError for ErrorData {
     fn facts(&self) -> (i32, &str) {
         (self.code.0, &self.message)
     }
 }
 
 /// A result a request is answered with.
-pub(crate) trait Observed {
+pub(crate) trait ObservedResult {
     fn outcome(&self) -> Outcome<'static> {
         Outcome::Completed
     }
@@ -206,7 +206,7 @@ pub(crate) trait Observed {
     fn meta(&mut self) -> Option<&mut Option<MetaObject>>;
 }
 
-impl Observed for () {
+impl ObservedResult for () {
     fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
         None
     }
@@ -214,7 +214,7 @@ impl Observed for () {
 
 macro_rules! with_meta {
     ($($result:ident),*) => {$(
-        impl Observed for $result {
+        impl ObservedResult for $result {
             fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
                 Some(&mut self.meta)
             }
@@ -232,7 +232,7 @@ with_meta!(
     ListPromptsResult
 );
 
-impl Observed for ReadResourceResponse {
+impl ObservedResult for ReadResourceResponse {
     fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
         match self {
             Self::Complete(result) => Some(&mut result.meta),
@@ -241,7 +241,7 @@ impl Observed for ReadResourceResponse {
     }
 }
 
-impl Observed for GetPromptResponse {
+impl ObservedResult for GetPromptResponse {
     fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
         match self {
             Self::Complete(result) => Some(&mut result.meta),
@@ -250,7 +250,7 @@ impl Observed for GetPromptResponse {
     }
 }
 
-impl Observed for CallToolResponse {
+impl ObservedResult for CallToolResponse {
     fn outcome(&self) -> Outcome<'static> {
         match self {
             Self::Complete(result) if result.is_error == Some(true) => Outcome::ToolError,
@@ -266,7 +266,7 @@ impl Observed for CallToolResponse {
     }
 }
 
-impl Observed for ToolAnswer {
+impl ObservedResult for ToolAnswer {
     fn outcome(&self) -> Outcome<'static> {
         self.response.outcome()
     }

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use futures::future::BoxFuture;
 
 use crate::{
-    Answers, Content, Context, InputRequired, RpcError, Visibility, listing::listing_setters,
+    Answers, Content, Context, InputRequired, RpcError, Visibility,
+    listing_setters::listing_setters,
 };
 
 /// One use of a prompt.

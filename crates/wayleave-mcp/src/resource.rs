@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Answers, Caller, Context, InputRequired, ResourceContents, RpcError, Visibility,
-    listing::listing_setters,
+    listing_setters::listing_setters,
     uri_template::{TemplateError, UriTemplate},
 };
 

@@ -24,13 +24,13 @@ use crate::{
     caller_cell::CallerCell,
     client_session::ClientSession,
     context::era_of,
-    convert,
+    convert, list_page,
     listeners::{self, Inbox, ListFingerprint, Listener},
-    lists,
     logging::{self, LevelParams},
-    methods,
+    method_errors,
     notice_sink::NoticeSink,
-    observation, resolve,
+    observation::{self, Observation},
+    resolve,
     server::{ServerState, Shutdown},
     tool_answer::RawContentSlot,
     turn::{NoTurn, TurnPolicy},
@@ -84,6 +84,12 @@ impl SdkHandler {
         Arc::clone(&self.caller_cell.caller())
     }
 
+    /// The observation of a request, where there is an observer.
+    fn observation(&self, request: &RequestContext<RoleServer>) -> Option<Arc<Observation>> {
+        self.shared.observer.as_ref()?;
+        observation::from_context(request)
+    }
+
     fn context(&self, request: RequestContext<RoleServer>) -> Context {
         let level = *self
             .log_level
@@ -122,11 +128,11 @@ fn cursor(request: Option<&PaginatedRequestParams>) -> Option<&str> {
 
 macro_rules! list {
     ($self:ident, $request:ident, $context:ident, $set:ident, $name:literal, $Result:ident) => {{
-        observation::run(observation::from_context(&$context), async {
+        observation::run($self.observation(&$context), async {
             let era = era_of(&$context);
             let caller = $self.caller(&$context);
             let snapshot = $self.shared.registry.snapshot();
-            let page = lists::page(
+            let page = list_page::page(
                 &snapshot.$set,
                 $name,
                 &caller,
@@ -169,11 +175,11 @@ impl ServerHandler for SdkHandler {
             });
             self.negotiate_initialize(&request)
         };
-        observation::run(observation::from_context(&context), negotiated).await
+        observation::run(self.observation(&context), negotiated).await
     }
 
     async fn ping(&self, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        observation::run(observation::from_context(&context), ready(Ok(()))).await
+        observation::run(self.observation(&context), ready(Ok(()))).await
     }
 
     async fn discover(
@@ -182,7 +188,7 @@ impl ServerHandler for SdkHandler {
     ) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
         let discovered = DiscoverResult::from_server_info(versions, self.get_info());
-        observation::run(observation::from_context(&context), ready(Ok(discovered))).await
+        observation::run(self.observation(&context), ready(Ok(discovered))).await
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -262,15 +268,15 @@ impl ServerHandler for SdkHandler {
                 .await
             {
                 Ok(turn) => turn,
-                Err(NoTurn::BudgetExceeded(spent)) => {
-                    let mut result = convert::tool_result(spent.result());
+                Err(NoTurn::BudgetExceeded(exceeded)) => {
+                    let mut result = convert::tool_result(exceeded.result());
                     self.shared.sign(era, &mut result.meta);
                     return Ok(result.into());
                 }
                 Err(cancelled) => return Err(cancelled.into()),
             };
             let slot = context.extensions.get::<RawContentSlot>().cloned();
-            observation::run(observation::from_context(&context), async {
+            observation::run(self.observation(&context), async {
                 let answer = self.shared.call(request, self.context(context)).await?;
                 let mut response = answer.into_response(slot.as_ref());
                 if let CallToolResponse::Complete(result) = &mut response {
@@ -293,7 +299,7 @@ impl ServerHandler for SdkHandler {
                 .turn_policy
                 .turn(&self.caller(&context), &context)
                 .await?;
-            observation::run(observation::from_context(&context), async {
+            observation::run(self.observation(&context), async {
                 let mut response = self.shared.read(request, self.context(context)).await?;
                 if let ReadResourceResponse::Complete(result) = &mut response {
                     self.shared.sign(era, &mut result.meta);
@@ -315,7 +321,7 @@ impl ServerHandler for SdkHandler {
                 .turn_policy
                 .turn(&self.caller(&context), &context)
                 .await?;
-            observation::run(observation::from_context(&context), async {
+            observation::run(self.observation(&context), async {
                 let mut response = self.shared.prompt(request, self.context(context)).await?;
                 if let GetPromptResponse::Complete(result) = &mut response {
                     self.shared.sign(era, &mut result.meta);
@@ -337,7 +343,7 @@ impl ServerHandler for SdkHandler {
                 .turn_policy
                 .turn(&self.caller(&context), &context)
                 .await?;
-            observation::run(observation::from_context(&context), async {
+            observation::run(self.observation(&context), async {
                 let mut result = self.shared.complete(request, self.context(context)).await?;
                 self.shared.sign(era, &mut result.meta);
                 Ok(result)
@@ -362,7 +368,7 @@ impl ServerHandler for SdkHandler {
                 .unwrap_or_else(PoisonError::into_inner) = Some(level);
             Ok(())
         };
-        observation::run(observation::from_context(&context), set).await
+        observation::run(self.observation(&context), set).await
     }
 
     async fn subscribe(
@@ -377,7 +383,7 @@ impl ServerHandler for SdkHandler {
             listeners::subscribe(self.shared.registry.listeners(), inbox, &request.uri)?;
             Ok(())
         };
-        observation::run(observation::from_context(&context), subscribed).await
+        observation::run(self.observation(&context), subscribed).await
     }
 
     async fn unsubscribe(
@@ -390,7 +396,7 @@ impl ServerHandler for SdkHandler {
             listeners::unsubscribe(self.shared.registry.listeners(), inbox, &request.uri);
             Ok(())
         };
-        observation::run(observation::from_context(&context), unsubscribed).await
+        observation::run(self.observation(&context), unsubscribed).await
     }
 
     fn accepted_subscription_filter(
@@ -429,7 +435,7 @@ impl ServerHandler for SdkHandler {
             let fingerprint =
                 fingerprint.unwrap_or_else(|| ListFingerprint::new(&registry.snapshot(), &caller));
             let inbox = Arc::<Inbox>::default();
-            let observed = observation::from_context(context.request_context());
+            let observed = self.observation(context.request_context());
             observation::run(observed, async {
                 for uri in context.accepted().resource_subscriptions.iter().flatten() {
                     listeners::subscribe(registry.listeners(), &inbox, uri)?;
@@ -462,8 +468,11 @@ impl ServerHandler for SdkHandler {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let observation = observation::from_context(&context);
+        let observation = self.observation(&context);
         observation::refuse(observation.as_deref(), RefusalReason::Malformed);
-        Err(methods::refuse(&request.method, request.params.as_ref(), era_of(&context)).into())
+        Err(
+            method_errors::refuse(&request.method, request.params.as_ref(), era_of(&context))
+                .into(),
+        )
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Answers, Content, Context, InputRequired, RpcError, Structured, Visibility,
-    listing::listing_setters,
+    listing_setters::listing_setters,
     schema::{self, InputSchema, SchemaError, Violation},
 };
 

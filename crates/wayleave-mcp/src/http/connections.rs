@@ -66,7 +66,7 @@ pub(super) struct OpenConnection(Arc<Connection>);
 pub(super) struct InFlight(Arc<Connection>);
 
 /// A request whose body is being received.
-pub(super) struct Receiving<'c>(&'c Connection);
+pub(super) struct ReceiveGuard<'c>(&'c Connection);
 
 /// Whether one more connection fits.
 enum Admission {
@@ -230,9 +230,9 @@ impl Connection {
     }
 
     /// The body of a request is being received.
-    pub(super) fn receive(&self) -> Receiving<'_> {
+    pub(super) fn receive(&self) -> ReceiveGuard<'_> {
         self.receiving.fetch_add(1, Ordering::AcqRel);
-        Receiving(self)
+        ReceiveGuard(self)
     }
 
     /// A request came with a good credential.
@@ -270,7 +270,7 @@ impl Drop for InFlight {
     }
 }
 
-impl Drop for Receiving<'_> {
+impl Drop for ReceiveGuard<'_> {
     fn drop(&mut self) {
         self.0.receiving.fetch_sub(1, Ordering::AcqRel);
     }

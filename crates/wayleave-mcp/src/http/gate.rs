@@ -19,7 +19,7 @@ use super::{
     body::ResponseBody,
     connections::Connection,
     cors,
-    head::{self, METHOD, SESSION_ID, accepts_both, era, is_json, text},
+    headers::{self, METHOD, SESSION_ID, accepts_both, era, is_json, text},
     reply::{self, Refused},
     request_body,
     request_permits::{RequestPermits, ResponseLifetime, charge},
@@ -118,6 +118,7 @@ impl Gate {
 
     /// The observation of the message a request brings, if it brings one and anybody observes.
     fn observe(&self, parts: &Parts) -> Option<Arc<Observation>> {
+        self.shared.observer.as_ref()?;
         if parts.method != Method::POST || parts.uri.path() != self.options.path {
             return None;
         }
@@ -172,7 +173,7 @@ impl Gate {
         };
         connection.authenticated();
         identify(&mut parts, &caller);
-        if let Some(name) = head::duplicate_header(&parts.headers) {
+        if let Some(name) = headers::duplicate_header(&parts.headers) {
             let why = format!("`{name}` is given twice");
             return reply::refuse(StatusCode::BAD_REQUEST, why);
         }
@@ -235,11 +236,11 @@ impl Gate {
         if let Some(observation) = &observation {
             observation.set_message(&message);
         }
-        if let Err(spent) = charge(&caller, lifetime, &mut permits).await {
+        if let Err(exceeded) = charge(&caller, lifetime, &mut permits).await {
             let envelope = Envelope::parse(&message);
             if !envelope.is_one_way() {
                 observation::refuse(observation.as_deref(), RefusalReason::Budget);
-                return Ok(reply::over_budget(spent, &envelope));
+                return Ok(reply::over_budget(exceeded, &envelope));
             }
         }
         let caller = if caller.is_over() {
@@ -336,15 +337,15 @@ impl Gate {
     ) -> Response<ResponseBody> {
         let begins = text(request.headers(), &SESSION_ID).is_none();
         let caller_cell = CallerCell::new(caller);
-        let handed = Handoff {
+        let handoff = Handoff {
             pending: Cell::new(pending),
             ..Handoff::default()
         };
         let response = CALLER.scope(caller_cell.clone(), self.service.handle(request));
-        let mut response = std::pin::pin!(HANDOFF.scope(handed, response));
+        let mut response = std::pin::pin!(HANDOFF.scope(handoff, response));
         let made = response.as_mut().await;
-        let handed = response.take_value();
-        if let Some(answer) = handed.and_then(|handed| handed.answer.into_inner()) {
+        let handoff = response.take_value();
+        if let Some(answer) = handoff.and_then(|handoff| handoff.answer.into_inner()) {
             return reply::message(&answer, None, permits);
         }
         if made.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
@@ -465,7 +466,7 @@ impl Gate {
     /// Whether nothing about the headers needs the full path's judgement.
     async fn is_plain(&self, headers: &HeaderMap, era: Era) -> bool {
         match era {
-            Era::Stateless => accepts_both(headers) && head::single(headers, &METHOD).is_some(),
+            Era::Stateless => accepts_both(headers) && headers::single(headers, &METHOD).is_some(),
             Era::Session => {
                 session_call::has_plain_headers(headers)
                     && match text(headers, &SESSION_ID) {

@@ -20,7 +20,7 @@ mod body;
 mod connections;
 mod cors;
 mod gate;
-mod head;
+mod headers;
 mod origin;
 mod reply;
 mod request_body;

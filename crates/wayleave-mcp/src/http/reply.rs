@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
 
-use super::{Rejection, body::ResponseBody, head::text, request_permits::RequestPermits};
+use super::{Rejection, body::ResponseBody, headers::text, request_permits::RequestPermits};
 use crate::{RpcError, budget::BudgetExceeded, envelope::Envelope, tool_answer, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;

@@ -6,7 +6,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::{Limits, head::text, reply::Refused};
+use super::{Limits, headers::text, reply::Refused};
 
 /// The whole body, if it is neither too large nor too slow.
 pub(super) async fn receive(

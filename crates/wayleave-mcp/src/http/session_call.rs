@@ -15,7 +15,7 @@ use rmcp::model::{
 };
 
 use super::{
-    head::{METHOD, PROTOCOL_VERSION, SESSION_ID, accepts_both},
+    headers::{METHOD, PROTOCOL_VERSION, SESSION_ID, accepts_both},
     reply::Refused,
     session_streams::{PendingCall, SessionStreams},
 };

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     gate::Gate,
-    head::{SESSION_ID, text},
+    headers::{SESSION_ID, text},
     reply::Refused,
     sessions::SessionUse,
 };

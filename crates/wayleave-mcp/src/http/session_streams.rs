@@ -312,13 +312,13 @@ impl SessionManager for SessionStreams {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        if let Ok(Some(pending)) = HANDOFF.try_with(|handed| handed.pending.take()) {
+        if let Ok(Some(pending)) = HANDOFF.try_with(|handoff| handoff.pending.take()) {
             return Ok(pending);
         }
         let mut pending = self.begin(id, message).await?;
         if let Some(answer) = pending.answer_within_grace().await
             && HANDOFF
-                .try_with(|handed| handed.answer.set(Some(answer)))
+                .try_with(|handoff| handoff.answer.set(Some(answer)))
                 .is_ok()
         {
             pending.close();

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Authenticate,
     body::ResponseBody,
-    head::{METHOD, PROTOCOL_VERSION, accepts_both, single, text},
+    headers::{METHOD, PROTOCOL_VERSION, accepts_both, single, text},
     reply,
     request_permits::RequestPermits,
 };

@@ -54,7 +54,7 @@ pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
     }
 }
 
-/// FilterOwner filter it is, which decides the fields it may name.
+/// Whose filter it is, which decides the fields it may name.
 #[derive(Clone, Copy)]
 enum FilterOwner<'a> {
     /// A caller's: visible fields that the mapping lets filters name.

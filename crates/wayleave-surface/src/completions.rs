@@ -118,7 +118,7 @@ async fn entities(asked: &CallContext<'_>, typed: &Completing) -> Result<Vec<Str
     Ok(found)
 }
 
-/// RecordIds of records of the type that begin as typed.
+/// Ids of records of the type that begin as typed.
 async fn ids(
     asked: &CallContext<'_>,
     type_name: &str,

@@ -12,27 +12,8 @@ use crate::finding::Finding;
 /// Words that are no name for a type: participles that say that something happened, and things of
 /// a household.
 const TYPE_WORDS: &[&str] = &[
-    "Asked",
-    "Bell",
-    "Desk",
-    "Desks",
-    "Door",
-    "Found",
-    "Held",
-    "Kept",
-    "Known",
-    "Lent",
-    "Listed",
-    "Roster",
-    "Seen",
-    "Served",
-    "Shelf",
-    "Shown",
-    "Talk",
-    "Tray",
-    "Whose",
-    "Wish",
-    "ActiveDatasets",
+    "Asked", "Bell", "Desk", "Desks", "Door", "Found", "Held", "Kept", "Known", "Lent", "Listed",
+    "Roster", "Seen", "Served", "Shelf", "Shown", "Talk", "Tray", "Whose", "Wish", "World",
 ];
 
 /// Words that are no name for a module.
@@ -42,10 +23,83 @@ const MODULE_WORDS: &[&str] = &[
 ];
 
 /// Types of one name in several crates, each with its reason.
-const SAME_NAME: &[(&str, &str)] = &[];
-
-/// Names that are still to be replaced: nothing may be added here, and what is gone must leave.
-const PENDING: &[(&str, &str)] = &[];
+const SAME_NAME: &[(&str, &str)] = &[
+    (
+        "Action",
+        "what a capability does, what a disk operation did, what a command does",
+    ),
+    (
+        "Call",
+        "a tool call as it came, and one that is offered as the next",
+    ),
+    (
+        "Candidate",
+        "a connection to choose, and a record that may match",
+    ),
+    ("Change", "of a mapping, and of a document in an index"),
+    (
+        "Code",
+        "the codes of read tools, and those of dataset tools",
+    ),
+    ("Column", "of a catalogue, and of a plan"),
+    (
+        "Connected",
+        "the outcome on the server, and as a tool tells it",
+    ),
+    ("Dataset", "as mapped, as recorded, and as listed"),
+    ("Detail", "how much a schema tells, and what a driver said"),
+    (
+        "Disconnected",
+        "the outcome on the server, and as a tool tells it",
+    ),
+    (
+        "Entry",
+        "of a ledger, of a document, and of a settings file",
+    ),
+    ("Failure", "of a command, and of an observed call"),
+    (
+        "Indexed",
+        "what an index is made of, and an index that is open",
+    ),
+    ("Key", "of a table in a document, and of an issuer"),
+    ("Kind", "of a column, of a word, and of a client"),
+    ("LeftOut", "of a proposal, and of a package"),
+    (
+        "Limits",
+        "of connections, of reads, and of introspection: the words of each crate's settings",
+    ),
+    ("Options", "of a server, and of the conformance suite"),
+    ("Output", "of a statement, and of a command"),
+    ("Page", "of a list, and of records"),
+    ("Position", "in a document, and in a walk"),
+    ("Problem", "of a mapping, and of a ledger"),
+    (
+        "Proposal",
+        "a draft with its notes, and what the server makes of one",
+    ),
+    ("Read", "of a resource, of a plan, and of a command"),
+    ("Refusal", "of a request, of an entry, and of a credential"),
+    ("Refused", "by HTTP, and by a dataset tool"),
+    ("Report", "of a doctor, and of the conformance suite"),
+    (
+        "Revocation",
+        "of a grant in the ledger, and of a caller that is served",
+    ),
+    ("Rows", "that are asked for, and that are answered"),
+    ("Section", "of a definition, and of a workup"),
+    (
+        "Server",
+        "of MCP, of a database, and in a client's settings",
+    ),
+    ("Shape", "of a definition, and of a table"),
+    (
+        "Source",
+        "an operator's, a searched one, and a described one",
+    ),
+    ("Table", "of a catalogue, and of a reply"),
+    ("Target", "of a plan, and of a DSN"),
+    ("Tool", "of MCP, and the five read tools"),
+];
 
 /// What was found in the sources so far.
 pub(super) struct Names {
@@ -130,4 +184,56 @@ fn finding(file: &str, line: usize, message: String) -> Finding {
 /// The crate that a source file belongs to.
 fn crate_of(file: &str) -> Option<&str> {
     file.strip_prefix("crates/")?.split('/').next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(files: &[(&str, &str)]) -> Vec<String> {
+        let mut names = Names::new().unwrap();
+        let mut found = Vec::new();
+        for (file, text) in files {
+            found.extend(names.read(file, text));
+        }
+        found.extend(names.shared());
+        found.iter().map(|it| it.message().to_owned()).collect()
+    }
+
+    #[test]
+    fn words_that_say_nothing_are_found() {
+        let text = "struct Kept;\npub(crate) enum Held {}\nmod quick;\nstruct KeptPage;\n";
+        assert_eq!(
+            messages(&[("crates/a/src/lib.rs", text)]),
+            [
+                "`Kept` does not say what the type is",
+                "`Held` does not say what the type is",
+                "`quick` does not say what the module holds",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_constructor_says_how_a_value_is_made() {
+        let text = "impl A {\n    pub(crate) fn of(b: B) -> Self {}\n    fn offer() {}\n}\n";
+        assert_eq!(
+            messages(&[("crates/a/src/lib.rs", text)]),
+            ["`fn of` does not say how the value is made"]
+        );
+    }
+
+    #[test]
+    fn one_name_is_one_type_unless_there_is_a_reason() {
+        let one = (
+            "crates/a/src/lib.rs",
+            "pub struct Hit;\npub struct Column;\n",
+        );
+        let other = (
+            "crates/b/src/lib.rs",
+            "pub(crate) struct Hit;\npub struct Column;\n",
+        );
+        assert_eq!(messages(&[one, other]), ["`Hit` is a type in a and b"]);
+        let private = ("crates/b/src/lib.rs", "struct Hit;\n");
+        assert_eq!(messages(&[one, private]), Vec::<String>::new());
+    }
 }

@@ -93,7 +93,7 @@ impl Given {
 }
 
 /// What came of asking.
-pub(crate) enum Asked {
+pub(crate) enum InputOutcome {
     /// The client answered.
     Answered(Given),
     /// The client is to answer and call again.
@@ -107,7 +107,7 @@ pub(crate) async fn ask(
     context: &Context,
     answers: &Answers,
     questions: &[Question],
-) -> Result<Asked, RpcError> {
+) -> Result<InputOutcome, RpcError> {
     for question in questions {
         context.require(question.capability)?;
     }
@@ -123,10 +123,10 @@ pub(crate) async fn ask(
         };
         match answer {
             Some(answer) => given.0.insert(question.key, answer),
-            None => return Ok(Asked::Again(required(questions))),
+            None => return Ok(InputOutcome::Again(required(questions))),
         };
     }
-    Ok(Asked::Answered(given))
+    Ok(InputOutcome::Answered(given))
 }
 
 /// A request for all the answers.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wayleave_mcp::{Call, RpcError, SchemaError, Tool, ToolReply, ToolResult};
 
 use crate::{
-    asking::{Asked, Question, ask},
+    asking::{InputOutcome, Question, ask},
     no_arguments,
 };
 
@@ -91,8 +91,8 @@ async fn reply(
     let key = question.key;
     Ok(
         match ask(&call.context, &call.answers, &[question]).await? {
-            Asked::Again(required) => required.into(),
-            Asked::Answered(given) => ToolResult::text(words(given.answer(key))).into(),
+            InputOutcome::Again(required) => required.into(),
+            InputOutcome::Answered(given) => ToolResult::text(words(given.answer(key))).into(),
         },
     )
 }

@@ -10,7 +10,7 @@ use wayleave_mcp::{
 };
 
 use crate::{
-    asking::{Asked, Given, Question, ask},
+    asking::{Given, InputOutcome, Question, ask},
     no_arguments,
 };
 
@@ -133,8 +133,8 @@ async fn plain(
     words: impl Fn(&Given) -> String,
 ) -> Result<ToolReply, RpcError> {
     Ok(match ask(&call.context, &call.answers, &questions).await? {
-        Asked::Again(required) => required.into(),
-        Asked::Answered(given) => ToolResult::text(words(&given)).into(),
+        InputOutcome::Again(required) => required.into(),
+        InputOutcome::Answered(given) => ToolResult::text(words(&given)).into(),
     })
 }
 
@@ -158,10 +158,10 @@ fn sealed(
                 None => Answers::default(),
             };
             let reply: ToolReply = match ask(&call.context, &answers, &questions()).await? {
-                Asked::Again(required) => required
+                InputOutcome::Again(required) => required
                     .with_state(seal.seal(caller, tool, &(), LIFE)?)
                     .into(),
-                Asked::Answered(given) => ToolResult::text(words(&given)).into(),
+                InputOutcome::Answered(given) => ToolResult::text(words(&given)).into(),
             };
             Ok(reply)
         }
@@ -194,17 +194,17 @@ async fn two_steps(seal: &StateSeal, call: Call) -> Result<ToolReply, RpcError> 
     let (name, answers) = match known {
         Some(name) => (name, answers),
         None => match ask(&call.context, &answers, &[first_step()]).await? {
-            Asked::Again(required) => return again(required, None),
+            InputOutcome::Again(required) => return again(required, None),
             // What this request brought was for the first step, not for the second.
-            Asked::Answered(given) => (
+            InputOutcome::Answered(given) => (
                 given.text("step1", "/content/name").to_owned(),
                 Answers::default(),
             ),
         },
     };
     match ask(&call.context, &answers, &[second_step()]).await? {
-        Asked::Again(required) => again(required, Some(name)),
-        Asked::Answered(given) => {
+        InputOutcome::Again(required) => again(required, Some(name)),
+        InputOutcome::Answered(given) => {
             let color = given.text("step2", "/content/color");
             Ok(ToolResult::text(format!("{name} likes {color}.")).into())
         }

@@ -6,7 +6,7 @@ use wayleave_mcp::{
 };
 
 use crate::{
-    asking::{Asked, Question, ask},
+    asking::{InputOutcome, Question, ask},
     media,
 };
 
@@ -103,8 +103,8 @@ async fn in_context(call: PromptCall) -> Result<PromptReply, RpcError> {
     );
     Ok(
         match ask(&call.context, &call.answers, &[question]).await? {
-            Asked::Again(required) => required.into(),
-            Asked::Answered(given) => {
+            InputOutcome::Again(required) => required.into(),
+            InputOutcome::Answered(given) => {
                 let context = given.text("user_context", "/content/context");
                 PromptMessage::user(format!("Use this context: {context}")).into()
             }

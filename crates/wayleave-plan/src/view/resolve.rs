@@ -1,4 +1,4 @@
-//! ActiveDatasets × package → view.
+//! The active datasets × a package → view.
 
 use std::sync::{Arc, OnceLock};
 

@@ -90,7 +90,7 @@ fn tell(lost: &Lost, gaps: &mut Gaps) {
     }
 }
 
-/// FoundBy its id, or by its address, which holds it.
+/// By its id, or by its address, which holds it.
 async fn by_id<'a>(desk: &WorkupReader<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
     let held = url::id(entity);
     let entity = held.as_deref().unwrap_or(entity);
@@ -160,7 +160,7 @@ fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut Lost) -> Vec<Node<'a>> {
     found
 }
 
-/// FoundBy the words of its title.
+/// By the words of its title.
 async fn by_words<'a>(
     desk: &WorkupReader<'a>,
     entity: &str,

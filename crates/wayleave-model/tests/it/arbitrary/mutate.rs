@@ -84,7 +84,7 @@ fn reorder_or_drop(choices: &mut Choices, mapping: &mut Mapping) {
         1 if mapping.streams.len() > 1 => mapping.streams.reverse(),
         2 if mapping.capabilities.len() > 1 => mapping.capabilities.reverse(),
         3 if mapping.streams[stream].fields.len() > 1 => {
-            Arc::make_mut(&mut mapping.streams[stream]).fields.reverse()
+            Arc::make_mut(&mut mapping.streams[stream]).fields.reverse();
         }
         4 if mapping.streams[stream].relations.len() > 1 => {
             let relations = &mut Arc::make_mut(&mut mapping.streams[stream]).relations;

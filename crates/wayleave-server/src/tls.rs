@@ -50,7 +50,7 @@ pub(crate) fn server(folder: &Path, files: &TlsFiles) -> Result<Arc<ServerConfig
         key: folder.join(&files.key),
         provider: Arc::clone(&provider),
     };
-    let shown = CurrentCertificate::new(files)?;
+    let shown = CertificateResolver::new(files)?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Pair)?
@@ -100,14 +100,14 @@ impl Files {
 }
 
 /// The certificate shown now: the last one that could be used.
-struct CurrentCertificate {
+struct CertificateResolver {
     files: Files,
     pair: ArcSwap<CertifiedKey>,
     /// The files as they were when they were last read, whatever was in them.
     read: Mutex<[Stamp; 2]>,
 }
 
-impl CurrentCertificate {
+impl CertificateResolver {
     fn new(files: Files) -> Result<Self, TlsError> {
         // Before they are read: what changes meanwhile is read again.
         let stamps = files.stamps();
@@ -141,15 +141,15 @@ impl CurrentCertificate {
     }
 }
 
-impl fmt::Debug for CurrentCertificate {
+impl fmt::Debug for CertificateResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CurrentCertificate")
+        f.debug_struct("CertificateResolver")
             .field("cert", &self.files.cert)
             .finish_non_exhaustive()
     }
 }
 
-impl ResolvesServerCert for CurrentCertificate {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.renew();
         Some(self.pair.load_full())

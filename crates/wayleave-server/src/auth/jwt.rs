@@ -26,7 +26,7 @@ use wayleave_plan::package::Package;
 
 use self::{
     issuer::IssuerKeys,
-    verify::{InvalidToken, LEEWAY, Verified},
+    verify::{InvalidToken, LEEWAY, VerifiedClaims},
 };
 use super::Refusal;
 use crate::{
@@ -107,7 +107,7 @@ impl Jwt {
         Ok(access)
     }
 
-    async fn verified(&self, token: &str, now: Millis) -> Result<Verified, Refusal> {
+    async fn verified(&self, token: &str, now: Millis) -> Result<VerifiedClaims, Refusal> {
         let named = verify::key_named(token);
         let keys = self.keys.with(named.as_deref()).await.map_err(|error| {
             tracing::warn!(%error, "an issuer's keys are not to be had; its tokens are refused");
@@ -150,7 +150,7 @@ impl CachedJwt {
 }
 
 impl JwtAccess {
-    fn new(hash: &Digest, verified: Verified, rule: &PackageRule, issuer: &str) -> Self {
+    fn new(hash: &Digest, verified: VerifiedClaims, rule: &PackageRule, issuer: &str) -> Self {
         let holder = [issuer, verified.subject.as_str()].join("\0");
         let holder = Digest::from_bytes(holder.as_bytes());
         // What changes with each renewal is about the token; what is read does not depend on it.

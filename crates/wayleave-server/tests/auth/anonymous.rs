@@ -4,22 +4,22 @@ use http::{Request, StatusCode};
 use http_body_util::Full;
 use serde_json::json;
 
-use crate::house::House;
+use crate::fixture::AuthFixture;
 
-async fn status(house: &House, headers: &[(&str, &str)]) -> StatusCode {
+async fn status(fixture: &AuthFixture, headers: &[(&str, &str)]) -> StatusCode {
     let params = json!({ "name": "echo", "arguments": {} });
-    let mut request: Request<Full<_>> = house.http.stateless("tools/call", &params, Some("echo"));
+    let mut request: Request<Full<_>> = fixture.http.stateless("tools/call", &params, Some("echo"));
     for (name, value) in headers {
         let name: http::HeaderName = name.parse().unwrap();
         request.headers_mut().append(name, value.parse().unwrap());
     }
-    house.http.send(request).await.status
+    fixture.http.send(request).await.status
 }
 
 #[tokio::test]
 async fn what_a_proxy_hands_on_is_not_of_this_machine() {
-    let house = House::with("[serve]\nanonymous = true").await;
-    assert_eq!(status(&house, &[]).await, 200);
+    let fixture = AuthFixture::with("[serve]\nanonymous = true").await;
+    assert_eq!(status(&fixture, &[]).await, 200);
     for mark in [
         "Forwarded",
         "Via",
@@ -36,19 +36,19 @@ async fn what_a_proxy_hands_on_is_not_of_this_machine() {
     ] {
         for value in ["127.0.0.1", ""] {
             assert_eq!(
-                status(&house, &[(mark, value)]).await,
+                status(&fixture, &[(mark, value)]).await,
                 401,
                 "{mark}: {value}"
             );
         }
     }
-    assert_eq!(house.dispatched(), 1);
+    assert_eq!(fixture.dispatched(), 1);
 }
 
 #[tokio::test]
 async fn a_wrong_credential_is_not_as_good_as_none() {
-    let house = House::with("[serve]\nanonymous = true").await;
-    let good = format!("Bearer {}", house.reader().await);
+    let fixture = AuthFixture::with("[serve]\nanonymous = true").await;
+    let good = format!("Bearer {}", fixture.reader().await);
     for wrong in [
         &["Bearer wlc_nonsense"][..],
         &["Basic YTpi"],
@@ -61,7 +61,7 @@ async fn a_wrong_credential_is_not_as_good_as_none() {
             .iter()
             .map(|value| ("authorization", *value))
             .collect();
-        assert_eq!(status(&house, &headers).await, 401, "{wrong:?}");
+        assert_eq!(status(&fixture, &headers).await, 401, "{wrong:?}");
     }
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
 }

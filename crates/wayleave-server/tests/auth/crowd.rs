@@ -31,7 +31,7 @@ use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_server::{Deployment, Project, source::Environment};
 
 use crate::{
-    house::WHO,
+    fixture::WHO,
     wire::{Http, LOST},
 };
 

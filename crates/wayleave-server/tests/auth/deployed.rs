@@ -9,7 +9,7 @@ use wayleave_ledger::TokenRequest;
 use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_server::{Deployment, Project, source::Environment};
 
-use crate::{house::WHO, wire::Http};
+use crate::{fixture::WHO, wire::Http};
 
 struct Deployed {
     _folder: TempDir,

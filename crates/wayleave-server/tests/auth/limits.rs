@@ -6,15 +6,15 @@ use http::Method as Verb;
 use http_body_util::Full;
 use serde_json::json;
 
-use crate::house::House;
+use crate::fixture::AuthFixture;
 
 // Slow to be given back, so that a slow machine gets none of it back meanwhile.
 const SMALL: &str = "[limits]\ncalls_per_minute = 20\nburst = 5\nstreams = 1";
 
 #[tokio::test]
 async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_else() {
-    let house = House::with(SMALL).await;
-    let client = house.http.with(house.reader().await);
+    let fixture = AuthFixture::with(SMALL).await;
+    let client = fixture.http.with(fixture.reader().await);
     for _ in 0..5 {
         assert_eq!(client.call("echo").await.status, 200);
     }
@@ -42,12 +42,12 @@ async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_els
     assert!(["1", "2", "3"].contains(&after), "{after}");
     assert_eq!(listed.json()["error"]["code"], -32003);
     assert_eq!(listed.json()["id"], 7);
-    assert_eq!(house.dispatched(), 5);
+    assert_eq!(fixture.dispatched(), 5);
     // Another's budget is untouched.
     assert_eq!(
-        house
+        fixture
             .http
-            .with(house.reader().await)
+            .with(fixture.reader().await)
             .call("echo")
             .await
             .status,
@@ -61,9 +61,9 @@ async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_els
 
 #[tokio::test]
 async fn ten_times_the_allowance_gets_no_more_than_the_allowance_through() {
-    let house = House::with("[limits]\ncalls_per_minute = 60\nburst = 20").await;
-    let greedy = house.http.with(house.reader().await);
-    let modest = house.http.with(house.reader().await);
+    let fixture = AuthFixture::with("[limits]\ncalls_per_minute = 60\nburst = 20").await;
+    let greedy = fixture.http.with(fixture.reader().await);
+    let modest = fixture.http.with(fixture.reader().await);
     let began = Instant::now();
     let (mut refused, mut served) = (0, 0);
     for round in 0..200 {
@@ -80,13 +80,13 @@ async fn ten_times_the_allowance_gets_no_more_than_the_allowance_through() {
     }
     let most = 20 + usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
     assert!(200 - refused <= most, "{refused}");
-    assert_eq!((served, house.dispatched()), (10, 200 - refused + 10));
+    assert_eq!((served, fixture.dispatched()), (10, 200 - refused + 10));
 }
 
 #[tokio::test]
 async fn a_token_holds_no_more_streams_than_it_may() {
-    let house = House::with("[limits]\nstreams = 1").await;
-    let client = house.http.with(house.reader().await);
+    let fixture = AuthFixture::with("[limits]\nstreams = 1").await;
+    let client = fixture.http.with(fixture.reader().await);
     let listen = json!({ "notifications": { "toolsListChanged": true } });
     let first = client
         .open(client.stateless("subscriptions/listen", &listen, None))
@@ -105,7 +105,7 @@ async fn a_token_holds_no_more_streams_than_it_may() {
     let session = client.begin().await;
     let watch = session.request(Verb::GET).body(Full::default()).unwrap();
     assert_eq!(session.send(watch).await.status, 429);
-    let other = house.http.with(house.reader().await);
+    let other = fixture.http.with(fixture.reader().await);
     let unrelated = other
         .open(other.stateless("subscriptions/listen", &listen, None))
         .await;
@@ -114,9 +114,9 @@ async fn a_token_holds_no_more_streams_than_it_may() {
 
 #[tokio::test]
 async fn a_budget_holds_on_a_pipe_as_well() {
-    let house = House::with(SMALL).await;
-    let token = house.reader().await;
-    let (mut pipe, _) = house.pipe(&[("WAYLEAVE_TOKEN", &token)]);
+    let fixture = AuthFixture::with(SMALL).await;
+    let token = fixture.reader().await;
+    let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &token)]);
     pipe.initialize(None).await;
     let mut refused = 0;
     for _ in 0..10 {

@@ -7,8 +7,8 @@
     reason = "tests"
 )]
 
+mod fixture;
 mod forge;
-mod house;
 mod issuer;
 mod wire;
 

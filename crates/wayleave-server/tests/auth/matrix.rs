@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind};
 
 use crate::{
+    fixture::{AuthFixture, hello, seconds, session_methods, stateless_methods},
     forge::{SigningKey, claims, with},
-    house::{House, hello, seconds, session_methods, stateless_methods},
     wire::{Http, Reply},
 };
 
@@ -49,9 +49,9 @@ const MALFORMED: (&str, &str) = (
 
 /// Whatever can be brought to either door.
 pub(crate) async fn bad_tokens(
-    house: &House,
+    fixture: &AuthFixture,
 ) -> Vec<(&'static str, String, (&'static str, &'static str))> {
-    let (key, issuer) = (&house.key, house.issuer.issuer.as_str());
+    let (key, issuer) = (&fixture.key, fixture.issuer.issuer.as_str());
     let good = claims(issuer, seconds());
     let changed = |change: Value| key.token(&key.header(), &with(&good, &change));
     let header = |change: Value| key.token(&with(&key.header(), &change), &good);
@@ -61,16 +61,16 @@ pub(crate) async fn bad_tokens(
         format!("{signed}.")
     };
     let stranger = SigningKey::ed25519("current");
-    let (revoked, id) = house
+    let (revoked, id) = fixture
         .issue(TokenKind::Client, &[Scope::Runtime], None)
         .await;
-    house.revoke(&id).await;
-    let unknown = House::new().await.reader().await;
+    fixture.revoke(&id).await;
+    let unknown = AuthFixture::new().await.reader().await;
     let revocation = (
         "revoked_token",
         "authentication failed: the token was revoked",
     );
-    let reader = house.reader().await;
+    let reader = fixture.reader().await;
     vec![
         ("malformed", "nonsense".to_owned(), MALFORMED),
         ("malformed ours", "wlc_abc".to_owned(), MALFORMED),
@@ -80,7 +80,7 @@ pub(crate) async fn bad_tokens(
             MALFORMED,
         ),
         ("of another ledger", unknown, INVALID),
-        ("expired ours", house.expired().await, EXPIRED),
+        ("expired ours", fixture.expired().await, EXPIRED),
         ("revoked", revoked, revocation),
         (
             "expired",
@@ -111,8 +111,8 @@ pub(crate) async fn bad_tokens(
     ]
 }
 
-async fn strangers(house: &House) -> Vec<Stranger> {
-    let plain = &house.http;
+async fn strangers(fixture: &AuthFixture) -> Vec<Stranger> {
+    let plain = &fixture.http;
     let of_token = |(name, token, (reason, message)): (&'static str, String, _)| Stranger {
         name,
         client: plain.with(token),
@@ -121,7 +121,11 @@ async fn strangers(house: &House) -> Vec<Stranger> {
         message,
         challenge: Challenge::Error("invalid_token"),
     };
-    let mut strangers: Vec<_> = bad_tokens(house).await.into_iter().map(of_token).collect();
+    let mut strangers: Vec<_> = bad_tokens(fixture)
+        .await
+        .into_iter()
+        .map(of_token)
+        .collect();
     strangers.push(Stranger {
         name: "none",
         client: plain.clone(),
@@ -130,7 +134,7 @@ async fn strangers(house: &House) -> Vec<Stranger> {
         message: "authentication required: no bearer token",
         challenge: Challenge::Plain,
     });
-    let good = house.reader().await;
+    let good = fixture.reader().await;
     let in_address = |name, bearer: Option<String>| Stranger {
         name,
         client: Http {
@@ -157,7 +161,7 @@ async fn strangers(house: &House) -> Vec<Stranger> {
             "authentication failed: a control token is not for agents, use a client token",
         ),
     ] {
-        let (token, _) = house.issue(kind, &[], None).await;
+        let (token, _) = fixture.issue(kind, &[], None).await;
         let made_up = format!("{}made-up", kind.prefix());
         for token in [token, made_up] {
             strangers.push(Stranger {
@@ -206,11 +210,16 @@ impl Stranger {
 
 #[tokio::test]
 async fn no_stranger_is_let_in_over_http_by_any_method_of_either_era() {
-    let house = House::new().await;
+    let fixture = AuthFixture::new().await;
     // A session of somebody who was let in does not help.
-    let session = house.http.with(house.reader().await).begin().await.session;
+    let session = fixture
+        .http
+        .with(fixture.reader().await)
+        .begin()
+        .await
+        .session;
     let mut tried = 0;
-    for stranger in strangers(&house).await {
+    for stranger in strangers(&fixture).await {
         let client = &stranger.client;
         for method in stateless_methods() {
             let request = client.stateless(method.name, &method.params, method.named);
@@ -237,9 +246,9 @@ async fn no_stranger_is_let_in_over_http_by_any_method_of_either_era() {
         }
     }
     assert!(tried > 500, "{tried}");
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
     // The same requests with a good token do get through, so it was the door that kept them out.
-    let good = house.http.with(house.reader().await);
+    let good = fixture.http.with(fixture.reader().await);
     for method in stateless_methods() {
         if method.name != "subscriptions/listen" && method.name != "no/such/method" {
             let request = good.stateless(method.name, &method.params, method.named);
@@ -247,20 +256,20 @@ async fn no_stranger_is_let_in_over_http_by_any_method_of_either_era() {
             assert_eq!(reply.status, 200, "{} {:?}", method.name, reply.body);
         }
     }
-    assert_eq!(house.dispatched(), 4);
+    assert_eq!(fixture.dispatched(), 4);
 }
 
 #[tokio::test]
 async fn no_stranger_is_let_in_over_stdio_by_any_method_of_either_era() {
-    let house = House::new().await;
-    for (name, token, (reason, message)) in bad_tokens(&house).await {
+    let fixture = AuthFixture::new().await;
+    for (name, token, (reason, message)) in bad_tokens(&fixture).await {
         let refused = |id: u64| {
             json!({ "jsonrpc": "2.0", "id": id, "error": {
                 "code": -32001, "message": message, "data": { "reason": reason },
             }})
         };
         // In the environment.
-        let (mut pipe, _) = house.pipe(&[("WAYLEAVE_TOKEN", &token)]);
+        let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &token)]);
         assert_eq!(pipe.initialize(None).await, refused(1), "{name}");
         let mut id = 1;
         for method in session_methods() {
@@ -274,7 +283,7 @@ async fn no_stranger_is_let_in_over_stdio_by_any_method_of_either_era() {
             assert_eq!(answer, refused(id), "{name}: {}", method.name);
         }
         // In the handshake: and then not as a local client either.
-        let (mut pipe, _) = house.pipe(&[]);
+        let (mut pipe, _) = fixture.pipe(&[]);
         assert_eq!(
             pipe.initialize(Some(&json!(token))).await,
             refused(1),
@@ -283,5 +292,5 @@ async fn no_stranger_is_let_in_over_stdio_by_any_method_of_either_era() {
         let answer = pipe.ask("tools/call", &json!({ "name": "echo" })).await;
         assert_eq!(answer, refused(2), "{name}");
     }
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
 }

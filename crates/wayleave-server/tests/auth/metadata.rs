@@ -2,24 +2,24 @@
 
 use serde_json::json;
 
-use crate::house::House;
+use crate::fixture::AuthFixture;
 
 #[tokio::test]
 async fn both_well_known_forms_tell_the_same_to_anyone() {
-    let house = House::new().await;
-    let address = house.http.address;
+    let fixture = AuthFixture::new().await;
+    let address = fixture.http.address;
     let expected = json!({
         "resource": format!("http://{address}/mcp"),
         "resource_name": "wayleave",
         "bearer_methods_supported": ["header"],
         "scopes_supported": ["runtime", "builder"],
-        "authorization_servers": [house.issuer.issuer],
+        "authorization_servers": [fixture.issuer.issuer],
     });
     for path in [
         "/.well-known/oauth-protected-resource",
         "/.well-known/oauth-protected-resource/mcp",
     ] {
-        let reply = house.http.get(path).await;
+        let reply = fixture.http.get(path).await;
         assert_eq!(
             (reply.status.as_u16(), reply.json()),
             (200, expected.clone()),
@@ -31,20 +31,20 @@ async fn both_well_known_forms_tell_the_same_to_anyone() {
         "/.well-known/x",
         "/",
     ] {
-        assert_eq!(house.http.get(path).await.status, 404, "{path}");
+        assert_eq!(fixture.http.get(path).await.status, 404, "{path}");
     }
 }
 
 #[tokio::test]
 async fn the_address_clients_use_is_the_one_the_settings_name() {
-    let house = House::with("[serve]\nurl = \"https://data.example.org/mcp\"").await;
-    let metadata = house
+    let fixture = AuthFixture::with("[serve]\nurl = \"https://data.example.org/mcp\"").await;
+    let metadata = fixture
         .http
         .get("/.well-known/oauth-protected-resource")
         .await
         .json();
     assert_eq!(metadata["resource"], "https://data.example.org/mcp");
-    let refused = house.http.call("echo").await;
+    let refused = fixture.http.call("echo").await;
     let challenge = refused.challenge().unwrap();
     let pointer = "resource_metadata=\
         \"https://data.example.org/.well-known/oauth-protected-resource/mcp\"";

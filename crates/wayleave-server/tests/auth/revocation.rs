@@ -17,8 +17,8 @@ use wayleave_mcp::{RpcError, Tool, ToolResult};
 use wayleave_model::grant::{Scope, TokenKind};
 
 use crate::{
+    fixture::{AuthFixture, seconds},
     forge::{claims, with},
-    house::{House, seconds},
     wire::{LOST, until_end},
 };
 
@@ -31,44 +31,44 @@ fn everything() -> serde_json::Value {
 
 #[tokio::test]
 async fn a_revoked_token_fails_on_the_very_next_call() {
-    let house = House::new().await;
+    let fixture = AuthFixture::new().await;
     for _ in 0..20 {
-        let (token, id) = house
+        let (token, id) = fixture
             .issue(TokenKind::Client, &[Scope::Runtime], None)
             .await;
-        let client = house.http.with(token);
+        let client = fixture.http.with(token);
         assert_eq!(client.call("echo").await.status, 200);
-        house.revoke(&id).await;
+        fixture.revoke(&id).await;
         let refused = client.call("echo").await;
         assert_eq!(refused.status, 401);
         assert_eq!(refused.json()["error"]["data"]["reason"], "revoked_token");
     }
-    assert_eq!(house.dispatched(), 20);
+    assert_eq!(fixture.dispatched(), 20);
 }
 
 #[tokio::test]
 async fn a_clock_that_is_set_back_revives_no_expired_token() {
-    let house = House::new().await;
+    let fixture = AuthFixture::new().await;
     let hour = 3_600_000;
     let ends = |hours: i64| Some(SystemClock.now() + hours * hour);
-    let issue = |ends| house.issue(TokenKind::Client, &[Scope::Runtime], ends);
+    let issue = |ends| fixture.issue(TokenKind::Client, &[Scope::Runtime], ends);
     let clients = [
-        house.http.with(issue(ends(1)).await.0),
-        house.http.with(issue(ends(3)).await.0),
-        house.http.with(issue(None).await.0),
+        fixture.http.with(issue(ends(1)).await.0),
+        fixture.http.with(issue(ends(3)).await.0),
+        fixture.http.with(issue(None).await.0),
     ];
     let claims = with(
-        &claims(&house.issuer.issuer, seconds()),
+        &claims(&fixture.issuer.issuer, seconds()),
         &json!({ "exp": seconds() + 3_600 }),
     );
-    let jwt = house
+    let jwt = fixture
         .http
-        .with(house.key.token(&house.key.header(), &claims));
+        .with(fixture.key.token(&fixture.key.header(), &claims));
     for client in clients.iter().chain([&jwt]) {
         assert_eq!(client.call("echo").await.status, 200);
     }
     // Two hours later something is recorded, and then the clock is set back to now.
-    house.act_ahead(2 * hour).await;
+    fixture.act_ahead(2 * hour).await;
     let mut answers = Vec::new();
     for client in clients.iter().chain([&jwt]) {
         answers.push(client.call("echo").await);
@@ -82,11 +82,11 @@ async fn a_clock_that_is_set_back_revives_no_expired_token() {
 
 #[tokio::test]
 async fn streams_of_both_eras_end_within_a_second_of_revocation() {
-    let house = House::new().await;
-    let (token, id) = house
+    let fixture = AuthFixture::new().await;
+    let (token, id) = fixture
         .issue(TokenKind::Client, &[Scope::Runtime], None)
         .await;
-    let client = house.http.with(token);
+    let client = fixture.http.with(token);
     let listening = client
         .open(client.stateless("subscriptions/listen", &everything(), None))
         .await;
@@ -98,7 +98,7 @@ async fn streams_of_both_eras_end_within_a_second_of_revocation() {
         (200, 200)
     );
     // Another's streams are none of its business.
-    let other = house.http.with(house.reader().await);
+    let other = fixture.http.with(fixture.reader().await);
     let unrelated = other
         .open(other.stateless("subscriptions/listen", &everything(), None))
         .await;
@@ -106,7 +106,7 @@ async fn streams_of_both_eras_end_within_a_second_of_revocation() {
     let acknowledged = timeout(LOST, unrelated.frame()).await.unwrap();
     assert!(acknowledged.is_some());
 
-    house.revoke(&id).await;
+    fixture.revoke(&id).await;
     let revoked = Instant::now();
     let (listened, _) = tokio::join!(
         until_end(listening.into_body()),
@@ -131,12 +131,12 @@ async fn streams_of_both_eras_end_within_a_second_of_revocation() {
 
 #[tokio::test]
 async fn streams_end_when_their_token_expires() {
-    let house = House::new().await;
+    let fixture = AuthFixture::new().await;
     let soon = SystemClock.now() + 700;
-    let (token, _) = house
+    let (token, _) = fixture
         .issue(TokenKind::Client, &[Scope::Runtime], Some(soon))
         .await;
-    let client = house.http.with(token);
+    let client = fixture.http.with(token);
     let stream = client
         .open(client.stateless("subscriptions/listen", &everything(), None))
         .await;
@@ -161,16 +161,16 @@ impl Clock for SetClock {
 async fn streams_end_when_the_clock_is_set_beyond_their_credential() {
     let hour: Millis = 3_600_000;
     let clock = Arc::<SetClock>::default();
-    let house = House::by_clock("", clock.clone()).await;
+    let fixture = AuthFixture::by_clock("", clock.clone()).await;
     let expires = Some(SystemClock.now() + hour);
-    let (token, _) = house
+    let (token, _) = fixture
         .issue(TokenKind::Client, &[Scope::Runtime], expires)
         .await;
-    let claims = claims(&house.issuer.issuer, seconds());
-    let jwt = house.key.token(&house.key.header(), &claims);
+    let claims = claims(&fixture.issuer.issuer, seconds());
+    let jwt = fixture.key.token(&fixture.key.header(), &claims);
     let mut streams = Vec::new();
     for bearer in [token, jwt] {
-        let client = house.http.with(bearer);
+        let client = fixture.http.with(bearer);
         let stream = client
             .open(client.stateless("subscriptions/listen", &everything(), None))
             .await;
@@ -189,19 +189,19 @@ async fn streams_end_when_the_clock_is_set_beyond_their_credential() {
 
 #[tokio::test]
 async fn a_call_under_way_when_its_token_is_revoked_delivers_nothing() {
-    let house = House::new().await;
+    let fixture = AuthFixture::new().await;
     let running = Arc::new(Notify::new());
     let tell = Arc::clone(&running);
     let endless = Tool::new("endless", json!({ "type": "object" }), move |_| {
         tell.notify_one();
         std::future::pending::<Result<ToolResult, RpcError>>()
     });
-    house.server.registry().add_tool(endless.unwrap());
+    fixture.server.registry().add_tool(endless.unwrap());
     for in_session in [false, true] {
-        let (token, id) = house
+        let (token, id) = fixture
             .issue(TokenKind::Client, &[Scope::Runtime], None)
             .await;
-        let client = house.http.with(token);
+        let client = fixture.http.with(token);
         let params = json!({ "name": "endless", "arguments": {} });
         let (client, request) = if in_session {
             let session = client.begin().await;
@@ -213,7 +213,7 @@ async fn a_call_under_way_when_its_token_is_revoked_delivers_nothing() {
         };
         let call = tokio::spawn(async move { client.send(request).await });
         timeout(LOST, running.notified()).await.unwrap();
-        house.revoke(&id).await;
+        fixture.revoke(&id).await;
         let reply = timeout(LOST, call).await.unwrap().unwrap();
         let error = &reply.json()["error"];
         assert_eq!(error["data"]["reason"], "revoked_token", "{error}");
@@ -226,11 +226,11 @@ async fn a_call_under_way_when_its_token_is_revoked_delivers_nothing() {
 
 #[tokio::test]
 async fn a_leaked_session_is_of_no_use_to_another_token() {
-    let house = House::new().await;
-    let session = house.http.with(house.reader().await).begin().await;
+    let fixture = AuthFixture::new().await;
+    let session = fixture.http.with(fixture.reader().await).begin().await;
     let thief = crate::wire::Http {
         session: session.session.clone(),
-        ..house.http.with(house.reader().await)
+        ..fixture.http.with(fixture.reader().await)
     };
     let ask = thief.in_session("tools/call", &json!({ "name": "echo" }));
     assert_eq!(thief.send(ask).await.status, 404);
@@ -238,47 +238,47 @@ async fn a_leaked_session_is_of_no_use_to_another_token() {
         let request = thief.request(verb).body(Full::default()).unwrap();
         assert_eq!(thief.send(request).await.status, 404);
     }
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
     let ask = session.in_session("tools/call", &json!({ "name": "echo" }));
     assert_eq!(session.send(ask).await.status, 200);
 }
 
 #[tokio::test]
 async fn revocation_ends_the_authority_of_a_stdio_client_too() {
-    let house = House::new().await;
+    let fixture = AuthFixture::new().await;
     for in_environment in [true, false] {
-        let (token, id) = house
+        let (token, id) = fixture
             .issue(TokenKind::Client, &[Scope::Runtime], None)
             .await;
         let mut pipe = if in_environment {
-            let (mut pipe, _) = house.pipe(&[("WAYLEAVE_TOKEN", &token)]);
+            let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &token)]);
             pipe.initialize(None).await;
             pipe
         } else {
-            let (mut pipe, _) = house.pipe(&[]);
+            let (mut pipe, _) = fixture.pipe(&[]);
             pipe.initialize(Some(&json!(token))).await;
             pipe
         };
         let echo = json!({ "name": "echo" });
         let done = pipe.ask("tools/call", &echo).await;
         assert!(done.get("result").is_some(), "{done}");
-        house.revoke(&id).await;
+        fixture.revoke(&id).await;
         for _ in 0..2 {
             let refused = pipe.ask("tools/call", &echo).await;
             assert_eq!(refused["error"]["code"], -32001);
             assert_eq!(refused["error"]["data"]["reason"], "revoked_token");
         }
     }
-    assert_eq!(house.dispatched(), 2);
+    assert_eq!(fixture.dispatched(), 2);
 }
 
 #[tokio::test]
 async fn a_stateless_listener_on_a_pipe_is_told_that_it_is_over() {
-    let house = House::new().await;
-    let (token, id) = house
+    let fixture = AuthFixture::new().await;
+    let (token, id) = fixture
         .issue(TokenKind::Client, &[Scope::Runtime], None)
         .await;
-    let (mut pipe, _) = house.pipe(&[("WAYLEAVE_TOKEN", &token)]);
+    let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &token)]);
     let mut params = everything();
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -293,7 +293,7 @@ async fn a_stateless_listener_on_a_pipe_is_told_that_it_is_over() {
         acknowledged["method"],
         "notifications/subscriptions/acknowledged"
     );
-    house.revoke(&id).await;
+    fixture.revoke(&id).await;
     let revoked = Instant::now();
     let last = pipe.hear().await.unwrap();
     assert!(last.get("result").is_some(), "{last}");

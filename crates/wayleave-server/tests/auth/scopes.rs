@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind};
 
 use crate::{
-    house::{ALL, House},
+    fixture::{ALL, AuthFixture},
     wire::Http,
 };
 
@@ -41,8 +41,8 @@ async fn refused(client: &Http, tool: &str) -> (u16, Option<String>, Value) {
 
 #[tokio::test]
 async fn a_runtime_token_sees_no_builder_or_dev_tool_and_is_told_why_it_may_not_call_one() {
-    let house = House::with(EVERYTHING).await;
-    let client = house.http.with(house.reader().await);
+    let fixture = AuthFixture::with(EVERYTHING).await;
+    let client = fixture.http.with(fixture.reader().await);
     assert_eq!(listed(&client).await, ["echo"]);
     let (status, challenge, body) = refused(&client, "author").await;
     assert_eq!(status, 403);
@@ -61,21 +61,21 @@ async fn a_runtime_token_sees_no_builder_or_dev_tool_and_is_told_why_it_may_not_
         "data": { "tool": "author", "required_scope": "dev", "caller_scopes": ["runtime"] },
     }});
     assert_eq!(body, expected);
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
     // Over stdio it is the same error, on no status.
-    let token = house.reader().await;
-    let (mut pipe, _) = house.pipe(&[("WAYLEAVE_TOKEN", &token)]);
+    let token = fixture.reader().await;
+    let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &token)]);
     pipe.initialize(None).await;
     let answer = pipe.ask("tools/call", &json!({ "name": "author" })).await;
     assert_eq!(answer["error"], expected["error"]);
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
 }
 
 #[tokio::test]
 async fn without_a_token_a_builder_tool_asks_for_one() {
-    let house = House::with("[serve]\nanonymous = true").await;
-    assert_eq!(listed(&house.http).await, ["echo"]);
-    let (status, challenge, body) = refused(&house.http, "build").await;
+    let fixture = AuthFixture::with("[serve]\nanonymous = true").await;
+    assert_eq!(listed(&fixture.http).await, ["echo"]);
+    let (status, challenge, body) = refused(&fixture.http, "build").await;
     assert_eq!(status, 401);
     assert!(
         challenge
@@ -84,34 +84,34 @@ async fn without_a_token_a_builder_tool_asks_for_one() {
     );
     assert_eq!(body["error"]["code"], -32001);
     assert_eq!(body["error"]["data"]["required_scope"], "builder");
-    let (mut pipe, _) = house.pipe(&[]);
+    let (mut pipe, _) = fixture.pipe(&[]);
     pipe.initialize(None).await;
     let answer = pipe.ask("tools/call", &json!({ "name": "build" })).await;
     assert_eq!(answer["error"], body["error"]);
-    assert_eq!(house.dispatched(), 0);
-    assert_eq!(house.http.call("echo").await.status, 200);
+    assert_eq!(fixture.dispatched(), 0);
+    assert_eq!(fixture.http.call("echo").await.status, 200);
 }
 
 #[tokio::test]
 async fn a_bad_token_is_not_as_good_as_none() {
-    let house = House::with("[serve]\nanonymous = true").await;
-    assert_eq!(house.http.call("echo").await.status, 200);
+    let fixture = AuthFixture::with("[serve]\nanonymous = true").await;
+    assert_eq!(fixture.http.call("echo").await.status, 200);
     assert_eq!(
-        house.http.with("wlc_nonsense").call("echo").await.status,
+        fixture.http.with("wlc_nonsense").call("echo").await.status,
         401
     );
     let query = Http {
         path: "/mcp?access_token=x".to_owned(),
-        ..house.http.clone()
+        ..fixture.http.clone()
     };
     assert_eq!(query.call("echo").await.status, 401);
-    assert_eq!(house.dispatched(), 1);
+    assert_eq!(fixture.dispatched(), 1);
 }
 
 #[tokio::test]
 async fn what_a_proxy_hands_on_needs_a_token_although_it_comes_from_this_machine() {
-    let house = House::with("[serve]\nanonymous = true").await;
-    let token = house.reader().await;
+    let fixture = AuthFixture::with("[serve]\nanonymous = true").await;
+    let token = fixture.reader().await;
     for mark in [
         "Forwarded",
         "Via",
@@ -119,7 +119,10 @@ async fn what_a_proxy_hands_on_needs_a_token_although_it_comes_from_this_machine
         "X-Forwarded-Host",
         "X-Real-IP",
     ] {
-        for (client, status) in [(house.http.clone(), 401), (house.http.with(&token), 200)] {
+        for (client, status) in [
+            (fixture.http.clone(), 401),
+            (fixture.http.with(&token), 200),
+        ] {
             let mut request = client.stateless("tools/list", &json!({}), None);
             let name: http::HeaderName = mark.parse().unwrap();
             request
@@ -128,7 +131,7 @@ async fn what_a_proxy_hands_on_needs_a_token_although_it_comes_from_this_machine
             assert_eq!(client.send(request).await.status, status, "{mark}");
         }
     }
-    assert_eq!(house.http.call("echo").await.status, 200);
+    assert_eq!(fixture.http.call("echo").await.status, 200);
 }
 
 #[tokio::test]
@@ -143,27 +146,27 @@ async fn the_deployment_has_the_last_word_on_scopes_and_production_hides_dev() {
             &["build", "echo"],
         ),
     ] {
-        let house = House::with(settings).await;
-        let (token, _) = house.issue(TokenKind::Client, &ALL, None).await;
-        let client = house.http.with(token);
+        let fixture = AuthFixture::with(settings).await;
+        let (token, _) = fixture.issue(TokenKind::Client, &ALL, None).await;
+        let client = fixture.http.with(token);
         assert_eq!(listed(&client).await, expected, "{settings}");
         for tool in ["author", "build", "echo"] {
             let status = if expected.contains(&tool) { 200 } else { 403 };
             assert_eq!(client.call(tool).await.status, status, "{settings} {tool}");
         }
-        assert_eq!(house.dispatched(), expected.len(), "{settings}");
+        assert_eq!(fixture.dispatched(), expected.len(), "{settings}");
     }
 }
 
 #[tokio::test]
 async fn a_token_without_the_runtime_scope_does_not_read() {
-    let house = House::with(EVERYTHING).await;
-    let (token, _) = house
+    let fixture = AuthFixture::with(EVERYTHING).await;
+    let (token, _) = fixture
         .issue(TokenKind::Client, &[Scope::Builder], None)
         .await;
-    let client = house.http.with(token);
+    let client = fixture.http.with(token);
     assert_eq!(listed(&client).await, ["build"]);
     let (status, _, body) = refused(&client, "echo").await;
     assert_eq!((status, &body["error"]["code"]), (403, &json!(-32004)));
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
 }

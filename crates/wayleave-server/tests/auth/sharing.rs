@@ -15,7 +15,7 @@ use wayleave_plan::package::GrantSelection;
 use wayleave_server::{Deployment, Project, source::Environment};
 use wayleave_test::postgres;
 
-use crate::{house::WHO, wire::Http};
+use crate::{fixture::WHO, wire::Http};
 
 /// As many calls of one token as are under way at once by default.
 const CALLS: usize = 6;

@@ -4,26 +4,26 @@ use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind, TokenSecret};
 use wayleave_server::{auth::GivenToken, source::Environment};
 
-use crate::house::House;
+use crate::fixture::AuthFixture;
 
 #[tokio::test]
 async fn without_a_token_a_client_is_local() {
-    let house = House::new().await;
-    let (mut pipe, _) = house.pipe(&[]);
+    let fixture = AuthFixture::new().await;
+    let (mut pipe, _) = fixture.pipe(&[]);
     assert!(pipe.initialize(None).await.get("result").is_some());
     let tools = pipe.ask("tools/list", &json!({})).await;
     assert_eq!(tools["result"]["tools"][0]["name"], "echo");
     assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 1);
-    let (mut stateless, _) = house.pipe(&[]);
+    let (mut stateless, _) = fixture.pipe(&[]);
     let tools = stateless.ask_stateless("tools/list", &json!({})).await;
     assert_eq!(tools["result"]["tools"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_token_in_the_environment_or_in_the_handshake_is_who_the_client_is() {
-    let house = House::new().await;
+    let fixture = AuthFixture::new().await;
     let builder = [Scope::Runtime, Scope::Builder];
-    let (token, _) = house.issue(TokenKind::Client, &builder, None).await;
+    let (token, _) = fixture.issue(TokenKind::Client, &builder, None).await;
     let bearer = json!(token);
     for (variable, bearer) in [
         (Some(&token), None),
@@ -34,12 +34,12 @@ async fn a_token_in_the_environment_or_in_the_handshake_is_who_the_client_is() {
             .map(|it| ("WAYLEAVE_TOKEN", it.as_str()))
             .into_iter()
             .collect();
-        let (mut pipe, _) = house.pipe(&variables);
+        let (mut pipe, _) = fixture.pipe(&variables);
         assert!(pipe.initialize(bearer).await.get("result").is_some());
         let answer = pipe.ask("tools/call", &json!({ "name": "build" })).await;
         assert!(answer.get("result").is_some(), "{answer}");
     }
-    assert_eq!(house.dispatched(), 3);
+    assert_eq!(fixture.dispatched(), 3);
 }
 
 /// Files for `WAYLEAVE_TOKEN_FILE`: an empty one, a blank one, one with a placeholder.
@@ -62,7 +62,7 @@ fn token_files() -> (tempfile::TempDir, Vec<(String, &'static str)>) {
 
 #[tokio::test]
 async fn an_empty_or_unexpanded_credential_is_a_wrong_token_on_every_path() {
-    let house = House::new().await;
+    let fixture = AuthFixture::new().await;
     let (_folder, files) = token_files();
     let mut wrong: Vec<_> = ["", " ", "\t"].map(|it| (it, "empty")).to_vec();
     wrong.extend(
@@ -84,7 +84,7 @@ async fn an_empty_or_unexpanded_credential_is_a_wrong_token_on_every_path() {
         .iter()
         .map(|(path, why)| ("WAYLEAVE_TOKEN_FILE", path.as_str(), *why));
     for (variable, text, why) in variables.chain(files) {
-        let (mut pipe, _) = house.pipe(&[(variable, text)]);
+        let (mut pipe, _) = fixture.pipe(&[(variable, text)]);
         let stateless = pipe.ask_stateless("tools/list", &json!({})).await;
         let hello = pipe.initialize(None).await;
         let call = pipe.ask("tools/call", &json!({ "name": "echo" })).await;
@@ -93,12 +93,12 @@ async fn an_empty_or_unexpanded_credential_is_a_wrong_token_on_every_path() {
         }
     }
     for (text, why) in wrong {
-        let (mut pipe, _) = house.pipe(&[]);
+        let (mut pipe, _) = fixture.pipe(&[]);
         is_malformed(&pipe.initialize(Some(&json!(text))).await, why, text);
         let call = pipe.ask("tools/call", &json!({ "name": "echo" })).await;
         is_malformed(&call, why, text);
     }
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
 }
 
 /// Refused as `malformed_token`, with a hint that says `why` and not what came.
@@ -116,12 +116,12 @@ fn is_malformed(refused: &Value, why: &str, text: &str) {
 
 #[tokio::test]
 async fn where_a_token_is_required_a_client_without_one_is_refused() {
-    let house = House::new().await;
-    let token = house.reader().await;
+    let fixture = AuthFixture::new().await;
+    let token = fixture.reader().await;
     let given = GivenToken::read(&Environment::default())
         .unwrap()
         .required();
-    let mut pipe = house.pipe_with(given).0;
+    let mut pipe = fixture.pipe_with(given).0;
     for refused in [
         pipe.ask_stateless("tools/list", &json!({})).await,
         pipe.initialize(None).await,
@@ -139,15 +139,15 @@ async fn where_a_token_is_required_a_client_without_one_is_refused() {
             .get("result")
             .is_some()
     );
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
 }
 
 #[tokio::test]
 async fn two_different_tokens_are_none() {
-    let house = House::new().await;
-    let (ours, theirs) = (house.reader().await, house.reader().await);
+    let fixture = AuthFixture::new().await;
+    let (ours, theirs) = (fixture.reader().await, fixture.reader().await);
     for bearer in [json!(theirs), json!(""), json!(7), json!(null)] {
-        let (mut pipe, _) = house.pipe(&[("WAYLEAVE_TOKEN", &ours)]);
+        let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &ours)]);
         let refused = pipe.initialize(Some(&bearer)).await;
         assert_eq!(refused["error"]["code"], -32001, "{bearer}");
         assert_eq!(refused["error"]["data"]["reason"], "conflicting_tokens");
@@ -161,17 +161,17 @@ async fn two_different_tokens_are_none() {
                 .is_some()
         );
     }
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
 }
 
 #[tokio::test]
 async fn an_owner_bearer_in_the_handshake_is_the_end_of_the_conversation() {
-    let house = House::new().await;
-    let reader = house.reader().await;
+    let fixture = AuthFixture::new().await;
+    let reader = fixture.reader().await;
     for kind in [TokenKind::Owner, TokenKind::Control] {
-        let (token, _) = house.issue(kind, &[], None).await;
+        let (token, _) = fixture.issue(kind, &[], None).await;
         for variables in [vec![], vec![("WAYLEAVE_TOKEN", reader.as_str())]] {
-            let (mut pipe, door) = house.pipe(&variables);
+            let (mut pipe, door) = fixture.pipe(&variables);
             let refused = pipe.initialize(Some(&json!(token))).await;
             assert_eq!(refused["error"]["code"], -32001);
             assert_eq!(refused["error"]["data"]["reason"], format!("{kind}_token"));
@@ -184,7 +184,7 @@ async fn an_owner_bearer_in_the_handshake_is_the_end_of_the_conversation() {
             );
         }
     }
-    assert_eq!(house.dispatched(), 0);
+    assert_eq!(fixture.dispatched(), 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use wayleave_server::Deployment;
 use wayleave_surface::access::Access;
 
 /// Only a broken server ever takes this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct Client {
     write: WriteHalf<DuplexStream>,
@@ -38,7 +38,7 @@ pub(crate) fn builder() -> Caller {
 }
 
 impl Client {
-    pub(crate) async fn of(deployment: &Deployment) -> Self {
+    pub(crate) async fn connect(deployment: &Deployment) -> Self {
         Self::with(deployment, builder()).await
     }
 
@@ -75,7 +75,7 @@ impl Client {
     }
 
     async fn line(&mut self) -> Value {
-        let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await;
+        let line = tokio::time::timeout(REPLY_TIMEOUT, self.lines.next_line()).await;
         let message: Value = serde_json::from_str(&line.unwrap().unwrap().unwrap()).unwrap();
         if let Some(method) = message.get("method").and_then(Value::as_str) {
             *self.heard.entry(method.to_owned()).or_default() += 1;

@@ -8,7 +8,7 @@ use wayleave_server::Deployment;
 use wayleave_server::doctor::{Grade, examine};
 use wayleave_server::source_probe::SourceProbe;
 
-use crate::place::{Place, mapping};
+use crate::fixture::{ProjectFixture, mapping};
 
 fn searchable(name: &str) -> String {
     mapping(name, "Thing", "name")
@@ -43,10 +43,10 @@ async fn until(deployment: &Deployment, what: &str, mut so: impl AsyncFnMut() ->
 
 #[tokio::test]
 async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_behind() {
-    let place = Place::new();
-    place.declare().await;
-    let digest = place.connect(&searchable("boats")).await;
-    let deployment = place.open().await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    let digest = fixture.connect(&searchable("boats")).await;
+    let deployment = fixture.open().await;
     deployment.keep_indexes();
     let boats = "boats/things:1".to_owned();
     let cats = "cats/things:1".to_owned();
@@ -56,20 +56,20 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
     .await;
 
     // By another process, while this one serves.
-    place.connect(&searchable("cats")).await;
+    fixture.connect(&searchable("cats")).await;
     until(&deployment, "what is connected is indexed", async || {
         found(&deployment, "one").await == Some(vec![boats.clone(), cats.clone()])
     })
     .await;
 
-    let frozen = place.other.frozen_path(digest);
+    let frozen = fixture.other.frozen_path(digest);
     let folder = frozen
         .ancestors()
         .find(|it| it.ends_with(".wayleave"))
         .unwrap();
     let folder = folder.join("index/boats");
     assert!(folder.is_dir());
-    place.other.deactivate("boats", "ana").await.unwrap();
+    fixture.other.deactivate("boats", "ana").await.unwrap();
     until(&deployment, "what is disconnected is removed", async || {
         !folder.exists()
     })
@@ -78,7 +78,7 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
 
     // Ratified with other words, it is indexed anew.
     let other = searchable("cats").replace("column = \"name\"", "column = \"other\"");
-    place.connect(&other).await;
+    fixture.connect(&other).await;
     until(&deployment, "another mapping is indexed anew", async || {
         found(&deployment, "uno").await == Some(vec![cats.clone()])
     })
@@ -88,17 +88,17 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
 
 #[tokio::test]
 async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_no_other() {
-    let place = Place::new();
-    place.declare().await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
     // None of the two things that are there has a time in `other`.
     let mapping = searchable("boats").replace("title =", "updated = \"other\"\ntitle =")
         + "other = { datatype = \"datetime\" }\n";
     let insert = "INSERT INTO things VALUES (3, 'tree', '2026-02-01T00:00:00Z')";
-    wayleave_test::sqlite_execute(&place.database(), insert).unwrap();
-    place.connect(&mapping).await;
+    wayleave_test::sqlite_execute(&fixture.database(), insert).unwrap();
+    fixture.connect(&mapping).await;
     // At first there is no index at all; the second time one is there.
     for _ in 0..2 {
-        let deployment = place.open().await;
+        let deployment = fixture.open().await;
         deployment.keep_indexes();
         until(&deployment, "the rest is indexed", async || {
             found(&deployment, "tree").await == Some(vec!["boats/things:3".to_owned()])
@@ -110,10 +110,10 @@ async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_
         deployment.close().await;
     }
     let probe = SourceProbe {
-        environment: place.environment(),
+        environment: fixture.environment(),
         ..SourceProbe::default()
     };
-    let findings = examine(place.folder(), &probe, &|_| {}).await;
+    let findings = examine(fixture.folder(), &probe, &|_| {}).await;
     let told = findings.iter().any(|it| {
         it.about == "index boats/things"
             && it.grade == Grade::Warning

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::client::Client;
-use crate::place::{Place, mapping};
+use crate::fixture::{ProjectFixture, mapping};
 
 /// The same with the keys of every object sorted.
 fn sorted(value: &Value) -> Value {
@@ -24,11 +24,13 @@ fn sorted(value: &Value) -> Value {
 
 #[tokio::test]
 async fn what_a_builder_is_listed_is_as_agreed() {
-    let place = Place::new();
-    place.declare().await;
-    place.connect(&mapping("crew-list", "Sailor", "name")).await;
-    let deployment = place.open().await;
-    let mut client = Client::of(&deployment).await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    fixture
+        .connect(&mapping("crew-list", "Sailor", "name"))
+        .await;
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
     let mut page = String::new();
     for (method, key) in [
         ("tools/list", "tools"),

@@ -9,8 +9,8 @@
 )]
 
 mod client;
+mod fixture;
 mod indexes;
 mod listed;
 mod many;
-mod place;
 mod serving;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::place::{Place, mapping};
+use crate::fixture::{ProjectFixture, mapping};
 
 /// One page of a list, and the cursor of the next.
 async fn page(
@@ -35,19 +35,19 @@ async fn walk(client: &mut Client, list: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_of_a_thousand_datasets_are_paged_and_stable_while_one_comes_and_goes() {
-    let place = Place::new();
-    place.declare().await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
     for number in 0..1_000 {
         let name = format!("dataset-{number:04}");
-        place
+        fixture
             .connect(&mapping(&name, &format!("Type{number:04}"), "name"))
             .await;
     }
-    place
+    fixture
         .ratify(&mapping("dataset-0500-b", "Late", "name"))
         .await;
-    let deployment = place.open().await;
-    let mut client = Client::of(&deployment).await;
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
 
     let tools = walk(&mut client, "tools").await;
     assert_eq!(tools.len(), 5 + 5 + 1_000);

@@ -11,22 +11,22 @@ use wayleave_surface::access::Access;
 use wayleave_surface::datasets::Code;
 
 use crate::client::Client;
-use crate::place::{Place, mapping};
+use crate::fixture::{ProjectFixture, mapping};
 
 #[tokio::test]
 async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why() {
-    let place = Place::new();
-    place.declare().await;
-    place.connect(&mapping("boats", "Boat", "name")).await;
-    place.connect(&mapping("cats", "Cat", "name")).await;
-    let deployment = place.open().await;
-    let mut client = Client::of(&deployment).await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    fixture.connect(&mapping("boats", "Boat", "name")).await;
+    fixture.connect(&mapping("cats", "Cat", "name")).await;
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
     assert_eq!(client.title("boats").await, "one");
 
     // Frozen, spoilt, and activated by a process that holds it in memory.
-    let next = place.ratify(&mapping("boats", "Ship", "other")).await;
-    let good = place.overwrite(next.digest(), None);
-    place.other.activate(&next, "ana").await.unwrap();
+    let next = fixture.ratify(&mapping("boats", "Ship", "other")).await;
+    let good = fixture.overwrite(next.digest(), None);
+    fixture.other.activate(&next, "ana").await.unwrap();
     let boats = client.dataset("boats").await;
     assert_eq!(boats["state"], "active");
     let reason = boats["reason"].as_str().unwrap();
@@ -40,8 +40,8 @@ async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why()
     assert_eq!(deployment.withheld()[0].dataset, "boats");
 
     // Restored, it is served when the ledger is next looked at.
-    place.overwrite(next.digest(), Some(&good));
-    place.other.deactivate("cats", "ana").await.unwrap();
+    fixture.overwrite(next.digest(), Some(&good));
+    fixture.other.deactivate("cats", "ana").await.unwrap();
     client.hears("resources").await;
     assert_eq!(client.title("boats").await, "uno");
     assert_eq!(client.dataset("boats").await["reason"], Value::Null);
@@ -51,13 +51,13 @@ async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why()
 
 #[tokio::test]
 async fn a_dataset_whose_mapping_was_never_good_is_withheld_and_mended_by_connecting() {
-    let place = Place::new();
-    place.declare().await;
-    let digest = place.connect(&mapping("boats", "Boat", "name")).await;
-    place.connect(&mapping("cats", "Cat", "name")).await;
-    let good = place.overwrite(digest, None);
-    let deployment = place.open().await;
-    let mut client = Client::of(&deployment).await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    let digest = fixture.connect(&mapping("boats", "Boat", "name")).await;
+    fixture.connect(&mapping("cats", "Cat", "name")).await;
+    let good = fixture.overwrite(digest, None);
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
     assert_eq!(client.title("cats").await, "one");
     let boats = client.dataset("boats").await;
     assert!(
@@ -73,7 +73,7 @@ async fn a_dataset_whose_mapping_was_never_good_is_withheld_and_mended_by_connec
         refused["structuredContent"]["error"]["code"],
         "mapping_refused"
     );
-    place.overwrite(digest, Some(&good));
+    fixture.overwrite(digest, Some(&good));
     let connected = client
         .call("connect_dataset", json!({ "name": "boats" }))
         .await;
@@ -84,10 +84,10 @@ async fn a_dataset_whose_mapping_was_never_good_is_withheld_and_mended_by_connec
 
 #[tokio::test]
 async fn a_source_that_another_process_declares_or_withdraws_counts_at_once() {
-    let place = Place::new();
-    place.ratify(&mapping("boats", "Boat", "name")).await;
-    let deployment = place.open().await;
-    let mut client = Client::of(&deployment).await;
+    let fixture = ProjectFixture::new();
+    fixture.ratify(&mapping("boats", "Boat", "name")).await;
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
     let boats = json!({ "name": "boats" });
     let refused = client.call("connect_dataset", boats.clone()).await;
     let error = &refused["structuredContent"]["error"];
@@ -95,10 +95,10 @@ async fn a_source_that_another_process_declares_or_withdraws_counts_at_once() {
         (&error["code"], &error["reason"]),
         (&json!("source_unavailable"), &json!("undeclared"))
     );
-    place.declare().await;
+    fixture.declare().await;
     client.call("connect_dataset", boats).await;
     assert_eq!(client.title("boats").await, "one");
-    place.other.remove_source("store", "ana").await.unwrap();
+    fixture.other.remove_source("store", "ana").await.unwrap();
     // Asks the ledger, and so sees what was done before.
     client.dataset("boats").await;
     let fetched = client
@@ -113,10 +113,10 @@ async fn a_source_that_another_process_declares_or_withdraws_counts_at_once() {
 
 #[tokio::test]
 async fn whoever_may_not_read_is_shown_no_records_and_no_types() {
-    let place = Place::new();
-    place.declare().await;
-    place.connect(&mapping("boats", "Boat", "name")).await;
-    let deployment = place.open().await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    fixture.connect(&mapping("boats", "Boat", "name")).await;
+    let deployment = fixture.open().await;
     // The scope `builder` without `runtime`.
     let caller = Caller::new("tok_2").with_view("builder only").with(Access {
         package: Arc::new(Package::local()),
@@ -145,9 +145,9 @@ async fn whoever_may_not_read_is_shown_no_records_and_no_types() {
 
 #[tokio::test]
 async fn a_connection_string_is_never_answered_with_itself() {
-    let place = Place::new();
-    let deployment = place.open().await;
-    let mut client = Client::of(&deployment).await;
+    let fixture = ProjectFixture::new();
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
     for tool in ["connect_dataset", "disconnect_dataset"] {
         for dsn in [
             "postgres://u:hunter2@h/db",
@@ -167,16 +167,16 @@ async fn a_connection_string_is_never_answered_with_itself() {
 
 #[tokio::test]
 async fn two_who_connect_one_dataset_at_once_record_it_once() {
-    let place = Place::new();
-    place.declare().await;
-    place.ratify(&mapping("boats", "Boat", "name")).await;
-    let deployment = place.open().await;
-    let mut watcher = Client::of(&deployment).await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    fixture.ratify(&mapping("boats", "Boat", "name")).await;
+    let deployment = fixture.open().await;
+    let mut watcher = Client::connect(&deployment).await;
     watcher.ask("tools/list", json!({})).await.unwrap();
-    let before = place.other.ledger().epoch().await.unwrap();
+    let before = fixture.other.ledger().epoch().await.unwrap();
     let mut clients = Vec::new();
     for _ in 0..8 {
-        clients.push(Client::of(&deployment).await);
+        clients.push(Client::connect(&deployment).await);
     }
     let calls = clients.into_iter().map(|mut client| {
         tokio::spawn(async move {
@@ -191,7 +191,7 @@ async fn two_who_connect_one_dataset_at_once_record_it_once() {
         let data = &connected["structuredContent"]["data"];
         fresh += usize::from(data["was_active"] == false);
     }
-    let acts = place.other.ledger().epoch().await.unwrap() - before;
+    let acts = fixture.other.ledger().epoch().await.unwrap() - before;
     assert_eq!((fresh, acts), (1, 1));
     watcher.hears("tools").await;
     watcher.ask("ping", json!({})).await.unwrap();
@@ -201,12 +201,12 @@ async fn two_who_connect_one_dataset_at_once_record_it_once() {
 
 #[tokio::test]
 async fn a_token_cannot_fill_the_ledger_by_connecting_and_disconnecting() {
-    let place = Place::new();
-    place.declare().await;
-    place.connect(&mapping("boats", "Boat", "name")).await;
-    let deployment = place.open().await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    fixture.connect(&mapping("boats", "Boat", "name")).await;
+    let deployment = fixture.open().await;
     let datasets = deployment.datasets();
-    let before = place.other.ledger().epoch().await.unwrap();
+    let before = fixture.other.ledger().epoch().await.unwrap();
     let began = Instant::now();
     let mut acts = 0;
     let refused = loop {
@@ -226,7 +226,7 @@ async fn a_token_cannot_fill_the_ledger_by_connecting_and_disconnecting() {
     // As many as were told, and not one entry for what was refused.
     let regained = began.elapsed().as_secs() / 10 + 1;
     assert!((60..=60 + regained).contains(&acts), "{acts}");
-    let after = place.other.ledger().epoch().await.unwrap();
+    let after = fixture.other.ledger().epoch().await.unwrap();
     assert_eq!(after - before, acts);
     // What changes nothing is answered all the same, and others have their own.
     if datasets.connect("boats", "tok_2").await.unwrap().was_active {
@@ -239,10 +239,10 @@ async fn a_token_cannot_fill_the_ledger_by_connecting_and_disconnecting() {
 
 #[tokio::test]
 async fn a_wrong_argument_is_refused_with_the_right_one() {
-    let place = Place::new();
-    place.declare().await;
-    let deployment = place.open().await;
-    let mut client = Client::of(&deployment).await;
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
     for (tool, given, code, meant) in [
         (
             "connect_dataset",

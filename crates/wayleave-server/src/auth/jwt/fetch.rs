@@ -40,11 +40,11 @@ pub(crate) enum FetchError {
 }
 
 /// What fetches.
-pub(crate) struct Fetch {
+pub(crate) struct Fetcher {
     tls: Option<Arc<ClientConfig>>,
 }
 
-impl Fetch {
+impl Fetcher {
     /// Believes the authorities this machine believes.
     pub(crate) fn new() -> Self {
         let mut roots = RootCertStore::empty();

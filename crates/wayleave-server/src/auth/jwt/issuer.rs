@@ -20,7 +20,7 @@ use url::Url;
 use wayleave_ledger::{Clock, Millis};
 
 use super::{
-    fetch::{Fetch, FetchError},
+    fetch::{FetchError, Fetcher},
     keys::Keys,
 };
 use crate::settings::{self, Issuer};
@@ -53,7 +53,7 @@ impl Default for KeyTiming {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeysError {
     #[error("cannot fetch `{url}`")]
-    Fetch {
+    Fetcher {
         url: Url,
         #[source]
         cause: FetchError,
@@ -74,7 +74,7 @@ pub(crate) struct IssuerKeys {
 
 struct Shared {
     issuer: Issuer,
-    fetch: Fetch,
+    fetch: Fetcher,
     timing: KeyTiming,
     clock: Arc<dyn Clock>,
     held: ArcSwapOption<CachedKeys>,
@@ -121,7 +121,7 @@ impl IssuerKeys {
         Self {
             shared: Arc::new(Shared {
                 issuer,
-                fetch: Fetch::new(),
+                fetch: Fetcher::new(),
                 timing,
                 clock,
                 held: ArcSwapOption::empty(),
@@ -248,7 +248,7 @@ impl Shared {
 
     async fn document(&self, url: &Url) -> Result<bytes::Bytes, KeysError> {
         let fetched = self.fetch.get(url).await;
-        fetched.map_err(|cause| KeysError::Fetch {
+        fetched.map_err(|cause| KeysError::Fetcher {
             url: url.clone(),
             cause,
         })

@@ -162,7 +162,7 @@ async fn an_issuer_that_fails_is_no_reason_to_forget_its_keys_nor_to_invent_some
     assert!(keys.with(Some("one")).await.unwrap().knows("one"));
     let never_had_any = keys_of(&server, often());
     let none = never_had_any.with(Some("one")).await.unwrap_err();
-    assert!(matches!(*none, KeysError::Fetch { .. }), "{none}");
+    assert!(matches!(*none, KeysError::Fetcher { .. }), "{none}");
     server.publish(Some(json!({ "no": "keys" })));
     let none = never_had_any.with(Some("one")).await.unwrap_err();
     assert!(matches!(*none, KeysError::Document { .. }), "{none}");

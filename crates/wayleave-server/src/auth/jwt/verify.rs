@@ -46,7 +46,7 @@ pub(crate) enum InvalidToken {
 
 /// The claims of a token that passed.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Verified {
+pub(crate) struct VerifiedClaims {
     pub(crate) subject: String,
     /// In seconds since 1970-01-01T00:00:00Z.
     pub(crate) expires: i64,
@@ -67,7 +67,7 @@ pub(crate) fn verify(
     issuer: &Issuer,
     keys: &Keys,
     now: i64,
-) -> Result<Verified, InvalidToken> {
+) -> Result<VerifiedClaims, InvalidToken> {
     let (signed, signature) = token.rsplit_once('.').ok_or(InvalidToken::Malformed)?;
     let (header, payload) = signed.split_once('.').ok_or(InvalidToken::Malformed)?;
     if token.len() > MAX_TOKEN_BYTES || payload.contains('.') {
@@ -110,7 +110,11 @@ fn allowed(header: &Header, issuer: &Issuer) -> Result<Algorithm, InvalidToken> 
         .ok_or(InvalidToken::Algorithm)
 }
 
-fn check(claims: Map<String, Value>, issuer: &Issuer, now: i64) -> Result<Verified, InvalidToken> {
+fn check(
+    claims: Map<String, Value>,
+    issuer: &Issuer,
+    now: i64,
+) -> Result<VerifiedClaims, InvalidToken> {
     if claims.get("iss").and_then(Value::as_str) != Some(issuer.issuer.as_str()) {
         return Err(InvalidToken::Issuer);
     }
@@ -134,7 +138,7 @@ fn check(claims: Map<String, Value>, issuer: &Issuer, now: i64) -> Result<Verifi
     }
     let subject = claims.get("sub").and_then(Value::as_str);
     let subject = subject.filter(|it| !it.is_empty()).map(str::to_owned);
-    Ok(Verified {
+    Ok(VerifiedClaims {
         subject: subject.ok_or(InvalidToken::Subject)?,
         expires,
         claims,

@@ -22,7 +22,7 @@ fn keys(of: &[&SigningKey]) -> Keys {
     Keys::read(jwks(of).to_string().as_bytes()).unwrap()
 }
 
-fn check(token: &str, by: &SigningKey) -> Result<Verified, InvalidToken> {
+fn check(token: &str, by: &SigningKey) -> Result<VerifiedClaims, InvalidToken> {
     verify(
         token,
         &issuer(&["EdDSA", "ES256", "RS256"]),

@@ -1,4 +1,4 @@
-//! A server with one of everything behind a door, that counts what got through.
+//! A server with one of every primitive behind authentication, which counts dispatched calls.
 
 use std::sync::{
     Arc,
@@ -36,7 +36,7 @@ use crate::{
 
 pub(crate) const WHO: &str = "ana";
 
-pub(crate) struct House {
+pub(crate) struct AuthFixture {
     folder: TempDir,
     pub(crate) governance: Governance,
     pub(crate) credentials: Credentials,
@@ -59,7 +59,7 @@ fn settings(issuer: &str, more: &str) -> Settings {
     Settings::parse(&text).unwrap()
 }
 
-impl House {
+impl AuthFixture {
     pub(crate) async fn new() -> Self {
         Self::with("").await
     }
@@ -235,7 +235,7 @@ fn served() -> (Server, Arc<AtomicUsize>) {
             .add_prompt(prompt)
             .add_completion(completion),
     );
-    let identity = Identity::new("house", "1.0.0");
+    let identity = Identity::new("fixture", "1.0.0");
     (Server::new(registry, identity), dispatched)
 }
 

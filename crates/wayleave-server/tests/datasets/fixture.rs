@@ -1,4 +1,4 @@
-//! A project to serve, and another process's hands on it.
+//! A project to serve, and a second handle on its ledger.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,13 +15,13 @@ const SQL: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, other
     INSERT INTO things VALUES (1, 'one', 'uno'), (2, 'two', 'dos');";
 
 /// A project, and a second handle on its ledger, as another process has it.
-pub(crate) struct Place {
+pub(crate) struct ProjectFixture {
     folder: TempDir,
     project: Project,
     pub(crate) other: Governance,
 }
 
-impl Place {
+impl ProjectFixture {
     pub(crate) fn new() -> Self {
         // What is durable does not matter here, and a thousand acts are slow on a disk.
         let memory = Path::new("/dev/shm");

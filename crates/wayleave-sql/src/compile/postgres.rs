@@ -295,12 +295,12 @@ impl Dialect for Postgres {
         }
         match kind {
             Kind::Date | Kind::Timestamp | Kind::TimestampTz => {
-                Some(name.clone().within("isfinite(", ")"))
+                Some(name.clone().within("", " NOT IN ('infinity', '-infinity')"))
             }
             // Infinity less itself is NaN, and so is NaN.
             Kind::Numeric | Kind::Float | Kind::Single => {
                 let less = Sql::joined([name.clone(), name.clone()], " - ");
-                Some(less.within("(", ") = 0"))
+                Some(less.within("(", ") <> 'NaN'"))
             }
             _ => None,
         }
@@ -308,7 +308,7 @@ impl Dialect for Postgres {
 
     /// The planner computes what is constant, but a flag never is.
     fn fail_where(&self, flag: Sql) -> Sql {
-        flag.within("1 / (1 - ", ") = 1")
+        flag.within("(1 / (1 - ", ")) IS NOT NULL")
     }
 
     fn contains(&self, column: &Column, kind: &Kind, name: Sql, text: &str) -> Sql {

@@ -294,6 +294,6 @@ pub(crate) fn no_table(target: &Target) -> StoreError {
 pub(crate) fn may_have_changed(error: &StoreError) -> bool {
     matches!(
         error,
-        StoreError::Failed { .. } | StoreError::SchemaDrift { .. } | StoreError::Unfit { .. }
+        StoreError::Failed { .. } | StoreError::SchemaDrift { .. }
     )
 }

@@ -32,14 +32,14 @@ fn kind_of(field: &Field) -> String {
 }
 
 /// What is being compared.
-struct Place<'c> {
+struct FieldPath<'c> {
     changes: &'c mut Changes,
     path: String,
     /// The field in words: `` `status` of `people` ``.
     what: String,
 }
 
-impl Place<'_> {
+impl FieldPath<'_> {
     fn push(&mut self, kind: ChangeKind, key: &str, words: String, risks: Vec<Risk>) {
         self.changes
             .push(kind, &format!("{}.{key}", self.path), words, risks);
@@ -67,7 +67,7 @@ pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: 
         sort,
         aggregate,
     } = new;
-    let mut place = Place {
+    let mut place = FieldPath {
         path: format!("streams.{}.fields.{name}", stream.name),
         what: format!("`{name}` of `{}`", stream.name),
         changes,
@@ -123,7 +123,7 @@ enum Side {
     Greatest,
 }
 
-impl Place<'_> {
+impl FieldPath<'_> {
     fn column(&mut self, old: &Spanned<String>, new: &Spanned<String>) {
         if old != new {
             let words = format!("reads {} from column `{new}` instead of `{old}`", self.what);

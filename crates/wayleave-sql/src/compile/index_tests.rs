@@ -214,6 +214,16 @@ fn sqlite_finds_times_by_the_index() {
     }
 }
 
+/// How PostgreSQL would run a statement.
+async fn explained(client: &tokio_postgres::Client, text: &str, binds: &[Bind]) -> String {
+    let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
+        binds.iter().map(|it| it as _).collect();
+    let explain = format!("EXPLAIN {text}");
+    let rows = client.query(&explain, &values).await.unwrap();
+    let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    lines.join("\n")
+}
+
 #[tokio::test]
 async fn postgres_begins_in_the_middle_of_the_index() {
     let database = wayleave_test::postgres()
@@ -240,14 +250,7 @@ async fn postgres_begins_in_the_middle_of_the_index() {
     ]);
     for read in pages(true) {
         let Statement { text, binds, .. } = compile(&Postgres::default(), &shape, &read).unwrap();
-        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
-            binds.iter().map(|it| it as _).collect();
-        let rows = client
-            .query(&format!("EXPLAIN {text}"), &values)
-            .await
-            .unwrap();
-        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-        let plan = plan.join("\n");
+        let plan = explained(&client, &text, &binds).await;
         assert!(plan.contains("Index Cond"), "{text}\n{plan}");
         assert!(
             !plan.contains("Seq Scan") && !plan.contains("Sort"),
@@ -313,14 +316,7 @@ async fn postgres_reads_a_filtered_page_by_time_from_the_index() {
             limit: 26,
         });
         let Statement { text, binds, .. } = compile(&Postgres::default(), &shape, &read).unwrap();
-        let values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
-            binds.iter().map(|it| it as _).collect();
-        let rows = client
-            .query(&format!("EXPLAIN {text}"), &values)
-            .await
-            .unwrap();
-        let plan: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-        let plan = plan.join("\n");
+        let plan = explained(&client, &text, &binds).await;
         assert!(
             plan.contains("by_at") && !plan.contains("Sort"),
             "{text}\n{plan}"

@@ -15,6 +15,7 @@ mod formula;
 mod lex;
 mod literal;
 mod parse;
+mod resolve;
 mod typing;
 
 use std::fmt;
@@ -34,6 +35,8 @@ pub const MAX_NESTING: usize = 32;
 pub const QUOTIENT_DIGITS: u8 = 6;
 /// The most digits after the point that `round` takes.
 pub const MAX_ROUND_DIGITS: u8 = 12;
+/// The most fields an expression may be computed from, once every computed field in it is replaced.
+pub(crate) const MAX_LEAVES: usize = 128;
 /// The most relations a path follows.
 pub const MAX_HOPS: usize = 4;
 

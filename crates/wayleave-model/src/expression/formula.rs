@@ -119,6 +119,23 @@ pub struct Aggregated<L> {
     pub over: Option<Formula<L>>,
 }
 
+impl<L> Aggregated<L> {
+    /// What the aggregate gives: a count is a whole number, a mean is no whole number, the others
+    /// are of what they are over.
+    pub fn datatype(&self) -> Datatype {
+        match (self.op, &self.over) {
+            (AggregateOp::Avg, Some(over)) if over.datatype == Datatype::Integer => {
+                Datatype::Decimal
+            }
+            (
+                AggregateOp::Sum | AggregateOp::Avg | AggregateOp::Min | AggregateOp::Max,
+                Some(over),
+            ) => over.datatype,
+            _ => Datatype::Integer,
+        }
+    }
+}
+
 impl<L> Formula<L> {
     /// A leaf.
     pub fn leaf(datatype: Datatype, leaf: L) -> Self {

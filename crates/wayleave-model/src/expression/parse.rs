@@ -157,7 +157,9 @@ impl<'t> Parser<'t> {
             let negated = self.take_word("not");
             let end = self.peek().map_or(self.end, |it| it.span.end);
             if !self.take_word("null") {
-                return Err(self.missing("`null`").hint("only `is null` and `is not null`"));
+                return Err(self
+                    .missing("`null`")
+                    .hint("only `is null` and `is not null`"));
             }
             let span = left.span.start..end;
             return Ok(Syntax {
@@ -187,7 +189,10 @@ impl<'t> Parser<'t> {
     }
 
     fn concatenation(&mut self) -> Result<Syntax, ExpressionError> {
-        self.chain(|it| it.take_sign("||").then_some(Operator::Concat), Self::sum)
+        self.chain(
+            |it| it.take_sign("||").then_some(Operator::Concat),
+            Self::sum,
+        )
     }
 
     fn sum(&mut self) -> Result<Syntax, ExpressionError> {

@@ -51,7 +51,10 @@ fn expressions_have_the_datatype_their_parts_give() {
         ("if(open, price, null)", Decimal),
         ("round(price / 3, 2)", Decimal),
         ("sent > '2026-01-31T00:00:00Z'", Boolean),
-        ("born >= '2026-01-31' and not open or first is null", Boolean),
+        (
+            "born >= '2026-01-31' and not open or first is null",
+            Boolean,
+        ),
         ("coalesce(born, '1970-01-01')", Date),
         ("coalesce('1970-01-01', born)", Date),
         ("qty", Decimal),
@@ -141,8 +144,14 @@ fn measures_are_made_of_aggregates() {
     for (text, datatype) in [
         ("sum(price * qty)", Datatype::Decimal),
         ("sum(qty)", Datatype::Integer),
-        ("sum(price) / count_distinct(owner.first)", Datatype::Decimal),
-        ("100 * sum(if(open, price, 0)) / sum(price)", Datatype::Decimal),
+        (
+            "sum(price) / count_distinct(owner.first)",
+            Datatype::Decimal,
+        ),
+        (
+            "100 * sum(if(open, price, 0)) / sum(price)",
+            Datatype::Decimal,
+        ),
         ("count()", Datatype::Integer),
         ("count(*)", Datatype::Integer),
         ("avg(weight)", Datatype::Number),

@@ -162,17 +162,14 @@ impl Leaves for GroupLeaves<'_> {
             _ => return wrong(format!("`{op}` takes one value")),
         };
         let of = over.as_ref().map(|it| it.datatype);
-        let datatype = match (op, of) {
-            (AggregateOp::Count, _) => Datatype::Integer,
-            (AggregateOp::CountDistinct, Some(of)) if of != Datatype::Number => Datatype::Integer,
-            (AggregateOp::Sum, Some(of)) if of.is_numeric() => of,
-            (AggregateOp::Avg, Some(Datatype::Integer | Datatype::Decimal)) => Datatype::Decimal,
-            (AggregateOp::Avg, Some(Datatype::Number)) => Datatype::Number,
-            (AggregateOp::Min | AggregateOp::Max, Some(of)) if of != Datatype::Boolean => of,
-            (_, Some(of)) => return wrong(format!("there is no `{op}` of `{of}`")),
-            (_, None) => return wrong(format!("`{op}` takes one value")),
-        };
-        Ok(Formula::leaf(datatype, Aggregated { op, over }))
+        match of {
+            None if op == AggregateOp::Count => {}
+            None => return wrong(format!("`{op}` takes one value")),
+            Some(of) if of.aggregates().contains(&op) => {}
+            Some(of) => return wrong(format!("there is no `{op}` of `{of}`")),
+        }
+        let leaf = Aggregated { op, over };
+        Ok(Formula::leaf(leaf.datatype(), leaf))
     }
 }
 
@@ -352,7 +349,10 @@ impl<T: Leaves> Typer<'_, T> {
             (!(is_order && datatype == Datatype::Boolean)).then_some((left, right))
         });
         let Some((left, right)) = pair else {
-            let message = format!("`{from}` cannot be compared with `{to}` by `{}`", comparison.symbol());
+            let message = format!(
+                "`{from}` cannot be compared with `{to}` by `{}`",
+                comparison.symbol()
+            );
             return Err(ExpressionError::new(message, span.clone()));
         };
         Ok(Formula {

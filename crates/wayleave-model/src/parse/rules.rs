@@ -1,6 +1,7 @@
 //! What the entries of a mapping must be to one another.
 
 mod capability;
+mod computed;
 mod field;
 mod relation;
 mod stream;
@@ -15,10 +16,11 @@ use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
 
 /// Every rule over the whole mapping.
-pub(super) fn check(mapping: &Mapping, broken: &Broken) -> Vec<Problem> {
+pub(super) fn check(mapping: &Mapping, broken: &Broken, source: &str) -> Vec<Problem> {
     let mut rules = Rules {
         mapping,
         broken,
+        source,
         problems: Vec::new(),
     };
     rules.dataset();
@@ -31,6 +33,9 @@ pub(super) fn check(mapping: &Mapping, broken: &Broken) -> Vec<Problem> {
         for relation in &stream.relations {
             rules.relation(stream, relation);
         }
+        for measure in &stream.measures {
+            rules.measure(stream, measure);
+        }
     }
     for capability in &mapping.capabilities {
         rules.capability(capability);
@@ -41,6 +46,7 @@ pub(super) fn check(mapping: &Mapping, broken: &Broken) -> Vec<Problem> {
 struct Rules<'m> {
     mapping: &'m Mapping,
     broken: &'m Broken,
+    source: &'m str,
     problems: Vec<Problem>,
 }
 

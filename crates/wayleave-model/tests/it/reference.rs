@@ -65,7 +65,10 @@ fn keys(schema: &serde_json::Value) -> Vec<(String, String)> {
         for (name, schema) in properties {
             let inner = [schema, &schema["items"], &schema["additionalProperties"]];
             let nested: Vec<_> = inner.into_iter().flat_map(keys).collect();
-            if nested.is_empty() {
+            if name == "measures" {
+                // Its keys are names of the owner's own.
+                found.push((name.clone(), format!(".{name}]")));
+            } else if nested.is_empty() {
                 found.push((name.clone(), format!("{name} = ")));
             }
             found.extend(nested);

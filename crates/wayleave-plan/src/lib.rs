@@ -9,6 +9,7 @@
 pub mod active_datasets;
 pub mod aggregate;
 pub mod calendar;
+pub mod evaluate;
 pub mod expand;
 pub mod fetch;
 pub mod filter;

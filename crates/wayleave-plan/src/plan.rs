@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use wayleave_model::{
-    digest::Digest,
-    mapping::{AggregateOp, Datatype, SourceKind},
-};
+use wayleave_model::digest::Digest;
+use wayleave_model::expression::Formula;
+use wayleave_model::mapping::{AggregateOp, Datatype, SourceKind};
 
 use crate::value::Value;
+
+pub use wayleave_model::expression::Comparison;
 
 /// A read that policy has allowed; cheap to clone. Nothing outside this crate can build or change
 /// one:
@@ -35,13 +36,15 @@ use crate::value::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorizedPlan {
     target: Arc<Target>,
+    joins: Arc<Vec<Related>>,
     read: Arc<Read>,
 }
 
 impl AuthorizedPlan {
-    pub(crate) fn new(target: Arc<Target>, read: Read) -> Self {
+    pub(crate) fn new(target: Arc<Target>, joins: Arc<Vec<Related>>, read: Read) -> Self {
         Self {
             target,
+            joins,
             read: Arc::new(read),
         }
     }
@@ -53,6 +56,12 @@ impl AuthorizedPlan {
     /// Where to read.
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// The records that to-one relations lead to, each reached from the target or from one before
+    /// it. They add columns: every row of the target stays, once, whether or not it leads anywhere.
+    pub fn joins(&self) -> &[Related] {
+        &self.joins
     }
 
     /// What to read.
@@ -78,15 +87,94 @@ pub struct Target {
     pub mapping: Digest,
 }
 
-/// A column and what it holds.
+/// A table of the target's source that a relation leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Related {
+    /// The number its columns name it by. The target's own table is [`TARGET`].
+    pub table: u16,
+    /// The schema, where the store has such a notion.
+    pub schema: Option<String>,
+    /// The table, exactly as the store has it.
+    pub name: String,
+    /// What joins it: a column of a table named before it, and one of its own. A value that is NULL
+    /// or not of its datatype joins nothing.
+    pub on: Vec<(Column, Column)>,
+    /// Which of its rows there are: those its own grant and mapping let be seen. The others are
+    /// absent, and so is whatever they would lead to.
+    pub rows: Predicate,
+}
+
+/// The number of the target's own table.
+pub const TARGET: u16 = 0;
+
+/// A value of each row or group, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Column {
-    /// Its name, exactly as the store has it.
-    pub name: String,
+    /// Where it comes from.
+    pub origin: ColumnOrigin,
     /// What it holds.
     pub datatype: Datatype,
     /// Whether it holds many values.
     pub many: bool,
+}
+
+/// Where the values of a column come from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ColumnOrigin {
+    /// A column of a table.
+    Stored {
+        /// Which of the plan's tables.
+        table: u16,
+        /// Its name, exactly as the store has it.
+        name: String,
+    },
+    /// Other columns.
+    Computed {
+        /// What it is called in messages.
+        label: String,
+        /// How it is computed.
+        formula: Arc<Formula<Column>>,
+    },
+    /// A value of a group: the key of this index, or, after the keys, the aggregate.
+    Group {
+        /// Which.
+        index: usize,
+        /// What it is called in messages.
+        label: String,
+    },
+}
+
+impl Column {
+    /// A column of a table.
+    pub(crate) fn stored(table: u16, name: impl Into<String>, datatype: Datatype) -> Self {
+        Self {
+            origin: ColumnOrigin::Stored {
+                table,
+                name: name.into(),
+            },
+            datatype,
+            many: false,
+        }
+    }
+
+    /// What it is called in messages: the name of a stored one, exactly as the store has it.
+    pub fn label(&self) -> &str {
+        match &self.origin {
+            ColumnOrigin::Stored { name, .. } => name,
+            ColumnOrigin::Computed { label, .. } | ColumnOrigin::Group { label, .. } => label,
+        }
+    }
+
+    /// Calls `visit` for this column, if it is stored, or for the stored ones it is computed from.
+    pub fn for_each_stored<'c>(&'c self, visit: &mut dyn FnMut(&'c Self)) {
+        match &self.origin {
+            ColumnOrigin::Stored { .. } => visit(self),
+            ColumnOrigin::Computed { formula, .. } => {
+                formula.for_each_leaf(&mut |leaf| leaf.for_each_stored(visit));
+            }
+            ColumnOrigin::Group { .. } => {}
+        }
+    }
 }
 
 /// What to read.
@@ -146,21 +234,28 @@ pub struct OrderBy {
     pub nullable: bool,
 }
 
-/// Groups and their measures, in order.
+/// Groups and what is measured of them, in order.
 ///
-/// A row of the answer holds the values of `by`, then those of `measures`. Without `by` there is
-/// exactly one row, even over no rows; with `by` there is one a group that has rows.
+/// Without `by` there is exactly one group, even over no rows; with `by` there is one for each key
+/// that has rows. What is answered of a group, ordered by and compared in `having` are columns of
+/// origin [`ColumnOrigin::Group`], or computed from such.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Groups {
     /// What to group by; empty for one group of everything.
     pub by: Vec<GroupKey>,
-    /// What to measure in each group.
-    pub measures: Vec<Measure>,
+    /// What to aggregate in each group.
+    pub aggregates: Vec<Aggregate>,
     /// Which rows.
     pub predicate: Predicate,
+    /// What is answered of each group, in this order.
+    pub columns: Vec<Column>,
+    /// Which groups.
+    pub having: Predicate,
     /// The order of groups, made total by the group keys: by the values as they are in the answer,
-    /// measures after rounding. NULLs come last in either direction.
-    pub order: Vec<GroupOrder>,
+    /// aggregates after rounding.
+    pub order: Vec<OrderBy>,
+    /// Begin after the group with these values of the `order` columns.
+    pub after: Option<Vec<Value>>,
     /// At most so many groups.
     pub limit: u32,
 }
@@ -206,7 +301,7 @@ pub enum Granularity {
     Year,
 }
 
-/// One measure of a group.
+/// One aggregate of a group.
 ///
 /// NULLs are skipped, by all but a `count` without a column. Over no values `count` and
 /// `count_distinct` are 0 and the others NULL. The same data gives the same bytes on every store,
@@ -220,21 +315,14 @@ pub enum Granularity {
 /// | `avg` | integer, decimal | `Decimal`: the exact sum divided by the count, rounded half away from zero to 6 digits after the point, then canonical. [`crate::value::average`] does it |
 /// | `sum`, `avg` | number | `Number`, rounded to 12 significant digits by [`crate::value::rounded`]; the order of addition is the store's, so equal answers are not promised and its `Capabilities` say so |
 /// | `min`, `max` | any ordered | a value of the column's datatype; text by code point |
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Measure {
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregate {
     /// What is computed: `count`, `count_distinct`, `sum`, `avg`, `min` or `max`.
     pub op: AggregateOp,
     /// Over which column; `None` counts rows.
     pub column: Option<Column>,
-}
-
-/// One key of the order of groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupOrder {
-    /// An index into `by` followed by `measures`.
-    pub index: usize,
-    /// From the largest down.
-    pub descending: bool,
+    /// Over which of the group's rows. Without any, it is what it is over no values.
+    pub filter: Predicate,
 }
 
 /// Which rows. Two-valued: a comparison with NULL is false, and so is its opposite.
@@ -275,14 +363,36 @@ pub enum Predicate {
         /// Equal to none of them.
         negated: bool,
     },
-    /// A text column that holds, or begins with, this text: exact code points, no wildcards.
+    /// A text column that holds this text: by code points, no wildcards.
     Like {
         /// The column.
         column: Column,
-        /// The text.
+        /// The text; lower-case where case is folded.
         text: String,
-        /// Only at the beginning.
-        prefix: bool,
+        /// Where.
+        place: TextPlace,
+        /// Whether letters that differ only in case are one: see [`crate::value::fold`].
+        fold: bool,
+    },
+    /// A comparison of two columns of one datatype, neither of them NULL.
+    CompareColumns {
+        /// The left column.
+        left: Column,
+        /// How.
+        comparison: Comparison,
+        /// The right column.
+        right: Column,
+    },
+    /// Some row of a related table satisfies a predicate; `negated`: none does.
+    Exists {
+        /// The table.
+        related: Box<Related>,
+        /// What its to-one relations lead to.
+        joins: Vec<Related>,
+        /// Which of its rows.
+        predicate: Box<Predicate>,
+        /// No row does.
+        negated: bool,
     },
     /// NULL or not.
     IsNull {
@@ -293,21 +403,15 @@ pub enum Predicate {
     },
 }
 
-/// How two values are compared.
+/// Where a text is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Comparison {
-    /// Equal.
-    Eq,
-    /// Not equal (and not NULL).
-    Ne,
-    /// Greater.
-    Gt,
-    /// Greater or equal.
-    Gte,
-    /// Less.
-    Lt,
-    /// Less or equal.
-    Lte,
+pub enum TextPlace {
+    /// The whole text.
+    Whole,
+    /// At its beginning.
+    Beginning,
+    /// Anywhere in it.
+    Anywhere,
 }
 
 impl Predicate {

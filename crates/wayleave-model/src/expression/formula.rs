@@ -146,7 +146,7 @@ impl<L> Formula<L> {
     }
 
     /// Calls `visit` for every leaf, in the order of the text.
-    pub fn for_each_leaf(&self, visit: &mut impl FnMut(&L)) {
+    pub fn for_each_leaf<'f>(&'f self, visit: &mut dyn FnMut(&'f L)) {
         match &self.node {
             Node::Leaf(leaf) => visit(leaf),
             Node::Literal(_) => {}

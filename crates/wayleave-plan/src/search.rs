@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
-use wayleave_model::mapping::Field;
 
 use crate::filter;
 use crate::id::RecordId;
@@ -20,7 +19,7 @@ use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
 use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
 use crate::value::Value;
-use crate::view::{ConnectionView, StreamView, View, column};
+use crate::view::{ConnectionView, FieldView, StreamView, View};
 
 /// The most candidates that are read at once.
 pub const MAX_CANDIDATES: usize = 100;
@@ -144,9 +143,9 @@ impl SearchStream {
         stream: &StreamView,
         request: &SearchRequest,
     ) -> Result<Self, Refusal> {
-        let asked = |field: &&Field| {
+        let asked = |field: &&FieldView| {
             let fields = request.fields.as_ref();
-            fields.is_none_or(|fields| fields.contains(&field.name.value))
+            fields.is_none_or(|fields| fields.iter().any(|name| name == field.name()))
         };
         let wanted = match &request.filter {
             None => Predicate::True,
@@ -155,30 +154,28 @@ impl SearchStream {
             }
         };
         for name in request.fields.iter().flatten() {
-            if stream.field(name).is_none() {
-                return Err(layout::unknown_field(stream, name, "fields").see(stream));
-            }
+            layout::named_field(stream, name, "fields").map_err(|refusal| refusal.see(stream))?;
         }
-        let searched: Vec<&Field> = stream.search().filter(asked).collect();
-        let mut shown: Vec<&Field> = stream.key_fields().collect();
+        let searched: Vec<&FieldView> = stream.search().filter(asked).collect();
+        let mut shown: Vec<FieldView> = stream.key_fields().to_vec();
         let around = stream.title().into_iter().chain(stream.event_time());
         for field in searched.iter().copied().chain(around.filter(asked)) {
-            if !shown.iter().any(|one| one.name == field.name) {
-                shown.push(field);
+            if !shown.contains(field) {
+                shown.push(field.clone());
             }
         }
         Ok(Self {
             view: stream.clone(),
             label: connection.label.clone(),
-            fields: searched.iter().map(|it| it.name.value.clone()).collect(),
+            fields: searched.iter().map(|it| it.name().to_owned()).collect(),
             predicate: Predicate::all([stream.base(), wanted]),
-            layout: Layout::new(stream, &shown),
+            layout: Layout::new(stream, shown),
         })
     }
 
     /// Whether the caller may see all rows. If not, no count of them may show in a score.
     pub fn is_whole(&self) -> bool {
-        self.view.rows == Predicate::True
+        self.view.is_whole()
     }
 
     /// The names of the values of a [`record`](Self::record).
@@ -189,7 +186,6 @@ impl SearchStream {
     /// Reads the records of these ids that the caller may see, the first
     /// [`MAX_CANDIDATES`]; `None` where no id is one of this stream's.
     pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
-        let keys: Vec<_> = self.view.key_fields().collect();
         let known: Vec<Vec<Value>> = ids
             .into_iter()
             .take(MAX_CANDIDATES)
@@ -203,7 +199,10 @@ impl SearchStream {
             self.view.target(),
             Read::Rows(Rows {
                 columns: Arc::clone(&self.layout.columns),
-                predicate: Predicate::all([one_of(&keys, known), self.predicate.clone()]),
+                predicate: Predicate::all([
+                    one_of(self.view.key_fields(), known),
+                    self.predicate.clone(),
+                ]),
                 order: layout::total(&self.view, Vec::new()),
                 after: None,
                 each: None,
@@ -214,7 +213,7 @@ impl SearchStream {
     }
 
     /// A row as a record.
-    pub fn record(&self, row: &[Value]) -> Record {
+    pub fn record(&self, row: Vec<Value>) -> Record {
         self.layout.record(row)
     }
 }
@@ -222,14 +221,14 @@ impl SearchStream {
 /// The values of a key that an id of one of the stream's records holds.
 pub(crate) fn key_of(stream: &StreamView, id: &str) -> Option<Vec<Value>> {
     let id = RecordId::parse(id).ok()?;
-    let keys: Vec<&Field> = stream.key_fields().collect();
+    let keys = stream.key_fields();
     let ours = id.connection_id == stream.connection_id() && id.stream == stream.name();
     if !ours || id.key.len() != keys.len() {
         return None;
     }
     keys.iter()
         .zip(&id.key)
-        .map(|(field, text)| Value::from_text(field.datatype.value, text).ok())
+        .map(|(field, text)| Value::from_text(field.datatype(), text).ok())
         .collect()
 }
 
@@ -254,16 +253,16 @@ impl Indexed {
 }
 
 /// Rows with one of these keys.
-pub(crate) fn one_of(keys: &[&Field], known: Vec<Vec<Value>>) -> Predicate {
+pub(crate) fn one_of(keys: &[FieldView], known: Vec<Vec<Value>>) -> Predicate {
     if let [only] = keys {
         return Predicate::In {
-            column: column(only),
+            column: only.column(),
             values: known.into_iter().flatten().collect(),
             negated: false,
         };
     }
-    let equal = |(field, value): (&&Field, Value)| Predicate::Compare {
-        column: column(field),
+    let equal = |(field, value): (&FieldView, Value)| Predicate::Compare {
+        column: field.column(),
         comparison: Comparison::Eq,
         value,
     };
@@ -312,7 +311,7 @@ fn nothing_to_search(view: &View, request: &SearchRequest) -> Refusal {
     let fields: BTreeSet<&str> = named
         .iter()
         .flat_map(|(_, stream)| stream.search())
-        .map(|field| field.name.as_str())
+        .map(FieldView::name)
         .collect();
     if !fields.is_empty() {
         let message = "none of `fields` can be searched in these streams";

@@ -3,6 +3,7 @@
 //! Everything here is already narrowed: a stream, field or relation that is not granted is not
 //! there, so what is missing and what is forbidden cannot be told apart. Nothing is read here.
 
+mod field;
 mod locate;
 mod resolve;
 mod schema;
@@ -10,9 +11,9 @@ mod stream;
 
 use std::collections::BTreeMap;
 
+pub use field::FieldView;
 pub use locate::Tool;
 pub use schema::Discovery;
-pub(crate) use stream::column;
 pub use stream::{StreamView, Tracking};
 
 use crate::active_datasets::ActiveDatasets;
@@ -114,11 +115,16 @@ impl View {
             .get(stream)
             .into_iter()
             .flatten()
-            .filter_map(|(connection, stream)| {
-                let connection = self.connections.get(*connection)?;
-                Some((connection, connection.streams.get(*stream)?))
-            })
+            .map(|(connection, stream)| self.at(*connection, *stream))
             .collect()
+    }
+
+    #[expect(clippy::expect_used, reason = "a view does not change once it is made")]
+    fn at(&self, connection: usize, stream: usize) -> (&ConnectionView, &StreamView) {
+        let connection = self.connections.get(connection);
+        let connection = connection.expect("the connection was counted");
+        let stream = connection.streams.get(stream);
+        (connection, stream.expect("the stream was counted"))
     }
 
     /// Granted streams that are not served, for the operator's log.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Completing, Completion, CompletionRef, RpcError};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::refusal::Refusal;
-use wayleave_plan::view::StreamView;
+use wayleave_plan::view::{FieldView, StreamView};
 
 use crate::access::Access;
 use crate::query::CallContext;
@@ -100,14 +100,12 @@ async fn entities(asked: &CallContext<'_>, typed: &Completing) -> Result<Vec<Str
             continue;
         }
         for stream in &connection.streams {
-            let title = stream
-                .title()
-                .filter(|it| can_begin(it.datatype.value, it.filter.value));
+            let title = stream.title().filter(|it| can_begin(it));
             let Some(title) = title.filter(|_| left > 0) else {
                 continue;
             };
             left -= 1;
-            let filter = begins(&title.name, &typed.value);
+            let filter = begins(title.name(), &typed.value);
             let limit = u32::try_from(MAX_VALUES).unwrap_or(u32::MAX);
             let labelled = resources::labelled(asked, connection, stream, filter, limit).await?;
             found.extend(labelled.records.into_iter().map(|(_, label)| label));
@@ -132,12 +130,9 @@ async fn ids(
     for (connection, stream) in holders.take(STREAMS) {
         let prefix = format!("{}/{}:", connection.connection_id, stream.name());
         let key = typed.strip_prefix(&prefix).unwrap_or_default();
-        let mut keys = stream.key_fields();
         // A key of one text can be narrowed by the store; of any other the first are looked at.
-        let narrowed = match (keys.next(), keys.next()) {
-            (Some(only), None) if can_begin(only.datatype.value, only.filter.value) => {
-                begins(&only.name, key)
-            }
+        let narrowed = match stream.key_fields() {
+            [only] if can_begin(only) => begins(only.name(), key),
             _ => None,
         };
         let labelled = resources::labelled(asked, connection, stream, narrowed, LOOKED_AT).await?;
@@ -151,8 +146,8 @@ async fn ids(
     Ok(found)
 }
 
-fn can_begin(datatype: Datatype, filter: bool) -> bool {
-    datatype == Datatype::String && filter
+fn can_begin(field: &FieldView) -> bool {
+    field.datatype() == Datatype::String && field.can_filter()
 }
 
 fn begins(field: &str, with: &str) -> Option<Map<String, Json>> {

@@ -8,13 +8,13 @@ mod field;
 mod text;
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_model::mapping::{Datatype, Mapping};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::filter;
 use wayleave_plan::request::{
     DEFAULT_ROWS, EXPANDED_ROWS, MAX_EXPANDED, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
     MAX_SORT_KEYS,
 };
-use wayleave_plan::view::{ConnectionView, StreamView, Tracking};
+use wayleave_plan::view::{ConnectionView, FieldView, StreamView, Tracking};
 
 use crate::escape::inline;
 use crate::reply::Reply;
@@ -113,7 +113,7 @@ pub(crate) fn sources<'a>(
 fn same(a: &StreamView, b: &StreamView) -> bool {
     let names = |stream: &StreamView| -> (Vec<String>, Vec<String>) {
         (
-            stream.fields().map(|it| it.name.value.clone()).collect(),
+            stream.fields().map(|it| it.name().to_owned()).collect(),
             stream.relations().map(|it| it.name.value.clone()).collect(),
         )
     };
@@ -158,25 +158,26 @@ fn within(bytes: usize, written: impl Fn(Room) -> Reply) -> Reply {
 }
 
 /// Everything about one stream of one connection, with JSON Schema.
-pub(crate) fn full(source: &Source<'_>, mapping: Option<&Mapping>) -> Reply {
-    let reply = written(std::slice::from_ref(source), &[], mapping, FULL);
+pub(crate) fn full(source: &Source<'_>) -> Reply {
+    let full = Some(source.stream);
+    let reply = written(std::slice::from_ref(source), &[], full, FULL);
     if reply.bytes() <= MAX_BYTES {
         return reply;
     }
     within(MAX_BYTES, |room| {
-        written(std::slice::from_ref(source), &[], mapping, room)
+        written(std::slice::from_ref(source), &[], full, room)
     })
 }
 
-/// Some sources described, and others named; with JSON Schema where the mapping is given.
+/// Some sources described, and others named; with JSON Schema where it is the `full` description of one stream.
 fn written(
     sources: &[Source<'_>],
     others: &[Source<'_>],
-    mapping: Option<&Mapping>,
+    full: Option<&StreamView>,
     room: Room,
 ) -> Reply {
     let types = types(sources);
-    let detail = if mapping.is_some() { "full" } else { "compact" };
+    let detail = if full.is_some() { "full" } else { "compact" };
     let mut data = Map::new();
     data.insert("detail".to_owned(), detail.into());
     if let Some(first) = sources.first() {
@@ -184,7 +185,7 @@ fn written(
     }
     let described: Vec<Json> = sources
         .iter()
-        .map(|source| structure(source, mapping, room))
+        .map(|source| structure(source, full, room))
         .collect();
     data.insert("sources".to_owned(), described.into());
     let others: Vec<&str> = others
@@ -202,7 +203,7 @@ fn written(
     if let Some(example) = &example {
         data.insert("example".to_owned(), example.clone());
     }
-    let text = text::text(sources, &others, &types, example.as_ref(), mapping, room);
+    let text = text::text(sources, &others, &types, example.as_ref(), full, room);
     Reply::done(text, json!({ "data": data }))
 }
 
@@ -211,7 +212,7 @@ fn types(sources: &[Source<'_>]) -> Vec<Datatype> {
     let seen: Vec<Datatype> = sources
         .iter()
         .flat_map(|source| source.stream.fields())
-        .map(|field| field.datatype.value)
+        .map(FieldView::datatype)
         .collect();
     Datatype::ALL
         .iter()
@@ -240,7 +241,7 @@ fn limits() -> Json {
     })
 }
 
-fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json {
+fn structure(source: &Source<'_>, full: Option<&StreamView>, room: Room) -> Json {
     let stream = source.stream;
     let connections: Vec<Json> = source
         .connections
@@ -264,19 +265,19 @@ fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json
             inline(description, room.description * 2).into(),
         );
     }
-    let key: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
+    let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
     put("key", json!(key));
     for (name, field) in [
         ("title", stream.title()),
         ("event_time", stream.event_time()),
     ] {
         if let Some(field) = field {
-            put(name, field.name.as_str().into());
+            put(name, field.name().into());
         }
     }
     let fields: Vec<Json> = stream
         .fields()
-        .map(|it| field::structure(it, mapping, room))
+        .map(|it| field::structure(it, full, room))
         .collect();
     put("fields", fields.into());
     let relations: Vec<Json> = stream
@@ -284,7 +285,7 @@ fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json
         .map(|it| json!({ "name": it.name.as_str(), "to": it.to.as_str(), "type": it.type_name.as_str() }))
         .collect();
     put("relations", relations.into());
-    let search: Vec<&str> = stream.search().map(|it| it.name.as_str()).collect();
+    let search: Vec<&str> = stream.search().map(FieldView::name).collect();
     put("search", json!(search));
     put("changes_since", changes(stream).into());
     if room.notes && !source.notes.is_empty() {

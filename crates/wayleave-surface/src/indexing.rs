@@ -24,7 +24,6 @@ use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
 use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
 use wayleave_store::{Answer, CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
-use crate::ids;
 use crate::store_reads::Stores;
 
 /// How long reading a whole stream may take.
@@ -185,7 +184,7 @@ impl Indexing<'_> {
         sender: &mpsc::Sender<FeedMessage>,
     ) -> Result<(), Unreadable> {
         let stream = self.stream(what);
-        let keys = stream.map_or(0, |it| it.key_fields().count());
+        let keys = stream.map_or(0, |it| it.key_fields().len());
         loop {
             let plan = &walk.plan;
             let place = |name: &String| plan.header().iter().position(|it| it == name);
@@ -249,14 +248,18 @@ impl Indexing<'_> {
         // Only read to count records that no later walk of changes will find.
         let updated = stream.and_then(StreamView::updated);
         if let (Some(fields), Some(updated)) = (&mut request.fields, updated) {
-            fields.push(updated.name.value.clone());
+            fields.push(updated.name().to_owned());
         }
         let key = |stream: &StreamView| -> Vec<SortKey> {
             let ascending = |name: &str| SortKey {
                 name: name.to_owned(),
                 descending: false,
             };
-            stream.key_fields().map(|it| ascending(&it.name)).collect()
+            stream
+                .key_fields()
+                .iter()
+                .map(|it| ascending(it.name()))
+                .collect()
         };
         request.sort = stream.map(key).unwrap_or_default();
         if let Ok(plan) = QueryPlan::new(&self.view, &request, self.seal) {
@@ -301,17 +304,14 @@ impl Indexing<'_> {
         let updated = self.stream(what).and_then(StreamView::updated);
         let updated = updated.ok_or(Unreadable::NoReadableUpdate)?;
         let mut request = request(what);
-        request.fields = Some(vec![updated.name.value.clone()]);
+        request.fields = Some(vec![updated.name().to_owned()]);
         request.sort = vec![SortKey {
-            name: updated.name.value.clone(),
+            name: updated.name().to_owned(),
             descending: true,
         }];
         let plan = QueryPlan::new(&self.view, &request, self.seal)
             .map_err(|_| Unreadable::NoReadableUpdate)?;
-        let place = plan
-            .header()
-            .iter()
-            .position(|it| *it == updated.name.value);
+        let place = plan.header().iter().position(|it| *it == updated.name());
         let mut rows = self.rows(plan.rows()).await?;
         while let Some(row) = rows.next().await {
             let page = plan.page_of(vec![row?]);
@@ -410,7 +410,7 @@ impl Feed for FeedReceiver {
 /// A record as a change of an index; `places` says where each indexed field is among its values.
 fn change(record: &Record, places: &[Option<usize>]) -> Change {
     if record.deleted {
-        return Change::Gone(ids::key(&record.id).to_owned());
+        return Change::Gone(record.key_text());
     }
     Change::Put(document(record, places))
 }
@@ -421,7 +421,7 @@ fn document(record: &Record, places: &[Option<usize>]) -> Document {
         value.map(words_of).unwrap_or_default().into_owned()
     };
     Document {
-        key: ids::key(&record.id).to_owned(),
+        key: record.key_text(),
         texts: places.iter().map(text).collect(),
     }
 }
@@ -434,7 +434,7 @@ fn malformed(record: &Record, places: &[Option<usize>], keys: usize) -> Change {
     }
     let mut texts = places.iter().flatten();
     if record.deleted || texts.any(|at| is_malformed(*at)) {
-        return Change::Skipped(Some(ids::key(&record.id).to_owned()));
+        return Change::Skipped(Some(record.key_text()));
     }
     Change::Untracked(document(record, places))
 }

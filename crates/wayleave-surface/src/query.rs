@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use serde_json::{Map, Value as Json, json};
+use wayleave_plan::Record;
 use wayleave_plan::query::{Page, QueryPlan};
 use wayleave_plan::refusal::{Call, Code, Refusal};
 use wayleave_plan::request::QueryRequest;
 use wayleave_plan::seal::Seal;
 use wayleave_plan::value::Value;
-use wayleave_plan::view::{StreamView, View};
+use wayleave_plan::view::{FieldView, StreamView, View};
 
-use crate::ids::RecordIds;
+use crate::ids;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
 use crate::store_reads::StoreReads;
@@ -53,7 +54,7 @@ pub(crate) async fn answer(
     let frame = async { Ok(PageFrame::new(&plan, asked)) };
     let (read, count, frame) = tokio::try_join!(biased; rows, count, frame)?;
     let read_rows = read.rows.len();
-    let page = plan.shown(read.rows);
+    let page = plan.page_of(read.rows);
     // What a cut left behind follows the last row: that row shows that the page goes on. One
     // beyond the page shows it already.
     let is_shown_by_last = read.cut && read_rows == page.records().len();
@@ -62,7 +63,6 @@ pub(crate) async fn answer(
     let related =
         related::follow(asked.reading, plan.expansions(), records, asked.most * 8).await?;
     let offered = records.len();
-    let stream = frame.stream;
     let writer = Writer {
         plan: &plan,
         page,
@@ -70,38 +70,34 @@ pub(crate) async fn answer(
         count,
         cuts: Vec::new(),
     };
-    let too_large = || too_large(&plan, stream, arguments);
     writer
         .written(asked, offered, &related)?
-        .ok_or_else(too_large)
+        .ok_or_else(|| too_large(&plan, arguments))
 }
 
 /// What an answer holds whatever the rows are.
-struct PageFrame<'a> {
-    stream: Option<&'a StreamView>,
-    ids: RecordIds,
+struct PageFrame {
+    /// How ids are made of the key's values.
+    id_pattern: String,
     /// The table of most pages, without a row.
     table: Table,
     meta: Map<String, Json>,
 }
 
-impl<'a> PageFrame<'a> {
-    fn new(plan: &QueryPlan, asked: &CallContext<'a>) -> Self {
-        let connection = asked.view.connection(plan.connection_id());
-        let stream = connection.and_then(|connection| connection.stream(plan.stream()));
-        let ids = RecordIds::new(plan.connection_id(), plan.stream(), stream);
+impl PageFrame {
+    fn new(plan: &QueryPlan, asked: &CallContext<'_>) -> Self {
+        let id_pattern = ids::pattern(plan.view());
         let meta = [
             ("stream", plan.stream()),
             ("connection_id", plan.connection_id()),
             ("connector_key", plan.connector_key()),
-            ("id", ids.pattern()),
+            ("id", id_pattern.as_str()),
         ];
         let meta = meta.map(|(name, value)| (name.to_owned(), value.into()));
         Self {
-            stream,
             table: Table::new(columns(plan, false), asked.most),
             meta: Map::from_iter(meta),
-            ids,
+            id_pattern,
         }
     }
 }
@@ -118,7 +114,7 @@ fn columns(plan: &QueryPlan, shows_ids: bool) -> Vec<(String, String)> {
 struct Writer<'a> {
     plan: &'a QueryPlan,
     page: Page<'a>,
-    frame: PageFrame<'a>,
+    frame: PageFrame,
     count: Option<(u64, bool)>,
     /// What was cut of the first record, which alone exceeds a page.
     cuts: Vec<Cut>,
@@ -133,7 +129,7 @@ impl Writer<'_> {
         related: &Relations,
     ) -> Result<Option<Reply>, Refusal> {
         let mut records = self.page.records().iter().take(offered);
-        let shows_ids = records.any(|record| self.frame.ids.is_encoded(record));
+        let shows_ids = records.any(Record::is_key_encoded);
         let mut table = std::mem::take(&mut self.frame.table);
         if shows_ids {
             table = Table::new(columns(self.plan, shows_ids), asked.most);
@@ -198,12 +194,8 @@ impl Writer<'_> {
         row.extend(self.more(0, related, shows_ids));
         let handles = self.handles(1, asked.seal)?;
         let is_key = |name: &String| {
-            let mut keys = self
-                .frame
-                .stream
-                .into_iter()
-                .flat_map(StreamView::key_fields);
-            keys.any(|field| *field.name == *name)
+            let mut keys = self.plan.view().key_fields().iter();
+            keys.any(|field| field.name() == name)
         };
         let may_cut =
             |column: usize| (self.plan.header().get(column)).is_some_and(|name| !is_key(name));
@@ -260,7 +252,7 @@ impl Writer<'_> {
         let mut more = related.cells(self.plan.expansions(), index);
         let record = self.page.records().get(index);
         if shows_ids {
-            more.push(record.map(|record| record.id.as_str()).into());
+            more.push(record.map(Record::id).into());
         }
         if self.plan.marks_deleted() {
             let deleted = record.is_some_and(|record| record.deleted);
@@ -274,7 +266,7 @@ impl Writer<'_> {
         let id = if shows_ids {
             "@id"
         } else {
-            self.frame.ids.pattern()
+            &self.frame.id_pattern
         };
         format!(
             "{shown} {rows} of {}, connection_id {}, fetch id {id}\n",
@@ -353,17 +345,13 @@ impl Handles {
 }
 
 /// The refusal of a record that alone exceeds what a result may hold, however its values are cut.
-fn too_large(
-    plan: &QueryPlan,
-    stream: Option<&StreamView>,
-    arguments: &Map<String, Json>,
-) -> Refusal {
+fn too_large(plan: &QueryPlan, arguments: &Map<String, Json>) -> Refusal {
     let message = if plan.expansions().is_empty() {
         "one record alone exceeds a result; name fewer `fields`, and `fetch` the long ones"
     } else {
         "one record with its relations exceeds a result; leave `expand` out or name fewer `fields`"
     };
-    let small: Vec<&str> = stream.map(small_fields).unwrap_or_default();
+    let small = small_fields(plan.view());
     let mut next = vec![
         ("stream", plan.stream().into()),
         ("connection_id", plan.connection_id().into()),
@@ -383,11 +371,11 @@ fn too_large(
 pub(crate) fn small_fields(stream: &StreamView) -> Vec<&str> {
     use wayleave_model::mapping::Datatype::{Iri, Json, String};
     const MAX_SMALL_FIELDS: usize = 6;
-    let mut small: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
+    let mut small: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
     for field in stream.fields() {
-        let short = !field.many.value && !matches!(field.datatype.value, String | Iri | Json);
-        if short && small.len() < MAX_SMALL_FIELDS && !small.contains(&field.name.as_str()) {
-            small.push(&field.name);
+        let short = !field.is_many() && !matches!(field.datatype(), String | Iri | Json);
+        if short && small.len() < MAX_SMALL_FIELDS && !small.contains(&field.name()) {
+            small.push(field.name());
         }
     }
     small

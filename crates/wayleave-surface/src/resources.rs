@@ -212,7 +212,7 @@ pub(crate) async fn labelled(
     filter: Option<serde_json::Map<String, Json>>,
     limit: u32,
 ) -> Result<LabelledRecords, Refusal> {
-    let title = stream.title().map(|field| field.name.value.clone());
+    let title = stream.title().map(|field| field.name().to_owned());
     let request = QueryRequest {
         stream: stream.name().to_owned(),
         connection_id: Some(connection.connection_id.clone()),
@@ -240,10 +240,10 @@ pub(crate) async fn labelled(
             .map(|text| escape::inline(&text, LABEL))
             .filter(|text| !text.trim().is_empty());
         let label = label.unwrap_or_else(|| {
-            let key = ids::readable_key(&record.id);
+            let key = ids::readable_key(record);
             format!("{} {}", stream.type_name(), escape::inline(&key, LABEL))
         });
-        (record.id.clone(), label)
+        (record.id(), label)
     });
     Ok(LabelledRecords {
         records: records.collect(),
@@ -296,20 +296,15 @@ async fn document(
         offset: 0,
     };
     let plan = FetchPlan::new(asked.view, &request)?;
-    let stream = asked
-        .view
-        .connection(plan.connection_id())
-        .and_then(|connection| connection.stream(plan.stream()))
-        .filter(|stream| stream.type_name() == type_name);
-    let Some(stream) = stream else {
+    if plan.view().type_name() != type_name {
         return Ok(None);
-    };
+    }
     let read = asked.reading.rows(plan.rows(), asked.most).await?;
     if read.cut {
         return Err(too_large());
     }
     let record = plan.record(&read.rows)?;
-    Ok(Some(json_ld::document(stream, plan.header(), &record)))
+    Ok(Some(json_ld::document(plan.view(), plan.header(), &record)))
 }
 
 fn too_large() -> Refusal {

@@ -108,7 +108,7 @@ pub(crate) async fn best(
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
     let ids = found.hits.iter().take(limit);
     Ok(BestMatches {
-        ids: ids.map(|hit| hit.record.id.clone()).collect(),
+        ids: ids.map(|hit| hit.position.id.clone()).collect(),
         more: found.hits.len() > limit || found.ended_at.is_some(),
         missing: sources.missing(),
     })

@@ -190,8 +190,7 @@ impl ReadService {
                     stream,
                     notes: self.notes(&snapshot, connection, stream, |_| true),
                 };
-                let mapping = snapshot.mapping(stream.connector_key());
-                describe::full(&source, mapping.map(|mapping| &***mapping))
+                describe::full(&source)
             }
         }
     }
@@ -362,7 +361,7 @@ fn concerns(topic: Topic, stream: &StreamView) -> bool {
         _ => return true,
     };
     let mut fields = stream.fields();
-    fields.any(|field| types.contains(&field.datatype.value))
+    fields.any(|field| types.contains(&field.datatype()))
 }
 
 fn unix_time() -> i64 {

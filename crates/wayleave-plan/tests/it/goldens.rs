@@ -83,7 +83,7 @@ fn discovered(discovery: &Discovery<'_>) -> String {
         }
         Discovery::Streams(streams) => {
             for (connection, stream) in streams {
-                let fields: Vec<_> = stream.fields().map(|f| f.name.as_str()).collect();
+                let fields: Vec<_> = stream.fields().map(|f| f.name()).collect();
                 writeln!(
                     text,
                     "stream     {}/{}: {}",

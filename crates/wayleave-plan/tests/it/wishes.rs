@@ -54,7 +54,7 @@ fn view(world: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
 fn seen(view: &View) -> String {
     let streams = view.connections().iter().flat_map(|it| &it.streams);
     let words = streams.map(|stream| {
-        let fields: Vec<_> = stream.fields().map(|it| it.name.as_str()).collect();
+        let fields: Vec<_> = stream.fields().map(|it| it.name()).collect();
         format!("{}[{}]", stream.name(), fields.join(","))
     });
     words.collect::<Vec<_>>().join(" ")

@@ -38,16 +38,15 @@ pub(super) struct SearchOutcome {
 pub(super) struct Hit {
     /// The place of its stream in the plan.
     pub(super) stream: usize,
-    pub(super) score: Score,
+    pub(super) position: HitPosition,
     pub(super) record: Record,
 }
 
-impl Hit {
-    pub(super) fn place(&self) -> HitPosition {
-        HitPosition {
-            score: self.score.units(),
-            id: self.record.id.clone(),
-        }
+/// Where a candidate is in the ranking.
+fn position(candidate: Candidate) -> HitPosition {
+    HitPosition {
+        score: candidate.score.units(),
+        id: candidate.id,
     }
 }
 
@@ -87,10 +86,7 @@ impl<'a> Search<'a> {
             }
             let exhausted = ranking.candidates.len() < most;
             if let Some(last) = ranking.candidates.last() {
-                after = Some(HitPosition {
-                    score: last.score.units(),
-                    id: last.id.clone(),
-                });
+                after = Some(position(last.clone()));
             }
             hits.extend(self.verified(&ready, ranking.candidates, sources).await);
             // A source that failed meanwhile takes its earlier hits back.
@@ -163,7 +159,7 @@ impl<'a> Search<'a> {
         for (at, read) in join_all(under_way).await {
             match read {
                 Ok(read) => {
-                    records.extend(read.into_iter().map(|it| (it.id.clone(), (at, it))));
+                    records.extend(read.into_iter().map(|it| (it.id(), (at, it))));
                 }
                 Err(refusal) => sources.fail(at, Missing::Unread(refusal)),
             }
@@ -174,7 +170,7 @@ impl<'a> Search<'a> {
                 let (stream, record) = records.remove(&candidate.id)?;
                 Some(Hit {
                     stream,
-                    score: candidate.score,
+                    position: position(candidate),
                     record,
                 })
             })
@@ -194,7 +190,7 @@ impl<'a> Search<'a> {
                 portions.extend([second, first]);
                 continue;
             }
-            let records = read.rows.iter().map(|row| stream.record(row));
+            let records = read.rows.into_iter().map(|row| stream.record(row));
             found.extend(records.filter(|record| self.matches(stream, record)));
         }
         Ok(found)

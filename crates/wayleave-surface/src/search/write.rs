@@ -104,10 +104,8 @@ fn bytes_of_text(text: &str) -> usize {
 /// Where the next page begins, if anything follows the first `count` hits.
 fn next(found: &SearchOutcome, count: usize) -> Option<HitPosition> {
     if count < found.hits.len() {
-        return found
-            .hits
-            .get(count.checked_sub(1)?)
-            .map(super::find::Hit::place);
+        let last = found.hits.get(count.checked_sub(1)?)?;
+        return Some(last.position.clone());
     }
     found.ended_at.clone()
 }

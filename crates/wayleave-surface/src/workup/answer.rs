@@ -139,8 +139,7 @@ impl WorkupNotes {
 
 /// What stands under the heading.
 fn opening(node: &Node<'_>, dataset: &str, by: FoundBy) -> Draft {
-    let keys = node.stream.key_fields().map(|it| it.name.value.clone());
-    let fields = keys.chain(node.name_fields()).collect();
+    let fields = node.key_names().chain(node.name_fields()).collect();
     let (id, by) = (node.id(), by.as_str());
     Draft {
         section: Section::Record,

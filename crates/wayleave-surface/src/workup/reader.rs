@@ -102,7 +102,11 @@ impl<'a> WorkupReader<'a> {
             return Ok(Vec::new());
         };
         let read = self.rows(&plan).await?;
-        Ok(read.rows.iter().map(|row| around.record(row)).collect())
+        Ok(read
+            .rows
+            .into_iter()
+            .map(|row| around.record(row))
+            .collect())
     }
 
     /// The records of a stream whose title is, or begins with, a text; none where titles cannot be
@@ -117,7 +121,7 @@ impl<'a> WorkupReader<'a> {
         let Some(title) = stream.title() else {
             return Ok(Vec::new());
         };
-        let filter = Map::from_iter([(title.name.value.clone(), json!({ operator: text }))]);
+        let filter = Map::from_iter([(title.name().to_owned(), json!({ operator: text }))]);
         let request = QueryRequest {
             stream: stream.name().to_owned(),
             connection_id: Some(stream.connection_id().to_owned()),
@@ -137,7 +141,7 @@ impl<'a> WorkupReader<'a> {
         let read = self.rows(plan.rows()).await?;
         let page = plan.page_of(read.rows);
         let records = page.records().iter().cloned();
-        Ok(records.map(|record| Node { stream, record }).collect())
+        Ok(records.map(|record| Node::new(stream, record)).collect())
     }
 
     /// The records that match a text best, of the whole dataset.
@@ -191,7 +195,7 @@ impl<'a> WorkupReader<'a> {
                 continue;
             }
             let records = self.by_id(&around, &ours).await?;
-            found.extend(records.into_iter().map(|record| Node { stream, record }));
+            found.extend(records.into_iter().map(|record| Node::new(stream, record)));
         }
         found.sort_by_key(|node| ids.iter().position(|id| id == node.id()));
         Ok(found)

@@ -96,7 +96,7 @@ pub(super) async fn second_hop<'a>(
         };
         for (edge, related) in followed(desk, &around, &records, gaps).await {
             for (record, related) in records.iter().zip(related) {
-                let Some(from) = reached.place(&record.id) else {
+                let Some(from) = reached.place(&record.id()) else {
                     continue;
                 };
                 if related.more {
@@ -193,7 +193,7 @@ fn linked<'a>(
     };
     let link = |record: Record| Link {
         from,
-        to: reached.add(Node { stream, record }),
+        to: reached.add(Node::new(stream, record)),
         relation: edge.expansion.relation().to_owned(),
         type_name: edge.type_name.clone(),
         direction: edge.direction,
@@ -297,8 +297,8 @@ fn details(node: &Node<'_>, joined: &[String]) -> (String, Vec<String>) {
     let stream = node.stream;
     let passing = |name: &str| {
         named.iter().chain(joined).any(|it| it == name)
-            || stream.key_fields().any(|it| it.name == name)
-            || stream.updated().is_some_and(|it| it.name == name)
+            || stream.key_fields().iter().any(|it| it.name() == name)
+            || stream.updated().is_some_and(|it| it.name() == name)
     };
     let mut shown = String::new();
     let mut fields = Vec::new();
@@ -306,16 +306,11 @@ fn details(node: &Node<'_>, joined: &[String]) -> (String, Vec<String>) {
         if fields.len() == DETAILS {
             break;
         }
-        if passing(&field.name) || !field.is_scalar() || value.to_text().is_none() {
+        if passing(field.name()) || !field.is_scalar() || value.to_text().is_none() {
             continue;
         }
-        say!(
-            shown,
-            ", {} {}",
-            field.name.as_str(),
-            quote::value(value, DETAIL)
-        );
-        fields.push(field.name.value.clone());
+        say!(shown, ", {} {}", field.name(), quote::value(value, DETAIL));
+        fields.push(field.name().to_owned());
     }
     (shown, fields)
 }

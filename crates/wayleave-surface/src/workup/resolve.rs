@@ -102,7 +102,7 @@ async fn by_id<'a>(desk: &WorkupReader<'a>, entity: &str) -> Result<Option<Node<
     };
     let records = desk.by_id(&Around::alone(stream), &[entity]).await?;
     let record = records.into_iter().next();
-    Ok(record.map(|record| Node { stream, record }))
+    Ok(record.map(|record| Node::new(stream, record)))
 }
 
 async fn by_key<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
@@ -116,7 +116,7 @@ async fn by_key<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> V
         .map(|(stream, around, id)| async move {
             let read = desk.by_id(&around, &[&id]).await;
             let nodes = |records: Vec<Record>| -> Vec<Node<'a>> {
-                let nodes = records.into_iter().map(|record| Node { stream, record });
+                let nodes = records.into_iter().map(|record| Node::new(stream, record));
                 nodes.collect()
             };
             (stream, read.map(nodes))
@@ -204,11 +204,9 @@ async fn by_words<'a>(
 /// The names of the fields that are titles and can be searched, each once.
 fn searched_titles<'a>(desk: &WorkupReader<'a>) -> BTreeSet<&'a str> {
     let titles = desk.streams().filter_map(|stream| {
-        let title = &stream.title()?.name;
+        let title = stream.title()?;
         let mut searched = stream.search();
-        searched
-            .any(|field| field.name == *title)
-            .then_some(title.as_str())
+        searched.any(|field| field == title).then(|| title.name())
     });
     titles.collect()
 }

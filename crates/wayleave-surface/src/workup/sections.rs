@@ -2,6 +2,7 @@
 
 use wayleave_plan::request::{Section, WorkupRequest};
 use wayleave_plan::value::Value;
+use wayleave_plan::view::FieldView;
 use wayleave_search::Query;
 use wayleave_search::snippet::snippet;
 
@@ -25,7 +26,7 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
     let mut drafts = Vec::new();
     let mut empty = Vec::new();
     for (field, value) in node.fields() {
-        let name = field.name.value.clone();
+        let name = field.name().to_owned();
         if *value == Value::Null {
             empty.push(name);
             continue;
@@ -54,7 +55,7 @@ pub(super) fn timeline(request: &WorkupRequest, reached: &ReachedRecords<'_>) ->
         let Some((at, shown)) = node.time().filter(|(at, _)| within(request, *at)) else {
             continue;
         };
-        let event = node.stream.event_time().map_or("", |it| it.name.as_str());
+        let event = node.stream.event_time().map_or("", FieldView::name);
         let mut fields = vec![event.to_owned()];
         fields.extend(node.name_fields());
         let draft = Draft {
@@ -160,8 +161,8 @@ fn passage(query: &Query, node: &Node<'_>) -> Option<(String, String)> {
         .stream
         .search()
         .filter_map(|field| {
-            let value = node.value(&field.name)?;
-            Some((field.name.value.clone(), words_of(value).into_owned()))
+            let value = node.value(field.name())?;
+            Some((field.name().to_owned(), words_of(value).into_owned()))
         })
         .collect();
     let pairs = texts

@@ -96,7 +96,10 @@ fn literal(datatype: Datatype, literal: &Literal) -> Value {
         // The mapping's own check holds literals to their datatypes.
         Literal::Text(text) => Value::from_text(datatype, text).unwrap_or(Value::Null),
         Literal::Number(number) => match datatype {
-            Datatype::Integer => number.to_string().parse().map_or(Value::Null, Value::Integer),
+            Datatype::Integer => number
+                .to_string()
+                .parse()
+                .map_or(Value::Null, Value::Integer),
             Datatype::Number => Value::Number(number.to_f64()),
             _ => Value::Decimal(number.to_string().into()),
         },
@@ -153,8 +156,9 @@ pub fn arithmetic(op: Arithmetic, left: &Value, right: &Value) -> Value {
             })
         }
         (Value::Decimal(a), Value::Decimal(b)) => match (a.parse(), b.parse()) {
-            (Ok(a), Ok(b)) => exact(op, &a, &b)
-                .map_or(Value::Null, |it| Value::Decimal(it.to_string().into())),
+            (Ok(a), Ok(b)) => {
+                exact(op, &a, &b).map_or(Value::Null, |it| Value::Decimal(it.to_string().into()))
+            }
             _ => Value::Null,
         },
         _ => Value::Null,

@@ -11,8 +11,8 @@ use wayleave_model::mapping::{AggregateOp, Datatype};
 use crate::calendar::Calendar;
 use crate::evaluate::evaluate;
 use crate::plan::{
-    Aggregate, AuthorizedPlan, Column, ColumnOrigin, Comparison, GroupKey, Groups, Predicate, Read,
-    Related, Rows, TARGET, TextPlace,
+    Aggregate, AuthorizedPlan, Column, ColumnOrigin, Comparison, GroupKey, Groups, JoinedTable,
+    Predicate, Read, Rows, TARGET, TextPlace,
 };
 use crate::value::{self, Value, fold};
 
@@ -55,7 +55,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Adds what to-one relations lead to.
-    fn joined(mut self, joins: &[Related]) -> Self {
+    fn joined(mut self, joins: &[JoinedTable]) -> Self {
         for related in joins {
             let found = self.matching(related).next();
             if let Some(row) = found.and_then(|scene| scene.rows.get(&related.table).copied()) {
@@ -66,7 +66,7 @@ impl<'a> Scene<'a> {
     }
 
     /// This scene with each row of a related table in turn.
-    fn matching(&self, related: &Related) -> impl Iterator<Item = Self> {
+    fn matching(&self, related: &JoinedTable) -> impl Iterator<Item = Self> {
         let all = self.tables.get(&related.name);
         all.map_or(&[][..], Vec::as_slice)
             .iter()
@@ -94,11 +94,17 @@ impl<'a> Scene<'a> {
         match &column.origin {
             ColumnOrigin::Stored { table, name } => {
                 let row = self.rows.get(table);
-                row.and_then(|row| row.get(name)).cloned().unwrap_or(Value::Null)
+                row.and_then(|row| row.get(name))
+                    .cloned()
+                    .unwrap_or(Value::Null)
             }
             ColumnOrigin::Computed { formula, .. } => evaluate(formula, &|leaf: &Column| {
                 let held = self.get(leaf);
-                if is_of(&held, leaf) { held } else { Value::Malformed }
+                if is_of(&held, leaf) {
+                    held
+                } else {
+                    Value::Malformed
+                }
             }),
             ColumnOrigin::Group { index, .. } => {
                 self.group.get(*index).cloned().unwrap_or(Value::Null)
@@ -156,9 +162,8 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
         }
         Read::Rows(_) | Read::Count { .. } => Vec::new(),
     };
-    let malformed = |scene: &Scene<'_>, columns: &[&Column]| {
-        columns.iter().any(|it| !scene.is_fit(it))
-    };
+    let malformed =
+        |scene: &Scene<'_>, columns: &[&Column]| columns.iter().any(|it| !scene.is_fit(it));
     let in_answer = match plan.read() {
         Read::Rows(read) => interpret(plan, tables).iter().any(|row| {
             let mut cells = row.iter().zip(read.columns.iter());
@@ -217,10 +222,7 @@ fn is_granted(predicate: &Predicate, scene: &Scene<'_>) -> bool {
 /// The columns of the rows themselves that a caller's filter compares.
 fn compared<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column>) {
     match predicate {
-        Predicate::True
-        | Predicate::False
-        | Predicate::Granted(_)
-        | Predicate::Exists { .. } => {}
+        Predicate::True | Predicate::False | Predicate::Granted(_) | Predicate::Exists { .. } => {}
         Predicate::And(parts) | Predicate::Or(parts) => {
             for part in parts {
                 compared(part, found);
@@ -280,7 +282,12 @@ fn rows(read: &Rows, all: &[Scene<'_>]) -> Vec<Vec<Value>> {
             Some(after) => ordered(&position(scene), after, &directions) == Ordering::Greater,
         })
         .take(limit(read.limit))
-        .map(|scene| read.columns.iter().map(|column| scene.get(column)).collect())
+        .map(|scene| {
+            read.columns
+                .iter()
+                .map(|column| scene.get(column))
+                .collect()
+        })
         .collect()
 }
 
@@ -321,7 +328,12 @@ fn groups<'a>(read: &Groups, tables: &'a Tables, all: &[Scene<'a>]) -> Vec<Vec<V
             Some(after) => ordered(&position(group), after, &directions) == Ordering::Greater,
         })
         .take(limit(read.limit))
-        .map(|group| read.columns.iter().map(|column| group.get(column)).collect())
+        .map(|group| {
+            read.columns
+                .iter()
+                .map(|column| group.get(column))
+                .collect()
+        })
         .collect()
 }
 
@@ -454,7 +466,10 @@ fn is_of(value: &Value, column: &Column) -> bool {
         | (Value::Json(_), Datatype::Json) => true,
         // A sum that is wider than a machine's integer.
         (Value::Decimal(_), Datatype::Integer) => {
-            matches!(column.origin, ColumnOrigin::Computed { .. } | ColumnOrigin::Group { .. })
+            matches!(
+                column.origin,
+                ColumnOrigin::Computed { .. } | ColumnOrigin::Group { .. }
+            )
         }
         _ => false,
     }

@@ -22,6 +22,7 @@ pub mod plan;
 pub mod query;
 pub mod refusal;
 pub mod request;
+mod scope;
 pub mod seal;
 pub mod search;
 pub mod value;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
-use wayleave_model::expression::Formula;
+use wayleave_model::expression::{Formula, Node};
 use wayleave_model::mapping::{AggregateOp, Datatype, SourceKind};
 
 use crate::value::Value;
@@ -36,12 +36,12 @@ pub use wayleave_model::expression::Comparison;
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthorizedPlan {
     target: Arc<Target>,
-    joins: Arc<Vec<Related>>,
+    joins: Arc<Vec<JoinedTable>>,
     read: Arc<Read>,
 }
 
 impl AuthorizedPlan {
-    pub(crate) fn new(target: Arc<Target>, joins: Arc<Vec<Related>>, read: Read) -> Self {
+    pub(crate) fn new(target: Arc<Target>, joins: Arc<Vec<JoinedTable>>, read: Read) -> Self {
         Self {
             target,
             joins,
@@ -60,7 +60,7 @@ impl AuthorizedPlan {
 
     /// The records that to-one relations lead to, each reached from the target or from one before
     /// it. They add columns: every row of the target stays, once, whether or not it leads anywhere.
-    pub fn joins(&self) -> &[Related] {
+    pub fn joins(&self) -> &[JoinedTable] {
         &self.joins
     }
 
@@ -89,7 +89,7 @@ pub struct Target {
 
 /// A table of the target's source that a relation leads to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Related {
+pub struct JoinedTable {
     /// The number its columns name it by. The target's own table is [`TARGET`].
     pub table: u16,
     /// The schema, where the store has such a notion.
@@ -157,12 +157,78 @@ impl Column {
         }
     }
 
+    /// A value of a group: its key of this index, or, after the keys, its aggregate.
+    pub(crate) fn of_group(index: usize, label: impl Into<String>, datatype: Datatype) -> Self {
+        Self {
+            origin: ColumnOrigin::Group {
+                index,
+                label: label.into(),
+            },
+            datatype,
+            many: false,
+        }
+    }
+
+    /// The same value of a group that has no keys, where this one has so many.
+    pub(crate) fn without_keys(&self, keys: usize) -> Self {
+        let origin = match &self.origin {
+            ColumnOrigin::Group { index, label } => ColumnOrigin::Group {
+                index: index.saturating_sub(keys),
+                label: label.clone(),
+            },
+            ColumnOrigin::Computed { label, formula } => {
+                let moved = formula.map(&mut |leaf: &Self| leaf.without_keys(keys));
+                ColumnOrigin::Computed {
+                    label: label.clone(),
+                    formula: Arc::new(moved),
+                }
+            }
+            ColumnOrigin::Stored { .. } => self.origin.clone(),
+        };
+        Self {
+            origin,
+            datatype: self.datatype,
+            many: self.many,
+        }
+    }
+
+    /// The same values as another datatype: integers as decimals, both as numbers.
+    pub(crate) fn converted(self, datatype: Datatype) -> Self {
+        if self.datatype == datatype || (self.datatype.is_text() && datatype.is_text()) {
+            return self;
+        }
+        let label = self.label().to_owned();
+        let leaf = Formula::leaf(self.datatype, self);
+        Self {
+            origin: ColumnOrigin::Computed {
+                label,
+                formula: Arc::new(Formula {
+                    datatype,
+                    node: Node::Convert(Box::new(leaf)),
+                }),
+            },
+            datatype,
+            many: false,
+        }
+    }
+
     /// What it is called in messages: the name of a stored one, exactly as the store has it.
     pub fn label(&self) -> &str {
         match &self.origin {
             ColumnOrigin::Stored { name, .. } => name,
             ColumnOrigin::Computed { label, .. } | ColumnOrigin::Group { label, .. } => label,
         }
+    }
+
+    /// The tables it is read from.
+    pub fn tables(&self) -> Vec<u16> {
+        let mut tables = Vec::new();
+        self.for_each_stored(&mut |column| {
+            if let ColumnOrigin::Stored { table, .. } = &column.origin {
+                tables.push(*table);
+            }
+        });
+        tables
     }
 
     /// Calls `visit` for this column, if it is stored, or for the stored ones it is computed from.
@@ -386,9 +452,9 @@ pub enum Predicate {
     /// Some row of a related table satisfies a predicate; `negated`: none does.
     Exists {
         /// The table.
-        related: Box<Related>,
+        related: Box<JoinedTable>,
         /// What its to-one relations lead to.
-        joins: Vec<Related>,
+        joins: Vec<JoinedTable>,
         /// Which of its rows.
         predicate: Box<Predicate>,
         /// No row does.
@@ -414,7 +480,64 @@ pub enum TextPlace {
     Anywhere,
 }
 
+impl JoinedTable {
+    /// Those of the joined tables that a predicate looks at, and those that lead to them.
+    pub(crate) fn needed(joins: &Arc<Vec<Self>>, predicate: &Predicate) -> Arc<Vec<Self>> {
+        if joins.is_empty() {
+            return Arc::clone(joins);
+        }
+        let mut tables = Vec::new();
+        predicate.for_each_column(&mut |column| tables.extend(column.tables()));
+        // Each is joined to one before it.
+        for join in joins.iter().rev() {
+            if tables.contains(&join.table) {
+                let ours = join.on.iter().map(|(ours, _)| ours);
+                tables.extend(ours.flat_map(Column::tables));
+            }
+        }
+        let needed = joins.iter().filter(|it| tables.contains(&it.table));
+        Arc::new(needed.cloned().collect())
+    }
+}
+
 impl Predicate {
+    /// Calls `visit` for every column that is compared, those inside conditions on related rows
+    /// included.
+    pub fn for_each_column<'p>(&'p self, visit: &mut dyn FnMut(&'p Column)) {
+        match self {
+            Self::True | Self::False => {}
+            Self::And(parts) | Self::Or(parts) => {
+                for part in parts {
+                    part.for_each_column(visit);
+                }
+            }
+            Self::Granted(inner) => inner.for_each_column(visit),
+            Self::CompareColumns { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            Self::Compare { column, .. }
+            | Self::In { column, .. }
+            | Self::Like { column, .. }
+            | Self::IsNull { column, .. } => visit(column),
+            Self::Exists {
+                related,
+                joins,
+                predicate,
+                ..
+            } => {
+                for table in std::iter::once(&**related).chain(joins) {
+                    for (ours, theirs) in &table.on {
+                        visit(ours);
+                        visit(theirs);
+                    }
+                    table.rows.for_each_column(visit);
+                }
+                predicate.for_each_column(visit);
+            }
+        }
+    }
+
     /// This, as a grant says it.
     pub(crate) fn granted(self) -> Self {
         match self {

@@ -5,6 +5,7 @@
 
 mod field;
 mod locate;
+mod measure;
 mod resolve;
 mod schema;
 mod stream;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 
 pub use field::FieldView;
 pub use locate::Tool;
+pub use measure::MeasureView;
 pub use schema::Discovery;
 pub use stream::{StreamView, Tracking};
 

@@ -175,14 +175,32 @@ impl<L> Formula<L> {
         }
     }
 
+    /// The same formula with other leaves, of the same datatypes.
+    pub fn map<M>(&self, leaf: &mut impl FnMut(&L) -> M) -> Formula<M> {
+        let replaced = self.try_map(&mut |datatype, one: &L| {
+            Ok::<_, std::convert::Infallible>(Formula::leaf(datatype, leaf(one)))
+        });
+        match replaced {
+            Ok(formula) => formula,
+            Err(never) => match never {},
+        }
+    }
+
     /// The same formula with every leaf replaced by a formula of the same datatype.
     pub fn try_replace<M, E>(
         &self,
         replace: &mut impl FnMut(&L) -> Result<Formula<M>, E>,
     ) -> Result<Formula<M>, E> {
-        let mut one = |part: &Self| part.try_replace(replace).map(Box::new);
+        self.try_map(&mut |_, leaf: &L| replace(leaf))
+    }
+
+    fn try_map<M, E>(
+        &self,
+        replace: &mut impl FnMut(Datatype, &L) -> Result<Formula<M>, E>,
+    ) -> Result<Formula<M>, E> {
+        let mut one = |part: &Self| part.try_map(replace).map(Box::new);
         let node = match &self.node {
-            Node::Leaf(leaf) => return replace(leaf),
+            Node::Leaf(leaf) => return replace(self.datatype, leaf),
             Node::Literal(literal) => Node::Literal(literal.clone()),
             Node::Convert(part) => Node::Convert(one(part)?),
             Node::Not(part) => Node::Not(one(part)?),
@@ -227,8 +245,8 @@ impl<L> Formula<L> {
 
     fn each<M, E>(
         parts: &[Self],
-        replace: &mut impl FnMut(&L) -> Result<Formula<M>, E>,
+        replace: &mut impl FnMut(Datatype, &L) -> Result<Formula<M>, E>,
     ) -> Result<Vec<Formula<M>>, E> {
-        parts.iter().map(|part| part.try_replace(replace)).collect()
+        parts.iter().map(|part| part.try_map(replace)).collect()
     }
 }

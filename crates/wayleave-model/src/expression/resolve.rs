@@ -28,6 +28,16 @@ impl Mapping {
         Expander::new(self).computed(stream, field)
     }
 
+    /// The formula of a measure as it is written, computed fields by their names.
+    pub fn written_measure(
+        &self,
+        stream: &Stream,
+        measure: &NamedMeasure,
+    ) -> Result<Formula<Aggregated<Path>>, ExpressionError> {
+        let fields = StreamFields::new(self, stream);
+        type_measure(measure.expression.syntax(), &fields)
+    }
+
     /// The formula of a measure over fields that are stored.
     pub fn measure_formula(
         &self,
@@ -35,7 +45,7 @@ impl Mapping {
         measure: &NamedMeasure,
     ) -> Result<Formula<Aggregated<Path>>, ExpressionError> {
         let syntax = measure.expression.syntax();
-        let typed = type_measure(syntax, &StreamFields::new(self, stream))?;
+        let typed = self.written_measure(stream, measure)?;
         let mut expander = Expander::new(self);
         let whole = || syntax.span.clone();
         typed.try_replace(&mut |leaf: &Aggregated<Path>| {

@@ -7,11 +7,12 @@ use wayleave_model::grant::{self, Claims};
 use wayleave_model::mapping::{Connection, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
-use super::{ConnectionView, FieldView, StreamView, View, Withheld};
+use super::{ConnectionView, FieldView, MeasureView, StreamView, View, Withheld};
 use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
 use crate::plan::{Predicate, Target};
+use crate::scope::{is_computable, is_measurable};
 
 /// The id of the grant of the local package.
 const LOCAL: &str = "local";
@@ -104,6 +105,7 @@ fn connection(
         }
     }
     relate(&mut streams);
+    compute(&mut streams);
     Some(ConnectionView {
         grant_id: grant.map_or(LOCAL, |grant| &grant.id).to_owned(),
         connector_key: mapping.dataset.name.value.clone(),
@@ -129,8 +131,9 @@ fn stream_view(
         rows: Arc::new(rows(stream, granted)?),
         key: key.collect::<Result<_, _>>()?,
         deleted: deleted.transpose()?,
-        fields: fields(stream, granted),
+        fields: fields(mapping, stream, granted),
         relations: relations(stream, granted),
+        measures: MeasureView::all_of(mapping, stream).collect(),
         target: Arc::new(target(mapping, connection, stream)),
         whole: Arc::default(),
     })
@@ -148,8 +151,8 @@ fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream)
     }
 }
 
-fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[FieldView]> {
-    FieldView::all(stream)
+fn fields(mapping: &Mapping, stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[FieldView]> {
+    FieldView::all_of(mapping, stream)
         .filter(|field| match granted.map(|granted| &granted.fields) {
             None | Some(FieldScope::All) => true,
             Some(FieldScope::Only(only)) => only.contains(field.name()),
@@ -225,6 +228,34 @@ fn relate(streams: &mut [StreamView]) {
         .collect();
     for (stream, relations) in streams.iter_mut().zip(usable) {
         stream.relations = relations;
+    }
+}
+
+/// Keeps the computed fields and measures whose every path leads through what is seen.
+fn compute(streams: &mut [StreamView]) {
+    for at in 0..streams.len() {
+        let Some(stream) = streams.get(at) else {
+            continue;
+        };
+        let seen = |field: &&FieldView| {
+            let formula = field.formula();
+            formula.is_none_or(|it| is_computable(streams, stream, it))
+        };
+        let fields: Arc<[FieldView]> = stream.fields.iter().filter(seen).cloned().collect();
+        let measured = |measure: &&MeasureView| {
+            let mut all = true;
+            measure.written().for_each_leaf(&mut |leaf| {
+                let over = leaf.over.as_ref();
+                all &= over.is_none_or(|it| is_measurable(streams, stream, it));
+            });
+            all
+        };
+        let measures: Arc<[MeasureView]> =
+            stream.measures.iter().filter(measured).cloned().collect();
+        if let Some(stream) = streams.get_mut(at) {
+            stream.fields = fields;
+            stream.measures = measures;
+        }
     }
 }
 

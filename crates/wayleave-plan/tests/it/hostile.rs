@@ -77,7 +77,7 @@ proptest! {
             let answers = [
                 SchemaRequest::read(&given).and_then(|r| view.discover(&r).map(drop)),
                 QueryRequest::read(&given).and_then(|r| QueryPlan::new(&view, &r, at(&keys, NOW)).map(drop)),
-                AggregateRequest::read(&given).and_then(|r| AggregatePlan::new(&view, &r).map(drop)),
+                AggregateRequest::read(&given).and_then(|r| AggregatePlan::new(&view, &r, at(&keys, NOW)).map(drop)),
                 FetchRequest::read(&given).and_then(|r| FetchPlan::new(&view, &r).map(drop)),
             ];
             for refusal in answers.into_iter().filter_map(Result::err) {

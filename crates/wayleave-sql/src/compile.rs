@@ -4,18 +4,15 @@
 //! quoted; every value is bound. What the stores do differently is in a [`Dialect`]; what a plan
 //! means is here, once.
 
-mod dialect;
+pub(crate) mod dialect;
 mod groups;
 #[cfg(test)]
 mod index_tests;
-mod keyset;
-pub(crate) mod mysql;
+pub(crate) mod keyset;
 pub(crate) mod numbers;
-pub(crate) mod postgres;
-mod predicate;
+pub(crate) mod predicate;
 mod rows;
-mod sql;
-pub(crate) mod sqlite;
+pub(crate) mod sql;
 #[cfg(test)]
 mod tests;
 

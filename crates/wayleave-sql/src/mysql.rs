@@ -1,6 +1,7 @@
 //! MySQL and MariaDB.
 
 mod connect;
+pub(crate) mod dialect;
 mod error;
 mod introspect;
 mod pool;

@@ -2,6 +2,7 @@
 
 mod cleartext;
 mod connect;
+pub(crate) mod dialect;
 mod error;
 mod guarded_stream;
 mod introspect;

@@ -3,6 +3,7 @@
 mod connect;
 mod create;
 mod decimal_key;
+pub(crate) mod dialect;
 mod error;
 mod functions;
 mod indexes;

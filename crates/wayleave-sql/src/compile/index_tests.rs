@@ -6,12 +6,12 @@ use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
-use super::mysql::{self, Mysql};
-use super::postgres::{self, Postgres};
-use super::sqlite::form::Form;
-use super::sqlite::raw_domain::RawDomain;
-use super::sqlite::{Affinity, Sqlite, probe};
 use super::{Bind, NativeColumn, Shape, Statement, compile};
+use crate::mysql::dialect::{self as mysql, Mysql};
+use crate::postgres::dialect::{self as postgres, Postgres};
+use crate::sqlite::dialect::form::Form;
+use crate::sqlite::dialect::raw_domain::RawDomain;
+use crate::sqlite::dialect::{Affinity, Sqlite, probe};
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {

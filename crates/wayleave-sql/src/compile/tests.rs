@@ -11,10 +11,10 @@ use wayleave_plan::plan::{
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::mysql::{self, Mysql, Offsets};
-use super::postgres::{self, Postgres};
-use super::sqlite::{Affinity, Sqlite};
 use super::{Dialect, NativeColumn, Shape, compile};
+use crate::mysql::dialect::{self as mysql, Mysql, Offsets};
+use crate::postgres::dialect::{self as postgres, Postgres};
+use crate::sqlite::dialect::{Affinity, Sqlite};
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {

@@ -18,8 +18,8 @@ use super::login::{self, CancelHandle, Login};
 use super::settings::{self, StartupOptions};
 use super::values::RawValue;
 use crate::compile::Bind;
-use crate::compile::postgres::Postgres;
 use crate::dsn::Server;
+use crate::postgres::dialect::Postgres;
 
 /// How many prepared statements a session keeps.
 const MAX_STATEMENTS: usize = 64;

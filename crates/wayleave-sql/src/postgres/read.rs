@@ -22,11 +22,11 @@ use super::pool::{PgSession, cancel};
 use super::types;
 use super::values::{RawValue, RowDecoder};
 use crate::capabilities::POSTGRES;
-use crate::compile::postgres::{Kind, Order, Postgres};
 use crate::compile::{NativeColumn, Shape, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
+use crate::postgres::dialect::{Kind, Order, Postgres};
 use crate::read_task::{StoreOptions, no_table};
 
 /// The columns of a table with the base types of domains. A name without a schema is looked up as

@@ -17,7 +17,7 @@ use wayleave_plan::value::{PREVIEW_CHARACTERS, Total, Value, average, rounded};
 use super::decimal_key;
 use super::values::cell;
 use crate::compile::PREVIEW as BEGINNING;
-use crate::compile::sqlite::functions;
+use crate::sqlite::dialect::functions;
 use crate::values::{Cell, datetime, decimal, scalar, text};
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8

@@ -12,10 +12,10 @@ use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
 use super::indexes::{Indexes, equal};
-use crate::compile::sqlite::probe::Probe;
-use crate::compile::sqlite::raw_domain::RawDomain;
-use crate::compile::sqlite::{Affinity, Sqlite};
 use crate::compile::{NativeColumn, Shape};
+use crate::sqlite::dialect::probe::Probe;
+use crate::sqlite::dialect::raw_domain::RawDomain;
+use crate::sqlite::dialect::{Affinity, Sqlite};
 
 /// Largest limit of a read that is treated as a page.
 const MAX_PAGE_ROWS: u32 = 10_000;

@@ -17,9 +17,9 @@ use super::connect::Session;
 use super::error::store_error;
 use super::functions;
 use super::indexes::Indexes;
-use crate::compile::sqlite::BY_CODE_POINT;
-use crate::compile::sqlite::functions::ALL;
 use crate::dsn::File;
+use crate::sqlite::dialect::BY_CODE_POINT;
+use crate::sqlite::dialect::functions::ALL;
 
 /// Prepared statements a session keeps.
 const MAX_STATEMENTS: usize = 64;

@@ -22,13 +22,13 @@ use super::types;
 use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::writers::WriterWatch;
 use crate::capabilities::SQLITE;
-use crate::compile::sqlite::Affinity;
 use crate::compile::{NativeColumn, Shape};
 use crate::dsn::File;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
 };
+use crate::sqlite::dialect::Affinity;
 
 /// Virtual machine steps between two calls of the watchdog.
 const STEPS_PER_CHECK: i32 = 1_000;
@@ -88,7 +88,7 @@ impl SqliteStore {
         let statement = |plan: &&AuthorizedPlan| {
             let shape = self.inner.shape(&session, plan.target(), None)?;
             let statement = crate::compile::compile(
-                &crate::compile::sqlite::Sqlite::default(),
+                &crate::sqlite::dialect::Sqlite::default(),
                 &shape,
                 plan.read(),
             )?;

@@ -17,10 +17,10 @@ use super::pool::SqliteSession;
 use super::read::Inner;
 use super::values::cell;
 use super::watchdog::Watchdog;
-use crate::compile::sqlite::bytes::NonTextValue;
-use crate::compile::sqlite::{Affinity, Sqlite, probe};
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
 use crate::plan_columns::{column_of, undecided};
+use crate::sqlite::dialect::bytes::NonTextValue;
+use crate::sqlite::dialect::{Affinity, Sqlite, probe};
 use crate::values;
 
 /// Counts the changes of the file's schema.

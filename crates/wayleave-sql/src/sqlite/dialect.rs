@@ -27,9 +27,9 @@ use self::expression::{
 };
 use self::form::Form;
 use self::raw_domain::{RawDomain, looks_numeric, near};
-use super::dialect::{ComparisonSql, Dialect, NativeColumn};
-use super::numbers::{beside, beyond_all};
-use super::sql::{Bind, Placeholder, Sql};
+use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn};
+use crate::compile::numbers::{beside, beyond_all};
+use crate::compile::sql::{Bind, Placeholder, Sql};
 use crate::values::EXACT;
 
 /// The order of code points, which every session has, for files whose texts are UTF-16: SQLite

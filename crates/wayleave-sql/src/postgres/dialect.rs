@@ -5,9 +5,9 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
-use super::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
-use super::numbers::{beside, beyond_all, nearest_single};
-use super::sql::{Bind, Placeholder, Sql};
+use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
+use crate::compile::numbers::{beside, beyond_all, nearest_single};
+use crate::compile::sql::{Bind, Placeholder, Sql};
 
 /// What PostgreSQL says a column holds, as far as it matters to a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

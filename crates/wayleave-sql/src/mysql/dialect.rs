@@ -10,9 +10,9 @@ use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use self::repertoire::Encodable;
 pub(crate) use self::repertoire::Repertoire;
-use super::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
-use super::numbers::{beside, beyond_all, cut, nearest_single};
-use super::sql::{Bind, Placeholder, Sql};
+use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
+use crate::compile::numbers::{beside, beyond_all, cut, nearest_single};
+use crate::compile::sql::{Bind, Placeholder, Sql};
 
 /// What the server says a column holds, as far as it matters to a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]

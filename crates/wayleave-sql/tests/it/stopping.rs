@@ -1,19 +1,10 @@
 //! Reads that take too long, or that nobody wants any more, stop: here and in the database.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
-mod stores;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use serde_json::json;
-use stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::value::Value;

@@ -1,5 +1,4 @@
 //! Every difference that a store declares, and every parameter of a DSN, is in the reference of stores.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, StoreOptions, store};

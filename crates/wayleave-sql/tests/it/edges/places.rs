@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::ServedMapping;
 
-use super::stores::{Loaded, all, arguments, patient};
+use crate::stores::{Loaded, all, arguments, patient};
 
 /// A table, as the mapping says where it is.
 struct Place<'a> {

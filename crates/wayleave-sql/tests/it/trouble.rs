@@ -1,18 +1,10 @@
 //! Servers that go away and come back, tables that change: typed errors, then answers again.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
-mod stores;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use serde_json::json;
-use stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;

@@ -1,17 +1,8 @@
 //! Times in SQLite, however they are written: a table with indexes answers as one without, which
 //! reads every value by the function that the conformance suite holds to the reference.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::format_push_string,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 
-mod stores;
-
+use crate::stores::{Loaded, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
-use stores::{Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::Store;

@@ -1,14 +1,5 @@
 //! The conformance suite's records in each store, in tables that are as different as the stores
 //! allow.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::format_collect,
-    reason = "each test binary uses what it needs"
-)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,22 +23,23 @@ use wayleave_store::{Answer, ReadContext, Row, Store, StoreError};
 use wayleave_test::{MysqlServer, mariadb, mysql, postgres, sqlite_file};
 
 /// The kinds of store that are tested.
-pub const KINDS: [SourceKind; 3] = [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
+pub(crate) const KINDS: [SourceKind; 3] =
+    [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
 
 /// A database with its owner's way in.
-pub struct Loaded {
-    pub kind: SourceKind,
-    pub dsn: String,
+pub(crate) struct Loaded {
+    pub(crate) kind: SourceKind,
+    pub(crate) dsn: String,
     /// The database's name on its server; of SQLite the path.
-    pub name: String,
+    pub(crate) name: String,
     /// The server, where it is MySQL or MariaDB.
-    pub server: Option<&'static MysqlServer>,
+    pub(crate) server: Option<&'static MysqlServer>,
     _folder: Option<TempDir>,
 }
 
 impl Loaded {
     /// A new database of that kind, made by `sql`.
-    pub async fn new(kind: SourceKind, sql: &str) -> Self {
+    pub(crate) async fn new(kind: SourceKind, sql: &str) -> Self {
         let (dsn, name, folder) = match kind {
             SourceKind::Sqlite => {
                 let (folder, path) = sqlite_file(sql).unwrap();
@@ -70,7 +62,7 @@ impl Loaded {
     }
 
     /// A new database of a MySQL or MariaDB server, made by `sql`.
-    pub async fn on_server(server: &'static MysqlServer, sql: &str) -> Self {
+    pub(crate) async fn on_server(server: &'static MysqlServer, sql: &str) -> Self {
         let made = server.fresh_database("read", sql).await.unwrap();
         Self {
             kind: SourceKind::Mysql,
@@ -82,19 +74,19 @@ impl Loaded {
     }
 
     /// A new database of MySQL, made by `sql`; `None` where MySQL was not fetched.
-    pub async fn on_mysql(sql: &str) -> Option<Self> {
+    pub(crate) async fn on_mysql(sql: &str) -> Option<Self> {
         // MySQL has another name for the collation by code point without padding.
         let sql = sql.replace("utf8mb4_nopad_bin", "utf8mb4_0900_bin");
         Some(Self::on_server(mysql().await?, &sql).await)
     }
 
     /// A database of MySQL with the suite's records; `None` where MySQL was not fetched.
-    pub async fn with_fixture_on_mysql() -> Option<Self> {
+    pub(crate) async fn with_fixture_on_mysql() -> Option<Self> {
         Self::on_mysql(&fixture_sql(SourceKind::Mysql)).await
     }
 
     /// A new database of PostgreSQL's whose texts are in that encoding, made by `sql`.
-    pub async fn encoded(encoding: &str, sql: &str) -> Self {
+    pub(crate) async fn encoded(encoding: &str, sql: &str) -> Self {
         let server = postgres().await;
         let beside = server.fresh_database("encoded", "").await.unwrap().name;
         let name = format!("{beside}_in_{encoding}");
@@ -113,21 +105,21 @@ impl Loaded {
     }
 
     /// A database with the suite's records.
-    pub async fn with_fixture(kind: SourceKind) -> Self {
+    pub(crate) async fn with_fixture(kind: SourceKind) -> Self {
         Self::new(kind, &fixture_sql(kind)).await
     }
 
     /// A store over it.
-    pub fn store(&self) -> Arc<dyn Store> {
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
         self.store_with(StoreOptions::default())
     }
 
-    pub fn store_with(&self, options: StoreOptions) -> Arc<dyn Store> {
+    pub(crate) fn store_with(&self, options: StoreOptions) -> Arc<dyn Store> {
         store(Dsn::parse(self.kind, &self.dsn).unwrap(), options)
     }
 
     /// Runs statements as the owner.
-    pub async fn execute(&self, sql: &str) {
+    pub(crate) async fn execute(&self, sql: &str) {
         match self.kind {
             SourceKind::Sqlite => {
                 let (path, sql) = (self.name.clone(), sql.to_owned());
@@ -143,7 +135,7 @@ impl Loaded {
 }
 
 /// A mapping of tables whose key is `id`, with more fields by name and datatype.
-pub fn mapping(kind: SourceKind, tables: &[(&str, &[(&str, &str)])]) -> String {
+pub(crate) fn mapping(kind: SourceKind, tables: &[(&str, &[(&str, &str)])]) -> String {
     let mut text = format!(
         "[dataset]\nname = \"conformance\"\nkind = \"{kind}\"\n\n\
          [[connections]]\nid = \"main\"\nsource = \"main\"\n"
@@ -167,7 +159,7 @@ pub fn mapping(kind: SourceKind, tables: &[(&str, &[(&str, &str)])]) -> String {
 }
 
 /// A package that sees all of one stream's fields, and the rows of which a filter holds.
-pub fn granted(stream: &str, rows: &Json) -> Package {
+pub(crate) fn granted(stream: &str, rows: &Json) -> Package {
     let granted = StreamGrant {
         fields: FieldScope::All,
         relations: RelationScope::All,
@@ -186,7 +178,7 @@ pub fn granted(stream: &str, rows: &Json) -> Package {
 }
 
 /// The arguments of a call.
-pub fn arguments(json: Json) -> Map<String, Json> {
+pub(crate) fn arguments(json: Json) -> Map<String, Json> {
     match json {
         Json::Object(arguments) => arguments,
         other => panic!("not an object: {other}"),
@@ -194,7 +186,7 @@ pub fn arguments(json: Json) -> Map<String, Json> {
 }
 
 /// Every row of an answer.
-pub async fn all(
+pub(crate) async fn all(
     store: &dyn Store,
     plan: &AuthorizedPlan,
     context: &ReadContext,
@@ -206,17 +198,17 @@ pub async fn all(
 }
 
 /// Time enough for anything that works.
-pub fn patient() -> ReadContext {
+pub(crate) fn patient() -> ReadContext {
     ReadContext::within(Duration::from_secs(30))
 }
 
 /// The statements that make and fill the suite's tables.
-pub fn fixture_sql(kind: SourceKind) -> String {
+pub(crate) fn fixture_sql(kind: SourceKind) -> String {
     fixture_sql_of(kind, &rows())
 }
 
 /// The same with records of one's own.
-pub fn fixture_sql_of(kind: SourceKind, tables: &Tables) -> String {
+pub(crate) fn fixture_sql_of(kind: SourceKind, tables: &Tables) -> String {
     let mut sql = schema(kind).to_owned();
     for (table, columns) in [
         (SAMPLES, SAMPLE_COLUMNS.as_slice()),
@@ -229,7 +221,7 @@ pub fn fixture_sql_of(kind: SourceKind, tables: &Tables) -> String {
     sql
 }
 
-pub fn quoted(kind: SourceKind, name: &str) -> String {
+pub(crate) fn quoted(kind: SourceKind, name: &str) -> String {
     if kind == SourceKind::Mysql {
         format!("`{}`", name.replace('`', "``"))
     } else {
@@ -260,7 +252,7 @@ fn insert(
 }
 
 /// A text, by its bytes: no store reads anything into those.
-pub fn text_literal(kind: SourceKind, text: &str) -> String {
+pub(crate) fn text_literal(kind: SourceKind, text: &str) -> String {
     let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
     match kind {
         SourceKind::Sqlite => format!("CAST(x'{digits}' AS TEXT)"),

@@ -9,7 +9,7 @@ use wayleave_plan::value::Value;
 use wayleave_store::Store;
 use wayleave_store::conformance::ServedMapping;
 
-use super::stores::{Loaded, all, arguments, mapping, patient};
+use crate::stores::{Loaded, all, arguments, mapping, patient};
 
 /// One column whose field is text: its field, type in the store, and for each row a value as the
 /// store's SQL writes it with the text it is answered as.

@@ -1,10 +1,7 @@
 //! Short reads of a SQLite file run inline, and answer as those on a thread do.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod stores;
-
+use crate::stores::{Loaded, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
-use stores::{Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Store, StoreError};

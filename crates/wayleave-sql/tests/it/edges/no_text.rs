@@ -12,7 +12,7 @@ use wayleave_store::Store;
 use wayleave_store::conformance::ServedMapping;
 
 use super::drawn::{Drawn, Edge};
-use super::stores::{Loaded, all, arguments, patient};
+use crate::stores::{Loaded, all, arguments, patient};
 
 /// As SQL writes them, and as they are shown. The last two are shown alike.
 const HELD: [(&str, &str); 14] = [

@@ -1,11 +1,8 @@
 //! From a live store to a draft that checks, for every fixture on every store.
-#![allow(clippy::unwrap_used, reason = "tests")]
-
-mod fixtures;
 
 use std::fmt::Write;
 
-use fixtures::every_fixture;
+use crate::fixtures::every_fixture;
 use wayleave_model::parse::parse;
 use wayleave_model::propose::{LeftOut, ProposeOptions, propose, repropose};
 use wayleave_test::assert_golden;

@@ -7,7 +7,7 @@ use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 use wayleave_store::conformance::ServedMapping;
 
-use super::stores::{Loaded, all, arguments, granted, mapping, patient};
+use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
 
 /// The ids of the rows that a filter opens, as a grant's or as the caller's own.
 struct Filtered {

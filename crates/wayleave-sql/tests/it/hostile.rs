@@ -1,15 +1,7 @@
 //! Values that would be statements somewhere else are values here.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::format_push_string,
-    reason = "tests"
-)]
 
-mod stores;
-
+use crate::stores::{KINDS, Loaded, all, arguments, patient, quoted};
 use serde_json::json;
-use stores::{KINDS, Loaded, all, arguments, patient, quoted};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::conformance::ServedMapping;

@@ -12,7 +12,7 @@ use wayleave_plan::value::Value;
 use wayleave_store::Store;
 use wayleave_store::conformance::{Dice, ServedMapping};
 
-use super::stores::{Loaded, all, arguments, patient, quoted};
+use crate::stores::{Loaded, all, arguments, patient, quoted};
 
 /// A column: its field, datatype, name and type in the store, the values it holds as the store's SQL
 /// writes them and as they are answered, and more operands to ask for.
@@ -289,7 +289,7 @@ fn ops(datatype: Datatype) -> &'static [&'static str] {
 }
 
 fn mapping(kind: SourceKind, edges: &[Edge]) -> String {
-    let mut text = super::stores::mapping(kind, &[(TABLE, &[])]);
+    let mut text = crate::stores::mapping(kind, &[(TABLE, &[])]);
     for edge in edges {
         write!(
             text,

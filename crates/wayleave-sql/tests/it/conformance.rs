@@ -1,16 +1,6 @@
 //! Every store answers as the reference interpreter does, byte for byte.
-#![allow(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    clippy::string_slice,
-    clippy::panic,
-    clippy::format_push_string,
-    reason = "tests"
-)]
 
-mod stores;
-
-use stores::{Loaded, fixture_sql, fixture_sql_of};
+use crate::stores::{Loaded, fixture_sql, fixture_sql_of};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::fixture::{Malformed, malformed_rows};
 use wayleave_store::conformance::{ConformanceError, Exclusion, Options, run, run_malformed};

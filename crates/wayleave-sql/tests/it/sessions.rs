@@ -1,26 +1,10 @@
 //! How sessions fail: each failure has its own kind, and none shows a password.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::format_push_string,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    reason = "tests"
-)]
 
-mod stores;
-
-#[path = "sessions/cleartext.rs"]
 mod cleartext;
-#[path = "sessions/kill.rs"]
 mod kill;
-#[path = "sessions/mysql_settings.rs"]
 mod mysql_settings;
-#[path = "sessions/pooling.rs"]
 mod pooling;
-#[path = "sessions/postgres_settings.rs"]
 mod postgres_settings;
-#[path = "sessions/sqlite_files.rs"]
 mod sqlite_files;
 
 use std::error::Error;

@@ -1,19 +1,10 @@
 //! Types that only some stores have, read and filtered as their mappings say.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 
-#[path = "exotic/as_text.rs"]
 mod as_text;
-mod stores;
-
 use std::fmt::Write as _;
 
+use crate::stores::{Loaded, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
-use stores::{Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::ServedMapping;
 

@@ -1,18 +1,10 @@
 //! A page of a table of any size costs the memory of a page.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests"
-)]
 
-mod stores;
-
+use std::process::Command;
 use std::time::Duration;
 
+use crate::stores::{KINDS, Loaded, all, arguments, mapping};
 use serde_json::json;
-use stores::{KINDS, Loaded, all, arguments, mapping};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_sql::StoreOptions;
@@ -59,8 +51,27 @@ fn resident() -> usize {
     pages * 4_096
 }
 
-/// Only one test at a time: they look at the memory of the same process.
-static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+/// Set in a process that runs one of these tests and nothing else.
+const ALONE: &str = "WAYLEAVE_TEST_ALONE";
+
+/// Runs a test in a process of its own, whose memory no other test uses.
+fn alone<W: Future<Output = ()>>(test: &str, work: impl FnOnce() -> W) {
+    if std::env::var_os(ALONE).is_some() {
+        return tokio::runtime::Runtime::new().unwrap().block_on(work());
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    println!("{told}{}", String::from_utf8_lossy(&output.stderr));
+    // A filter that matches nothing succeeds too.
+    assert!(
+        output.status.success() && told.contains("1 passed"),
+        "{test}"
+    );
+}
 
 /// How many characters a long text has.
 const LONG: usize = 12_000_000;
@@ -84,9 +95,15 @@ fn long_texts(kind: SourceKind) -> String {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_long_texts_costs_their_beginnings() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn a_page_of_long_texts_costs_their_beginnings() {
+    alone(
+        "memory::a_page_of_long_texts_costs_their_beginnings",
+        read_long_texts,
+    );
+}
+
+async fn read_long_texts() {
     for kind in KINDS {
         let loaded = Loaded::new(kind, &long_texts(kind)).await;
         let mark = "INSERT INTO things VALUES (16, 'short');";
@@ -134,9 +151,15 @@ async fn a_page_of_long_texts_costs_their_beginnings() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_read_of_everything_holds_one_page() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn a_read_of_everything_holds_one_page() {
+    alone(
+        "memory::a_read_of_everything_holds_one_page",
+        read_everything,
+    );
+}
+
+async fn read_everything() {
     for kind in KINDS {
         let loaded = Loaded::new(kind, &table(kind)).await;
         let fields: &[(&str, &str)] = &[("word", "string")];

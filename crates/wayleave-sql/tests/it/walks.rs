@@ -1,21 +1,11 @@
 //! Walks of pages while rows come and go: what is there throughout appears exactly once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::format_push_string,
-    clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "tests"
-)]
-
-mod stores;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
-use stores::{KINDS, Loaded, all, arguments, mapping, patient};
 use wayleave_model::mapping::SourceKind;
 use wayleave_plan::value::Value;
 use wayleave_store::Store;

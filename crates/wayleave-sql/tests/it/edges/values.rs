@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_plan::value::Value;
 
-use super::stores::text_literal;
+use crate::stores::text_literal;
 
 /// Values whose literal is given and whose meaning is the text.
 pub(crate) fn read(datatype: Datatype, values: &[(&str, &str)]) -> Vec<(String, Value)> {

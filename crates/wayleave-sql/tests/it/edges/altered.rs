@@ -10,7 +10,7 @@ use wayleave_plan::value::{Value, date_from_text};
 use wayleave_store::conformance::{Dice, ServedMapping};
 use wayleave_store::{Store, StoreError};
 
-use super::stores::{Loaded, all, arguments, granted, mapping, patient};
+use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
 
 /// How many changes are made: all of them with `WAYLEAVE_FULL=1`.
 fn changes() -> usize {

@@ -1,9 +1,6 @@
 //! The catalogue of every fixture on every store, as agreed in `tests/golden`.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod fixtures;
-
-use fixtures::{catalogue, every_fixture};
+use crate::fixtures::{catalogue, every_fixture};
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, open};
 use wayleave_store::{IntrospectOptions, Limits, Step, StoreError, silent};

@@ -7,11 +7,11 @@ use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
 use super::{Bind, NativeColumn, Shape, Statement, compile};
-use crate::mysql::dialect::{self as mysql, Mysql};
-use crate::postgres::dialect::{self as postgres, Postgres};
+use crate::mysql::dialect::{self as mysql, MysqlDialect};
+use crate::postgres::dialect::{self as postgres, PostgresDialect};
 use crate::sqlite::dialect::form::Form;
 use crate::sqlite::dialect::raw_domain::RawDomain;
-use crate::sqlite::dialect::{Affinity, Sqlite, probe};
+use crate::sqlite::dialect::{Affinity, SqliteDialect, probe};
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -116,7 +116,7 @@ fn sqlite_begins_in_the_middle_of_the_index() {
         ("word", Affinity::Text),
     ]);
     for read in pages(true) {
-        let statement = compile(&Sqlite::default(), &shape, &read).unwrap();
+        let statement = compile(&SqliteDialect::default(), &shape, &read).unwrap();
         let plan = plan_of(&connection, &statement);
         let text = &statement.text;
         assert!(plan.starts_with("SEARCH t USING"), "{text}\n{plan}");
@@ -162,7 +162,7 @@ fn sqlite_finds_times_by_the_index() {
         RawDomain::Numbers,
         RawDomain::Written(form),
     ] {
-        let dialect = Sqlite::with_domains(HashMap::from([("at".to_owned(), held)]));
+        let dialect = SqliteDialect::with_domains(HashMap::from([("at".to_owned(), held)]));
         for descending in [false, true] {
             let at = column("at", Datatype::Datetime);
             let within = Predicate::Compare {
@@ -249,7 +249,8 @@ async fn postgres_begins_in_the_middle_of_the_index() {
         ("word", text),
     ]);
     for read in pages(true) {
-        let Statement { text, binds, .. } = compile(&Postgres::default(), &shape, &read).unwrap();
+        let Statement { text, binds, .. } =
+            compile(&PostgresDialect::default(), &shape, &read).unwrap();
         let plan = explained(&client, &text, &binds).await;
         assert!(plan.contains("Index Cond"), "{text}\n{plan}");
         assert!(
@@ -315,7 +316,8 @@ async fn postgres_reads_a_filtered_page_by_time_from_the_index() {
             each: None,
             limit: 26,
         });
-        let Statement { text, binds, .. } = compile(&Postgres::default(), &shape, &read).unwrap();
+        let Statement { text, binds, .. } =
+            compile(&PostgresDialect::default(), &shape, &read).unwrap();
         let plan = explained(&client, &text, &binds).await;
         assert!(
             plan.contains("by_at") && !plan.contains("Sort"),
@@ -351,7 +353,7 @@ async fn mariadb_reads_a_page_of_the_index() {
         ("word", text),
     ]);
     for read in pages(true) {
-        let statement = compile(&Mysql::default(), &shape, &read).unwrap();
+        let statement = compile(&MysqlDialect::default(), &shape, &read).unwrap();
         let (found, handled) = handled(&mut connection, &statement).await;
         assert_eq!(found, 26, "{}", statement.text);
         assert!(handled < 1_000.0, "{}: {handled} rows", statement.text);
@@ -412,7 +414,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
             },
             exact: true,
         };
-        let mut statement = compile(&Mysql::default(), &shape, &read).unwrap();
+        let mut statement = compile(&MysqlDialect::default(), &shape, &read).unwrap();
         statement.text = statement.text.replace("COUNT(*)", "t.id");
         let (found, handled) = handled(&mut connection, &statement).await;
         assert_eq!(found, expected, "{word}");

@@ -12,9 +12,9 @@ use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
 use super::{Dialect, NativeColumn, Shape, compile};
-use crate::mysql::dialect::{self as mysql, Mysql, Offsets};
-use crate::postgres::dialect::{self as postgres, Postgres};
-use crate::sqlite::dialect::{Affinity, Sqlite};
+use crate::mysql::dialect::{self as mysql, MysqlDialect, Offsets};
+use crate::postgres::dialect::{self as postgres, PostgresDialect};
+use crate::sqlite::dialect::{Affinity, SqliteDialect};
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -392,8 +392,8 @@ fn mysql_shape() -> Shape<mysql::Kind> {
     )
 }
 
-fn berlin() -> Mysql {
-    let mut dialect = Mysql::default();
+fn berlin() -> MysqlDialect {
+    let mut dialect = MysqlDialect::default();
     dialect.zones.insert(
         ("at".to_owned(), "Europe/Berlin".to_owned()),
         Offsets {
@@ -423,12 +423,12 @@ fn check<D: Dialect>(dialect: &D, shape: &Shape<D::Kind>, golden: &str) {
 
 #[test]
 fn sqlite_statements_are_as_agreed() {
-    check(&Sqlite::default(), &sqlite_shape(), "sqlite");
+    check(&SqliteDialect::default(), &sqlite_shape(), "sqlite");
 }
 
 #[test]
 fn postgres_statements_are_as_agreed() {
-    check(&Postgres::default(), &postgres_shape(), "postgres");
+    check(&PostgresDialect::default(), &postgres_shape(), "postgres");
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn a_column_the_table_does_not_have_is_drift() {
         vec![id()],
         None,
     );
-    let error = compile(&Sqlite::default(), &sqlite_shape(), &read).unwrap_err();
+    let error = compile(&SqliteDialect::default(), &sqlite_shape(), &read).unwrap_err();
     assert_eq!(
         error.to_string(),
         "column `gone` of table `the \"table` '` is not in the source any more"
@@ -454,7 +454,7 @@ fn a_column_the_table_does_not_have_is_drift() {
 fn a_name_with_a_nul_is_refused() {
     let mut shape = sqlite_shape();
     shape.table = "t\0; DROP TABLE t".to_owned();
-    let error = compile(&Sqlite::default(), &shape, &measures()).unwrap_err();
+    let error = compile(&SqliteDialect::default(), &shape, &measures()).unwrap_err();
     assert!(matches!(error, StoreError::SchemaDrift { .. }), "{error:?}");
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Offsets {
 /// The dialect. The server's own zone tables may be empty or old, so the offsets of zones a
 /// statement needs are ours, and bound.
 #[derive(Default)]
-pub(crate) struct Mysql {
+pub(crate) struct MysqlDialect {
     /// Whether texts that the server takes for one when it sorts are sorted by their length.
     pub(crate) by_length: bool,
     pub(crate) skips_undecided: bool,
@@ -69,7 +69,7 @@ const DIGITS: usize = 65;
 /// The most digits after the point that a cast can keep.
 const SCALE: usize = 30;
 
-impl Mysql {
+impl MysqlDialect {
     /// UTF-8 bytes, which sort as code points do and have no padding.
     fn bytes(name: Sql) -> Sql {
         Self::text(name).within("CAST(", " AS BINARY)")
@@ -109,7 +109,7 @@ fn offset(name: &Sql, before: i64, changes: &[(i64, i64)]) -> Sql {
     sql
 }
 
-impl Dialect for Mysql {
+impl Dialect for MysqlDialect {
     type Kind = Kind;
 
     fn quote(&self) -> char {
@@ -418,7 +418,7 @@ fn compare_text(
         _ => None,
     };
     let left = match kind {
-        Kind::Text { .. } => Mysql::bytes(name.clone()),
+        Kind::Text { .. } => MysqlDialect::bytes(name.clone()),
         _ => left,
     };
     let hint = hint.filter(|_| comparison == Comparison::Eq);
@@ -435,7 +435,11 @@ fn compare_text(
 fn compare_unencodable(name: &Sql, comparison: Comparison, text: &str) -> ComparisonSql {
     match comparison {
         Comparison::Eq => ComparisonSql::Never,
-        _ => ComparisonSql::with(Mysql::bytes(name.clone()), comparison, bytes_operand(text)),
+        _ => ComparisonSql::with(
+            MysqlDialect::bytes(name.clone()),
+            comparison,
+            bytes_operand(text),
+        ),
     }
 }
 

@@ -14,16 +14,16 @@ use wayleave_plan::plan::{Column, GroupKey, Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
+use super::capabilities::CAPABILITIES;
 use super::connect::Flavour;
+use super::dialect::{FAILS, Kind, MysqlDialect, Offsets, Repertoire};
 use super::error::store_error;
 use super::pool::{MysqlSession, cancel};
 use super::types::{self, is_same};
 use super::values::{bound, cell};
 use super::zones;
-use crate::capabilities::MYSQL;
 use crate::compile::{NativeColumn, Output, Shape, Statement, compile, years};
 use crate::dsn::Server as Address;
-use crate::mysql::dialect::{FAILS, Kind, Mysql, Offsets, Repertoire};
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
@@ -55,7 +55,7 @@ impl ServerDriver for Database {
     type CancelHandle = Option<Arc<str>>;
     type Kind = Kind;
 
-    const CAPABILITIES: &'static Capabilities = &MYSQL;
+    const CAPABILITIES: &'static Capabilities = &CAPABILITIES;
 
     async fn open(&self) -> Result<MysqlSession, StoreError> {
         MysqlSession::open(&self.server, self.limits).await
@@ -186,7 +186,7 @@ impl Database {
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
         let failed = |error| self.failed("reading", &error);
-        let mut dialect = Mysql::default();
+        let mut dialect = MysqlDialect::default();
         for (column, zone) in zoned {
             let statement = years(&dialect, shape, read, &column)?;
             let params = Params::Positional(statement.binds.iter().map(bound).collect());
@@ -217,10 +217,10 @@ impl Database {
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let mut dialect = Mysql {
+        let mut dialect = MysqlDialect {
             by_length: begins_after_nul(read),
             skips_undecided: sender.on_malformed() == OnMalformed::Mark,
-            ..Mysql::default()
+            ..MysqlDialect::default()
         };
         let statement = compile(&dialect, shape, read)?;
         let connection = &mut session.connection;

@@ -4,7 +4,7 @@ use mysql_async::Column;
 use mysql_async::consts::ColumnType;
 use wayleave_model::mapping::Datatype;
 
-use crate::mysql::dialect::Kind;
+use super::dialect::Kind;
 
 /// The number of the character set that stands for no characters.
 const BINARY: u16 = 63;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil;
 use jiff::tz::{Offset, TimeZone};
 
-use crate::mysql::dialect::Offsets;
+use super::dialect::Offsets;
 
 /// The most changes that a statement carries: some centuries of them.
 pub(super) const MAX_CHANGES: usize = 2_000;

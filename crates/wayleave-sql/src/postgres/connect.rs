@@ -158,10 +158,9 @@ pub(super) fn config(server: &Server, limits: Limits) -> Config {
 #[cfg(test)]
 mod tests {
     use tokio_postgres::error::SqlState;
-    use wayleave_model::mapping::SourceKind;
 
+    use super::super::dsn;
     use super::*;
-    use crate::dsn::{Dsn, Target};
 
     #[tokio::test]
     async fn a_session_cannot_write_and_says_who_it_is() {
@@ -170,10 +169,7 @@ mod tests {
             .fresh_database("read_only", "CREATE TABLE t (id int)")
             .await
             .unwrap();
-        let dsn = Dsn::parse(SourceKind::Postgres, &database.dsn).unwrap();
-        let Target::Postgres(server) = dsn.into_target() else {
-            panic!("not a server")
-        };
+        let server = dsn::parse(&database.dsn).unwrap();
         for sql in [
             "INSERT INTO t VALUES (1)",
             "CREATE TABLE u (id int)",

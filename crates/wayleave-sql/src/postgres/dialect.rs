@@ -56,7 +56,7 @@ impl Order {
 
 /// The dialect.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Postgres {
+pub(crate) struct PostgresDialect {
     /// Whether the database's texts are in an encoding other than UTF-8: it has not every
     /// character, and perhaps another order.
     pub(crate) encoded: bool,
@@ -72,7 +72,7 @@ fn typed(bind: Bind, cast: &str) -> Sql {
     Sql::bind(bind).within("", cast)
 }
 
-impl Postgres {
+impl PostgresDialect {
     fn text(name: Sql) -> Sql {
         name.within("(", "::text)")
     }
@@ -126,7 +126,7 @@ impl Postgres {
     }
 }
 
-impl Dialect for Postgres {
+impl Dialect for PostgresDialect {
     type Kind = Kind;
 
     fn quote(&self) -> char {

@@ -197,16 +197,12 @@ impl TlsConnect<GuardedStream<Socket>> for GuardedTls {
 
 #[cfg(test)]
 mod tests {
-    use wayleave_model::mapping::SourceKind;
 
+    use super::super::dsn;
     use super::*;
-    use crate::dsn::{Dsn, Target};
 
     async fn log_in(dsn: &str) -> Result<Login, StoreError> {
-        let dsn = Dsn::parse(SourceKind::Postgres, dsn).unwrap();
-        let Target::Postgres(server) = dsn.into_target() else {
-            panic!("not a server")
-        };
+        let server = dsn::parse(dsn).unwrap();
         Login::open(&server, Limits::default(), None).await
     }
 

@@ -13,13 +13,13 @@ use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::connect::refused_pooler;
+use super::dialect::PostgresDialect;
 use super::error::store_error;
 use super::login::{self, CancelHandle, Login};
 use super::settings::{self, StartupOptions};
 use super::values::RawValue;
 use crate::compile::Bind;
 use crate::dsn::Server;
-use crate::postgres::dialect::Postgres;
 
 /// How many prepared statements a session keeps.
 const MAX_STATEMENTS: usize = 64;
@@ -39,7 +39,7 @@ pub(crate) struct PgSession {
     pub(super) cancel_handle: Arc<CancelHandle>,
     prepared: PreparedStatements,
     /// How statements are written for its database.
-    pub(super) dialect: Postgres,
+    pub(super) dialect: PostgresDialect,
     /// Whether a pooler shares it: nothing may then stay on it from one read to the next.
     pub(super) pooled: bool,
     /// How long a statement may take.
@@ -65,7 +65,7 @@ impl PgSession {
                 connection: login.connection,
                 cancel_handle,
                 prepared: PreparedStatements::default(),
-                dialect: Postgres::default(),
+                dialect: PostgresDialect::default(),
                 pooled: false,
                 limit: limits.statement,
             };
@@ -249,10 +249,9 @@ pub(super) async fn cancel(
 
 #[cfg(test)]
 mod tests {
-    use wayleave_model::mapping::SourceKind;
 
+    use super::super::dsn;
     use super::*;
-    use crate::dsn::{Dsn, Target};
 
     const NAMED: &str = "SELECT count(*)::text FROM pg_prepared_statements";
 
@@ -260,10 +259,7 @@ mod tests {
         let sql = "CREATE TABLE things (id int PRIMARY KEY, word text)";
         let server = wayleave_test::postgres().await;
         let database = server.fresh_database(name, sql).await.unwrap();
-        let dsn = Dsn::parse(SourceKind::Postgres, &database.dsn).unwrap();
-        let Target::Postgres(server) = dsn.into_target() else {
-            panic!("not a server")
-        };
+        let server = dsn::parse(&database.dsn).unwrap();
         PgSession::open(&server, Limits::default()).await.unwrap()
     }
 

@@ -16,17 +16,17 @@ use wayleave_model::mapping::SourceKind;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Detail, Limits, OnMalformed, RowSender, StoreError};
 
+use super::capabilities::CAPABILITIES;
+use super::dialect::{Kind, Order, PostgresDialect};
 use super::error::{io_error, store_error};
 use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
 use super::types;
 use super::values::{RawValue, RowDecoder};
-use crate::capabilities::POSTGRES;
 use crate::compile::{NativeColumn, Shape, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
-use crate::postgres::dialect::{Kind, Order, Postgres};
 use crate::read_task::{StoreOptions, no_table};
 
 /// The columns of a table with the base types of domains. A name without a schema is looked up as
@@ -100,7 +100,7 @@ impl ServerDriver for Database {
     type CancelHandle = Arc<CancelHandle>;
     type Kind = Kind;
 
-    const CAPABILITIES: &'static Capabilities = &POSTGRES;
+    const CAPABILITIES: &'static Capabilities = &CAPABILITIES;
 
     async fn open(&self) -> Result<PgSession, StoreError> {
         PgSession::open(&self.server, self.limits).await
@@ -125,7 +125,7 @@ impl ServerDriver for Database {
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let dialect = Postgres {
+        let dialect = PostgresDialect {
             skips_undecided: sender.on_malformed() == OnMalformed::Mark,
             ..session.dialect.clone()
         };

@@ -38,7 +38,7 @@ pub(crate) const BY_CODE_POINT: &str = "wayleave_code_point";
 
 /// The dialect, and what is known of the columns.
 #[derive(Debug, Default)]
-pub(crate) struct Sqlite {
+pub(crate) struct SqliteDialect {
     /// Whether the file's texts are UTF-16.
     wide: bool,
     skips_undecided: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Sqlite {
     odd: HashMap<String, (String, NonTextValue)>,
 }
 
-impl Sqlite {
+impl SqliteDialect {
     /// With the raw domains of columns, by name, in the snapshot of the read.
     pub(crate) fn with_domains(domains: HashMap<String, RawDomain>) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl Sqlite {
     }
 }
 
-impl Dialect for Sqlite {
+impl Dialect for SqliteDialect {
     type Kind = Affinity;
 
     fn quote(&self) -> char {

@@ -15,9 +15,9 @@ use wayleave_plan::plan::Granularity;
 use wayleave_plan::value::{PREVIEW_CHARACTERS, Total, Value, average, rounded};
 
 use super::decimal_key;
+use super::dialect::functions;
 use super::values::cell;
 use crate::compile::PREVIEW as BEGINNING;
-use crate::sqlite::dialect::functions;
 use crate::values::{Cell, datetime, decimal, scalar, text};
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8

@@ -11,11 +11,11 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
+use super::dialect::probe::Probe;
+use super::dialect::raw_domain::RawDomain;
+use super::dialect::{Affinity, SqliteDialect};
 use super::indexes::{Indexes, equal};
 use crate::compile::{NativeColumn, Shape};
-use crate::sqlite::dialect::probe::Probe;
-use crate::sqlite::dialect::raw_domain::RawDomain;
-use crate::sqlite::dialect::{Affinity, Sqlite};
 
 /// Largest limit of a read that is treated as a page.
 const MAX_PAGE_ROWS: u32 = 10_000;
@@ -141,7 +141,7 @@ impl PagePart {
 
 /// Chooses the strategy of a read; other than direct only if an index orders by its first column.
 pub(super) fn strategy(
-    dialect: &Sqlite,
+    dialect: &SqliteDialect,
     shape: &Shape<Affinity>,
     read: &Read,
     is_reached: impl FnOnce(&Rows) -> bool,

@@ -14,12 +14,12 @@ use rusqlite::limits::Limit;
 use wayleave_store::{Limits, OnMalformed, StoreError};
 
 use super::connect::Session;
+use super::dialect::BY_CODE_POINT;
+use super::dialect::functions::ALL;
+use super::dsn::File;
 use super::error::store_error;
 use super::functions;
 use super::indexes::Indexes;
-use crate::dsn::File;
-use crate::sqlite::dialect::BY_CODE_POINT;
-use crate::sqlite::dialect::functions::ALL;
 
 /// Prepared statements a session keeps.
 const MAX_STATEMENTS: usize = 64;

@@ -14,6 +14,9 @@ use wayleave_store::{
     Answer, Capabilities, OnMalformed, ReadContext, RowSender, Store, StoreError,
 };
 
+use super::capabilities::CAPABILITIES;
+use super::dialect::Affinity;
+use super::dsn::File;
 use super::error::{ended, store_error};
 use super::indexes::Indexes;
 use super::pool::{FileIdentity, SqliteSession};
@@ -21,14 +24,11 @@ use super::read_attempt::ReadAttempt;
 use super::types;
 use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::writers::WriterWatch;
-use crate::capabilities::SQLITE;
 use crate::compile::{NativeColumn, Shape};
-use crate::dsn::File;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
 };
-use crate::sqlite::dialect::Affinity;
 
 /// Virtual machine steps between two calls of the watchdog.
 const STEPS_PER_CHECK: i32 = 1_000;
@@ -88,7 +88,7 @@ impl SqliteStore {
         let statement = |plan: &&AuthorizedPlan| {
             let shape = self.inner.shape(&session, plan.target(), None)?;
             let statement = crate::compile::compile(
-                &crate::sqlite::dialect::Sqlite::default(),
+                &crate::sqlite::dialect::SqliteDialect::default(),
                 &shape,
                 plan.read(),
             )?;
@@ -101,7 +101,7 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     fn capabilities(&self) -> &Capabilities {
-        &SQLITE
+        &CAPABILITIES
     }
 
     async fn read(

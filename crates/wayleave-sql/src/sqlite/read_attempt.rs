@@ -10,6 +10,8 @@ use wayleave_plan::plan::{Predicate, Read, Rows, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{OnMalformed, RowSender, StoreError};
 
+use super::dialect::bytes::NonTextValue;
+use super::dialect::{Affinity, SqliteDialect, probe};
 use super::error::store_error;
 use super::functions::{UNDECIDED, UNFIT};
 use super::page::{self, PagePart, PageStrategy};
@@ -19,8 +21,6 @@ use super::values::cell;
 use super::watchdog::Watchdog;
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
 use crate::plan_columns::{column_of, undecided};
-use crate::sqlite::dialect::bytes::NonTextValue;
-use crate::sqlite::dialect::{Affinity, Sqlite, probe};
 use crate::values;
 
 /// Counts the changes of the file's schema.
@@ -64,7 +64,11 @@ impl ReadAttempt<'_> {
         };
         let columns = page::columns_to_probe(&shape, read);
         let marks = sender.on_malformed() == OnMalformed::Mark;
-        let unprobed = || Sqlite::default().wide(session.is_wide()).marking(marks);
+        let unprobed = || {
+            SqliteDialect::default()
+                .wide(session.is_wide())
+                .marking(marks)
+        };
         let strategy = page::strategy(&unprobed(), &shape, read, |_| true);
         if columns.is_empty() && !matches!(strategy, PageStrategy::Counted(_)) {
             return self.send_page(session, unprobed(), &shape, read, strategy, sender);
@@ -96,7 +100,7 @@ impl ReadAttempt<'_> {
         let is_false = |place: usize| {
             told.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
         };
-        let dialect = Sqlite::with_domains(facts.domains(is_false))
+        let dialect = SqliteDialect::with_domains(facts.domains(is_false))
             .wide(session.is_wide())
             .marking(marks);
         let is_reached = |plan: &Rows| {
@@ -110,7 +114,7 @@ impl ReadAttempt<'_> {
     fn send_page(
         &self,
         session: &SqliteSession,
-        mut dialect: Sqlite,
+        mut dialect: SqliteDialect,
         shape: &Shape<Affinity>,
         read: &Read,
         strategy: PageStrategy,
@@ -141,7 +145,7 @@ impl ReadAttempt<'_> {
     fn probe_cursor(
         &self,
         session: &SqliteSession,
-        dialect: &mut Sqlite,
+        dialect: &mut SqliteDialect,
         shape: &Shape<Affinity>,
         read: &Read,
     ) -> Result<(), StoreError> {
@@ -200,7 +204,7 @@ impl ReadAttempt<'_> {
     fn count(
         &self,
         session: &SqliteSession,
-        dialect: &Sqlite,
+        dialect: &SqliteDialect,
         shape: &Shape<Affinity>,
         read: &Read,
         page: &Rows,

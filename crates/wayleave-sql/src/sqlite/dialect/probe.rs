@@ -12,7 +12,7 @@ use wayleave_store::StoreError;
 use super::bytes::spelled;
 use super::form::Form;
 use super::raw_domain::{RawDomain, possible};
-use super::{Affinity, Sqlite};
+use super::{Affinity, SqliteDialect};
 use crate::compile::dialect::{Dialect, Shape};
 use crate::compile::predicate::{condition, conditions, where_all};
 use crate::compile::sql::Sql;
@@ -62,7 +62,7 @@ pub(crate) fn facts(
     probes: &[Probe],
     predicate: &Predicate,
 ) -> Result<DomainProbe, StoreError> {
-    let dialect = Sqlite::default();
+    let dialect = SqliteDialect::default();
     let seen = granted(&dialect, shape, predicate)?;
     let seen_by = |column: &Column| {
         let decides = granting(predicate).iter().any(|it| it.name == column.name);
@@ -111,7 +111,7 @@ pub(crate) fn facts(
 
 /// The condition of the grant in a plan's predicate.
 fn granted(
-    dialect: &Sqlite,
+    dialect: &SqliteDialect,
     shape: &Shape<Affinity>,
     predicate: &Predicate,
 ) -> Result<Option<Sql>, StoreError> {
@@ -131,7 +131,7 @@ fn granted(
 /// The columns of a page's order whose cursor value is a text that may stand for other bytes, each
 /// with the text.
 pub(crate) fn doubtful<'a>(
-    dialect: &Sqlite,
+    dialect: &SqliteDialect,
     shape: &Shape<Affinity>,
     read: &'a Read,
 ) -> Vec<(&'a Column, &'a str)> {
@@ -152,7 +152,7 @@ pub(crate) fn doubtful<'a>(
 
 /// What these columns hold in the row that a page begins after.
 pub(crate) fn cursor_probe(
-    dialect: &Sqlite,
+    dialect: &SqliteDialect,
     shape: &Shape<Affinity>,
     plan: &Rows,
     columns: &[(&Column, &str)],
@@ -182,7 +182,7 @@ pub(crate) fn count(
     of: &Predicate,
     most: u32,
 ) -> Result<Statement<'static>, StoreError> {
-    let dialect = Sqlite::default();
+    let dialect = SqliteDialect::default();
     let mut sql = Sql::text("SELECT COUNT(*) FROM (SELECT 1 FROM ");
     sql.add(shape.from(&dialect)?);
     let mut rows_in = vec![condition(&dialect, shape, predicate)?];
@@ -201,7 +201,7 @@ pub(crate) fn count(
 /// How many of a page's rows there are, up to its limit, and the last time among those that come
 /// first by the raw values of the order's first column: what has a later one is not on the page.
 pub(crate) fn edge<'a>(
-    dialect: &Sqlite,
+    dialect: &SqliteDialect,
     shape: &Shape<Affinity>,
     plan: &'a Rows,
 ) -> Result<Option<Statement<'a>>, StoreError> {

@@ -66,7 +66,7 @@ fn another_program_begins_to_write() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_has_only_begun_to_write_ends_no_read() {
     let loaded = Loaded::new(KIND, TABLES).await;
-    let name = "sqlite_files::another_program_begins_to_write";
+    let name = "sessions::sqlite_files::another_program_begins_to_write";
     let mut writer = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--ignored", "--nocapture"])
         .env(FILE, &loaded.name)
@@ -113,7 +113,7 @@ async fn reading_a_file_without_a_write_ahead_log_never_starves_its_writers() {
         let writer = tokio::process::Command::new(&program)
             .args([
                 "--exact",
-                "sqlite_files::another_program_writes",
+                "sessions::sqlite_files::another_program_writes",
                 "--ignored",
             ])
             .env(FILE, &loaded.name)

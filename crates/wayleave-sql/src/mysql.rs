@@ -1,6 +1,7 @@
 //! MySQL and MariaDB.
 
 mod capabilities;
+mod catalogue;
 mod connect;
 pub(crate) mod dialect;
 pub(crate) mod dsn;
@@ -8,8 +9,9 @@ mod error;
 mod introspect;
 mod pool;
 mod read;
+pub(crate) mod repertoire;
 mod settings;
-mod types;
+pub(crate) mod types;
 mod values;
 mod zones;
 

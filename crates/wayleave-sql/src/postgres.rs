@@ -1,6 +1,7 @@
 //! PostgreSQL, version 12 or newer.
 
 mod capabilities;
+mod catalogue;
 mod cleartext;
 mod connect;
 pub(crate) mod dialect;
@@ -12,7 +13,7 @@ mod login;
 mod pool;
 mod read;
 mod settings;
-mod types;
+pub(crate) mod types;
 mod values;
 
 use std::sync::Arc;

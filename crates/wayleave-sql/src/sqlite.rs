@@ -1,6 +1,7 @@
 //! SQLite files.
 
 mod capabilities;
+mod catalogue;
 mod connect;
 mod create;
 mod decimal_key;
@@ -16,7 +17,7 @@ mod page_tests;
 mod pool;
 mod read;
 mod read_attempt;
-mod types;
+pub(crate) mod types;
 mod values;
 mod watchdog;
 mod writers;

@@ -7,11 +7,15 @@ use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
 use super::{Bind, NativeColumn, Shape, Statement, compile};
-use crate::mysql::dialect::{self as mysql, MysqlDialect};
-use crate::postgres::dialect::{self as postgres, PostgresDialect};
+use crate::mysql::dialect::MysqlDialect;
+use crate::mysql::repertoire::Repertoire;
+use crate::mysql::types as mysql;
+use crate::postgres::dialect::PostgresDialect;
+use crate::postgres::types as postgres;
 use crate::sqlite::dialect::form::Form;
 use crate::sqlite::dialect::raw_domain::RawDomain;
-use crate::sqlite::dialect::{Affinity, SqliteDialect, probe};
+use crate::sqlite::dialect::{SqliteDialect, probe};
+use crate::sqlite::types::Affinity;
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -345,7 +349,7 @@ async fn mariadb_reads_a_page_of_the_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: Some(("utf8mb4".to_owned(), "utf8mb4_nopad_bin".to_owned())),
-        repertoire: mysql::Repertoire::All,
+        repertoire: Repertoire::All,
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),
@@ -398,7 +402,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: None,
-        repertoire: mysql::Repertoire::from_charset("latin1", "latin1_german2_ci"),
+        repertoire: Repertoire::from_charset("latin1", "latin1_german2_ci"),
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),

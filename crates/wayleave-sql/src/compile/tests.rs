@@ -12,9 +12,13 @@ use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
 use super::{Dialect, NativeColumn, Shape, compile};
-use crate::mysql::dialect::{self as mysql, MysqlDialect, Offsets};
-use crate::postgres::dialect::{self as postgres, PostgresDialect};
-use crate::sqlite::dialect::{Affinity, SqliteDialect};
+use crate::mysql::dialect::{MysqlDialect, Offsets};
+use crate::mysql::repertoire::Repertoire;
+use crate::mysql::types as mysql;
+use crate::postgres::dialect::PostgresDialect;
+use crate::postgres::types as postgres;
+use crate::sqlite::dialect::SqliteDialect;
+use crate::sqlite::types::Affinity;
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -375,7 +379,7 @@ fn mysql_shape() -> Shape<mysql::Kind> {
     use mysql::Kind;
     let text = Kind::Text {
         by_code_point: None,
-        repertoire: mysql::Repertoire::All,
+        repertoire: Repertoire::All,
     };
     shape(
         Some("data`base"),

@@ -1,46 +1,16 @@
 //! MySQL and MariaDB.
 
-mod repertoire;
-
 use std::collections::BTreeMap;
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
-use self::repertoire::Encodable;
-pub(crate) use self::repertoire::Repertoire;
+use super::repertoire::Encodable;
+use super::types::Kind;
 use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
 use crate::compile::numbers::{beside, beyond_all, cut, nearest_single};
 use crate::compile::sql::{Bind, Placeholder, Sql};
-
-/// What the server says a column holds, as far as it matters to a statement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Characters.
-    Text {
-        /// Its character set and collation, where that is the order of code points, trailing
-        /// spaces counted, so that an index is too.
-        by_code_point: Option<(String, String)>,
-        /// Those that it can hold.
-        repertoire: Repertoire,
-    },
-    /// Bytes.
-    Binary,
-    /// Anything whose text form is served: enums, sets, times, addresses.
-    Other,
-    Integer,
-    /// `YEAR`, which the server compares with a small number as with a year of this century.
-    Year,
-    Bit,
-    Decimal,
-    Float,
-    /// `FLOAT`.
-    Single,
-    Date,
-    Datetime,
-    Json,
-}
 
 /// When a zone's clocks changed, and by how many seconds they were ahead of UTC from then on.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -15,24 +15,19 @@ use wayleave_plan::value::Value;
 use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
 use super::capabilities::CAPABILITIES;
-use super::connect::Flavour;
-use super::dialect::{FAILS, Kind, MysqlDialect, Offsets, Repertoire};
+use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn, ColumnRow};
+use super::dialect::{FAILS, MysqlDialect, Offsets};
 use super::error::store_error;
 use super::pool::{MysqlSession, cancel};
-use super::types::{self, is_same};
+use super::types::{Kind, is_same};
 use super::values::{bound, cell};
 use super::zones;
-use crate::compile::{NativeColumn, Output, Shape, Statement, compile, years};
+use crate::compile::{Output, Shape, Statement, compile, years};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
 use crate::values;
-
-const COLUMNS: &str = "SELECT TABLE_SCHEMA, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, \
-    COALESCE(CHARACTER_SET_NAME, ''), COALESCE(COLLATION_NAME, '') \
-    FROM information_schema.COLUMNS \
-    WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ?";
 
 const ESTIMATE: &str = "SELECT TABLE_ROWS FROM information_schema.TABLES \
     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
@@ -122,29 +117,18 @@ impl ServerDriver for Database {
         session: &mut MysqlSession,
         target: &Target,
     ) -> Result<Shape<Kind>, StoreError> {
-        type Found = (String, String, String, String, String, String, String);
-        let rows: Vec<Found> = session
+        let rows: Vec<ColumnRow> = session
             .connection
-            .exec(COLUMNS, (&target.schema, &target.table))
+            .exec(COLUMNS_OF_TABLE, (&target.schema, &target.table))
             .await
             .map_err(|error| self.failed("reading the table's columns", &error))?;
-        let schema = rows.first().map(|row| row.0.clone());
-        let flavour = session.flavour;
-        let columns: BTreeMap<_, _> = rows
-            .into_iter()
-            .map(
-                |(_, name, data_type, column_type, nullable, charset, collation)| {
-                    let native = NativeColumn {
-                        kind: kind(flavour, &data_type, &charset, &collation),
-                        datatype: types::datatype(&data_type, &column_type),
-                        many: false,
-                        not_null: nullable == "NO",
-                        type_id: None,
-                    };
-                    (name, native)
-                },
-            )
-            .collect();
+        let mut schema = None;
+        let mut columns = BTreeMap::new();
+        for row in rows {
+            let mut column = CatalogueColumn::from_row(session.flavour, row);
+            schema = Some(std::mem::take(&mut column.schema));
+            columns.extend([column.native()]);
+        }
         if columns.is_empty() {
             return Err(no_table(target));
         }
@@ -338,35 +322,4 @@ fn zoned(read: &Read) -> Vec<(Column, String)> {
         }
     }
     found
-}
-
-fn kind(flavour: Flavour, data_type: &str, charset: &str, collation: &str) -> Kind {
-    match data_type {
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => {
-            // The binary collations that count trailing spaces.
-            let counted = collation.ends_with("_nopad_bin") || collation == "utf8mb4_0900_bin";
-            let unicode = matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii");
-            let by_code_point = counted && unicode;
-            let repertoire = match Repertoire::from_charset(charset, collation) {
-                // MySQL refuses to convert a text that the character set does not have.
-                Repertoire::Other(_) if flavour == Flavour::Mysql => Repertoire::Other(None),
-                repertoire => repertoire,
-            };
-            Kind::Text {
-                by_code_point: by_code_point.then(|| (charset.to_owned(), collation.to_owned())),
-                repertoire,
-            }
-        }
-        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Binary,
-        "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" => Kind::Integer,
-        "year" => Kind::Year,
-        "bit" => Kind::Bit,
-        "decimal" | "numeric" => Kind::Decimal,
-        "float" => Kind::Single,
-        "double" | "real" => Kind::Float,
-        "date" => Kind::Date,
-        "datetime" | "timestamp" => Kind::Datetime,
-        "json" => Kind::Json,
-        _ => Kind::Other,
-    }
 }

@@ -5,54 +5,10 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
+use super::types::Kind;
 use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
 use crate::compile::numbers::{beside, beyond_all, nearest_single};
 use crate::compile::sql::{Bind, Placeholder, Sql};
-
-/// What PostgreSQL says a column holds, as far as it matters to a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// `text` and `varchar`.
-    Text(Order),
-    Uuid,
-    /// Anything whose text form is served.
-    Other,
-    /// `int2`, `int4`, `int8`.
-    Integer,
-    Oid,
-    Numeric,
-    Float,
-    /// `float4`.
-    Single,
-    Boolean,
-    Date,
-    Timestamp,
-    TimestampTz,
-    Json,
-    Array,
-}
-
-/// The collation by which a column of text is compared by code point. Statements name it, so that
-/// the column's own never decides; where it is that one, an index serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// `"C"`, for every column that has neither of the others.
-    C,
-    /// `"POSIX"`.
-    Posix,
-    /// That of the database, where it is the order of code points.
-    Database,
-}
-
-impl Order {
-    const fn clause(self) -> &'static str {
-        match self {
-            Self::C => " COLLATE \"C\"",
-            Self::Posix => " COLLATE \"POSIX\"",
-            Self::Database => " COLLATE \"default\"",
-        }
-    }
-}
 
 /// The dialect.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,6 @@
 //! Every statement is prepared and runs by itself in a session whose transactions are read-only,
 //! so one round trip answers a plan.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,42 +16,18 @@ use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Detail, Limits, OnMalformed, RowSender, StoreError};
 
 use super::capabilities::CAPABILITIES;
-use super::dialect::{Kind, Order, PostgresDialect};
+use super::catalogue::{self, COLUMNS};
+use super::dialect::PostgresDialect;
 use super::error::{io_error, store_error};
 use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
-use super::types;
+use super::types::Kind;
 use super::values::{RawValue, RowDecoder};
-use crate::compile::{NativeColumn, Shape, compile};
+use crate::compile::{Shape, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
-
-/// The columns of a table with the base types of domains. A name without a schema is looked up as
-/// the session would.
-const COLUMNS: &str = "WITH RECURSIVE place AS ( \
-    SELECT c.oid, n.nspname FROM pg_catalog.pg_class c \
-    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-    WHERE c.relname = $2::text AND c.relkind IN ('r', 'v', 'm', 'f', 'p') \
-      AND (n.nspname = $1::text OR ($1::text IS NULL AND pg_catalog.pg_table_is_visible(c.oid))) \
-    LIMIT 1 \
-), base AS ( \
-    SELECT a.attnum, a.attname, a.attnotnull, a.attcollation, a.atttypid AS typ \
-    FROM pg_catalog.pg_attribute a JOIN place ON place.oid = a.attrelid \
-    WHERE a.attnum > 0 AND NOT a.attisdropped \
-    UNION ALL \
-    SELECT b.attnum, b.attname, b.attnotnull OR t.typnotnull, b.attcollation, t.typbasetype \
-    FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd' \
-) \
-SELECT (SELECT nspname::text FROM place), b.attname::text, t.typname::text, (t.typcategory = 'A')::text, \
-    b.attnotnull::text, b.typ::int8::text, \
-    CASE WHEN l.collname <> 'default' THEN l.collname::text \
-         WHEN d.datcollate IN ('C', 'POSIX') AND COALESCE(to_jsonb(d)->>'datlocprovider', 'c') = 'c' THEN 'default' \
-         ELSE '' END \
-FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd' \
-LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation AND l.collnamespace = 'pg_catalog'::regnamespace \
-CROSS JOIN (SELECT * FROM pg_catalog.pg_database WHERE datname = current_database()) d";
 
 /// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
 /// hides from us, so there it is not asked.
@@ -203,40 +178,12 @@ impl ServerDriver for Database {
         let failed = |error| self.failed("reading the table's columns", &error);
         let named = [target.schema.as_deref(), Some(&*target.table)];
         let rows = session.query(COLUMNS, &named).await.map_err(failed)?;
-        let mut schema = None;
-        let mut columns = BTreeMap::new();
-        for row in &rows {
-            let Some(
-                [
-                    in_schema,
-                    name,
-                    type_name,
-                    array,
-                    not_null,
-                    type_id,
-                    collation,
-                ],
-            ) = texts(row)
-            else {
-                return Err(not_utf8("reading the table's columns"));
-            };
-            schema = Some(in_schema.to_owned());
-            let many = is_true(array);
-            let native = NativeColumn {
-                kind: kind(type_name, many, collation),
-                datatype: types::datatype(type_name),
-                many,
-                not_null: is_true(not_null),
-                type_id: type_id.parse().ok(),
-            };
-            columns.insert(name.to_owned(), native);
-        }
-        if columns.is_empty() {
-            return Err(no_table(target));
-        }
+        let table = catalogue::table(&rows);
+        let table = table.map_err(|_| not_utf8("reading the table's columns"))?;
+        let (schema, columns) = table.ok_or_else(|| no_table(target))?;
         Ok(Shape {
             store: SourceKind::Postgres,
-            schema,
+            schema: Some(schema),
             table: target.table.clone(),
             version: None,
             columns,
@@ -284,32 +231,5 @@ fn not_utf8(doing: &'static str) -> StoreError {
         doing,
         code: None,
         detail: Detail::fixed("a name in the database's catalogue is no UTF-8"),
-    }
-}
-
-fn is_true(text: &str) -> bool {
-    text == "true"
-}
-
-fn kind(name: &str, array: bool, collation: &str) -> Kind {
-    match name {
-        _ if array => Kind::Array,
-        "text" | "varchar" => Kind::Text(match collation {
-            "default" => Order::Database,
-            "POSIX" => Order::Posix,
-            _ => Order::C,
-        }),
-        "uuid" => Kind::Uuid,
-        "int2" | "int4" | "int8" => Kind::Integer,
-        "oid" => Kind::Oid,
-        "numeric" => Kind::Numeric,
-        "float4" => Kind::Single,
-        "float8" => Kind::Float,
-        "bool" => Kind::Boolean,
-        "date" => Kind::Date,
-        "timestamp" => Kind::Timestamp,
-        "timestamptz" => Kind::TimestampTz,
-        "json" | "jsonb" => Kind::Json,
-        _ => Kind::Other,
     }
 }

@@ -5,7 +5,6 @@
 //! says it is meant; where the raw column compares right, it is used, so that an index is too.
 //! What it takes to know that is in [`raw_domain`].
 
-mod affinity;
 pub(crate) mod bytes;
 mod expression;
 pub(crate) mod form;
@@ -19,7 +18,6 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, Value};
 
-pub(crate) use self::affinity::Affinity;
 use self::bytes::{NonTextValue, spelled};
 use self::expression::{
     as_real, binary, call, call_or, compare_decimal, compare_text, differing, satisfying,
@@ -27,6 +25,7 @@ use self::expression::{
 };
 use self::form::Form;
 use self::raw_domain::{RawDomain, looks_numeric, near};
+use super::types::Affinity;
 use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn};
 use crate::compile::numbers::{beside, beyond_all};
 use crate::compile::sql::{Bind, Placeholder, Sql};

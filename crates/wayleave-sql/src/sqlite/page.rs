@@ -11,10 +11,11 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
+use super::dialect::SqliteDialect;
 use super::dialect::probe::Probe;
 use super::dialect::raw_domain::RawDomain;
-use super::dialect::{Affinity, SqliteDialect};
 use super::indexes::{Indexes, equal};
+use super::types::Affinity;
 use crate::compile::{NativeColumn, Shape};
 
 /// Largest limit of a read that is treated as a page.

@@ -1,6 +1,7 @@
 //! A store over a SQLite file. Reads run on blocking threads; a few short ones run inline, where
 //! starting a thread would take longer.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -15,16 +16,16 @@ use wayleave_store::{
 };
 
 use super::capabilities::CAPABILITIES;
-use super::dialect::Affinity;
+use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
 use super::dsn::File;
 use super::error::{ended, store_error};
 use super::indexes::Indexes;
 use super::pool::{FileIdentity, SqliteSession};
 use super::read_attempt::ReadAttempt;
-use super::types;
+use super::types::Affinity;
 use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::writers::WriterWatch;
-use crate::compile::{NativeColumn, Shape};
+use crate::compile::Shape;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
@@ -41,10 +42,6 @@ const MAX_INLINE_STEPS: i32 = 500;
 const MAX_INLINE_TIME: Duration = Duration::from_millis(1);
 /// Reads that are not tried inline after a slow one.
 const INLINE_BACKOFF_READS: u32 = 1_000;
-
-/// The columns of a table. A key that has an index of its own is not the row's number.
-const COLUMNS: &str = "SELECT name, type, \"notnull\", pk > 0 AND NOT EXISTS ( \
-    SELECT 1 FROM pragma_index_list(?1) AS i WHERE i.origin = 'pk') FROM pragma_table_xinfo(?1)";
 
 /// How often a read that waits for a writer looks whether it is done.
 const WRITER_POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -299,26 +296,12 @@ impl Inner {
     ) -> Result<Shape<Affinity>, StoreError> {
         let limit = self.options.limits.statement;
         let failed = |error| store_error("reading the table's columns", limit, &error);
-        let mut statement = session.connection.prepare_cached(COLUMNS).map_err(failed)?;
-        let columns = statement.query_map([&target.table], |row| {
-            let declared: String = row.get(1)?;
-            let row_number = row.get::<_, bool>(3)? && declared.eq_ignore_ascii_case("INTEGER");
-            let native = NativeColumn {
-                kind: if row_number {
-                    Affinity::RowNumber
-                } else {
-                    Affinity::from_declared(&declared)
-                },
-                datatype: types::datatype(&declared),
-                many: false,
-                not_null: row.get::<_, bool>(2)? || row_number,
-                type_id: None,
-            };
-            Ok((row.get::<_, String>(0)?, native))
-        });
-        let mut columns = columns
-            .and_then(Iterator::collect::<Result<std::collections::BTreeMap<_, _>, _>>)
-            .map_err(failed)?;
+        let statement = session.connection.prepare_cached(COLUMNS_OF_TABLE);
+        let mut statement = statement.map_err(failed)?;
+        let columns = statement.query_map([&target.table], CatalogueColumn::from_row);
+        let columns = columns.and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let columns = columns.map_err(failed)?.into_iter();
+        let mut columns: BTreeMap<_, _> = columns.map(CatalogueColumn::native).collect();
         if columns.is_empty() {
             return Err(no_table(target));
         }

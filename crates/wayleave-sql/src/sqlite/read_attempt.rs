@@ -11,12 +11,13 @@ use wayleave_plan::value::Value;
 use wayleave_store::{OnMalformed, RowSender, StoreError};
 
 use super::dialect::bytes::NonTextValue;
-use super::dialect::{Affinity, SqliteDialect, probe};
+use super::dialect::{SqliteDialect, probe};
 use super::error::store_error;
 use super::functions::{UNDECIDED, UNFIT};
 use super::page::{self, PagePart, PageStrategy};
 use super::pool::SqliteSession;
 use super::read::Inner;
+use super::types::Affinity;
 use super::values::cell;
 use super::watchdog::Watchdog;
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};

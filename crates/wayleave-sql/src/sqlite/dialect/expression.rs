@@ -2,8 +2,9 @@
 
 use wayleave_plan::plan::Comparison;
 
+use super::super::types::Affinity;
+use super::functions;
 use super::raw_domain::near_text;
-use super::{Affinity, functions};
 use crate::compile::dialect::ComparisonSql;
 use crate::compile::numbers::{beside, beyond_all, nearest_float};
 use crate::compile::sql::{Bind, Sql};

@@ -9,10 +9,11 @@ use wayleave_plan::plan::{Column, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
+use super::super::types::Affinity;
+use super::SqliteDialect;
 use super::bytes::spelled;
 use super::form::Form;
 use super::raw_domain::{RawDomain, possible};
-use super::{Affinity, SqliteDialect};
 use crate::compile::dialect::{Dialect, Shape};
 use crate::compile::predicate::{condition, conditions, where_all};
 use crate::compile::sql::Sql;

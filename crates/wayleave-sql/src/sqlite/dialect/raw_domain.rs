@@ -9,8 +9,9 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison};
 use wayleave_plan::value::Value;
 
+use super::super::types::Affinity;
+use super::binary;
 use super::form::Form;
-use super::{Affinity, binary};
 use crate::compile::sql::{Bind, Sql};
 use crate::values::EXACT;
 

@@ -19,7 +19,7 @@ mod tests;
 use wayleave_plan::plan::{Column, Predicate, Read, Rows};
 use wayleave_store::StoreError;
 
-pub(crate) use dialect::{Dialect, NativeColumn, PREVIEW, Shape, WHOLE};
+pub(crate) use dialect::{Dialect, NativeColumn, NativeKind, PREVIEW, Shape, WHOLE};
 pub(crate) use sql::{Bind, Sql};
 
 use crate::plan_columns::deciding;
@@ -63,10 +63,10 @@ impl<'a> Selection<'a> {
                 place
             } else {
                 // A mean is two columns of the answer, which stand in one place here.
-                let means = |it: &&Output<'_>| matches!(it, Output::Mean(_));
+                let place = self.outputs.iter().map(Output::width).sum();
                 self.selected.push(shape.witness(dialect, column)?);
                 self.outputs.push(Output::Witness(column));
-                self.selected.len() - 1 + self.outputs.iter().filter(means).count()
+                place
             };
             self.witnesses.push((place, column));
         }
@@ -95,6 +95,16 @@ pub(crate) enum Output<'a> {
     Mean(&'a Column),
     /// NULL, of a column's type. No part of the answer.
     Witness(&'a Column),
+}
+
+impl Output<'_> {
+    /// How many columns of the answer it takes.
+    pub(crate) const fn width(&self) -> usize {
+        match self {
+            Self::Mean(_) => 2,
+            _ => 1,
+        }
+    }
 }
 
 /// Compiles a plan's read over a table of that shape.
@@ -165,27 +175,4 @@ pub(crate) fn compile_rows<'a, D: Dialect>(
 ) -> Result<Statement<'a>, StoreError> {
     let compiled = rows::compile(dialect, shape, rows, bound, Vec::new())?;
     Ok(compiled.render(dialect))
-}
-
-/// The years, in UTC, of a datetime column's values in the rows of a plan.
-pub(crate) fn years<D: Dialect>(
-    dialect: &D,
-    shape: &Shape<D::Kind>,
-    read: &Read,
-    column: &Column,
-) -> Result<Statement<'static>, StoreError> {
-    let mut sql = shape
-        .name(dialect, column)?
-        .within("SELECT DISTINCT YEAR(", ") FROM ");
-    sql.add(shape.from(dialect)?);
-    if let Read::Groups(plan) = read {
-        sql.add(predicate::filter(dialect, shape, &plan.predicate)?);
-    }
-    let (text, binds) = sql.render(dialect.placeholder());
-    Ok(Statement {
-        text,
-        binds,
-        outputs: vec![Output::Count],
-        witnesses: Vec::new(),
-    })
 }

@@ -10,6 +10,7 @@ pub(crate) mod dsn;
 mod error;
 mod functions;
 mod indexes;
+mod inline;
 mod introspect;
 mod page;
 #[cfg(test)]

@@ -22,8 +22,6 @@ pub(crate) const WHOLE: &str = "\u{1}T";
 /// A table as the store has it.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape<K> {
-    /// The kind of store it is in.
-    pub(crate) store: SourceKind,
     /// The schema it is in, where the store has schemas.
     pub(crate) schema: Option<String>,
     /// Its name.
@@ -50,13 +48,13 @@ pub(crate) struct NativeColumn<K> {
     pub(crate) type_id: Option<u32>,
 }
 
-impl<K> Shape<K> {
+impl<K: NativeKind> Shape<K> {
     /// What the store says of a column. One whose type no longer fits the mapped datatype has
     /// drifted as much as one that is gone: the store would compare it by guesses of its own.
     pub(crate) fn column(&self, column: &Column) -> Result<&NativeColumn<K>, StoreError> {
         self.columns
             .get(&column.name)
-            .filter(|native| native.reads_as(self.store, column))
+            .filter(|native| native.reads_as(column))
             .ok_or_else(|| StoreError::SchemaDrift {
                 table: self.table.clone(),
                 column: Some(column.name.clone()),
@@ -157,22 +155,28 @@ impl<K> Shape<K> {
     }
 }
 
-impl<K> NativeColumn<K> {
+impl<K: NativeKind> NativeColumn<K> {
     /// Whether values of this column can be read as the mapping says.
-    fn reads_as(&self, store: SourceKind, column: &Column) -> bool {
-        if column.many || store == SourceKind::Sqlite {
-            // Lists are never compared, and each one is looked at when it is read. What SQLite says
-            // of a column is no promise, so there each value is looked at.
+    fn reads_as(&self, column: &Column) -> bool {
+        if column.many {
+            // Lists are never compared, and each one is looked at when it is read.
             return true;
         }
         if self.many {
             return column.datatype.is_text();
         }
-        // MariaDB keeps JSON in text columns, and says so only in a constraint.
-        let is_json_text = store == SourceKind::Mysql
-            && column.datatype == Datatype::Json
-            && self.datatype.is_text();
-        is_json_text || fits(store, self.datatype, column.datatype)
+        K::reads_as(self.datatype, column.datatype)
+    }
+}
+
+/// What a store says a column holds.
+pub(crate) trait NativeKind {
+    /// The kind of store.
+    const STORE: SourceKind;
+
+    /// Whether values of a column of one datatype, by the store's word, can be read as another.
+    fn reads_as(native: Datatype, mapped: Datatype) -> bool {
+        fits(Self::STORE, native, mapped)
     }
 }
 
@@ -218,7 +222,7 @@ impl ComparisonSql {
 /// `name` is always the column, quoted and qualified.
 pub(crate) trait Dialect {
     /// What the store says a column holds.
-    type Kind;
+    type Kind: NativeKind;
 
     /// The character around identifiers; doubled inside them.
     fn quote(&self) -> char;

@@ -112,9 +112,13 @@ fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[GroupValue<'_>]) -> 
         .map(|index| (index, false));
     asked
         .chain(open)
-        .filter_map(|(index, descending)| {
-            let part = parts.get(index)?;
-            Some(dialect.order(part.sorted.clone(), descending, part.nullable))
+        .map(|(index, descending)| {
+            #[expect(
+                clippy::expect_used,
+                reason = "without it groups would be in another order"
+            )]
+            let part = parts.get(index).expect("a plan sorts by what it selects");
+            dialect.order(part.sorted.clone(), descending, part.nullable)
         })
         .collect()
 }

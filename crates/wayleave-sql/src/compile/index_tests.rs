@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
@@ -45,7 +45,6 @@ fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
         })
         .collect();
     Shape {
-        store: SourceKind::Sqlite,
         version: None,
         schema: None,
         table: "things".to_owned(),

@@ -4,7 +4,7 @@ use wayleave_plan::plan::{Comparison, OrderBy};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::dialect::{ComparisonSql, Dialect, Shape};
+use super::dialect::{ComparisonSql, Dialect, NativeKind, Shape};
 use super::predicate::{any, compare, operator};
 use super::sql::Sql;
 
@@ -49,7 +49,10 @@ pub(crate) fn after<D: Dialect>(
 }
 
 /// Whether NULL can be met in an order's column.
-pub(crate) fn is_nullable<K>(shape: &Shape<K>, by: &OrderBy) -> Result<bool, StoreError> {
+pub(crate) fn is_nullable<K: NativeKind>(
+    shape: &Shape<K>,
+    by: &OrderBy,
+) -> Result<bool, StoreError> {
     Ok(by.nullable && !shape.column(&by.column)?.not_null)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use wayleave_model::mapping::{AggregateOp, Datatype, SourceKind};
+use wayleave_model::mapping::{AggregateOp, Datatype};
 use wayleave_plan::plan::{
     Column, Comparison, Each, Granularity, GroupKey, GroupOrder, Groups, Measure, OrderBy,
     Predicate, Read, Rows,
@@ -333,7 +333,6 @@ fn shape<K: Clone>(schema: Option<&str>, kinds: &[(&str, K, bool)]) -> Shape<K> 
         })
         .collect();
     Shape {
-        store: SourceKind::Sqlite,
         version: None,
         schema: schema.map(str::to_owned),
         table: "the \"table` '".to_owned(),

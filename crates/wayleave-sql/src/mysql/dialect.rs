@@ -57,24 +57,36 @@ impl MysqlDialect {
 
     fn local(&self, column: &Column, name: &Sql, zone: &str) -> Sql {
         let key = (column.name.clone(), zone.to_owned());
-        let offset = match self.zones.get(&key) {
-            Some(offsets) => offset(name, offsets.before, &offsets.changes),
-            None => Sql::text("0"),
+        let offset = if is_utc(zone) {
+            Sql::text("0")
+        } else {
+            #[expect(
+                clippy::expect_used,
+                reason = "a time without its offset would be another"
+            )]
+            let offsets = self
+                .zones
+                .get(&key)
+                .expect("the offsets of every zone are given");
+            offset(name, offsets.before, &offsets.changes)
         };
         Sql::joined([offset, name.clone()], ", ").within("TIMESTAMPADD(SECOND, ", ")")
     }
 }
 
+/// Whether times in a zone are as the server holds them.
+pub(super) fn is_utc(zone: &str) -> bool {
+    matches!(zone, "UTC" | "Etc/UTC")
+}
+
 /// The offset of a time, found by halving.
 fn offset(name: &Sql, before: i64, changes: &[(i64, i64)]) -> Sql {
-    let middle = changes.len() / 2;
-    let (Some((change, from)), earlier) = (changes.get(middle), changes.get(..middle)) else {
+    let (earlier, [(change, from), later @ ..]) = changes.split_at(changes.len() / 2) else {
         return Sql::bind(Bind::Integer(before));
     };
-    let later = changes.get(middle + 1..).unwrap_or_default();
     let mut sql = name.clone().within("IF(", " < ");
     sql.add(Sql::bind(Bind::Datetime(*change)));
-    sql.add(offset(name, before, earlier.unwrap_or_default()).within(", ", ""));
+    sql.add(offset(name, before, earlier).within(", ", ""));
     sql.add(offset(name, *from, later).within(", ", ")"));
     sql
 }

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Transaction, TxOpts};
-use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, GroupKey, Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
 use super::capabilities::CAPABILITIES;
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn, ColumnRow};
-use super::dialect::{FAILS, MysqlDialect, Offsets};
+use super::dialect::{FAILS, MysqlDialect, Offsets, is_utc};
 use super::error::store_error;
 use super::pool::{MysqlSession, cancel};
 use super::types::{Kind, is_same};
 use super::values::{bound, cell};
 use super::zones;
-use crate::compile::{Output, Shape, Statement, compile, years};
+use crate::compile::{Output, Shape, Statement, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
@@ -133,7 +133,6 @@ impl ServerDriver for Database {
             return Err(no_table(target));
         }
         Ok(Shape {
-            store: SourceKind::Mysql,
             schema,
             table: target.table.clone(),
             version: None,
@@ -172,7 +171,7 @@ impl Database {
         let failed = |error| self.failed("reading", &error);
         let mut dialect = MysqlDialect::default();
         for (column, zone) in zoned {
-            let statement = years(&dialect, shape, read, &column)?;
+            let statement = zones::years(&dialect, shape, read, &column)?;
             let params = Params::Positional(statement.binds.iter().map(bound).collect());
             let years: Vec<Option<i16>> =
                 transaction
@@ -288,7 +287,9 @@ fn begins_after_nul(read: &Read) -> bool {
 /// says so by a number that is out of range.
 fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
     match &error {
-        StoreError::OutOfRange { .. } if statement.contains(FAILS) => undecided(read),
+        StoreError::OutOfRange { .. } if statement.contains(FAILS) => {
+            undecided(read).unwrap_or(error)
+        }
         _ => error,
     }
 }
@@ -297,9 +298,9 @@ fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
 fn columns<'a>(outputs: &'a [Output<'_>]) -> Vec<Option<&'a Output<'a>>> {
     outputs
         .iter()
-        .flat_map(|output| match output {
-            Output::Mean(_) => vec![Some(output), None],
-            _ => vec![Some(output)],
+        .flat_map(|output| {
+            let further = std::iter::repeat_n(None, output.width() - 1);
+            std::iter::once(Some(output)).chain(further)
         })
         .collect()
 }
@@ -315,7 +316,7 @@ fn zoned(read: &Read) -> Vec<(Column, String)> {
             column, time_zone, ..
         } = key
             && column.datatype == Datatype::Datetime
-            && !matches!(time_zone.as_str(), "UTC" | "Etc/UTC")
+            && !is_utc(time_zone)
             && !found.iter().any(|it| it.0 == *column && it.1 == *time_zone)
         {
             found.push((column.clone(), time_zone.clone()));

@@ -3,7 +3,10 @@
 
 use mysql_async::Column;
 use mysql_async::consts::ColumnType;
-use wayleave_model::mapping::Datatype;
+use wayleave_model::drift::fits;
+use wayleave_model::mapping::{Datatype, SourceKind};
+
+use crate::compile::NativeKind;
 
 use super::connect::Flavour;
 use super::repertoire::Repertoire;
@@ -37,6 +40,15 @@ pub(crate) enum Kind {
     Date,
     Datetime,
     Json,
+}
+
+impl NativeKind for Kind {
+    const STORE: SourceKind = SourceKind::Mysql;
+
+    fn reads_as(native: Datatype, mapped: Datatype) -> bool {
+        // MariaDB keeps JSON in text columns, and says so only in a constraint.
+        (mapped == Datatype::Json && native.is_text()) || fits(Self::STORE, native, mapped)
+    }
 }
 
 impl Kind {

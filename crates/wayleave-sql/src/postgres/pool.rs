@@ -51,14 +51,7 @@ impl PgSession {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let opening = async {
             let options = StartupOptions::new(limits);
-            let logged_in = Login::open(server, limits, Some(&options.text)).await;
-            let login = match logged_in {
-                // Poolers refuse startup options, each with a code of its own.
-                Err(StoreError::Failed { code: Some(_), .. }) => {
-                    Login::open(server, limits, None).await?
-                }
-                logged_in => logged_in?,
-            };
+            let login = Login::open_with(server, limits, &options).await?;
             let cancel_handle = Arc::new(login.cancel_handle());
             let mut session = Self {
                 client: login.client,
@@ -85,7 +78,7 @@ impl PgSession {
             settings::check(settings.iter().map(Option::as_deref))?;
             let encoding = settings.first().and_then(Option::as_deref);
             // SQL_ASCII is no encoding: bytes are taken as they are.
-            session.dialect.encoded = !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII"));
+            session.dialect.encoded = !matches!(encoding, Some(b"UTF8" | b"SQL_ASCII"));
             Ok(session)
         };
         timeout(limits.connect, opening)

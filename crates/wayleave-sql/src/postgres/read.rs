@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use wayleave_model::mapping::SourceKind;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Detail, Limits, OnMalformed, RowSender, StoreError};
 
@@ -22,7 +20,7 @@ use super::error::{io_error, store_error};
 use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
 use super::types::Kind;
-use super::values::{RawValue, RowDecoder};
+use super::values::RowDecoder;
 use crate::compile::{Shape, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
@@ -31,7 +29,7 @@ use crate::read_task::{StoreOptions, no_table};
 
 /// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
 /// hides from us, so there it is not asked.
-const ESTIMATE: &str = "SELECT c.reltuples::int8::text FROM pg_catalog.pg_class c \
+const ESTIMATE: &str = "SELECT c.reltuples::int8 FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm') \
       AND NOT pg_catalog.row_security_active(c.oid)";
@@ -105,11 +103,12 @@ impl ServerDriver for Database {
             ..session.dialect.clone()
         };
         let statement = compile(&dialect, shape, read)?;
-        let failed = |error| match self.failed("reading", &error) {
-            StoreError::Failed {
-                code: Some(code), ..
-            } if code == DIVISION_BY_ZERO => undecided(read),
-            error => error,
+        let failed = |error| {
+            let error = self.failed("reading", &error);
+            let is_undecided = matches!(&error, StoreError::Failed { code: Some(code), .. }
+                if code == DIVISION_BY_ZERO);
+            let undecided = is_undecided.then(|| undecided(read)).flatten();
+            undecided.unwrap_or(error)
         };
         let (text, binds) = (&statement.text, &statement.binds);
         let prepared = session.prepare(text, binds).await.map_err(failed)?;
@@ -122,7 +121,7 @@ impl ServerDriver for Database {
                 known.is_none_or(|known| known == *column_type)
             },
         )?;
-        let decoder = RowDecoder::new(&statement.outputs, &prepared.types, sender.on_malformed());
+        let decoder = RowDecoder::new(&statement.outputs, &prepared.types, sender.on_malformed())?;
         let rows = session.run(&prepared, text, binds).await;
         let mut rows = pin!(rows.map_err(failed)?);
         while let Some(row) = rows.try_next().await.map_err(failed)? {
@@ -182,7 +181,6 @@ impl ServerDriver for Database {
         let table = table.map_err(|_| not_utf8("reading the table's columns"))?;
         let (schema, columns) = table.ok_or_else(|| no_table(target))?;
         Ok(Shape {
-            store: SourceKind::Postgres,
             schema: Some(schema),
             table: target.table.clone(),
             version: None,
@@ -201,11 +199,8 @@ impl ServerDriver for Database {
         let Some(row) = rows.first() else {
             return Ok(None);
         };
-        let Some([estimate]) = texts(row) else {
-            return Err(not_utf8("reading statistics"));
-        };
-        let estimate: i128 = estimate.parse().unwrap_or(-1);
-        Ok((estimate >= 0).then_some(estimate))
+        let estimate: i64 = row.try_get(0).map_err(failed)?;
+        Ok((estimate >= 0).then_some(estimate.into()))
     }
 
     async fn close(session: PgSession) {
@@ -219,13 +214,7 @@ impl Database {
     }
 }
 
-/// The columns of a row of a constant statement, which are all text and not NULL.
-fn texts<const N: usize>(row: &Row) -> Option<[&str; N]> {
-    let texts = RawValue::all(row).map(|value| std::str::from_utf8(value?).ok());
-    texts.collect::<Option<Vec<_>>>()?.try_into().ok()
-}
-
-/// The failure of a row that is not so.
+/// The failure of a row of the catalogue that cannot be decoded.
 fn not_utf8(doing: &'static str) -> StoreError {
     StoreError::Failed {
         doing,

@@ -1,6 +1,8 @@
 //! The types of PostgreSQL: what a statement must know of a column, and what it means to a mapping.
 
-use wayleave_model::mapping::Datatype;
+use wayleave_model::mapping::{Datatype, SourceKind};
+
+use crate::compile::NativeKind;
 
 /// What PostgreSQL says a column holds, as far as it matters to a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +47,10 @@ impl Order {
             Self::Database => " COLLATE \"default\"",
         }
     }
+}
+
+impl NativeKind for Kind {
+    const STORE: SourceKind = SourceKind::Postgres;
 }
 
 impl Kind {

@@ -299,7 +299,8 @@ impl Dialect for SqliteDialect {
                 return ComparisonSql::with(left, comparison, right);
             }
             Value::Date(_) => {
-                let text = value.to_text().unwrap_or_default();
+                #[expect(clippy::expect_used, reason = "another text would find other rows")]
+                let text = value.to_text().expect("a date has a text");
                 return ComparisonSql::with(left, comparison, binary(text));
             }
             Value::Datetime(micros) => return self.compare_time(column, name, comparison, *micros),

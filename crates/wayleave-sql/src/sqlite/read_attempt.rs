@@ -53,8 +53,9 @@ impl ReadAttempt<'_> {
         let mut schema_version = self.prepare(session, SCHEMA_VERSION, read)?;
         let mut snapshot_guard = schema_version.raw_query();
         let told = snapshot_guard.next();
-        let told = told.map_err(|error| self.failed("reading", read, &error))?;
-        let version = told.and_then(|row| row.get::<_, i64>(0).ok());
+        let failed = |error| self.failed("reading", read, &error);
+        let told = told.map_err(failed)?.ok_or_else(values::not_as_selected)?;
+        let version = Some(told.get::<_, i64>(0).map_err(failed)?);
         let known = known.filter(|shape| shape.version == version);
         let shape = match known {
             Some(shape) => shape,
@@ -196,9 +197,10 @@ impl ReadAttempt<'_> {
         self.bind(&mut prepared, &statement.binds, read)?;
         let mut rows = prepared.raw_query();
         let counted = rows.next();
-        let counted = counted.map_err(|error| self.failed("reading", read, &error))?;
-        let count = counted.and_then(|row| row.get::<_, u32>(0).ok());
-        Ok(count.is_some_and(|count| count <= MAX_UNPROBED_ROWS))
+        let failed = |error| self.failed("reading", read, &error);
+        let counted = counted.map_err(failed)?;
+        let counted = counted.ok_or_else(values::not_as_selected)?;
+        Ok(counted.get::<_, u32>(0).map_err(failed)? <= MAX_UNPROBED_ROWS)
     }
 
     /// How many rows a page has, up to its limit, and the last time it can hold.
@@ -220,13 +222,13 @@ impl ReadAttempt<'_> {
         let Some(row) = rows.next().map_err(failed)? else {
             return Ok((0, Value::Null));
         };
-        let cells = (0..2).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-        let mut told = values::row(&statement.outputs, cells, OnMalformed::Fail)?.into_iter();
-        let count = match told.next() {
-            Some(Value::Integer(count)) => u32::try_from(count).unwrap_or(0),
-            _ => 0,
+        let cells = cells(row, 2);
+        let told = values::row(&statement.outputs, cells, OnMalformed::Fail)?;
+        let Ok([Value::Integer(count), last]) = <[Value; 2]>::try_from(told) else {
+            return Err(values::not_as_selected());
         };
-        Ok((count, told.next().unwrap_or(Value::Null)))
+        let count = u32::try_from(count).map_err(|_| values::not_as_selected())?;
+        Ok((count, last))
     }
 
     fn prepare<'c>(
@@ -266,12 +268,9 @@ impl ReadAttempt<'_> {
         let width = prepared.column_count();
         let mut rows = prepared.raw_query();
         while let Some(row) = rows.next().map_err(failed)? {
-            let cells = (0..width).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-            if sender.push(values::row(
-                &statement.outputs,
-                cells,
-                sender.on_malformed(),
-            )?) {
+            let cells = cells(row, width);
+            let row = values::row(&statement.outputs, cells, sender.on_malformed())?;
+            if sender.push(row) {
                 self.flush(sender)?;
             }
         }
@@ -309,7 +308,7 @@ impl ReadAttempt<'_> {
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && said == UNDECIDED
         {
-            return undecided(read);
+            return undecided(read).unwrap_or_else(values::not_as_selected);
         }
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && let Some(word) = said.strip_prefix(UNFIT)
@@ -320,4 +319,9 @@ impl ReadAttempt<'_> {
         }
         store_error(doing, self.inner.options.limits.statement, error)
     }
+}
+
+/// The first values of a row, as far as it has so many.
+fn cells<'r>(row: &'r rusqlite::Row<'_>, width: usize) -> impl Iterator<Item = values::Cell<'r>> {
+    (0..width).map_while(|index| row.get_ref(index).ok().map(cell))
 }

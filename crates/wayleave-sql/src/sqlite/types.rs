@@ -2,7 +2,9 @@
 //!
 //! A declared type is a wish: any column may hold any value.
 
-use wayleave_model::mapping::Datatype;
+use wayleave_model::mapping::{Datatype, SourceKind};
+
+use crate::compile::NativeKind;
 
 /// The affinity of a column, which decides what SQLite makes of what it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,15 @@ pub(crate) enum Affinity {
     Real,
     Numeric,
     Blob,
+}
+
+impl NativeKind for Affinity {
+    const STORE: SourceKind = SourceKind::Sqlite;
+
+    fn reads_as(_: Datatype, _: Datatype) -> bool {
+        // What SQLite says of a column is no promise, so each value is looked at.
+        true
+    }
 }
 
 impl Affinity {

@@ -12,6 +12,7 @@ pub(crate) mod keyset;
 pub(crate) mod numbers;
 pub(crate) mod predicate;
 mod rows;
+pub(crate) mod shape;
 pub(crate) mod sql;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,8 @@ mod tests;
 use wayleave_plan::plan::{Column, Predicate, Read, Rows};
 use wayleave_store::StoreError;
 
-pub(crate) use dialect::{Dialect, NativeColumn, NativeKind, PREVIEW, Shape, WHOLE};
+pub(crate) use dialect::{Dialect, PREVIEW, WHOLE};
+pub(crate) use shape::{NativeColumn, NativeKind, Shape};
 pub(crate) use sql::{Bind, Sql};
 
 use crate::plan_columns::deciding;

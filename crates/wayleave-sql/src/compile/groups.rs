@@ -7,8 +7,9 @@ use wayleave_model::mapping::AggregateOp;
 use wayleave_plan::plan::{Column, GroupKey, Groups, Measure};
 use wayleave_store::StoreError;
 
-use super::dialect::{Dialect, Shape};
+use super::dialect::Dialect;
 use super::predicate::{conditions, where_all};
+use super::shape::Shape;
 use super::sql::Sql;
 use super::{Compiled, Output, Selection};
 

@@ -4,8 +4,9 @@ use wayleave_plan::plan::{Comparison, OrderBy};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::dialect::{ComparisonSql, Dialect, NativeKind, Shape};
+use super::dialect::{ComparisonSql, Dialect};
 use super::predicate::{any, compare, operator};
+use super::shape::{NativeKind, Shape};
 use super::sql::Sql;
 
 /// The condition for rows that come after the one with these values of the order's columns.

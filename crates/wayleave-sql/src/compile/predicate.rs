@@ -6,7 +6,8 @@ use wayleave_plan::plan::{Column, Comparison, Predicate};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::dialect::{ComparisonSql, Dialect, Shape};
+use super::dialect::{ComparisonSql, Dialect};
+use super::shape::Shape;
 use super::sql::Sql;
 
 const TRUE: &str = "1 = 1";

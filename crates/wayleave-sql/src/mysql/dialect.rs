@@ -8,8 +8,9 @@ use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use super::repertoire::Encodable;
 use super::types::Kind;
-use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
+use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
 use crate::compile::numbers::{beside, beyond_all, cut, nearest_single};
+use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
 
 /// When a zone's clocks changed, and by how many seconds they were ahead of UTC from then on.

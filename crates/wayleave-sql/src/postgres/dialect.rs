@@ -6,8 +6,9 @@ use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use super::types::Kind;
-use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn, is_within_a_day};
+use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
 use crate::compile::numbers::{beside, beyond_all, nearest_single};
+use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
 
 /// The dialect.

@@ -26,8 +26,9 @@ use self::expression::{
 use self::form::Form;
 use self::raw_domain::{RawDomain, looks_numeric, near};
 use super::types::Affinity;
-use crate::compile::dialect::{ComparisonSql, Dialect, NativeColumn};
+use crate::compile::dialect::{ComparisonSql, Dialect};
 use crate::compile::numbers::{beside, beyond_all};
+use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
 use crate::values::EXACT;
 

@@ -15,9 +15,9 @@ use wayleave_plan::plan::Granularity;
 use wayleave_plan::value::{PREVIEW_CHARACTERS, Total, Value, average, rounded};
 
 use super::decimal_key;
+use super::dialect::functions;
 use super::values::cell;
 use crate::compile::PREVIEW as BEGINNING;
-use crate::compile::sqlite::functions;
 use crate::values::{Cell, datetime, decimal, scalar, text};
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
@@ -153,16 +153,18 @@ fn convert<T>(
     }
 }
 
-fn granularity(word: &str) -> Granularity {
-    match word {
+/// The granularity that a word names, as the dialect writes it.
+fn granularity(word: &str) -> Result<Granularity> {
+    Ok(match word {
         "Minute" => Granularity::Minute,
         "Hour" => Granularity::Hour,
         "Week" => Granularity::Week,
         "Month" => Granularity::Month,
         "Quarter" => Granularity::Quarter,
         "Year" => Granularity::Year,
-        _ => Granularity::Day,
-    }
+        "Day" => Granularity::Day,
+        _ => return Err(Error::UserFunctionError("an unknown granularity".into())),
+    })
 }
 
 fn word<'a>(call: &'a Context<'_>, place: usize) -> &'a str {
@@ -180,7 +182,7 @@ fn period(call: &Context<'_>) -> Result<Option<i64>> {
     let calendar = call.get_or_create_aux(2, |zone| -> std::result::Result<_, UnknownZone> {
         Calendar::new(zone.as_str().unwrap_or_default())
     })?;
-    let granularity = granularity(word(call, 1));
+    let granularity = granularity(word(call, 1))?;
     Ok(number(
         &calendar.period(&Value::Datetime(micros), granularity),
     ))
@@ -193,7 +195,7 @@ fn date_period(call: &Context<'_>) -> Result<Option<i64>> {
     };
     // A date is the same in every zone.
     let calendar = Calendar::new("UTC").map_err(|error| Error::UserFunctionError(error.into()))?;
-    Ok(number(&calendar.period(&date, granularity(word(call, 1)))))
+    Ok(number(&calendar.period(&date, granularity(word(call, 1))?)))
 }
 
 fn number(value: &Value) -> Option<i64> {
@@ -209,7 +211,7 @@ fn mean(call: &Context<'_>) -> Result<Option<String>> {
         return Ok(None);
     };
     let count = call.get::<i64>(1)?;
-    let count = u64::try_from(count).unwrap_or(0);
+    let count = u64::try_from(count).map_err(|error| Error::UserFunctionError(error.into()))?;
     Ok(average(&Value::Decimal(sum.into()), count).to_text())
 }
 

@@ -220,6 +220,17 @@ impl Column {
         }
     }
 
+    /// Its name in the target's own table, where it is stored there.
+    pub fn own_name(&self) -> Option<&str> {
+        match &self.origin {
+            ColumnOrigin::Stored {
+                table: TARGET,
+                name,
+            } => Some(name),
+            _ => None,
+        }
+    }
+
     /// The tables it is read from.
     pub fn tables(&self) -> Vec<u16> {
         let mut tables = Vec::new();
@@ -500,7 +511,48 @@ impl JoinedTable {
     }
 }
 
+impl Read {
+    /// Calls `visit` for every predicate over rows.
+    pub fn for_each_predicate<'r>(&'r self, visit: &mut dyn FnMut(&'r Predicate)) {
+        match self {
+            Self::Rows(rows) => visit(&rows.predicate),
+            Self::Groups(groups) => {
+                visit(&groups.predicate);
+                for aggregate in &groups.aggregates {
+                    visit(&aggregate.filter);
+                }
+            }
+            Self::Count { predicate, .. } => visit(predicate),
+        }
+    }
+}
+
 impl Predicate {
+    /// Calls `visit` for the tables of every condition on related rows, those inside others too.
+    pub fn for_each_exists<'p>(
+        &'p self,
+        visit: &mut dyn FnMut(&'p JoinedTable, &'p [JoinedTable]),
+    ) {
+        match self {
+            Self::And(parts) | Self::Or(parts) => {
+                for part in parts {
+                    part.for_each_exists(visit);
+                }
+            }
+            Self::Granted(inner) => inner.for_each_exists(visit),
+            Self::Exists {
+                related,
+                joins,
+                predicate,
+                ..
+            } => {
+                visit(related, joins);
+                predicate.for_each_exists(visit);
+            }
+            _ => {}
+        }
+    }
+
     /// Calls `visit` for every column that is compared, those inside conditions on related rows
     /// included.
     pub fn for_each_column<'p>(&'p self, visit: &mut dyn FnMut(&'p Column)) {

@@ -143,7 +143,7 @@ pub(crate) fn decode_preview(
 /// A value of a column is not what the mapping says.
 pub(crate) fn unfit(column: &Column, datatype: Datatype) -> StoreError {
     StoreError::Unfit {
-        column: column.name.clone(),
+        column: column.label().to_owned(),
         datatype,
     }
 }
@@ -427,7 +427,10 @@ mod tests {
     #[test]
     fn lists_keep_every_digit() {
         let column = Column {
-            name: "c".into(),
+            origin: wayleave_plan::plan::ColumnOrigin::Stored {
+                table: 0,
+                name: "c".into(),
+            },
             datatype: Datatype::Decimal,
             many: true,
         };
@@ -443,7 +446,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         let column = Column {
-            name: "age".into(),
+            origin: wayleave_plan::plan::ColumnOrigin::Stored {
+                table: 0,
+                name: "age".into(),
+            },
             datatype: Datatype::Integer,
             many: false,
         };

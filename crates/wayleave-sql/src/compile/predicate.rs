@@ -2,20 +2,24 @@
 //!
 //! Nothing here writes `NOT` over a condition: with NULL in play it would not mean the opposite.
 
-use wayleave_plan::plan::{Column, Comparison, Predicate};
+use std::borrow::Cow;
+
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, Predicate, TextPlace};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
 use super::dialect::{ComparisonSql, Dialect};
-use super::shape::Shape;
+use super::formula;
+use super::joins::{left_joins, meeting};
 use super::sql::Sql;
+use super::tables::Tables;
 
 const TRUE: &str = "1 = 1";
 const FALSE: &str = "1 = 0";
 
 /// What values that are not of their column's datatype do to a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MalformedRule {
+pub(super) enum MalformedRule {
     /// They may satisfy it.
     MayHold,
     /// They satisfy no comparison, but are there.
@@ -27,10 +31,10 @@ enum MalformedRule {
 /// ` WHERE …`, or nothing for every row.
 pub(crate) fn filter<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
-    Ok(where_all(conditions(dialect, shape, predicate, &[])?))
+    Ok(where_all(conditions(dialect, tables, predicate, &[])?))
 }
 
 /// ` WHERE …` of all these conditions.
@@ -51,7 +55,7 @@ pub(crate) fn where_all(conditions: Vec<Sql>) -> Sql {
 /// for. So it does where one of the `measured` columns of a wanted row holds such a value.
 pub(crate) fn conditions<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     predicate: &Predicate,
     measured: &[&Column],
 ) -> Result<Vec<Sql>, StoreError> {
@@ -64,14 +68,14 @@ pub(crate) fn conditions<D: Dialect>(
         if let Predicate::Granted(granted) = part {
             wanted.push(condition_where(
                 dialect,
-                shape,
+                tables,
                 granted,
                 MalformedRule::NeverHold,
             )?);
             continue;
         }
-        let may = condition_where(dialect, shape, part, MalformedRule::MayHold)?;
-        let does = condition_where(dialect, shape, part, MalformedRule::NeverCompare)?;
+        let may = condition_where(dialect, tables, part, MalformedRule::MayHold)?;
+        let does = condition_where(dialect, tables, part, MalformedRule::NeverCompare)?;
         if may != does {
             is_sure = false;
             decided.push(does);
@@ -79,10 +83,10 @@ pub(crate) fn conditions<D: Dialect>(
         wanted.push(may);
     }
     for column in measured {
-        let (name, native) = shape.named(dialect, column)?;
-        if let Some(fits) = dialect.well_formed(column, &native.kind, &name, None) {
+        if let Some(fits) = tables.well_formed(dialect, column, None)? {
             is_sure = false;
-            decided.push(any(vec![name.within("", " IS NULL"), fits]));
+            let null = tables.name(dialect, column)?.within("", " IS NULL");
+            decided.push(any(vec![null, fits]));
         }
     }
     if !is_sure && dialect.skips_undecided() {
@@ -99,22 +103,22 @@ pub(crate) fn conditions<D: Dialect>(
 /// A condition that holds for the rows of a predicate that is ours or the grant's.
 pub(crate) fn condition<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
-    condition_where(dialect, shape, predicate, MalformedRule::MayHold)
+    condition_where(dialect, tables, predicate, MalformedRule::MayHold)
 }
 
-fn condition_where<D: Dialect>(
+pub(super) fn condition_where<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     predicate: &Predicate,
     malformed: MalformedRule,
 ) -> Result<Sql, StoreError> {
     let all = |parts: &[Predicate]| -> Result<Vec<Sql>, StoreError> {
         parts
             .iter()
-            .map(|part| condition_where(dialect, shape, part, malformed))
+            .map(|part| condition_where(dialect, tables, part, malformed))
             .collect()
     };
     // What holds for a value, if it is of its datatype.
@@ -122,13 +126,10 @@ fn condition_where<D: Dialect>(
         if malformed == MalformedRule::MayHold {
             return Ok(condition);
         }
-        let (name, native) = shape.named(dialect, column)?;
-        Ok(
-            match dialect.well_formed(column, &native.kind, &name, comparison) {
-                Some(fits) => every(vec![condition, fits]),
-                None => condition,
-            },
-        )
+        Ok(match tables.well_formed(dialect, column, comparison)? {
+            Some(fits) => every(vec![condition, fits]),
+            None => condition,
+        })
     };
     Ok(match predicate {
         Predicate::True => Sql::text(TRUE),
@@ -138,14 +139,14 @@ fn condition_where<D: Dialect>(
         Predicate::And(parts) => every(all(parts)?),
         Predicate::Or(parts) => any(all(parts)?),
         Predicate::Granted(granted) => {
-            condition_where(dialect, shape, granted, MalformedRule::NeverHold)?
+            condition_where(dialect, tables, granted, MalformedRule::NeverHold)?
         }
         Predicate::Compare {
             column,
             comparison,
             value,
         } => {
-            let compared = compare(dialect, shape, column, *comparison, value)?;
+            let compared = compare(dialect, tables, column, *comparison, value)?;
             checked(compared, column, Some(*comparison))?
         }
         Predicate::In {
@@ -158,11 +159,11 @@ fn condition_where<D: Dialect>(
             } else {
                 Comparison::Eq
             };
-            let listed = list(dialect, shape, column, comparison, values)?;
+            let listed = list(dialect, tables, column, comparison, values)?;
             let listed = if let Some(listed) = listed {
                 listed
             } else {
-                let each = each(dialect, shape, column, comparison, values)?;
+                let each = each(dialect, tables, column, comparison, values)?;
                 if *negated { every(each) } else { any(each) }
             };
             checked(listed, column, Some(comparison))?
@@ -170,17 +171,62 @@ fn condition_where<D: Dialect>(
         Predicate::Like {
             column,
             text,
-            prefix,
-        } => like(dialect, shape, column, text, *prefix)?,
+            place,
+            fold,
+        } => {
+            let like = like(dialect, tables, column, text, *place, *fold)?;
+            checked(like, column, None)?
+        }
+        Predicate::CompareColumns {
+            left,
+            comparison,
+            right,
+        } => {
+            let value = |column| formula::leaf(dialect, tables, column);
+            let compared = formula::compared(
+                dialect,
+                left.datatype,
+                value(left)?,
+                *comparison,
+                value(right)?,
+            );
+            let compared = checked(compared, left, None)?;
+            checked(compared, right, None)?
+        }
+        Predicate::Exists {
+            related,
+            joins,
+            predicate,
+            negated,
+        } => {
+            // What may hold of a related row may make `none` fail, and the other way about.
+            let inner = match (malformed, *negated) {
+                (MalformedRule::MayHold, true) => MalformedRule::NeverCompare,
+                (MalformedRule::NeverCompare, true) => MalformedRule::MayHold,
+                (rule, _) => rule,
+            };
+            let mut conditions = meeting(dialect, tables, related)?;
+            conditions.push(condition_where(dialect, tables, predicate, inner)?);
+            let mut sql = Sql::text(if *negated { "NOT EXISTS (" } else { "EXISTS (" });
+            sql.push("SELECT 1 FROM ");
+            sql.add(tables.from_table(dialect, related.table)?);
+            sql.add(left_joins(dialect, tables, joins)?);
+            sql.add(where_all(conditions));
+            sql.push(")");
+            sql
+        }
         Predicate::IsNull {
             column,
             negated: false,
-        } => dialect.is_null(shape.column(column)?, shape.name(dialect, column)?),
+        } => {
+            let (name, native) = tables.named(dialect, column)?;
+            dialect.is_null(&native, name)
+        },
         Predicate::IsNull {
             column,
             negated: true,
         } => {
-            let present = shape.name(dialect, column)?.within("", " IS NOT NULL");
+            let present = tables.name(dialect, column)?.within("", " IS NOT NULL");
             match malformed {
                 MalformedRule::MayHold | MalformedRule::NeverCompare => present,
                 MalformedRule::NeverHold => checked(present, column, None)?,
@@ -199,53 +245,68 @@ pub(crate) fn any(conditions: Vec<Sql>) -> Sql {
     Sql::joined(conditions, " OR ").within("(", ")")
 }
 
+/// A value as what is computed is compared with it: whole numbers as decimals, which they may be
+/// beyond a machine's integers.
+fn as_computed<'v>(column: &Column, value: &'v Value) -> Cow<'v, Value> {
+    match (&column.origin, value) {
+        (ColumnOrigin::Stored { .. }, _) => Cow::Borrowed(value),
+        (_, Value::Integer(integer)) => Cow::Owned(Value::Decimal(integer.to_string().into())),
+        _ => Cow::Borrowed(value),
+    }
+}
+
 /// A comparison with one value.
 pub(crate) fn compare<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     column: &Column,
     comparison: Comparison,
     value: &Value,
 ) -> Result<Sql, StoreError> {
-    let (name, native) = shape.named(dialect, column)?;
-    Ok(
-        match dialect.compare(column, &native.kind, name, comparison, value) {
-            ComparisonSql::Never => Sql::text(FALSE),
-            ComparisonSql::Always => shape.name(dialect, column)?.within("", " IS NOT NULL"),
-            ComparisonSql::With {
-                mut left,
-                comparison,
-                right,
-                hint,
-            } => {
-                left.push(operator(comparison));
-                left.add(right);
-                match hint {
-                    Some(hint) => Sql::joined([hint, left], " AND ").within("(", ")"),
-                    None => left,
-                }
+    let (name, native) = tables.named(dialect, column)?;
+    let value = &as_computed(column, value);
+    let compared = dialect.compare(column, &native.kind, name.clone(), comparison, value);
+    Ok(written(compared, &name))
+}
+
+/// A comparison written out. `name` is what is compared.
+pub(super) fn written(compared: ComparisonSql, name: &Sql) -> Sql {
+    match compared {
+        ComparisonSql::Never => Sql::text(FALSE),
+        ComparisonSql::Always => name.clone().within("", " IS NOT NULL"),
+        ComparisonSql::With {
+            mut left,
+            comparison,
+            right,
+            hint,
+        } => {
+            left.push(operator(comparison));
+            left.add(right);
+            match hint {
+                Some(hint) => Sql::joined([hint, left], " AND ").within("(", ")"),
+                None => left,
             }
-        },
-    )
+        }
+    }
 }
 
 /// `… IN (…)` or `… NOT IN (…)`, where each value is compared in the same plain way.
 fn list<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     column: &Column,
     wanted: Comparison,
     values: &[Value],
 ) -> Result<Option<Sql>, StoreError> {
-    let kind = &shape.column(column)?.kind;
-    let name = shape.name(dialect, column)?;
+    let (name, native) = tables.named(dialect, column)?;
+    let kind = &native.kind;
     let hinted = dialect
         .list_hint(column, kind, &name, values)
         .filter(|_| wanted == Comparison::Eq);
     let (mut left, mut rights) = (None, Vec::new());
     for value in values {
         let name = name.clone();
-        match dialect.compare(column, kind, name, wanted, value) {
+        match dialect.compare(column, kind, name, wanted, &as_computed(column, value)) {
             ComparisonSql::With {
                 left: this,
                 comparison,
@@ -276,14 +337,14 @@ fn list<D: Dialect>(
 
 fn each<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     column: &Column,
     comparison: Comparison,
     values: &[Value],
 ) -> Result<Vec<Sql>, StoreError> {
     values
         .iter()
-        .map(|value| compare(dialect, shape, column, comparison, value))
+        .map(|value| compare(dialect, tables, column, comparison, value))
         .collect()
 }
 
@@ -291,25 +352,32 @@ fn each<D: Dialect>(
 /// which an index can answer and wildcards cannot confuse.
 fn like<D: Dialect>(
     dialect: &D,
-    shape: &Shape<D::Kind>,
+    tables: &Tables<D::Kind>,
     column: &Column,
     text: &str,
-    prefix: bool,
+    place: TextPlace,
+    fold: bool,
 ) -> Result<Sql, StoreError> {
-    if !prefix {
-        let name = shape.name(dialect, column)?;
-        let kind = &shape.column(column)?.kind;
-        return Ok(dialect.contains(column, kind, name, text));
+    if fold {
+        let folded = dialect.folded(formula::leaf(dialect, tables, column)?);
+        return Ok(dialect.like_folded(folded, text, place));
+    }
+    if place == TextPlace::Anywhere {
+        let (name, native) = tables.named(dialect, column)?;
+        return Ok(dialect.contains(column, &native.kind, name, text));
     }
     let bound = |comparison, text: String| {
         compare(
             dialect,
-            shape,
+            tables,
             column,
             comparison,
             &Value::Text(text.into()),
         )
     };
+    if place == TextPlace::Whole {
+        return bound(Comparison::Eq, text.to_owned());
+    }
     let from = bound(Comparison::Gte, text.to_owned())?;
     Ok(match after_prefix(text) {
         None => from,

@@ -1,14 +1,16 @@
 //! MySQL and MariaDB.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
+use wayleave_model::expression::{Arithmetic, QUOTIENT_DIGITS};
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::plan::{Column, Comparison, Granularity, TextPlace};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
-use super::repertoire::Encodable;
+use super::repertoire::{Encodable, Repertoire};
 use super::types::Kind;
 use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
+use crate::compile::formula::sign;
 use crate::compile::numbers::{beside, beyond_all, cut, nearest_single};
 use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
@@ -29,7 +31,7 @@ pub(crate) struct MysqlDialect {
     /// Whether texts that the server takes for one when it sorts are sorted by their length.
     pub(crate) by_length: bool,
     pub(crate) skips_undecided: bool,
-    pub(crate) zones: BTreeMap<(String, String), Offsets>,
+    pub(crate) zones: HashMap<(Column, String), Offsets>,
 }
 
 /// How a condition begins that fails the statement.
@@ -39,6 +41,8 @@ pub(crate) const FAILS: &str = "EXP(10000 * ";
 const DIGITS: usize = 65;
 /// The most digits after the point that a cast can keep.
 const SCALE: usize = 30;
+/// The digits after the point that what is divided is given.
+const QUOTIENT_SCALE: usize = 24;
 
 impl MysqlDialect {
     /// UTF-8 bytes, which sort as code points do and have no padding.
@@ -57,7 +61,7 @@ impl MysqlDialect {
     }
 
     fn local(&self, column: &Column, name: &Sql, zone: &str) -> Sql {
-        let key = (column.name.clone(), zone.to_owned());
+        let key = (column.clone(), zone.to_owned());
         let offset = if is_utc(zone) {
             Sql::text("0")
         } else {
@@ -362,6 +366,154 @@ impl Dialect for MysqlDialect {
         let quotient = Sql::joined([whole, twice], " / ").within("(", ")");
         Sql::joined([sum.within("SIGN(", ")"), quotient], " * ")
     }
+
+    fn computed_kind(&self, datatype: Datatype) -> Kind {
+        match datatype {
+            Datatype::Integer | Datatype::Decimal => Kind::Decimal,
+            Datatype::Number => Kind::Float,
+            Datatype::Boolean => Kind::Integer,
+            Datatype::Date => Kind::Date,
+            Datatype::Datetime => Kind::Datetime,
+            Datatype::Json => Kind::Json,
+            Datatype::String | Datatype::Iri => Kind::Text {
+                by_code_point: None,
+                repertoire: Repertoire::All,
+                collation: String::new(),
+            },
+        }
+    }
+
+    fn operand(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        match column.datatype {
+            Datatype::Integer => self
+                .key(column, kind, name)
+                .within("CAST(", &format!(" AS DECIMAL({DIGITS}, 0))")),
+            Datatype::String | Datatype::Iri => match kind {
+                Kind::Binary | Kind::Bit => self.select(column, kind, name),
+                _ => Self::text(name),
+            },
+            Datatype::Number => self.addend(column, kind, name),
+            Datatype::Decimal | Datatype::Boolean => self.key(column, kind, name),
+            Datatype::Date | Datatype::Datetime | Datatype::Json => name,
+        }
+    }
+
+    fn constant(&self, datatype: Datatype, value: &Value) -> Sql {
+        let decimal = |text: &str| {
+            let scale = text.split_once('.').map_or(0, |(_, after)| after.len());
+            let cast = format!(" AS DECIMAL({DIGITS}, {}))", scale.min(SCALE));
+            Sql::bind(Bind::Text(text.to_owned())).within("CAST(", &cast)
+        };
+        match value {
+            Value::Integer(integer) => decimal(&integer.to_string()),
+            Value::Decimal(text) => decimal(text),
+            Value::Text(text) => Self::text(Sql::bind(Bind::Text(text.to_string()))),
+            Value::Number(number) => Sql::bind(Bind::Real(*number)),
+            Value::Boolean(boolean) => Sql::bind(Bind::Integer(i64::from(*boolean))),
+            Value::Date(days) => Sql::bind(Bind::Date(*days)).within("CAST(", " AS DATE)"),
+            Value::Datetime(micros) => {
+                Sql::bind(Bind::Datetime(*micros)).within("CAST(", " AS DATETIME(6))")
+            }
+            _ => Sql::text(match datatype {
+                Datatype::Integer | Datatype::Decimal => "CAST(NULL AS DECIMAL(65, 0))",
+                Datatype::Date => "CAST(NULL AS DATE)",
+                Datatype::Datetime => "CAST(NULL AS DATETIME(6))",
+                Datatype::String | Datatype::Iri => "CONVERT(NULL USING utf8mb4)",
+                _ => "NULL",
+            }),
+        }
+    }
+
+    fn convert(&self, _from: Datatype, to: Datatype, value: Sql) -> Sql {
+        match to {
+            Datatype::Number => value.within("(", " + 0e0)"),
+            Datatype::String => Self::text(value),
+            _ => value,
+        }
+    }
+
+    /// Quotients are cut, so rounding one that has more digits is rounding what it stands for.
+    fn arithmetic(&self, datatype: Datatype, op: Arithmetic, left: Sql, right: Sql) -> Sql {
+        if op != Arithmetic::Divide {
+            return Sql::joined([left, right], sign(op)).within("(", ")");
+        }
+        let right = right.within("NULLIF(", ", 0)");
+        if datatype == Datatype::Number {
+            return Sql::joined([left, right], sign(op)).within("(", ")");
+        }
+        let left = left.within("CAST(", &format!(" AS DECIMAL({DIGITS}, {QUOTIENT_SCALE}))"));
+        Sql::joined([left, right], sign(op)).within("ROUND(", &format!(", {QUOTIENT_DIGITS})"))
+    }
+
+    fn round(&self, value: Sql, digits: u8) -> Sql {
+        value.within("ROUND(", &format!(", {digits})"))
+    }
+
+    fn concat(&self, parts: Vec<Sql>) -> Sql {
+        Sql::joined(parts, ", ").within("CONCAT(", ")")
+    }
+
+    fn truth(&self) -> (&'static str, &'static str) {
+        ("1", "0")
+    }
+
+    fn folded(&self, text: Sql) -> Sql {
+        text.within("CAST(LOWER(", ") AS BINARY)")
+    }
+
+    fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql {
+        let text = bytes_operand(text);
+        match place {
+            TextPlace::Whole => Sql::joined([folded, text], " = "),
+            TextPlace::Beginning => Sql::joined([text, folded], ", ").within("LOCATE(", ") = 1"),
+            TextPlace::Anywhere => Sql::joined([text, folded], ", ").within("LOCATE(", ") > 0"),
+        }
+    }
+
+    fn join_hint(
+        &self,
+        (ours, our_kind, our_name): (&Column, &Kind, &Sql),
+        (theirs, their_kind, their_name): (&Column, &Kind, &Sql),
+    ) -> Option<(Sql, bool)> {
+        let equal = || Sql::joined([their_name.clone(), our_name.clone()], " = ");
+        let is_same = ours.datatype == theirs.datatype && our_kind == their_kind;
+        match their_kind {
+            Kind::Integer | Kind::Decimal | Kind::Date | Kind::Datetime if is_same => {
+                Some((equal(), true))
+            }
+            // Of one collation, equal texts are equal.
+            Kind::Text { collation, .. } => match our_kind {
+                Kind::Text {
+                    collation: other, ..
+                } if collation == other => Some((equal(), false)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn count_value(&self, count: Sql) -> Sql {
+        count
+    }
+
+    fn sum_value(&self, column: &Column, addend: Sql) -> Sql {
+        self.sum(column, addend)
+    }
+
+    fn mean_value(&self, column: &Column, addend: Sql) -> Sql {
+        let mean = self.mean_order(column, addend);
+        match column.datatype {
+            Datatype::Number => mean,
+            _ => mean.within("((", ") * 0.000001)"),
+        }
+    }
+
+    fn extreme_value(&self, column: &Column, _kind: &Kind, extreme: Sql) -> Sql {
+        match column.datatype {
+            Datatype::String | Datatype::Iri => Self::text(extreme),
+            _ => extreme,
+        }
+    }
 }
 
 fn bytes_operand(text: &str) -> Sql {
@@ -380,6 +532,7 @@ fn compare_text(
         Kind::Text {
             by_code_point,
             repertoire,
+            ..
         } => match (repertoire.can_encode(text), by_code_point) {
             // The server refuses to compare the two.
             (Encodable::No, _) => return compare_unencodable(name, comparison, text),

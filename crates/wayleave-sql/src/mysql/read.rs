@@ -22,9 +22,10 @@ use super::pool::{MysqlSession, cancel};
 use super::types::{Kind, is_same};
 use super::values::{bound, cell};
 use super::zones;
-use crate::compile::{Output, Shape, Statement, compile};
+use crate::compile::{Output, Shape, Statement, compile, Tables};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
+use crate::plan_parts::PlanParts;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
 use crate::values;
@@ -74,13 +75,13 @@ impl ServerDriver for Database {
     async fn rows(
         &self,
         session: &mut MysqlSession,
-        shape: &Shape<Kind>,
-        read: &Read,
+        tables: &Tables<Kind>,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let zoned = zoned(read);
+        let zoned = zoned(plan.read);
         if zoned.is_empty() {
-            return self.plain_rows(session, shape, read, sender).await;
+            return self.plain_rows(session, tables, plan, sender).await;
         }
         // Both statements must see the same rows.
         let failed = |error| self.failed("reading", &error);
@@ -92,7 +93,7 @@ impl ServerDriver for Database {
             .await
             .map_err(failed)?;
         let sent = self
-            .zoned_rows(&mut transaction, shape, read, zoned, sender)
+            .zoned_rows(&mut transaction, tables, plan, zoned, sender)
             .await;
         // Whatever came of it: no transaction outlives an answer.
         let ended = transaction.rollback().await.map_err(failed);
@@ -163,15 +164,16 @@ impl Database {
     async fn zoned_rows(
         &self,
         transaction: &mut Transaction<'_>,
-        shape: &Shape<Kind>,
-        read: &Read,
+        tables: &Tables<Kind>,
+        plan: PlanParts<'_>,
         zoned: Vec<(Column, String)>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        let read = plan.read;
         let failed = |error| self.failed("reading", &error);
         let mut dialect = MysqlDialect::default();
         for (column, zone) in zoned {
-            let statement = zones::years(&dialect, shape, read, &column)?;
+            let statement = zones::years(&dialect, tables, plan, &column)?;
             let params = Params::Positional(statement.binds.iter().map(bound).collect());
             let years: Vec<Option<i16>> =
                 transaction
@@ -183,10 +185,10 @@ impl Database {
                 zones::offsets(&zone, &years).ok_or(StoreError::Unsupported {
                     what: "a time zone's calendar over so many years",
                 })?;
-            dialect.zones.insert((column.name, zone), offsets);
+            dialect.zones.insert((column, zone), offsets);
         }
-        let statement = compile(&dialect, shape, read)?;
-        let streamed = self.stream(transaction, shape, &statement, sender);
+        let statement = compile(&dialect, tables, plan)?;
+        let streamed = self.stream(transaction, tables, &statement, sender);
         let streamed = streamed.await.map(drop);
         streamed.map_err(|error| refine(read, &statement.text, error))
     }
@@ -196,24 +198,25 @@ impl Database {
     async fn plain_rows(
         &self,
         session: &mut MysqlSession,
-        shape: &Shape<Kind>,
-        read: &Read,
+        tables: &Tables<Kind>,
+        plan: PlanParts<'_>,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
+        let read = plan.read;
         let mut dialect = MysqlDialect {
             by_length: begins_after_nul(read),
             skips_undecided: sender.on_malformed() == OnMalformed::Mark,
             ..MysqlDialect::default()
         };
-        let statement = compile(&dialect, shape, read)?;
+        let statement = compile(&dialect, tables, plan)?;
         let connection = &mut session.connection;
-        let streamed = self.stream(connection, shape, &statement, sender).await;
+        let streamed = self.stream(connection, tables, &statement, sender).await;
         let met_nul = streamed.map_err(|error| refine(read, &statement.text, error))?;
         if !met_nul || dialect.by_length || !matches!(read, Read::Rows(_)) {
             return Ok(());
         }
         dialect.by_length = true;
-        let careful = compile(&dialect, shape, read)?;
+        let careful = compile(&dialect, tables, plan)?;
         if careful.text == statement.text {
             return Ok(());
         }
@@ -222,7 +225,7 @@ impl Database {
                 what: "so many rows in the order of texts that end in NUL",
             });
         }
-        let sent = self.stream(connection, shape, &careful, sender).await;
+        let sent = self.stream(connection, tables, &careful, sender).await;
         sent.map(drop)
     }
 
@@ -230,7 +233,7 @@ impl Database {
     async fn stream<Q: Queryable>(
         &self,
         connection: &mut Q,
-        shape: &Shape<Kind>,
+        tables: &Tables<Kind>,
         statement: &Statement<'_>,
         sender: &mut RowSender,
     ) -> Result<bool, StoreError> {
@@ -248,7 +251,7 @@ impl Database {
             .map_err(failed)?;
         let told = answer.columns();
         let told = told.as_deref().unwrap_or_default();
-        shape.check_witnesses(&statement.witnesses, told, |native, column| {
+        tables.check_witnesses(&statement.witnesses, told, |native, column| {
             is_same(&native.kind, column)
         })?;
         let columns = columns(&statement.outputs);

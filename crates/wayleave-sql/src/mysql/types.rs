@@ -24,6 +24,8 @@ pub(crate) enum Kind {
         by_code_point: Option<(String, String)>,
         /// Those that it can hold.
         repertoire: Repertoire,
+        /// Its collation.
+        collation: String,
     },
     /// Bytes.
     Binary,
@@ -74,6 +76,7 @@ impl Kind {
                     by_code_point: by_code_point
                         .then(|| (charset.to_owned(), collation.to_owned())),
                     repertoire,
+                    collation: collation.to_owned(),
                 }
             }
             "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => {

@@ -1,11 +1,13 @@
 //! PostgreSQL.
 
 use tokio_postgres::types::Type;
+use wayleave_model::expression::{Arithmetic, QUOTIENT_DIGITS};
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, Granularity};
-use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
+use wayleave_plan::plan::{Column, Comparison, Granularity, TextPlace};
+use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value, folded_letters};
 
-use super::types::Kind;
+use super::types::{Kind, Order};
+use crate::compile::formula::sign;
 use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
 use crate::compile::numbers::{beside, beyond_all, nearest_single};
 use crate::compile::shape::NativeColumn;
@@ -364,6 +366,157 @@ impl Dialect for PostgresDialect {
         sql.add(count.clone());
         sql.add(count.within(", nullif(2 * ", ", 0))"));
         sql
+    }
+
+    fn computed_kind(&self, datatype: Datatype) -> Kind {
+        match datatype {
+            Datatype::Integer | Datatype::Decimal => Kind::Numeric,
+            Datatype::Number => Kind::Float,
+            Datatype::Boolean => Kind::Boolean,
+            Datatype::Date => Kind::Date,
+            Datatype::Datetime => Kind::TimestampTz,
+            Datatype::Json => Kind::Json,
+            Datatype::String | Datatype::Iri => Kind::Text(Order::C),
+        }
+    }
+
+    fn operand(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
+        match (column.datatype, kind) {
+            (Datatype::Integer | Datatype::Decimal, Kind::Numeric) => name,
+            (Datatype::Integer | Datatype::Decimal, _) => name.within("(", "::numeric)"),
+            (Datatype::Number, _) => self.addend(column, kind, name),
+            (Datatype::Datetime, Kind::Timestamp) => name.within("(", " AT TIME ZONE 'UTC')"),
+            (Datatype::String | Datatype::Iri, _) => Self::text(name),
+            _ => name,
+        }
+    }
+
+    fn constant(&self, datatype: Datatype, value: &Value) -> Sql {
+        let cast = match datatype {
+            Datatype::Integer | Datatype::Decimal => "::text::numeric",
+            Datatype::Number => "::float8",
+            Datatype::Boolean => "::bool",
+            Datatype::Date => "::date",
+            Datatype::Datetime => "::timestamptz",
+            Datatype::Json | Datatype::String | Datatype::Iri => "::text",
+        };
+        match value {
+            Value::Integer(integer) => typed(Bind::Text(integer.to_string()), cast),
+            Value::Decimal(text) | Value::Text(text) => typed(Bind::Text(text.to_string()), cast),
+            Value::Number(number) => typed(Bind::Real(*number), cast),
+            Value::Boolean(boolean) => typed(Bind::Boolean(*boolean), cast),
+            Value::Date(days) => typed(Bind::Date(*days), cast),
+            Value::Datetime(micros) => typed(Bind::Datetime(*micros), cast),
+            _ => Sql::text(format!("NULL{}", cast.trim_start_matches("::text"))),
+        }
+    }
+
+    fn convert(&self, _from: Datatype, to: Datatype, value: Sql) -> Sql {
+        match to {
+            Datatype::Number => value.within("(", "::float8)"),
+            Datatype::String => Self::text(value),
+            _ => value,
+        }
+    }
+
+    /// A quotient has as many digits after the point as what is divided, so it is given so many that
+    /// rounding twice is as rounding once.
+    fn arithmetic(&self, datatype: Datatype, op: Arithmetic, left: Sql, right: Sql) -> Sql {
+        if op != Arithmetic::Divide {
+            return Sql::joined([left, right], sign(op)).within("(", ")");
+        }
+        let right = right.within("NULLIF(", ", 0)");
+        if datatype == Datatype::Number {
+            return Sql::joined([left, right], sign(op)).within("(", ")");
+        }
+        let left = left.within("round(", ", 60)");
+        Sql::joined([left, right], sign(op)).within("round(", &format!(", {QUOTIENT_DIGITS})"))
+    }
+
+    fn round(&self, value: Sql, digits: u8) -> Sql {
+        value.within("round(", &format!(", {digits})"))
+    }
+
+    fn truth(&self) -> (&'static str, &'static str) {
+        ("TRUE", "FALSE")
+    }
+
+    /// The letters of ASCII by themselves where there are no others: a table of all is looked through
+    /// for each character.
+    fn folded(&self, text: Sql) -> Sql {
+        let (capitals, small): (String, String) = folded_letters().unzip();
+        let plain = text.clone().within("lower(", " COLLATE \"C\")");
+        let mut sql = Sql::text("CASE WHEN octet_length(");
+        sql.add(text.clone());
+        sql.add(text.clone().within(") = char_length(", ") THEN "));
+        sql.add(plain);
+        sql.add(text.within(" ELSE translate(", ", "));
+        sql.add(typed(Bind::Text(capitals), "::text"));
+        sql.add(typed(Bind::Text(small), "::text").within(", ", ") END"));
+        sql.within("(", ") COLLATE \"C\"")
+    }
+
+    fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql {
+        if text.contains('\0') {
+            return Sql::text("1 = 0");
+        }
+        let text = typed(Bind::Text(text.to_owned()), "::text");
+        match place {
+            TextPlace::Whole => Sql::joined([folded, text], " = "),
+            TextPlace::Beginning => Sql::joined([folded, text], ", ").within("starts_with(", ")"),
+            TextPlace::Anywhere => Sql::joined([folded, text], ", ").within("strpos(", ") > 0"),
+        }
+    }
+
+    fn join_hint(
+        &self,
+        (ours, our_kind, our_name): (&Column, &Kind, &Sql),
+        (theirs, their_kind, their_name): (&Column, &Kind, &Sql),
+    ) -> Option<(Sql, bool)> {
+        let is_same = ours.datatype == theirs.datatype && our_kind == their_kind;
+        let equal = |ours: Sql| Sql::joined([their_name.clone(), ours], " = ");
+        match their_kind {
+            Kind::Integer | Kind::Numeric | Kind::Boolean | Kind::Date
+            | Kind::Timestamp | Kind::TimestampTz
+                if is_same =>
+            {
+                Some((equal(our_name.clone()), true))
+            }
+            Kind::Uuid if is_same => Some((equal(our_name.clone()), true)),
+            // Equal texts are equal in the database's own collation, which their index most likely has.
+            Kind::Text(_) if matches!(our_kind, Kind::Text(_)) && !self.encoded => {
+                let ours = Self::text(our_name.clone()).within("(", " COLLATE \"default\")");
+                Some((equal(ours), false))
+            }
+            _ => None,
+        }
+    }
+
+    fn count_value(&self, count: Sql) -> Sql {
+        count.within("", "::numeric")
+    }
+
+    fn sum_value(&self, column: &Column, addend: Sql) -> Sql {
+        match column.datatype {
+            Datatype::Number => addend.within("SUM(", ")"),
+            _ => addend.within("SUM(", ")::numeric"),
+        }
+    }
+
+    fn mean_value(&self, column: &Column, addend: Sql) -> Sql {
+        let mean = self.mean_order(column, addend);
+        match column.datatype {
+            Datatype::Number => mean,
+            _ => mean.within("((", ") * 0.000001)"),
+        }
+    }
+
+    fn extreme_value(&self, column: &Column, kind: &Kind, extreme: Sql) -> Sql {
+        match (column.datatype, kind) {
+            // A key of text is one already.
+            (Datatype::String | Datatype::Iri, _) => extreme,
+            _ => self.operand(column, kind, extreme),
+        }
     }
 }
 

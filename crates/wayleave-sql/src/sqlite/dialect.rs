@@ -10,12 +10,14 @@ mod expression;
 pub(crate) mod form;
 pub(crate) mod functions;
 pub(crate) mod probe;
+pub(crate) mod program;
 pub(crate) mod raw_domain;
 
 use std::collections::HashMap;
 
+use wayleave_model::expression::{Arithmetic, Formula, Node};
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::plan::{Column, Comparison, Granularity, TextPlace};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, Value};
 
 use self::bytes::{NonTextValue, spelled};
@@ -24,9 +26,13 @@ use self::expression::{
     unless_typed,
 };
 use self::form::Form;
+use self::program::Program;
 use self::raw_domain::{RawDomain, looks_numeric, near};
 use super::types::Affinity;
+use wayleave_store::StoreError;
+
 use crate::compile::dialect::{ComparisonSql, Dialect};
+use crate::compile::formula::sign;
 use crate::compile::numbers::{beside, beyond_all};
 use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
@@ -77,17 +83,22 @@ impl SqliteDialect {
 
     /// Records that the row a page begins after holds a value which only shows as this text.
     pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, odd: NonTextValue) {
-        let shown = (text.to_owned(), odd);
-        self.odd.insert(column.name.clone(), shown);
+        if let Some(name) = column.own_name() {
+            self.odd.insert(name.to_owned(), (text.to_owned(), odd));
+        }
     }
 
     /// The raw domain of a column.
     pub(crate) fn raw_domain(&self, column: &Column) -> RawDomain {
-        self.domains.get(&column.name).copied().unwrap_or_default()
+        let domain = column.own_name().and_then(|name| self.domains.get(name));
+        domain.copied().unwrap_or_default()
     }
 
     /// Whether a column is compared and sorted as it is stored, so that an index serves.
     pub(crate) fn is_raw(&self, column: &Column, affinity: Affinity) -> bool {
+        if affinity == Affinity::Computed {
+            return !matches!(column.datatype, Datatype::Integer | Datatype::Decimal);
+        }
         match column.datatype {
             Datatype::String | Datatype::Iri => {
                 affinity.is_text() || self.raw_domain(column) == RawDomain::Texts
@@ -100,6 +111,30 @@ impl SqliteDialect {
             Datatype::Date => true,
             Datatype::Boolean | Datatype::Json => false,
         }
+    }
+
+    /// What a formula gives, compared with a value.
+    fn compare_computed(
+        &self,
+        column: &Column,
+        name: Sql,
+        comparison: Comparison,
+        value: &Value,
+    ) -> ComparisonSql {
+        let left = self.key(column, &Affinity::Computed, name);
+        let right = match value {
+            Value::Null
+            | Value::Json(_)
+            | Value::List(_)
+            | Value::Preview(_)
+            | Value::Malformed => return ComparisonSql::Never,
+            value => self.constant(column.datatype, value),
+        };
+        let right = match column.datatype {
+            Datatype::Integer | Datatype::Decimal => call(functions::DECIMAL, right),
+            _ => right,
+        };
+        ComparisonSql::with(left, comparison, right)
     }
 
     /// A time, near by its raw value where all values are of one kind, and then by the function.
@@ -166,7 +201,11 @@ impl Dialect for SqliteDialect {
         name
     }
 
-    fn preview(&self, column: &Column, _kind: &Affinity, name: Sql) -> Option<Sql> {
+    fn preview(&self, column: &Column, kind: &Affinity, name: Sql) -> Option<Sql> {
+        // It would be computed once for each time that it is named.
+        if *kind == Affinity::Computed {
+            return None;
+        }
         let may_be_long = matches!(
             column.datatype,
             Datatype::String | Datatype::Iri | Datatype::Json
@@ -193,6 +232,14 @@ impl Dialect for SqliteDialect {
 
     fn key(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
         match (column.datatype, kind) {
+            (Datatype::String | Datatype::Iri, Affinity::Computed) => {
+                name.within("", &self.by_code_point())
+            }
+            (Datatype::Date, Affinity::Computed) => name.within("", " COLLATE BINARY"),
+            (Datatype::Integer | Datatype::Decimal, Affinity::Computed) => {
+                call(functions::DECIMAL, name)
+            }
+            (_, Affinity::Computed) => name,
             (Datatype::Date | Datatype::Datetime, _) if self.is_raw(column, *kind) => {
                 name.within("", " COLLATE BINARY")
             }
@@ -241,6 +288,9 @@ impl Dialect for SqliteDialect {
         comparison: Comparison,
         value: &Value,
     ) -> ComparisonSql {
+        if *kind == Affinity::Computed {
+            return self.compare_computed(column, name, comparison, value);
+        }
         // A collation on the value's side decides too, and leaves the column to its index.
         let left = match (column.datatype, kind) {
             (Datatype::Date, _) => name.clone(),
@@ -261,7 +311,7 @@ impl Dialect for SqliteDialect {
                 if let Some(bytes) = spelled(text).filter(|_| equality) {
                     return bytes::compare(&name, comparison, text, bytes);
                 }
-                if let Some((shown, odd)) = self.odd.get(&column.name)
+                if let Some((shown, odd)) = column.own_name().and_then(|it| self.odd.get(it))
                     && raw
                     && shown == text
                 {
@@ -325,6 +375,9 @@ impl Dialect for SqliteDialect {
         name: &Sql,
         comparison: Option<Comparison>,
     ) -> Option<Sql> {
+        if *kind == Affinity::Computed {
+            return None;
+        }
         let is_told = match column.datatype {
             Datatype::String | Datatype::Iri => true,
             _ if column.many || *kind == Affinity::RowNumber => true,
@@ -398,7 +451,7 @@ impl Dialect for SqliteDialect {
     fn period(
         &self,
         column: &Column,
-        _kind: &Affinity,
+        kind: &Affinity,
         name: Sql,
         granularity: Granularity,
         zone: &str,
@@ -408,7 +461,10 @@ impl Dialect for SqliteDialect {
         if column.datatype == Datatype::Date {
             return call(functions::DATE_PERIOD, Sql::joined([name, unit], ", "));
         }
-        let micros = call(functions::DATETIME, name);
+        let micros = match kind {
+            Affinity::Computed => name,
+            _ => call(functions::DATETIME, name),
+        };
         let zone = Sql::bind(Bind::Text(zone.to_owned()));
         call(functions::PERIOD, Sql::joined([micros, unit, zone], ", "))
     }
@@ -417,8 +473,9 @@ impl Dialect for SqliteDialect {
         true
     }
 
-    fn addend(&self, column: &Column, _kind: &Affinity, name: Sql) -> Sql {
+    fn addend(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
         match column.datatype {
+            _ if *kind == Affinity::Computed => name,
             // A cast would take any text for a number, and a sum any number for a whole one.
             Datatype::Number => unless_typed("real", functions::NUMBER, name),
             Datatype::Integer => unless_typed("integer", functions::INTEGER, name),
@@ -449,5 +506,154 @@ impl Dialect for SqliteDialect {
         let sum = self.sum(column, addend);
         let mean = call(functions::MEAN, Sql::joined([sum, count], ", "));
         call(functions::DECIMAL, mean)
+    }
+
+    fn computed_kind(&self, _: Datatype) -> Affinity {
+        Affinity::Computed
+    }
+
+    fn operand(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
+        match column.datatype {
+            Datatype::String | Datatype::Iri if kind.is_text() => name,
+            Datatype::String | Datatype::Iri => call(functions::TEXT, name),
+            Datatype::Number if *kind == Affinity::Real => name,
+            Datatype::Number => call(functions::NUMBER, name),
+            Datatype::Boolean => call(functions::BOOLEAN, name),
+            Datatype::Datetime => call(functions::DATETIME, name),
+            // Exact numbers are read where they are computed with.
+            Datatype::Integer | Datatype::Decimal | Datatype::Date | Datatype::Json => name,
+        }
+    }
+
+    fn constant(&self, _: Datatype, value: &Value) -> Sql {
+        match value {
+            Value::Integer(integer) => match i64::try_from(*integer) {
+                Ok(integer) => Sql::bind(Bind::Integer(integer)),
+                Err(_) => Sql::bind(Bind::Text(integer.to_string())),
+            },
+            Value::Decimal(text) | Value::Text(text) => Sql::bind(Bind::Text(text.to_string())),
+            Value::Number(number) => Sql::bind(Bind::Real(*number)),
+            Value::Boolean(boolean) => Sql::bind(Bind::Integer(i64::from(*boolean))),
+            Value::Datetime(micros) => Sql::bind(Bind::Integer(*micros)),
+            Value::Date(_) => value
+                .to_text()
+                .map_or_else(|| Sql::text("NULL"), |text| Sql::bind(Bind::Text(text))),
+            _ => Sql::text("NULL"),
+        }
+    }
+
+    fn convert(&self, _from: Datatype, to: Datatype, value: Sql) -> Sql {
+        match to {
+            Datatype::Number => call(functions::NUMBER, value),
+            Datatype::String => call(functions::TEXT, value),
+            _ => value,
+        }
+    }
+
+    /// Exact arithmetic is [`exact`](Self::exact); this is of floats.
+    fn arithmetic(&self, _: Datatype, op: Arithmetic, left: Sql, right: Sql) -> Sql {
+        let right = match op {
+            Arithmetic::Divide => right.within("NULLIF(", ", 0)"),
+            _ => right,
+        };
+        let result = Sql::joined([left, right], sign(op)).within("(", ")");
+        call(functions::FINITE, result)
+    }
+
+    fn round(&self, value: Sql, digits: u8) -> Sql {
+        let program = Sql::bind(Bind::Text(format!("0 r{digits}")));
+        call(functions::COMPUTE, Sql::joined([program, value], ", "))
+    }
+
+    fn truth(&self) -> (&'static str, &'static str) {
+        ("1", "0")
+    }
+
+    fn exact(
+        &self,
+        formula: &Formula<Column>,
+        part: &mut dyn FnMut(&Formula<Column>) -> Result<Sql, StoreError>,
+    ) -> Result<Option<Sql>, StoreError> {
+        let is_exact = matches!(formula.datatype, Datatype::Integer | Datatype::Decimal);
+        let computes = matches!(
+            formula.node,
+            Node::Arithmetic { .. } | Node::Round { .. } | Node::Convert(_)
+        );
+        if !is_exact || !computes {
+            return Ok(None);
+        }
+        let mut program = Program::default();
+        program.add(formula, part)?;
+        Ok(Some(program.call()))
+    }
+
+    fn folded(&self, text: Sql) -> Sql {
+        call(functions::FOLD, text)
+    }
+
+    fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql {
+        let text = Sql::bind(Bind::Text(text.to_owned()));
+        match place {
+            TextPlace::Whole => Sql::joined([folded, text], " = ").within("", " COLLATE BINARY"),
+            TextPlace::Beginning => Sql::joined([folded, text], ", ").within("instr(", ") = 1"),
+            TextPlace::Anywhere => Sql::joined([folded, text], ", ").within("instr(", ") > 0"),
+        }
+    }
+
+    fn join_hint(
+        &self,
+        (ours, our_kind, our_name): (&Column, &Affinity, &Sql),
+        (theirs, their_kind, their_name): (&Column, &Affinity, &Sql),
+    ) -> Option<(Sql, bool)> {
+        let equal = || Sql::joined([their_name.clone(), our_name.clone()], " = ");
+        let numbers = |column: &Column, kind: &Affinity| {
+            kind.holds_numbers()
+                && matches!(column.datatype, Datatype::Integer | Datatype::Decimal)
+        };
+        if numbers(ours, our_kind) && numbers(theirs, their_kind) {
+            // What is no number equals none, and a number equals those that it is.
+            return Some((equal(), true));
+        }
+        let texts = |column: &Column, kind: &Affinity| kind.is_text() && column.datatype.is_text();
+        // The collation of the left side decides, and equal texts are equal in any.
+        (texts(ours, our_kind) && texts(theirs, their_kind)).then(|| (equal(), false))
+    }
+
+    fn count_value(&self, count: Sql) -> Sql {
+        count
+    }
+
+    fn sum_value(&self, column: &Column, addend: Sql) -> Sql {
+        let sum = self.sum(column, addend);
+        match column.datatype {
+            Datatype::Number => call(functions::ROUNDED, sum),
+            _ => sum,
+        }
+    }
+
+    fn mean_value(&self, column: &Column, addend: Sql) -> Sql {
+        if column.datatype == Datatype::Number {
+            return call(functions::ROUNDED, addend.within("AVG(", ")"));
+        }
+        let count = addend.clone().within("COUNT(", ")");
+        let sum = self.sum(column, addend);
+        call(functions::MEAN, Sql::joined([sum, count], ", "))
+    }
+
+    fn extreme_value(&self, column: &Column, kind: &Affinity, extreme: Sql) -> Sql {
+        match column.datatype {
+            Datatype::Datetime if !self.is_raw(column, *kind) => extreme,
+            Datatype::Datetime => call(functions::DATETIME, extreme),
+            _ => extreme,
+        }
+    }
+
+    fn compare_period(&self, period: Sql, comparison: Comparison, value: &Value) -> ComparisonSql {
+        let number = match value {
+            Value::Date(days) => i64::from(*days),
+            Value::Datetime(micros) => *micros,
+            _ => return ComparisonSql::Never,
+        };
+        ComparisonSql::with(period, comparison, Sql::bind(Bind::Integer(number)))
     }
 }

@@ -111,7 +111,7 @@ pub(super) fn equal<'a>(predicate: &'a Predicate, name: &str) -> Option<&'a Pred
             column,
             comparison: Comparison::Eq,
             ..
-        } if column.name == name
+        } if column.own_name() == Some(name)
             && !matches!(
                 column.datatype,
                 Datatype::Boolean | Datatype::Datetime | Datatype::Json

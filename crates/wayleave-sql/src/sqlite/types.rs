@@ -18,6 +18,9 @@ pub(crate) enum Affinity {
     Real,
     Numeric,
     Blob,
+    /// No column, but what a formula gives: text, dates as text, exact numbers as integers or text,
+    /// numbers as floats, truths as 0 and 1, datetimes as microseconds since 1970.
+    Computed,
 }
 
 impl NativeKind for Affinity {
@@ -74,9 +77,11 @@ pub(super) fn datatype(declared: &str) -> Datatype {
         _ => match Affinity::from_declared(&name) {
             Affinity::Integer | Affinity::RowNumber => Datatype::Integer,
             Affinity::Real => Datatype::Number,
-            Affinity::Text | Affinity::TextFolded | Affinity::Blob | Affinity::Numeric => {
-                Datatype::String
-            }
+            Affinity::Text
+            | Affinity::TextFolded
+            | Affinity::Blob
+            | Affinity::Numeric
+            | Affinity::Computed => Datatype::String,
         },
     }
 }

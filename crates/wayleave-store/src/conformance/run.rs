@@ -175,7 +175,7 @@ impl ServedMapping {
     /// Plans an aggregate from its arguments; `None` where policy refuses it.
     pub fn aggregate(&self, arguments: &Map<String, Json>) -> Option<AggregatePlan> {
         let request = AggregateRequest::read(arguments).ok()?;
-        AggregatePlan::new(&self.view, &request).ok()
+        AggregatePlan::new(&self.view, &request, self.seal()).ok()
     }
 }
 

@@ -1,0 +1,233 @@
+//! The tables of a statement, and how their columns are named and computed in it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use wayleave_plan::plan::{Column, ColumnOrigin, TARGET};
+use wayleave_store::StoreError;
+
+use super::dialect::Dialect;
+use super::formula;
+use super::shape::{NativeColumn, NativeKind, Shape};
+use super::sql::Sql;
+
+/// The tables of a statement by their numbers, and the values of its groups.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables<K> {
+    shapes: Vec<(u16, Arc<Shape<K>>)>,
+    /// The keys and aggregates of a group, as they are computed with; only where there are groups.
+    groups: Vec<(Sql, NativeColumn<K>)>,
+}
+
+/// A column as a statement names it, and what the store says of it.
+pub(crate) type Named<'t, K> = (Sql, Cow<'t, NativeColumn<K>>);
+
+/// The name every statement gives a table it reads, so that each column is written with it: a
+/// qualified name is never anything but a column.
+fn alias(table: u16) -> Cow<'static, str> {
+    match table {
+        TARGET => Cow::Borrowed("t"),
+        other => Cow::Owned(format!("t{other}")),
+    }
+}
+
+impl<K: NativeKind> Tables<K> {
+    /// The target's own table.
+    pub(crate) fn new(target: Arc<Shape<K>>) -> Self {
+        Self {
+            shapes: vec![(TARGET, target)],
+            groups: Vec::new(),
+        }
+    }
+
+    /// Adds a table that a relation leads to.
+    pub(crate) fn push(&mut self, table: u16, shape: Arc<Shape<K>>) {
+        self.shapes.push((table, shape));
+    }
+
+    /// With the values of groups.
+    pub(super) fn with_groups(&self, groups: Vec<(Sql, NativeColumn<K>)>) -> Self {
+        Self {
+            shapes: self.shapes.clone(),
+            groups,
+        }
+    }
+
+    /// What the store says of a column of the target's own table.
+    pub(crate) fn own(&self, column: &Column) -> Option<&NativeColumn<K>> {
+        self.target().ok()?.columns.get(column.own_name()?)
+    }
+
+    /// The target's own table.
+    pub(crate) fn target(&self) -> Result<&Shape<K>, StoreError> {
+        self.shape(TARGET)
+    }
+
+    fn shape(&self, table: u16) -> Result<&Shape<K>, StoreError> {
+        let mut shapes = self.shapes.iter();
+        let found = shapes.find(|(number, _)| *number == table);
+        let found = found.map(|(_, shape)| shape.as_ref());
+        found.ok_or_else(crate::values::not_as_selected)
+    }
+
+    /// What the store says of a column, or of what a formula gives.
+    pub(crate) fn column<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Cow<'_, NativeColumn<K>>, StoreError> {
+        match &column.origin {
+            ColumnOrigin::Stored { table, name } => {
+                let native = self.shape(*table)?.stored(name, column)?;
+                Ok(in_table(*table, native))
+            }
+            ColumnOrigin::Computed { .. } => Ok(Cow::Owned(computed(dialect, column))),
+            ColumnOrigin::Group { index, .. } => {
+                let group = self.groups.get(*index);
+                let (_, native) = group.ok_or_else(crate::values::not_as_selected)?;
+                Ok(Cow::Borrowed(native))
+            }
+        }
+    }
+
+    /// The column, quoted and qualified, or the expression that computes it.
+    pub(crate) fn name<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Sql, StoreError> {
+        self.named(dialect, column).map(|(name, _)| name)
+    }
+
+    /// The same, and what the store says of it.
+    pub(crate) fn named<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Named<'_, K>, StoreError> {
+        match &column.origin {
+            ColumnOrigin::Stored { table, name } => {
+                let shape = self.shape(*table)?;
+                let native = shape.stored(name, column)?;
+                let alias = alias(*table);
+                let mut sql = String::with_capacity(alias.len() + name.len() + 4);
+                sql.push_str(&alias);
+                sql.push('.');
+                shape.quote(dialect, name, &mut sql)?;
+                Ok((Sql::text(sql), in_table(*table, native)))
+            }
+            ColumnOrigin::Computed { formula, .. } => {
+                let sql = formula::value(dialect, self, formula)?;
+                Ok((sql, Cow::Owned(computed(dialect, column))))
+            }
+            ColumnOrigin::Group { index, .. } => {
+                let group = self.groups.get(*index);
+                let (sql, native) = group.ok_or_else(crate::values::not_as_selected)?;
+                Ok((sql.clone(), Cow::Borrowed(native)))
+            }
+        }
+    }
+
+    /// The target's table, quoted, qualified and named.
+    pub(crate) fn from<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
+        self.from_table(dialect, TARGET)
+    }
+
+    /// A table, quoted, qualified and named.
+    pub(crate) fn from_table<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        table: u16,
+    ) -> Result<Sql, StoreError> {
+        self.shape(table)?.from(dialect, &alias(table))
+    }
+
+    /// A condition for values of a column that are of its datatype, NULL apart; of a computed one,
+    /// for those it is computed from. `None` where the store keeps all others out.
+    pub(crate) fn well_formed<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+        comparison: Option<wayleave_plan::plan::Comparison>,
+    ) -> Result<Option<Sql>, StoreError> {
+        if let ColumnOrigin::Stored { .. } = &column.origin {
+            let (name, native) = self.named(dialect, column)?;
+            return Ok(dialect.well_formed(column, &native.kind, &name, comparison));
+        }
+        let mut stored = Vec::new();
+        column.for_each_stored(&mut |leaf| stored.push(leaf));
+        let mut conditions: Vec<Sql> = Vec::new();
+        for leaf in stored {
+            let (name, native) = self.named(dialect, leaf)?;
+            if let Some(fits) = dialect.well_formed(leaf, &native.kind, &name, None) {
+                let fits = Sql::joined([name.within("", " IS NULL"), fits], " OR ");
+                let fits = fits.within("(", ")");
+                if !conditions.contains(&fits) {
+                    conditions.push(fits);
+                }
+            }
+        }
+        Ok(if conditions.is_empty() {
+            None
+        } else {
+            Some(Sql::joined(conditions, " AND ").within("(", ")"))
+        })
+    }
+
+    /// Selects NULL of a stored column's own type, so that the answer's types show whether the column
+    /// still has the type that the statement was compiled for.
+    pub(crate) fn witness<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<Sql, StoreError> {
+        let table = column.tables().first().copied().unwrap_or(TARGET);
+        let mut sql = self.name(dialect, column)?.within("(SELECT ", " FROM ");
+        sql.add(self.from_table(dialect, table)?);
+        sql.push(" LIMIT 0)");
+        Ok(sql)
+    }
+
+    /// Compares the types of an answer with the cached shapes.
+    pub(crate) fn check_witnesses<T>(
+        &self,
+        witnesses: &[(usize, &Column)],
+        types: &[T],
+        is_same: impl Fn(&NativeColumn<K>, &T) -> bool,
+    ) -> Result<(), StoreError> {
+        for (place, column) in witnesses {
+            let ColumnOrigin::Stored { table, name } = &column.origin else {
+                continue;
+            };
+            let shape = self.shape(*table)?;
+            let native = shape.stored(name, column)?;
+            if !types.get(*place).is_some_and(|told| is_same(native, told)) {
+                return Err(shape.drift(Some(name)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the store says of a column: of a joined table's, that it may be NULL, as where nothing is
+/// joined.
+fn in_table<K: Clone>(table: u16, native: &NativeColumn<K>) -> Cow<'_, NativeColumn<K>> {
+    if table == TARGET || !native.not_null {
+        return Cow::Borrowed(native);
+    }
+    Cow::Owned(NativeColumn {
+        not_null: false,
+        ..native.clone()
+    })
+}
+
+/// What a store would say of a column that holds what a formula gives.
+pub(super) fn computed<D: Dialect>(dialect: &D, column: &Column) -> NativeColumn<D::Kind> {
+    NativeColumn {
+        kind: dialect.computed_kind(column.datatype),
+        datatype: column.datatype,
+        many: false,
+        not_null: false,
+        type_id: None,
+    }
+}

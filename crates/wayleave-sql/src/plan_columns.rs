@@ -61,6 +61,9 @@ pub(crate) fn undecided(read: &Read) -> Option<StoreError> {
     });
     if let Read::Groups(plan) = read {
         named.extend(plan.aggregates.iter().filter_map(|it| it.column.as_ref()));
+        named.extend(plan.by.iter().map(|key| match key {
+            GroupKey::Column(column) | GroupKey::Period { column, .. } => column,
+        }));
     }
     let mut found = Vec::new();
     for column in named {

@@ -12,7 +12,8 @@ use crate::compile::NativeColumn;
 /// without a schema is looked up as the session would.
 ///
 /// Domains stand for their base, and an array for many of its element, whose type is followed too.
-/// Of text that sorts as code points do, the collation is told.
+/// Of text that sorts as code points do, the collation is told. A table that goes meanwhile has no
+/// privileges, which are looked up as of now.
 pub(super) const COLUMNS: &str = "WITH RECURSIVE relation AS ( \
     SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -40,7 +41,8 @@ SELECT r.nspname::text, r.relname::text, a.attname::text, format_type(a.atttypid
          ELSE '' END, \
     a.attidentity <> '' OR a.attgenerated <> '' \
       OR COALESCE(pg_get_expr(e.adbin, e.adrelid) LIKE 'nextval(%', false), \
-    col_description(r.oid, a.attnum), has_column_privilege(r.oid, a.attnum, 'SELECT') \
+    col_description(r.oid, a.attnum), \
+    COALESCE(has_column_privilege(r.oid, a.attnum, 'SELECT'), false) \
 FROM step s JOIN relation r ON r.oid = s.attrelid \
 JOIN pg_catalog.pg_attribute a ON a.attrelid = s.attrelid AND a.attnum = s.attnum \
 JOIN pg_catalog.pg_type t ON t.oid = s.typ AND t.typtype <> 'd' \

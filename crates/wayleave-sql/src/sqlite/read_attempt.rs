@@ -338,8 +338,9 @@ impl ReadAttempt<'_> {
         }
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && said == UNDECIDED
+            && let Some(undecided) = undecided(read)
         {
-            return undecided(read).unwrap_or_else(values::not_as_selected);
+            return undecided;
         }
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && let Some(word) = said.strip_prefix(UNFIT)

@@ -387,11 +387,17 @@ async fn refused(kind: SourceKind, columns: &[(&str, &str, &str)]) {
         let error = all(store.as_ref(), plan.rows(), &patient())
             .await
             .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("a value of column `odd` is not of datatype `{datatype}`"),
-            "{kind}: {declared} {value}"
-        );
+        let refusal = format!("a value of column `odd` is not of datatype `{datatype}`");
+        assert_eq!(error.to_string(), refusal, "{kind}: {declared} {value}");
+        if matches!(*datatype, "date" | "datetime") {
+            let days = json!({"stream": "things", "metrics": [{"op": "count"}],
+                "group_by_time": {"field": "odd", "granularity": "day"}});
+            let plan = served.aggregate(&arguments(days)).unwrap();
+            let error = all(store.as_ref(), plan.groups(), &patient())
+                .await
+                .unwrap_err();
+            assert_eq!(error.to_string(), refusal, "{kind}: days of {value}");
+        }
         // The session is good, or another one is.
         let count = json!({"stream": "things", "metrics": [{"op": "count"}]});
         let plan = served.aggregate(&arguments(count)).unwrap();

@@ -105,6 +105,17 @@ pub enum Read {
     },
 }
 
+impl Read {
+    /// How many values each row of the answer has; a count has one.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.columns.len(),
+            Self::Groups(groups) => groups.by.len() + groups.measures.len(),
+            Self::Count { .. } => 1,
+        }
+    }
+}
+
 /// Rows in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {

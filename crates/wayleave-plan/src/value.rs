@@ -76,3 +76,28 @@ pub struct Preview {
     /// How many characters the whole has.
     pub characters: u64,
 }
+
+impl Value {
+    /// About how many bytes its text takes, and its memory beside its own: the one measure of rows.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Decimal(text) => text.len(),
+            Self::Json(json) => json_bytes(json),
+            Self::List(values) => values.iter().map(Self::bytes).sum(),
+            Self::Preview(preview) => preview.start.len(),
+            _ => 8,
+        }
+    }
+}
+
+fn json_bytes(json: &Json) -> usize {
+    match json {
+        Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(json_bytes).sum(),
+        Json::Object(members) => members
+            .iter()
+            .map(|(name, value)| name.len() + json_bytes(value))
+            .sum(),
+        _ => 8,
+    }
+}

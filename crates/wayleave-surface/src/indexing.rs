@@ -22,9 +22,9 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{StreamView, Tracking, View};
 use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
 use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
-use wayleave_store::{Answer, CallerKey, OnMalformed, ReadContext, Rows, StoreError};
+use wayleave_store::{CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
-use crate::store_reads::Stores;
+use crate::call_context::Stores;
 
 /// How long reading a whole stream may take.
 const READ_TIMEOUT: Duration = Duration::from_hours(24);
@@ -337,13 +337,7 @@ impl Indexing<'_> {
             ..ReadContext::within(READ_TIMEOUT)
         };
         let store = self.stores.store(&plan.target().source)?;
-        match store.read(plan, &context).await? {
-            Answer::Rows(rows) | Answer::Groups(rows) => Ok(rows),
-            Answer::Count { .. } => Err(StoreError::Unsupported {
-                what: "this kind of plan",
-            }
-            .into()),
-        }
+        Ok(store.read(plan, &context).await?.rows(plan)?)
     }
 }
 

@@ -6,7 +6,7 @@ use wayleave_plan::expand::{Expansion, Related};
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::value::Value;
 
-use crate::store_reads::StoreReads;
+use crate::call_context::CallContext;
 
 /// What is related to some records: for each expansion, for each record.
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Relations {
 /// Follows the expansions from these records, or from as many of the first of them as make no
 /// more than `most` bytes.
 pub(crate) async fn follow(
-    reading: &StoreReads<'_>,
+    call: &CallContext<'_>,
     expansions: &[Expansion],
     records: &[Record],
     most: usize,
@@ -32,7 +32,7 @@ pub(crate) async fn follow(
             let rows = match expansion.plan(from) {
                 None => Vec::new(),
                 Some(plan) => {
-                    let read = reading.rows(&plan, most).await?;
+                    let read = call.rows(&plan, most).await?;
                     if read.cut {
                         // Related records come in their own order, so those of one record are
                         // whole only when all are read.

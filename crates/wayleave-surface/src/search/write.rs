@@ -7,7 +7,7 @@ use wayleave_search::Query;
 use super::find::SearchOutcome;
 use super::hit::{WrittenHit, shown};
 use super::sources::{self, Sources};
-use crate::query::CallContext;
+use crate::call_context::CallContext;
 use crate::reply::Reply;
 use crate::table::Table;
 
@@ -20,7 +20,7 @@ const SNIPPETS: [usize; 6] = [160, 120, 90, 60, 30, 12];
 
 /// The reply: as many hits as fit, with snippets as long as fit.
 pub(super) fn written(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     plan: &SearchPlan,
     query: &Query,
     found: &SearchOutcome,
@@ -46,11 +46,12 @@ pub(super) fn written(
                 })
                 .collect(),
             next_cursor: next(found, count)
-                .map(|place| plan.cursor(&place, sources.generation(), asked.seal)),
+                .map(|place| plan.cursor(&place, sources.generation(), call.seal)),
             ended_early: found.ended_at.is_some() && count == found.hits.len(),
         };
         let reply = page.reply(query, sources);
-        let fits = bytes(&reply) <= AROUND + A_HIT * count.max(1) && reply.text.len() <= asked.most;
+        let fits =
+            bytes(&reply) <= AROUND + A_HIT * count.max(1) && reply.text.len() <= call.max_bytes;
         if fits || count <= 1 && snippets.len() == 0 {
             return reply;
         }

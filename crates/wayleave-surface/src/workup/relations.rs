@@ -44,7 +44,7 @@ pub(super) async fn first_hop<'a>(
         return Vec::new();
     };
     let (stream, id) = (node.stream, node.id().to_owned());
-    let Some(connection) = desk.asked.view.connection(stream.connection_id()) else {
+    let Some(connection) = desk.call.view.connection(stream.connection_id()) else {
         return Vec::new();
     };
     let around = Around::related(connection, stream);
@@ -80,7 +80,7 @@ pub(super) async fn second_hop<'a>(
 ) -> Vec<Link> {
     let mut links = Vec::new();
     for ((connection_id, name), ids) in to_follow(first, reached, gaps) {
-        let connection = desk.asked.view.connection(&connection_id);
+        let connection = desk.call.view.connection(&connection_id);
         let Some((connection, stream)) = connection.and_then(|it| Some((it, it.stream(&name)?)))
         else {
             continue;

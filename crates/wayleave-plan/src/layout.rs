@@ -28,6 +28,12 @@ impl Record {
         self.show.key.iter().map(|place| at(&self.values, *place))
     }
 
+    /// The value of a field, where that is shown.
+    pub fn value(&self, field: &str) -> Option<&Value> {
+        let place = self.show.header.iter().position(|name| name == field)?;
+        Some(at(&self.values, place))
+    }
+
     /// Its id: `connection_id/stream:key`.
     pub fn id(&self) -> String {
         RecordId::text_of(&self.show.connection_id, &self.show.stream, self.key())
@@ -291,9 +297,11 @@ fn unknown_field(view: &StreamView, name: &str, param: &str) -> Refusal {
         .near(name)
 }
 
-/// The order of a read: what is asked for, or the latest first where the stream has a time;
-/// always made total by the key.
+/// The order of a read: what is asked for, or the default; always made total by the key.
 pub(crate) fn order(view: &StreamView, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
+    if sort.is_empty() {
+        return Ok(default_order(view));
+    }
     let mut order: Vec<OrderBy> = Vec::new();
     for key in sort {
         let field = named_field(view, &key.name, "sort")?;
@@ -306,12 +314,15 @@ pub(crate) fn order(view: &StreamView, sort: &[SortKey]) -> Result<Vec<OrderBy>,
         }
         order.push(by(view, &field, key.descending));
     }
-    if sort.is_empty()
-        && let Some(field) = view.event_time().filter(|field| field.can_sort())
-    {
-        order.push(by(view, field, true));
-    }
     Ok(total(view, order))
+}
+
+/// The order of a read that asks for none: the latest first where the stream has a time, then by
+/// the key.
+pub(crate) fn default_order(view: &StreamView) -> Vec<OrderBy> {
+    let time = view.event_time().filter(|field| field.can_sort());
+    let latest = time.map(|field| by(view, field, true));
+    total(view, latest.into_iter().collect())
 }
 
 /// An order that ends with the key.

@@ -11,8 +11,8 @@ mod write;
 pub use arithmetic::{Total, average, mean, rounded, sum};
 pub use read::{NotAValue, date_from_text, datetime_from_text, decimal_from_text};
 
-pub use write::Simple;
 pub(crate) use write::sorted_object;
+pub use write::{Simple, date_text, datetime_text};
 
 use serde_json::Value as Json;
 

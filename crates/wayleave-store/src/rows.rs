@@ -106,6 +106,19 @@ impl Rows {
         Ok(rows)
     }
 
+    /// The one value of an answer of one row of one value.
+    pub async fn into_value(self) -> Result<Value, StoreError> {
+        let mut values = self.collect().await?.into_iter().flatten();
+        match (values.next(), values.next()) {
+            (Some(value), None) => Ok(value),
+            _ => Err(StoreError::Failed {
+                doing: "reading a value",
+                code: None,
+                detail: Detail::fixed("the answer is not one row of one value"),
+            }),
+        }
+    }
+
     /// Waits until the first rows, the end or a failure have come, so that a failure to begin is
     /// told by whoever asked and not by the first row.
     pub async fn begun(mut self) -> Result<Self, StoreError> {

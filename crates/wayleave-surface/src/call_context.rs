@@ -26,6 +26,7 @@ pub trait Stores: Send + Sync {
 }
 
 /// What reads are made with, whoever calls.
+#[derive(Clone, Copy)]
 pub(crate) struct ReadBackends<'a> {
     pub(crate) stores: &'a dyn Stores,
     pub(crate) indexes: &'a dyn Indexes,
@@ -103,6 +104,12 @@ impl<'a> CallContext<'a> {
         most: usize,
     ) -> Result<RowBatch, Refusal> {
         let read = async { gather(self.answer(plan).await?.rows(plan)?, least, most).await };
+        self.with_deadline(plan, read).await
+    }
+
+    /// Reads the one value of a plan that has one row of one column.
+    pub(crate) async fn value(&self, plan: &AuthorizedPlan) -> Result<Value, Refusal> {
+        let read = async { self.answer(plan).await?.rows(plan)?.into_value().await };
         self.with_deadline(plan, read).await
     }
 

@@ -141,7 +141,7 @@ fn same(a: &StreamView, b: &StreamView) -> bool {
 fn compact(sources: &[Source<'_>]) -> Reply {
     let mut told = sources.len();
     loop {
-        let (described, others) = sources.split_at_checked(told).unwrap_or((sources, &[]));
+        let (described, others) = sources.split_at(told);
         let reply = fitted(described, others);
         // Where very many hold the stream, each its own way, some are only named.
         if reply.bytes() <= MAX_BYTES || told <= 1 {

@@ -51,18 +51,12 @@ pub(crate) async fn answer(
     Ok(Reply::done(escape::json(&document), document))
 }
 
-/// A value among the fields that are shown.
-fn shown<'a>(plan: &FetchPlan, record: &'a Record, field: &str) -> Option<&'a Value> {
-    let place = plan.header().iter().position(|name| name == field)?;
-    record.values.get(place)
-}
-
 /// The record's title where it is shown, else its class and key.
 fn title(plan: &FetchPlan, record: &Record) -> String {
     let named = plan
         .view()
         .title()
-        .and_then(|field| shown(plan, record, field.name()))
+        .and_then(|field| record.value(field.name()))
         .and_then(Value::to_text)
         .map(|title| escape::inline(&title, TITLE))
         .filter(|title| !title.trim().is_empty());
@@ -115,7 +109,6 @@ fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
         }
     }
     for (expansion, found) in plan.expansions().iter().zip(related.for_record(0)) {
-        let Some(found) = found else { continue };
         say!(
             text,
             "{} ({}): {} {}{}\n",

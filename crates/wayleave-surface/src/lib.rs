@@ -24,6 +24,7 @@ mod failure;
 mod fetch;
 mod ids;
 mod indexing;
+mod json_bytes;
 mod prompts;
 mod query;
 mod related;

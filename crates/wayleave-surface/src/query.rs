@@ -29,9 +29,8 @@ pub(crate) async fn answer(
     let request = QueryRequest::read(arguments)?;
     let mut plan = QueryPlan::new(&call.view, &request, call.seal)?.with_previews();
     if let Some(horizon) = plan.horizon() {
-        let read = call.rows(horizon, usize::MAX).await?;
-        let value = read.rows.into_iter().flatten().next();
-        plan = plan.within(value.unwrap_or(Value::Null));
+        let horizon = call.value(horizon).await?;
+        plan = plan.within(horizon);
     }
     // Rows beyond four times the text's budget could not be shown, whatever they hold.
     let rows = call.rows_at_least(2, plan.rows(), call.max_bytes * 4);
@@ -50,7 +49,7 @@ pub(crate) async fn answer(
     // beyond the page shows it already.
     let is_shown_by_last = read.cut && read_rows == page.records().len();
     let offered = page.records().len() - usize::from(is_shown_by_last);
-    let records = page.records().get(..offered).unwrap_or_default();
+    let (records, _) = page.records().split_at(offered);
     let related = related::follow(call, plan.expansions(), records, call.max_bytes * 8).await?;
     let offered = records.len();
     let writer = Writer {
@@ -159,13 +158,14 @@ impl Writer<'_> {
     fn fill(&self, table: &mut Table, records: Range<usize>, related: &Relations, shows_ids: bool) {
         let values_alone =
             !shows_ids && !self.plan.marks_deleted() && self.plan.expansions().is_empty();
-        for index in records {
+        let all = self.page.records().iter().enumerate();
+        for (index, record) in all.take(records.end).skip(records.start) {
             let more = if values_alone {
                 Vec::new()
             } else {
-                self.more(index, related, shows_ids)
+                self.more(index, record, related, shows_ids)
             };
-            if !table.push(self.values(index), &more) {
+            if !table.push(&record.values, &more) {
                 return;
             }
         }
@@ -180,8 +180,11 @@ impl Writer<'_> {
         related: &Relations,
         shows_ids: bool,
     ) -> Result<Option<Vec<Json>>, Refusal> {
-        let mut row: Vec<Json> = self.values(0).iter().map(Value::to_json).collect();
-        row.extend(self.more(0, related, shows_ids));
+        let Some(record) = self.page.records().first() else {
+            return Ok(None);
+        };
+        let mut row: Vec<Json> = record.values.iter().map(Value::to_json).collect();
+        row.extend(self.more(0, record, related, shows_ids));
         let handles = self.handles(1, call.seal)?;
         let is_key = |name: &String| {
             let mut keys = self.plan.view().key_fields().iter();
@@ -193,7 +196,7 @@ impl Writer<'_> {
             let tail = self.tail(&handles, related, 1, cuts);
             call.max_bytes.saturating_sub(before + tail.len())
         };
-        let previews = self.values(0).iter().map(|value| match value {
+        let previews = record.values.iter().map(|value| match value {
             Value::Preview(preview) => usize::try_from(preview.characters).ok(),
             _ => None,
         });
@@ -231,22 +234,20 @@ impl Writer<'_> {
         tail
     }
 
-    /// The values of a record.
-    fn values(&self, index: usize) -> &[Value] {
-        let record = self.page.records().get(index);
-        record.map_or(&[], |record| &record.values)
-    }
-
-    /// The cells behind them.
-    fn more(&self, index: usize, related: &Relations, shows_ids: bool) -> Vec<Json> {
+    /// The cells behind the values of a record.
+    fn more(
+        &self,
+        index: usize,
+        record: &Record,
+        related: &Relations,
+        shows_ids: bool,
+    ) -> Vec<Json> {
         let mut more = related.cells(self.plan.expansions(), index);
-        let record = self.page.records().get(index);
         if shows_ids {
-            more.push(record.map(Record::id).into());
+            more.push(record.id().into());
         }
         if self.plan.marks_deleted() {
-            let deleted = record.is_some_and(|record| record.deleted);
-            more.push(deleted.then_some(true).into());
+            more.push(record.deleted.then_some(true).into());
         }
         more
     }

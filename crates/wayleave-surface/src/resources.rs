@@ -75,8 +75,10 @@ pub(crate) fn pages(
     let template = ResourceTemplate::new(PAGE, "type", move |read: Read| {
         let service = service.clone();
         async move {
-            let wanted = read.variables.get("type").cloned().unwrap_or_default();
-            page(&service, &read, &wanted).await
+            match read.variables.get("type") {
+                Some(wanted) => page(&service, &read, wanted).await,
+                None => Ok(ReadReply::Missing),
+            }
         }
     })?;
     Ok(template
@@ -227,11 +229,10 @@ pub(crate) async fn labelled(
     if read.cut {
         return Err(too_large());
     }
-    let place = title.and_then(|title| plan.header().iter().position(|name| *name == title));
     let more = read.rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
     let page = plan.page_of(read.rows);
     let records = page.records().iter().map(|record| {
-        let title = place.and_then(|place| record.values.get(place));
+        let title = title.as_ref().and_then(|title| record.value(title));
         let label = title
             .and_then(Value::to_text)
             .map(|text| escape::inline(&text, LABEL))
@@ -253,7 +254,9 @@ async fn record(
     read: &Read,
     type_name: &str,
 ) -> Result<ReadReply, RpcError> {
-    let id = read.variables.get("id").cloned().unwrap_or_default();
+    let Some(id) = read.variables.get("id").cloned() else {
+        return Ok(ReadReply::Missing);
+    };
     let package: &Package = &Access::from_caller(read.context.caller()).package;
     let call = service.call(package, RECORD_BYTES);
     match document(&call, type_name, id).await {

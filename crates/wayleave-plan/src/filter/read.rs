@@ -7,7 +7,7 @@ use super::operand::operand;
 use super::{FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operators};
 use crate::plan::{Comparison, Predicate};
 use crate::refusal::{Code, Kind, Refusal, quoted};
-use crate::value::Value;
+use crate::value::{Value, date_text};
 use crate::view::FieldView;
 
 pub(super) struct Reader<'a> {
@@ -275,8 +275,7 @@ impl<'a> Reader<'a> {
         let Ok(Value::Date(days)) = Value::from_text(Datatype::Date, day) else {
             return Ok(());
         };
-        let after = Value::Date(days.saturating_add(1));
-        let after = after.to_text().unwrap_or_default();
+        let after = date_text(days.saturating_add(1));
         let whole = if comparison == Comparison::Lte {
             format!("{{\"lt\": \"{after}\"}}")
         } else {

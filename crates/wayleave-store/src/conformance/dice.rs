@@ -45,7 +45,7 @@ impl Dice {
 
     /// One of these words.
     pub fn word(&mut self, from: &[&'static str]) -> &'static str {
-        *self.one_of(from)
+        self.one_of::<&'static str>(from)
     }
 
     /// Some of these, at most so many, each once.

@@ -148,13 +148,9 @@ impl<'a> Search<'a> {
                 by_stream.entry(stream).or_default().push(&candidate.id);
             }
         }
-        let under_way = by_stream.into_iter().map(async |(at, ids)| {
-            let read = match self.plan.streams().get(at) {
-                Some(stream) => self.read(stream, ids).await,
-                None => Ok(Vec::new()),
-            };
-            (at, read)
-        });
+        let under_way = by_stream
+            .into_iter()
+            .map(async |(at, ids)| (at, self.read(self.plan.stream(at), ids).await));
         let mut records: BTreeMap<String, (usize, Record)> = BTreeMap::new();
         for (at, read) in join_all(under_way).await {
             match read {
@@ -209,9 +205,6 @@ pub(super) fn texts<'a>(
     stream: &'a SearchStream,
     record: &'a Record,
 ) -> Vec<(&'a str, Cow<'a, str>)> {
-    let text = |field: &'a String| {
-        let at = stream.header().iter().position(|name| name == field)?;
-        Some((field.as_str(), words_of(record.values.get(at)?)))
-    };
+    let text = |field: &'a String| Some((field.as_str(), words_of(record.value(field)?)));
     stream.fields.iter().filter_map(text).collect()
 }

@@ -21,18 +21,12 @@ use crate::service::ReadService;
 const ENDING: &str = "\nread a record with fetch; check a note with check_citations\n";
 
 impl ReadService {
-    /// A workup of one entity, in this dataset or in the one the request names.
-    pub async fn workup(
-        &self,
-        caller: &Package,
-        dataset: Option<&str>,
-        request: &WorkupRequest,
-    ) -> Reply {
-        let dataset = dataset.or(request.dataset.as_deref()).unwrap_or_default();
-        let Some(call) = self.call_in_dataset(caller, dataset) else {
-            return no_dataset(&self.call(caller, 0), dataset).into();
+    /// A workup of one entity, in the dataset the request names.
+    pub async fn workup(&self, caller: &Package, request: &WorkupRequest) -> Reply {
+        let Some(call) = self.call_in_dataset(caller, &request.dataset) else {
+            return no_dataset(&self.call(caller, 0), &request.dataset).into();
         };
-        let answered = worked_up(&call, dataset, request).await;
+        let answered = worked_up(&call, request).await;
         answered.unwrap_or_else(Reply::from)
     }
 }
@@ -51,11 +45,8 @@ fn no_dataset(call: &CallContext<'_>, dataset: &str) -> Refusal {
         .next(Call::new("schema", []))
 }
 
-async fn worked_up(
-    call: &CallContext<'_>,
-    dataset: &str,
-    request: &WorkupRequest,
-) -> Result<Reply, Refusal> {
+async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Reply, Refusal> {
+    let dataset = request.dataset.as_str();
     let desk = WorkupReader::new(call);
     let mut gaps = Gaps::default();
     let (node, by) = match resolve::resolve(&desk, &request.entity, &mut gaps).await? {
@@ -165,8 +156,8 @@ async fn gathered<'a>(
     let wants = |section: &Section| request.sections.contains(section);
     let wants_any = |sections: &[Section]| sections.iter().any(wants);
     let mut drafts = Vec::new();
-    if let Some(node) = reached.get(SUBJECT).filter(|_| wants(&Section::Record)) {
-        drafts.extend(sections::record(node, gaps));
+    if wants(&Section::Record) {
+        drafts.extend(sections::record(reached.get(SUBJECT), gaps));
     }
     let mut counterparts = Vec::new();
     if wants_any(&[Section::Record, Section::Conflicts, Section::Text]) {
@@ -184,9 +175,9 @@ async fn gathered<'a>(
         let others: Vec<usize> = counterparts.iter().map(|it| it.node).collect();
         drafts.extend(sections::texts(desk, request, &others, reached, gaps).await);
     }
-    drafts.extend(counterparts.iter().filter_map(|it| it.statement(reached)));
-    drafts.extend(first.iter().filter_map(|link| link.near(reached)));
-    drafts.extend(second.iter().filter_map(|link| link.far(reached)));
+    drafts.extend(counterparts.iter().map(|it| it.statement(reached)));
+    drafts.extend(first.iter().map(|link| link.near(reached)));
+    drafts.extend(second.iter().map(|link| link.far(reached)));
     drafts.extend(sections::timeline(request, reached));
     drafts.extend(counterparts.iter().flat_map(|it| it.conflicts(reached)));
     drafts.extend(conflicts::between(&first, reached));

@@ -225,12 +225,8 @@ impl Harbour {
     /// A workup under a package, whatever comes of it.
     pub async fn workup_as(&self, package: &Package, given: Json) -> Reply {
         let given = arguments(given);
-        match WorkupRequest::read("workup_harbour", false, &given) {
-            Ok(request) => {
-                self.service
-                    .workup(package, Some("harbour"), &request)
-                    .await
-            }
+        match WorkupRequest::read("workup_harbour", Some("harbour"), &given) {
+            Ok(request) => self.service.workup(package, &request).await,
             Err(refusal) => refusal.into(),
         }
     }

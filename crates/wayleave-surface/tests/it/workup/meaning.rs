@@ -118,12 +118,12 @@ async fn a_connection_string_is_not_repeated() {
     let request = json!({ "dataset": dsn, "entity": "x" });
     let request = wayleave_plan::request::WorkupRequest::read(
         "workup",
-        true,
+        None,
         &crate::workup::fixture::arguments(request),
     );
     let reply = harbour
         .service
-        .workup(&Package::local(), None, &request.unwrap())
+        .workup(&Package::local(), &request.unwrap())
         .await;
     assert!(!reply.text.contains("hunter2"), "{}", reply.text);
     assert_eq!(

@@ -171,8 +171,8 @@ impl Twins {
         if tool != "workup" {
             return call(service, &self.package, tool, given.clone()).await;
         }
-        match WorkupRequest::read("workup_vault", false, &arguments(given.clone())) {
-            Ok(request) => service.workup(&self.package, Some("vault"), &request).await,
+        match WorkupRequest::read("workup_vault", Some("vault"), &arguments(given.clone())) {
+            Ok(request) => service.workup(&self.package, &request).await,
             Err(refusal) => refusal.into(),
         }
     }

@@ -217,9 +217,10 @@ fn written(
     data.insert("types".to_owned(), types_structure(&types));
     data.insert("limits".to_owned(), limits());
     data.insert("legend".to_owned(), LEGEND.into());
-    let example = sources.first().map(example::query);
+    let example = sources.first().map(example::arguments);
     if let Some(example) = &example {
-        data.insert("example".to_owned(), example.clone());
+        let call = json!({ "tool": example::TOOL, "arguments": example });
+        data.insert("example".to_owned(), call);
     }
     let text = text::text(sources, &others, &types, example.as_ref(), full, room);
     Reply::done(text, json!({ "data": data }))

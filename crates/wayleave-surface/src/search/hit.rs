@@ -43,7 +43,7 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
         ("stream", view.name()),
         ("connection_id", view.connection_id()),
         ("connector_key", view.connector_key()),
-        ("record_id", ids::key(id)),
+        ("record_id", &hit.record.key_text()),
     ] {
         members.insert(name.to_owned(), value.into());
     }

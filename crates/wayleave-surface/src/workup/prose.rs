@@ -229,7 +229,7 @@ pub(super) fn cites(text: &str) -> Vec<String> {
                 found.extend(ids);
                 rest = after;
             }
-            None => rest = from.get(1..).unwrap_or_default(),
+            None => (_, rest) = from.split_at('['.len_utf8()),
         }
     }
     found

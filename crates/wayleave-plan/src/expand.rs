@@ -93,10 +93,7 @@ impl Expansion {
             Read::Rows(Rows {
                 columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
-                order: layout::total(
-                    &self.target,
-                    layout::latest_first(&self.target).into_iter().collect(),
-                ),
+                order: layout::default_order(&self.target),
                 after: None,
                 each: (!self.single).then(|| Each {
                     by: self.theirs.clone(),
@@ -143,13 +140,17 @@ impl Expansion {
 
     /// A record's joining values as values of the target's columns; `None` when one is NULL or
     /// can equal nothing there. Tombstones lead nowhere.
+    #[expect(
+        clippy::expect_used,
+        reason = "a relation must not pass for one that leads nowhere"
+    )]
     fn joining(&self, record: &Record) -> Option<Vec<Value>> {
         if record.deleted {
             return None;
         }
-        record
-            .joins
-            .get(self.index)?
+        let joins = record.joins.get(self.index);
+        joins
+            .expect("a record of the read this expansion was planned with")
             .iter()
             .zip(&self.theirs)
             .map(|(value, column)| converted(value, column.datatype))

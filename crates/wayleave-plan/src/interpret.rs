@@ -344,10 +344,16 @@ fn group_value(by: &GroupKey, scene: &Scene<'_>) -> Value {
             column,
             granularity,
             time_zone,
-        } => Calendar::new(time_zone).map_or(Value::Null, |calendar| {
-            calendar.period(&scene.get(column), *granularity)
-        }),
+        } => calendar(time_zone).period(&scene.get(column), *granularity),
     }
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "a plan's zone was found when it was made"
+)]
+fn calendar(time_zone: &str) -> Calendar {
+    Calendar::new(time_zone).expect("an IANA time zone")
 }
 
 fn aggregated(aggregate: &Aggregate, rows: &[&Scene<'_>]) -> Value {

@@ -29,6 +29,12 @@ impl Record {
         self.show.key.iter().map(|place| at(&self.values, *place))
     }
 
+    /// The value of a field, where that is shown.
+    pub fn value(&self, field: &str) -> Option<&Value> {
+        let place = self.show.header.iter().position(|name| name == field)?;
+        Some(at(&self.values, place))
+    }
+
     /// Its id: `connection_id/stream:key`.
     pub fn id(&self) -> String {
         RecordId::text_of(&self.show.connection_id, &self.show.stream, self.key())
@@ -314,10 +320,12 @@ pub(crate) fn unknown_field(scope: &Scope<'_>, name: &str, param: &str) -> Refus
         .near(name)
 }
 
-/// The order of a read: what is asked for, or the latest first where the stream has a time;
-/// always made total by the key.
+/// The order of a read: what is asked for, or the default; always made total by the key.
 pub(crate) fn order(scope: &mut Scope<'_>, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
     let view = scope.stream();
+    if sort.is_empty() {
+        return Ok(default_order(view));
+    }
     let mut order: Vec<OrderBy> = Vec::new();
     for key in sort {
         let named = named_column(scope, &key.name, "sort")?;
@@ -330,20 +338,19 @@ pub(crate) fn order(scope: &mut Scope<'_>, sort: &[SortKey]) -> Result<Vec<Order
         }
         order.push(by(view, named, key.descending));
     }
-    if sort.is_empty() {
-        order.extend(latest_first(view));
-    }
     Ok(total(view, order))
 }
 
-/// The order without a `sort`: the latest first where the stream has a time, else by key alone.
-pub(crate) fn latest_first(view: &StreamView) -> Option<OrderBy> {
-    let field = view.event_time().filter(|field| field.can_sort())?;
-    Some(OrderBy {
+/// The order of a read that asks for none: the latest first where the stream has a time, then by
+/// the key.
+pub(crate) fn default_order(view: &StreamView) -> Vec<OrderBy> {
+    let time = view.event_time().filter(|field| field.can_sort());
+    let latest = time.map(|field| OrderBy {
         column: field.own_column(),
         descending: true,
         nullable: !is_always_there(view, field),
-    })
+    });
+    total(view, latest.into_iter().collect())
 }
 
 /// An order that ends with the key.

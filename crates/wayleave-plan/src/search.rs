@@ -64,7 +64,8 @@ impl SearchPlan {
     pub fn new(view: &View, request: &SearchRequest, seal: Seal<'_>) -> Result<Self, Refusal> {
         let mut streams = Vec::new();
         let mut refused = None;
-        for (connection, stream) in named(view, request)? {
+        let named = named(view, request)?;
+        for (connection, stream) in &named {
             match SearchStream::new(connection, stream, request) {
                 Ok(stream) => streams.push(stream),
                 // Without `streams`, those are searched that the filter and the fields fit. Where none
@@ -83,7 +84,7 @@ impl SearchPlan {
         }
         streams.retain(|stream| !stream.fields.is_empty());
         if streams.is_empty() {
-            return Err(nothing_to_search(view, request));
+            return Err(nothing_to_search(view, &named));
         }
         let binding = binding(view, &streams, request);
         let after = match &request.cursor {
@@ -102,6 +103,15 @@ impl SearchPlan {
     /// The streams to search.
     pub fn streams(&self) -> &[SearchStream] {
         &self.streams
+    }
+
+    /// The stream at a place of [`streams`](Self::streams).
+    #[expect(
+        clippy::expect_used,
+        reason = "a hit of no stream would be left out unseen"
+    )]
+    pub fn stream(&self, place: usize) -> &SearchStream {
+        self.streams.get(place).expect("a stream of this plan")
     }
 
     /// At most so many hits, of all streams together.
@@ -317,8 +327,7 @@ fn named<'a>(
 }
 
 /// The refusal of a search in which no field would be looked at: what could be named instead.
-fn nothing_to_search(view: &View, request: &SearchRequest) -> Refusal {
-    let named = named(view, request).unwrap_or_default();
+fn nothing_to_search(view: &View, named: &[(&ConnectionView, &StreamView)]) -> Refusal {
     let fields: BTreeSet<&str> = named
         .iter()
         .flat_map(|(_, stream)| stream.search())

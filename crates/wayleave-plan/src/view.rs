@@ -11,6 +11,10 @@ mod schema;
 mod stream;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::Ratified;
 
 pub use field::FieldView;
 pub use locate::Tool;
@@ -46,9 +50,21 @@ pub struct ConnectionView {
     pub label: String,
     /// The granted streams, in mapping order.
     pub streams: Vec<StreamView>,
+    mapping: Arc<Ratified<Mapping>>,
 }
 
 impl ConnectionView {
+    /// The title of the dataset, for people.
+    pub fn dataset_title(&self) -> Option<&str> {
+        self.mapping.dataset.title.as_ref().map(|it| it.as_str())
+    }
+
+    /// What the dataset holds.
+    pub fn dataset_description(&self) -> Option<&str> {
+        let description = self.mapping.dataset.description.as_ref();
+        description.map(|it| it.as_str())
+    }
+
     /// The stream of that name.
     pub fn stream(&self, name: &str) -> Option<&StreamView> {
         self.streams.iter().find(|stream| stream.name() == name)

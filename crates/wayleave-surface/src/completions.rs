@@ -8,7 +8,7 @@ use wayleave_plan::refusal::Refusal;
 use wayleave_plan::view::{FieldView, StreamView};
 
 use crate::access::Access;
-use crate::query::CallContext;
+use crate::call_context::CallContext;
 use crate::service::ReadService;
 use crate::{prompts, resources};
 
@@ -56,26 +56,21 @@ async fn complete(
     type_name: Option<&str>,
 ) -> Vec<String> {
     let package = &Access::from_caller(typed.context.caller()).package;
-    let found = service
-        .asked(package, BYTES, async |asked| {
-            match typed.argument.as_str() {
-                "dataset" => {
-                    let connections = asked.view.connections().iter();
-                    Ok(names(
-                        connections.map(|it| it.connector_key.as_str()),
-                        &typed.value,
-                    ))
-                }
-                "type" => {
-                    let streams = asked.view.connections().iter().flat_map(|it| &it.streams);
-                    Ok(names(streams.map(StreamView::type_name), &typed.value))
-                }
-                "entity" => entities(&asked, typed).await,
-                "id" => ids(&asked, type_name.unwrap_or_default(), &typed.value).await,
-                _ => Ok(Vec::new()),
-            }
-        })
-        .await;
+    let call = service.call(package, BYTES);
+    let connections = call.view.connections().iter();
+    let found = match (typed.argument.as_str(), type_name) {
+        ("dataset", _) => {
+            let datasets = connections.map(|it| it.connector_key.as_str());
+            Ok(names(datasets, &typed.value))
+        }
+        ("type", _) => {
+            let streams = connections.flat_map(|it| &it.streams);
+            Ok(names(streams.map(StreamView::type_name), &typed.value))
+        }
+        ("entity", _) => entities(&call, typed).await,
+        ("id", Some(type_name)) => ids(&call, type_name, &typed.value).await,
+        _ => Ok(Vec::new()),
+    };
     found.unwrap_or_default()
 }
 
@@ -89,13 +84,13 @@ fn names<'a>(all: impl Iterator<Item = &'a str>, typed: &str) -> Vec<String> {
 }
 
 /// Titles of records of the dataset that begin as typed.
-async fn entities(asked: &CallContext<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
+async fn entities(call: &CallContext<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
     let Some(dataset) = typed.resolved.get("dataset") else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
     let mut left = STREAMS;
-    for connection in asked.view.connections() {
+    for connection in call.view.connections() {
         if connection.connector_key != *dataset {
             continue;
         }
@@ -107,7 +102,7 @@ async fn entities(asked: &CallContext<'_>, typed: &Completing) -> Result<Vec<Str
             left -= 1;
             let filter = begins(title.name(), &typed.value);
             let limit = u32::try_from(MAX_VALUES).unwrap_or(u32::MAX);
-            let labelled = resources::labelled(asked, connection, stream, filter, limit).await?;
+            let labelled = resources::labelled(call, connection, stream, filter, limit).await?;
             found.extend(labelled.records.into_iter().map(|(_, label)| label));
         }
     }
@@ -117,13 +112,9 @@ async fn entities(asked: &CallContext<'_>, typed: &Completing) -> Result<Vec<Str
 }
 
 /// Ids of records of the type that begin as typed.
-async fn ids(
-    asked: &CallContext<'_>,
-    type_name: &str,
-    typed: &str,
-) -> Result<Vec<String>, Refusal> {
+async fn ids(call: &CallContext<'_>, type_name: &str, typed: &str) -> Result<Vec<String>, Refusal> {
     let mut found = Vec::new();
-    let holders = resources::holders(asked.view, type_name).filter(|(connection, stream)| {
+    let holders = resources::holders(&call.view, type_name).filter(|(connection, stream)| {
         let prefix = format!("{}/{}:", connection.connection_id, stream.name());
         prefix.starts_with(typed) || typed.starts_with(&prefix)
     });
@@ -135,7 +126,7 @@ async fn ids(
             [only] if can_begin(only) => begins(only.name(), key),
             _ => None,
         };
-        let labelled = resources::labelled(asked, connection, stream, narrowed, LOOKED_AT).await?;
+        let labelled = resources::labelled(call, connection, stream, narrowed, LOOKED_AT).await?;
         let fit = labelled.records.into_iter().map(|(id, _)| id);
         found.extend(fit.filter(|id| id.starts_with(typed)));
         if found.len() >= MAX_VALUES {

@@ -11,7 +11,8 @@ use wayleave_plan::request::FetchRequest;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
-use crate::query::{CallContext, small_fields};
+use crate::call_context::CallContext;
+use crate::query::small_fields;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
 use crate::truncate::{self, Piece};
@@ -22,21 +23,21 @@ const TITLE: usize = 200;
 
 /// Answers a fetch.
 pub(crate) async fn answer(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = FetchRequest::read(arguments)?;
-    let plan = FetchPlan::new(asked.view, &request)?;
+    let plan = FetchPlan::new(&call.view, &request)?;
     // One row, whatever it weighs: what is too long is read in pieces.
-    let read = asked.reading.rows(plan.rows(), asked.most).await?;
+    let read = call.rows(plan.rows(), call.max_bytes).await?;
     let record = plan.record(&read.rows)?;
     let records = std::slice::from_ref(&record);
-    let related = related::follow(asked.reading, plan.expansions(), records, asked.most).await?;
+    let related = related::follow(call, plan.expansions(), records, call.max_bytes).await?;
     if related.parents == 0 {
         return Err(too_large(&record.id(), plan.view()));
     }
     let text = text(&plan, &record, &related);
-    let piece = truncate::piece(&text, request.offset, asked.most)
+    let piece = truncate::piece(&text, request.offset, call.max_bytes)
         .ok_or_else(|| beyond(&record.id(), text.chars().count()))?;
     let type_name = plan.view().type_name();
     let id = record.id();
@@ -50,18 +51,12 @@ pub(crate) async fn answer(
     Ok(Reply::done(escape::json(&document), document))
 }
 
-/// A value among the fields that are shown.
-fn shown<'a>(plan: &FetchPlan, record: &'a Record, field: &str) -> Option<&'a Value> {
-    let place = plan.header().iter().position(|name| name == field)?;
-    record.values.get(place)
-}
-
 /// The record's title where it is shown, else its class and key.
 fn title(plan: &FetchPlan, record: &Record) -> String {
     let named = plan
         .view()
         .title()
-        .and_then(|field| shown(plan, record, field.name()))
+        .and_then(|field| record.value(field.name()))
         .and_then(Value::to_text)
         .map(|title| escape::inline(&title, TITLE))
         .filter(|title| !title.trim().is_empty());
@@ -114,7 +109,6 @@ fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
         }
     }
     for (expansion, found) in plan.expansions().iter().zip(related.for_record(0)) {
-        let Some(found) = found else { continue };
         say!(
             text,
             "{} ({}): {} {}{}\n",

@@ -4,11 +4,6 @@ use wayleave_plan::Record;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
-/// The key in a record's id, encoded as it is there.
-pub(crate) fn key(id: &str) -> &str {
-    id.split_once(':').map_or("", |(_, key)| key)
-}
-
 /// The key of a record as people write it.
 pub(crate) fn readable_key(record: &Record) -> String {
     let key: Vec<String> = record.key().filter_map(Value::to_text).collect();

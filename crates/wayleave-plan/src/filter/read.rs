@@ -7,7 +7,7 @@ use super::operand::operand;
 use super::{Compared, FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operators};
 use crate::plan::{Comparison, Predicate, TextPlace};
 use crate::refusal::{Code, Kind, Refusal, quoted};
-use crate::value::{Value, fold};
+use crate::value::{Value, date_text, fold};
 
 pub(super) struct Reader<'a, 'v> {
     whose: FilterOwner<'a, 'v>,
@@ -383,8 +383,7 @@ impl<'a, 'v> Reader<'a, 'v> {
         let Ok(Value::Date(days)) = Value::from_text(Datatype::Date, day) else {
             return Ok(());
         };
-        let after = Value::Date(days.saturating_add(1));
-        let after = after.to_text().unwrap_or_default();
+        let after = date_text(days.saturating_add(1));
         let whole = if comparison == Comparison::Lte {
             format!("{{\"lt\": \"{after}\"}}")
         } else {

@@ -111,6 +111,7 @@ fn connection(
         connector_key: mapping.dataset.name.value.clone(),
         connection_id: connection.id.value.clone(),
         label: connection.display_label().to_owned(),
+        mapping: Arc::clone(mapping),
         streams,
     })
     .filter(|connection| !connection.streams.is_empty())

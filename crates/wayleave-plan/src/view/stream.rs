@@ -57,6 +57,11 @@ impl StreamView {
         &self.target.connection_id
     }
 
+    /// The operator's name for the source it is read from.
+    pub fn source(&self) -> &str {
+        &self.target.source
+    }
+
     /// The stream's name.
     pub fn name(&self) -> &str {
         &self.mapped.name

@@ -71,7 +71,7 @@ fn walk(
 }
 
 fn ids(records: &[Record]) -> Vec<String> {
-    records.iter().map(|record| record.id()).collect()
+    records.iter().map(Record::id).collect()
 }
 
 proptest! {

@@ -9,8 +9,11 @@ use super::Source;
 /// How many fields an example asks for.
 const FIELDS: usize = 4;
 
-/// A query of the stream: a filter, a sort and a projection that the stream really has.
-pub(super) fn query(source: &Source<'_>) -> Json {
+/// The tool that an example calls.
+pub(super) const TOOL: &str = "query_records";
+
+/// The arguments of a query: a filter, a sort and a projection that the stream really has.
+pub(super) fn arguments(source: &Source<'_>) -> Json {
     let stream = source.stream;
     let mut arguments = Map::new();
     arguments.insert("stream".to_owned(), stream.name().into());
@@ -40,7 +43,7 @@ pub(super) fn query(source: &Source<'_>) -> Json {
     }
     arguments.insert("fields".to_owned(), json!(fields));
     arguments.insert("limit".to_owned(), 10.into());
-    json!({ "tool": "query_records", "arguments": arguments })
+    Json::Object(arguments)
 }
 
 /// A filter on the field that shows best how filters are written.

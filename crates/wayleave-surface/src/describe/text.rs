@@ -9,7 +9,7 @@ use wayleave_plan::request::{
 };
 use wayleave_plan::view::{FieldView, StreamView};
 
-use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, field};
+use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, example, field};
 use crate::escape::inline;
 
 /// The whole text.
@@ -50,12 +50,7 @@ pub(super) fn text(
          legend: {LEGEND}\n"
     );
     if let Some(example) = example {
-        let tool = example
-            .get("tool")
-            .and_then(Json::as_str)
-            .unwrap_or_default();
-        let arguments = example.get("arguments").unwrap_or(&Json::Null);
-        say!(text, "example: {tool} {arguments}\n");
+        say!(text, "example: {} {example}\n", example::TOOL);
     }
     text
 }

@@ -10,8 +10,8 @@ use wayleave_plan::search::{HitPosition, MAX_CANDIDATES, SearchPlan, SearchStrea
 use wayleave_search::{Candidate, IndexError, Query, RankCursor, Ranking, Score, search};
 
 use super::sources::{Missing, Ready, Sources};
+use crate::call_context::CallContext;
 use crate::indexing::words_of;
-use crate::query::CallContext;
 
 /// The most candidates of one round.
 const A_ROUND: usize = 1_000;
@@ -20,7 +20,7 @@ const PORTION: usize = 4 * 1024 * 1024;
 
 /// A search at work.
 pub(super) struct Search<'a> {
-    asked: &'a CallContext<'a>,
+    call: &'a CallContext<'a>,
     plan: &'a SearchPlan,
     query: &'a Query,
     required: &'a [Query],
@@ -51,9 +51,9 @@ fn position(candidate: Candidate) -> HitPosition {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(asked: &'a CallContext<'a>, plan: &'a SearchPlan, query: &'a Query) -> Self {
+    pub(super) fn new(call: &'a CallContext<'a>, plan: &'a SearchPlan, query: &'a Query) -> Self {
         Self {
-            asked,
+            call,
             plan,
             query,
             required: &[],
@@ -72,7 +72,7 @@ impl<'a> Search<'a> {
         // The one reading decides what is searched and how words weigh, for the whole page.
         let ready = sources.ready();
         let mut round = 0;
-        while self.asked.reading.has_time() {
+        while self.call.has_time() {
             let missing = wanted.saturating_sub(hits.len());
             // Where many are hidden from the caller, ever more are asked for at once.
             let most = (missing << round).clamp(1, A_ROUND);
@@ -148,13 +148,9 @@ impl<'a> Search<'a> {
                 by_stream.entry(stream).or_default().push(&candidate.id);
             }
         }
-        let under_way = by_stream.into_iter().map(async |(at, ids)| {
-            let read = match self.plan.streams().get(at) {
-                Some(stream) => self.read(stream, ids).await,
-                None => Ok(Vec::new()),
-            };
-            (at, read)
-        });
+        let under_way = by_stream
+            .into_iter()
+            .map(async |(at, ids)| (at, self.read(self.plan.stream(at), ids).await));
         let mut records: BTreeMap<String, (usize, Record)> = BTreeMap::new();
         for (at, read) in join_all(under_way).await {
             match read {
@@ -184,7 +180,7 @@ impl<'a> Search<'a> {
             let Some(plan) = stream.rows(portion.iter().copied()) else {
                 continue;
             };
-            let read = self.asked.reading.rows(&plan, PORTION).await?;
+            let read = self.call.rows(&plan, PORTION).await?;
             if read.cut && portion.len() > 1 {
                 let (first, second) = portion.split_at(portion.len() / 2);
                 portions.extend([second, first]);
@@ -209,9 +205,6 @@ pub(super) fn texts<'a>(
     stream: &'a SearchStream,
     record: &'a Record,
 ) -> Vec<(&'a str, Cow<'a, str>)> {
-    let text = |field: &'a String| {
-        let at = stream.header().iter().position(|name| name == field)?;
-        Some((field.as_str(), words_of(record.values.get(at)?)))
-    };
+    let text = |field: &'a String| Some((field.as_str(), words_of(record.value(field)?)));
     stream.fields.iter().filter_map(text).collect()
 }

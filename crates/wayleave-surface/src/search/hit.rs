@@ -23,15 +23,16 @@ pub(super) struct WrittenHit {
 }
 
 /// A hit with a snippet of at most so many characters.
+#[expect(
+    clippy::expect_used,
+    reason = "a hit with another score would seem ranked otherwise"
+)]
 pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize) -> WrittenHit {
     let id = &hit.position.id;
     let title = title(hit, stream);
     let snippet = found(hit, stream, query, &title, most);
-    let score = Score::from_units(hit.position.score)
-        .to_string()
-        .parse::<f64>()
-        .unwrap_or_default();
-    let score = Json::from(score);
+    let score = Score::from_units(hit.position.score).to_string();
+    let score = Json::from(score.parse::<f64>().expect("a score is a number"));
     let view = &stream.view;
     let mut members = Map::with_capacity(10);
     for (name, value) in [
@@ -42,7 +43,7 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
         ("stream", view.name()),
         ("connection_id", view.connection_id()),
         ("connector_key", view.connector_key()),
-        ("record_id", ids::key(id)),
+        ("record_id", &hit.record.key_text()),
     ] {
         members.insert(name.to_owned(), value.into());
     }
@@ -59,21 +60,19 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
     }
 }
 
-fn value<'a>(hit: &'a Hit, stream: &SearchStream, field: Option<&FieldView>) -> Option<&'a Value> {
-    let name = field?.name();
-    let at = stream.header().iter().position(|it| it == name)?;
-    hit.record.values.get(at)
+fn value<'a>(hit: &'a Hit, field: Option<&FieldView>) -> Option<&'a Value> {
+    hit.record.value(field?.name())
 }
 
 /// The record's own title where it may be shown; else the connection's label, the stream, and
 /// when it happened or, without a time, its key.
 fn title(hit: &Hit, stream: &SearchStream) -> String {
-    let own = value(hit, stream, stream.view.title())
+    let own = value(hit, stream.view.title())
         .and_then(Value::to_text)
         .map(|title| escape::inline(&title, TITLE))
         .filter(|title| !title.trim().is_empty());
     own.unwrap_or_else(|| {
-        let when = value(hit, stream, stream.view.event_time()).and_then(Value::to_text);
+        let when = value(hit, stream.view.event_time()).and_then(Value::to_text);
         let which = when.unwrap_or_else(|| ids::readable_key(&hit.record));
         let title = format!("{}: {} {which}", stream.label, stream.view.name());
         escape::inline(&title, TITLE)

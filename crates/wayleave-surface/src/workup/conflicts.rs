@@ -36,22 +36,18 @@ pub(super) async fn counterparts<'a>(
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Counterpart> {
-    let Some(node) = reached.get(SUBJECT).cloned() else {
-        return Vec::new();
-    };
+    let node = reached.get(SUBJECT).clone();
     let mut found = Vec::new();
     let name = node.stream.name();
     for stream in desk.streams().filter(|stream| stream.name() == name) {
         match others(desk, &node, stream).await {
             Err(refusal) => gaps.add(Gap::unread(stream.connection_id(), &refusal)),
             Ok(others) => {
-                let same = |it: &Node<'a>| same_entity(&node, it);
+                let same = |it: Node<'a>| same_entity(&node, &it).map(|by| (it, by));
                 let own = stream.connection_id() == node.stream.connection_id();
-                let known: Vec<Node<'a>> =
-                    others.into_iter().filter(|it| same(it).is_some()).collect();
+                let known: Vec<(Node<'a>, &str)> = others.into_iter().filter_map(same).collect();
                 match known.as_slice() {
-                    [one] if !own => {
-                        let by = same(one).unwrap_or_default();
+                    [(one, by)] if !own => {
                         let node = reached.add(one.clone());
                         found.push(Counterpart { node, by });
                     }
@@ -94,7 +90,7 @@ async fn others<'a>(
 
 fn namesakes<'a>(
     stream: &StreamView,
-    several: &[Node<'a>],
+    several: &[(Node<'a>, &str)],
     reached: &mut ReachedRecords<'a>,
 ) -> Gap {
     let many = several.len();
@@ -106,7 +102,7 @@ fn namesakes<'a>(
     let title = stream.title().map(|it| it.name().to_owned());
     let fields: Vec<String> = title.into_iter().collect();
     let mut uses = vec![RecordUse::new(SUBJECT, fields.clone())];
-    for node in several {
+    for (node, _) in several {
         uses.push(RecordUse::new(reached.add(node.clone()), fields.clone()));
     }
     Gap::shown("namesakes", text, uses)
@@ -114,26 +110,24 @@ fn namesakes<'a>(
 
 impl Counterpart {
     /// Where else the entity is recorded.
-    pub(super) fn statement(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
-        let (one, other) = (reached.get(SUBJECT)?, reached.get(self.node)?);
+    pub(super) fn statement(&self, reached: &ReachedRecords<'_>) -> Draft {
+        let (one, other) = (reached.get(SUBJECT), reached.get(self.node));
         let fields = |node: &Node<'_>| -> Vec<String> {
             node.key_names().chain(node.name_fields()).collect()
         };
-        Some(Draft {
+        Draft {
             section: Section::Record,
             text: format!("also recorded as {}, by the same {}", other.id(), self.by),
             uses: vec![
                 RecordUse::new(SUBJECT, fields(one)),
                 RecordUse::new(self.node, fields(other)),
             ],
-        })
+        }
     }
 
     /// What it states otherwise than the record itself.
     pub(super) fn conflicts(&self, reached: &ReachedRecords<'_>) -> Vec<Draft> {
-        let (Some(one), Some(other)) = (reached.get(SUBJECT), reached.get(self.node)) else {
-            return Vec::new();
-        };
+        let (one, other) = (reached.get(SUBJECT), reached.get(self.node));
         let mut drafts = Vec::new();
         for (field, value) in one.fields() {
             let theirs = other.value(field.name());
@@ -175,9 +169,7 @@ fn is_stated(node: &Node<'_>, field: &FieldView) -> bool {
 pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for link in links {
-        let (Some(one), Some(other)) = (reached.get(link.from), reached.get(link.to)) else {
-            continue;
-        };
+        let (one, other) = (reached.get(link.from), reached.get(link.to));
         for (ours, value) in one.fields() {
             for (theirs, other_value) in other.fields() {
                 let disputed_by_both = same_property(ours, theirs)

@@ -79,15 +79,20 @@ impl<'a> Node<'a> {
         key.map(|field| field.name().to_owned())
     }
 
-    /// When its event happened: in microseconds since 1970, and as it is written.
-    pub(super) fn time(&self) -> Option<(i64, String)> {
-        let value = self.value(self.stream.event_time()?.name())?;
+    /// When its event happened, if that is known.
+    pub(super) fn time(&self) -> Option<EventTime<'_>> {
+        let field = self.stream.event_time()?.name();
+        let value = self.value(field)?;
         let micros = match value {
             Value::Datetime(micros) => *micros,
             Value::Date(days) => i64::from(*days) * DAY,
             _ => return None,
         };
-        Some((micros, value.to_text()?))
+        Some(EventTime {
+            field,
+            micros,
+            text: value.to_text()?,
+        })
     }
 
     /// Whether its key was made by its store, as numbers are, and means nothing elsewhere.
@@ -95,6 +100,15 @@ impl<'a> Node<'a> {
         let mut keys = self.stream.key_fields().iter();
         keys.all(|field| field.datatype() == Datatype::Integer)
     }
+}
+
+/// When the event of a record happened.
+pub(super) struct EventTime<'a> {
+    pub(super) field: &'a str,
+    /// In microseconds since 1970.
+    pub(super) micros: i64,
+    /// As it is written.
+    pub(super) text: String,
 }
 
 /// The records that were reached, in the order in which they were.
@@ -115,8 +129,13 @@ impl<'a> ReachedRecords<'a> {
         self.nodes.len() - 1
     }
 
-    pub(super) fn get(&self, place: usize) -> Option<&Node<'a>> {
-        self.nodes.get(place)
+    /// The record at a place that [`add`](Self::add) gave.
+    #[expect(
+        clippy::expect_used,
+        reason = "evidence must not be missing from a statement"
+    )]
+    pub(super) fn get(&self, place: usize) -> &Node<'a> {
+        self.nodes.get(place).expect("a record that was reached")
     }
 
     pub(super) fn len(&self) -> usize {

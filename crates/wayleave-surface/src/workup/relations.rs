@@ -40,11 +40,9 @@ pub(super) async fn first_hop<'a>(
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Link> {
-    let Some(node) = reached.get(SUBJECT) else {
-        return Vec::new();
-    };
+    let node = reached.get(SUBJECT);
     let (stream, id) = (node.stream, node.id().to_owned());
-    let Some(connection) = desk.asked.view.connection(stream.connection_id()) else {
+    let Some(connection) = desk.call.view.connection(stream.connection_id()) else {
         return Vec::new();
     };
     let around = Around::related(connection, stream);
@@ -80,7 +78,7 @@ pub(super) async fn second_hop<'a>(
 ) -> Vec<Link> {
     let mut links = Vec::new();
     for ((connection_id, name), ids) in to_follow(first, reached, gaps) {
-        let connection = desk.asked.view.connection(&connection_id);
+        let connection = desk.call.view.connection(&connection_id);
         let Some((connection, stream)) = connection.and_then(|it| Some((it, it.stream(&name)?)))
         else {
             continue;
@@ -120,7 +118,7 @@ fn to_follow(
     let mut by_stream: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     let mut all = 0;
     let mut left = 0;
-    for node in first.iter().filter_map(|link| reached.get(link.to)) {
+    for node in first.iter().map(|link| reached.get(link.to)) {
         let stream = (
             node.stream.connection_id().to_owned(),
             node.stream.name().to_owned(),
@@ -239,8 +237,7 @@ fn called(edge: &Edge) -> String {
 impl Link {
     fn uses(&self, reached: &ReachedRecords<'_>, details: Vec<String>) -> Vec<RecordUse> {
         let named = |place: usize, more: &[String]| {
-            let node = reached.get(place);
-            let mut fields = node.map(Node::name_fields).unwrap_or_default();
+            let mut fields = reached.get(place).name_fields();
             fields.extend_from_slice(more);
             RecordUse::new(place, fields)
         };
@@ -254,8 +251,8 @@ impl Link {
     }
 
     /// The link as a statement about the entity itself.
-    pub(super) fn near(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
-        let to = reached.get(self.to)?;
+    pub(super) fn near(&self, reached: &ReachedRecords<'_>) -> Draft {
+        let to = reached.get(self.to);
         let (shown, fields) = details(to, &self.far_fields);
         let (relation, type_name) = (&self.relation, &self.type_name);
         let text = match self.direction {
@@ -268,26 +265,26 @@ impl Link {
                 )
             }
         };
-        Some(Draft {
+        Draft {
             section: Section::Relations,
             text,
             uses: self.uses(reached, fields),
-        })
+        }
     }
 
     /// The link as a statement about a record one hop away.
-    pub(super) fn far(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
-        let (from, to) = (reached.get(self.from)?.name(), reached.get(self.to)?.name());
+    pub(super) fn far(&self, reached: &ReachedRecords<'_>) -> Draft {
+        let (from, to) = (reached.get(self.from).name(), reached.get(self.to).name());
         let (relation, type_name) = (&self.relation, &self.type_name);
         let text = match self.direction {
             Direction::Outgoing => format!("{from} has {relation} ({type_name}): {to}"),
             Direction::Incoming => format!("{from} is named as {relation} ({type_name}) by {to}"),
         };
-        Some(Draft {
+        Draft {
             section: Section::SecondHop,
             text,
             uses: self.uses(reached, Vec::new()),
-        })
+        }
     }
 }
 

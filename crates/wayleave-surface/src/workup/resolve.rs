@@ -190,7 +190,10 @@ async fn by_words<'a>(
         found.take(desk, best, &words, lost).await?;
     }
     let TitleSearch { nodes, more } = found;
-    let same = |node: &&Node<'_>| folded(&node.title().unwrap_or_default()) == folded(entity);
+    let same = |node: &&Node<'_>| {
+        let title = node.title();
+        title.is_some_and(|title| folded(&title) == folded(entity))
+    };
     let exact: Vec<Node<'a>> = nodes.iter().filter(same).cloned().collect();
     if !exact.is_empty() {
         return Ok(meant(exact, FoundBy::Words));
@@ -247,8 +250,11 @@ impl<'a> TitleSearch<'a> {
         }
         self.more |= best.more;
         for node in desk.nodes(&best.ids).await? {
-            let title = node.title().unwrap_or_default();
-            let has = |word: &Query| word.matches([("title", title.as_str())]);
+            let title = node.title();
+            let has = |word: &Query| {
+                let title = title.as_deref();
+                title.is_some_and(|title| word.matches([("title", title)]))
+            };
             let known = self.nodes.iter().any(|it| it.id() == node.id());
             if !known && words.iter().all(has) {
                 self.nodes.push(node);

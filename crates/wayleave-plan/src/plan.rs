@@ -275,7 +275,7 @@ impl Read {
     pub fn width(&self) -> usize {
         match self {
             Self::Rows(rows) => rows.columns.len(),
-            Self::Groups(groups) => groups.by.len() + groups.measures.len(),
+            Self::Groups(groups) => groups.columns.len(),
             Self::Count { .. } => 1,
         }
     }

@@ -108,11 +108,13 @@ pub(crate) enum Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// A column as it is selected. Exact numbers that are computed may be longer than any stored.
+    /// A column as it is selected. Exact numbers that are computed may be longer than any stored, and
+    /// computed times are instants already.
     fn column(column: &'a Column) -> Self {
         let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
         match column.datatype {
             Datatype::Integer | Datatype::Decimal if !is_stored => Self::Sum(column),
+            Datatype::Datetime if !is_stored => Self::FirstInstant,
             _ => Self::Column(column),
         }
     }
@@ -147,9 +149,7 @@ pub(crate) fn compile<'a, D: Dialect>(
             }
             rows::compile(dialect, tables, rows, joins, &Predicate::True, witnessed)?
         }
-        Read::Groups(groups) => {
-            groups::compile(dialect, tables, groups, joins, deciding(plan))?
-        }
+        Read::Groups(groups) => groups::compile(dialect, tables, groups, joins, deciding(plan))?,
         Read::Count { predicate, .. } => {
             let mut selection = Selection {
                 selected: vec![Sql::text("COUNT(*)")],

@@ -310,7 +310,9 @@ impl<S: ServerDriver> Inner<S> {
         if !request.plan.joined_tables().is_empty() {
             Box::pin(self.join(session, &mut tables, request.plan)).await?;
         }
-        self.driver.rows(session, &tables, request.plan, sender).await
+        self.driver
+            .rows(session, &tables, request.plan, sender)
+            .await
     }
 
     /// Adds the tables that relations lead to.

@@ -193,6 +193,10 @@ fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
         (Datatype::Decimal, Cell::Bytes(key)) => {
             crate::sqlite::decimal_of_key(&key).map(|it| Value::Decimal(it.into()))
         }
+        (Datatype::Integer, Cell::Bytes(key)) => {
+            let text = crate::sqlite::decimal_of_key(&key)?;
+            sum(column, Cell::Text(text.into()))
+        }
         (datatype, cell) => scalar(datatype, cell),
     }
 }
@@ -309,7 +313,7 @@ pub(crate) fn datetime(cell: &Cell<'_>) -> Option<i64> {
         Cell::Integer(seconds) => {
             let seconds = i64::try_from(*seconds).ok()?;
             let within = (FIRST_SECOND..=LAST_SECOND).contains(&seconds);
-            within.then_some(seconds * MICROS_A_SECOND)
+            within.then(|| seconds * MICROS_A_SECOND)
         }
         Cell::Real(seconds) => {
             #[expect(clippy::cast_precision_loss, reason = "both are exact as floats")]

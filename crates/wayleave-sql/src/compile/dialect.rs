@@ -255,6 +255,12 @@ pub(crate) trait Dialect {
             _ => Datatype::Datetime,
         };
         let column = super::formula::of_datatype(datatype);
-        self.compare(&column, &self.computed_kind(datatype), period, comparison, value)
+        self.compare(
+            &column,
+            &self.computed_kind(datatype),
+            period,
+            comparison,
+            value,
+        )
     }
 }

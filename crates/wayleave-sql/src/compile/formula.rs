@@ -29,7 +29,9 @@ pub(super) fn value<D: Dialect>(
     let one = |part: &Formula<Column>| value(dialect, tables, part);
     Ok(match &formula.node {
         Node::Leaf(column) => leaf(dialect, tables, column)?,
-        Node::Literal(_) => dialect.constant(datatype, &literal_value(formula).unwrap_or(Value::Null)),
+        Node::Literal(_) => {
+            dialect.constant(datatype, &literal_value(formula).unwrap_or(Value::Null))
+        }
         Node::Convert(part) => dialect.convert(part.datatype, datatype, one(part)?),
         Node::Arithmetic { op, left, right } => {
             dialect.arithmetic(datatype, *op, one(left)?, one(right)?)

@@ -129,7 +129,9 @@ fn selected<'a, D: Dialect>(
             (sql, Output::column(column))
         };
         // Named, or what is sorted by could be taken for what is selected.
-        selection.selected.push(sql.within("", &format!(" AS v{number}")));
+        selection
+            .selected
+            .push(sql.within("", &format!(" AS v{number}")));
         selection.outputs.push(output);
     }
     selection.witness(dialect, tables, witnessed)?;
@@ -294,7 +296,10 @@ fn aggregate_part<'a, D: Dialect>(
         inner: inner.map(|inner| (inner, name.to_owned())),
         value: (
             dialect.count_value(count.clone()),
-            computed(dialect, &of_datatype(wayleave_model::mapping::Datatype::Integer)),
+            computed(
+                dialect,
+                &of_datatype(wayleave_model::mapping::Datatype::Integer),
+            ),
         ),
         selected: count.clone(),
         sorted: count,
@@ -421,21 +426,23 @@ impl<D: Dialect> KeyPositions<'_, D> {
         };
         let Some(key) = key else {
             let name = groups.name(self.dialect, &by.column)?;
-            let compared = |value: &Value| compare(self.dialect, groups, &by.column, comparison, value);
+            let compared =
+                |value: &Value| compare(self.dialect, groups, &by.column, comparison, value);
             return placed(name, value, beyond, compared);
         };
         let condition = match key {
             GroupKey::Column(column) => {
                 let name = self.tables.name(self.dialect, column)?;
-                let compared = |value: &Value| compare(self.dialect, self.tables, column, comparison, value);
+                let compared =
+                    |value: &Value| compare(self.dialect, self.tables, column, comparison, value);
                 placed(name, value, beyond, compared)?
             }
             GroupKey::Period { .. } => {
                 let period = period_of(self.dialect, self.tables, key)?;
                 let compared = |value: &Value| {
-                    let compared =
-                        self.dialect
-                            .compare_period(period.clone(), comparison, value);
+                    let compared = self
+                        .dialect
+                        .compare_period(period.clone(), comparison, value);
                     Ok(written(compared, &period))
                 };
                 placed(period.clone(), value, beyond, compared)?

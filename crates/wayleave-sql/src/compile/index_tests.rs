@@ -203,7 +203,9 @@ fn sqlite_finds_times_by_the_index() {
             let Read::Rows(rows) = &read else {
                 unreachable!()
             };
-            let edge = probe::edge(&dialect, &Tables::new(Arc::new(shape.clone())), rows, &[]).unwrap().unwrap();
+            let edge = probe::edge(&dialect, &Tables::new(Arc::new(shape.clone())), rows, &[])
+                .unwrap()
+                .unwrap();
             let plan = plan_of(&connection, &edge);
             assert!(plan.contains(search), "{}\n{plan}", edge.text);
             assert!(!plan.contains("TEMP B-TREE"), "{}\n{plan}", edge.text);

@@ -36,7 +36,9 @@ pub(crate) fn after<D: Dialect>(
     let condition = condition.unwrap_or_else(|| Sql::text("1 = 0"));
     // An `OR` hides where to begin; this says it, and is true of every row that follows.
     Ok(match (order, values) {
-        ([first, _, ..], [value, ..]) if *value != Value::Null && !is_nullable(dialect, tables, first)? => {
+        ([first, _, ..], [value, ..])
+            if *value != Value::Null && !is_nullable(dialect, tables, first)? =>
+        {
             let comparison = if first.descending {
                 Comparison::Lte
             } else {
@@ -73,7 +75,8 @@ fn row_value<D: Dialect>(
     };
     let (mut lefts, mut rights) = (Vec::new(), Vec::new());
     for (by, value) in order.iter().zip(values) {
-        if by.descending != descending || *value == Value::Null || is_nullable(dialect, tables, by)? {
+        if by.descending != descending || *value == Value::Null || is_nullable(dialect, tables, by)?
+        {
             return Ok(None);
         }
         let (name, native) = tables.named(dialect, &by.column)?;

@@ -221,7 +221,7 @@ pub(super) fn condition_where<D: Dialect>(
         } => {
             let (name, native) = tables.named(dialect, column)?;
             dialect.is_null(&native, name)
-        },
+        }
         Predicate::IsNull {
             column,
             negated: true,

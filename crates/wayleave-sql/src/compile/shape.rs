@@ -43,7 +43,11 @@ impl<K: NativeKind> Shape<K> {
     /// What the store says of the column of that name. One whose type no longer fits the mapped
     /// datatype has drifted as much as one that is gone: the store would compare it by guesses of its
     /// own.
-    pub(crate) fn stored(&self, name: &str, column: &Column) -> Result<&NativeColumn<K>, StoreError> {
+    pub(crate) fn stored(
+        &self,
+        name: &str,
+        column: &Column,
+    ) -> Result<&NativeColumn<K>, StoreError> {
         self.columns
             .get(name)
             .filter(|native| native.reads_as(column))

@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{AggregateOp, Datatype, SourceKind};
 use wayleave_plan::plan::{
-    Aggregate, Column, ColumnOrigin, Comparison, Each, Granularity, GroupKey, Groups,
-    OrderBy, Predicate, Read, Rows, TARGET, Target, TextPlace,
+    Aggregate, Column, ColumnOrigin, Comparison, Each, Granularity, GroupKey, Groups, OrderBy,
+    Predicate, Read, Rows, TARGET, Target, TextPlace,
 };
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
@@ -17,9 +17,9 @@ use super::{Dialect, NativeColumn, Shape, Statement, Tables, compile};
 use crate::mysql::dialect::{MysqlDialect, Offsets};
 use crate::mysql::repertoire::Repertoire;
 use crate::mysql::types as mysql;
+use crate::plan_parts::PlanParts;
 use crate::postgres::dialect::PostgresDialect;
 use crate::postgres::types as postgres;
-use crate::plan_parts::PlanParts;
 use crate::sqlite::dialect::SqliteDialect;
 use crate::sqlite::types::Affinity;
 

@@ -441,7 +441,10 @@ impl Dialect for MysqlDialect {
         if datatype == Datatype::Number {
             return Sql::joined([left, right], sign(op)).within("(", ")");
         }
-        let left = left.within("CAST(", &format!(" AS DECIMAL({DIGITS}, {QUOTIENT_SCALE}))"));
+        let left = left.within(
+            "CAST(",
+            &format!(" AS DECIMAL({DIGITS}, {QUOTIENT_SCALE}))"),
+        );
         Sql::joined([left, right], sign(op)).within("ROUND(", &format!(", {QUOTIENT_DIGITS})"))
     }
 

@@ -22,7 +22,7 @@ use super::pool::{MysqlSession, cancel};
 use super::types::{Kind, is_same};
 use super::values::{bound, cell};
 use super::zones;
-use crate::compile::{Output, Shape, Statement, compile, Tables};
+use crate::compile::{Output, Shape, Statement, Tables, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::plan_parts::PlanParts;

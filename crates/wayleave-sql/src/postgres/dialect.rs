@@ -3,12 +3,12 @@
 use tokio_postgres::types::Type;
 use wayleave_model::expression::{Arithmetic, QUOTIENT_DIGITS};
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, Granularity, TextPlace};
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, Granularity, TextPlace};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value, folded_letters};
 
 use super::types::{Kind, Order};
-use crate::compile::formula::sign;
 use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
+use crate::compile::formula::sign;
 use crate::compile::numbers::{beside, beyond_all, nearest_single};
 use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
@@ -181,8 +181,10 @@ impl Dialect for PostgresDialect {
     }
 
     fn select_key(&self, column: &Column, key: Sql) -> Sql {
+        let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
         match column.datatype {
             Datatype::Decimal => Self::text(key),
+            Datatype::Integer if !is_stored => Self::text(key),
             _ => key,
         }
     }
@@ -386,7 +388,10 @@ impl Dialect for PostgresDialect {
             (Datatype::Integer | Datatype::Decimal, _) => name.within("(", "::numeric)"),
             (Datatype::Number, _) => self.addend(column, kind, name),
             (Datatype::Datetime, Kind::Timestamp) => name.within("(", " AT TIME ZONE 'UTC')"),
-            (Datatype::String | Datatype::Iri, _) => Self::text(name),
+            // Said here, since texts of two collations have none together.
+            (Datatype::String | Datatype::Iri, _) => {
+                Self::text(name).within("(", " COLLATE \"C\")")
+            }
             _ => name,
         }
     }
@@ -476,8 +481,12 @@ impl Dialect for PostgresDialect {
         let is_same = ours.datatype == theirs.datatype && our_kind == their_kind;
         let equal = |ours: Sql| Sql::joined([their_name.clone(), ours], " = ");
         match their_kind {
-            Kind::Integer | Kind::Numeric | Kind::Boolean | Kind::Date
-            | Kind::Timestamp | Kind::TimestampTz
+            Kind::Integer
+            | Kind::Numeric
+            | Kind::Boolean
+            | Kind::Date
+            | Kind::Timestamp
+            | Kind::TimestampTz
                 if is_same =>
             {
                 Some((equal(our_name.clone()), true))

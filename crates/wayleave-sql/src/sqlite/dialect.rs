@@ -607,8 +607,7 @@ impl Dialect for SqliteDialect {
     ) -> Option<(Sql, bool)> {
         let equal = || Sql::joined([their_name.clone(), our_name.clone()], " = ");
         let numbers = |column: &Column, kind: &Affinity| {
-            kind.holds_numbers()
-                && matches!(column.datatype, Datatype::Integer | Datatype::Decimal)
+            kind.holds_numbers() && matches!(column.datatype, Datatype::Integer | Datatype::Decimal)
         };
         if numbers(ours, our_kind) && numbers(theirs, their_kind) {
             // What is no number equals none, and a number equals those that it is.
@@ -642,8 +641,14 @@ impl Dialect for SqliteDialect {
 
     fn extreme_value(&self, column: &Column, kind: &Affinity, extreme: Sql) -> Sql {
         match column.datatype {
+            Datatype::Datetime if *kind == Affinity::Computed => extreme,
             Datatype::Datetime if !self.is_raw(column, *kind) => extreme,
             Datatype::Datetime => call(functions::DATETIME, extreme),
+            // The least or greatest is a key there, which a program reads.
+            Datatype::Integer | Datatype::Decimal if !kind.holds_numbers() => {
+                let program = Sql::bind(Bind::Text("0".to_owned()));
+                call(functions::COMPUTE, Sql::joined([program, extreme], ", "))
+            }
             _ => extreme,
         }
     }

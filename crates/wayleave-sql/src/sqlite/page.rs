@@ -42,7 +42,9 @@ pub(super) fn columns_to_probe<'a>(tables: &Tables<Affinity>, read: &'a Read) ->
     found.retain(|column| match column.datatype {
         Datatype::Datetime => true,
         Datatype::Number => affinity(tables, column) != Some(Affinity::Real),
-        Datatype::String | Datatype::Iri => !affinity(tables, column).is_some_and(Affinity::is_text),
+        Datatype::String | Datatype::Iri => {
+            !affinity(tables, column).is_some_and(Affinity::is_text)
+        }
         _ => false,
     });
     found.sort_unstable_by(|a, b| a.label().cmp(b.label()));

@@ -26,14 +26,16 @@ const MAX_STATEMENTS: usize = 64;
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Built-in functions that compiled statements call.
-const ALLOWED_FUNCTIONS: [&str; 11] = [
+const ALLOWED_FUNCTIONS: [&str; 13] = [
     "avg",
     "char",
+    "coalesce",
     "count",
     "glob",
     "instr",
     "max",
     "min",
+    "nullif",
     "octet_length",
     "row_number",
     "sum",

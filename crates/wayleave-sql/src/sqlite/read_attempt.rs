@@ -21,8 +21,8 @@ use super::types::Affinity;
 use super::values::cell;
 use super::watchdog::Watchdog;
 use crate::compile::{Bind, Shape, Statement, Tables, compile, compile_rows};
-use crate::plan_parts::PlanParts;
 use crate::plan_columns::{column_of, undecided};
+use crate::plan_parts::PlanParts;
 use crate::values;
 
 /// Counts the changes of the file's schema.

@@ -91,7 +91,9 @@ pub(crate) fn facts(
             ));
             truths.push(odd);
         }
-        for (domain, outside) in possible(&it.column, tables.column(&dialect, &it.column)?.kind, &name) {
+        for (domain, outside) in
+            possible(&it.column, tables.column(&dialect, &it.column)?.kind, &name)
+        {
             let first = truths.len();
             for outside in outside {
                 let mut rows_in = vec![outside];

@@ -28,5 +28,6 @@ mod sessions;
 mod stopping;
 mod stores;
 mod times;
+mod tpch;
 mod trouble;
 mod walks;

@@ -57,7 +57,7 @@ impl<'a> Scene<'a> {
     /// Adds what to-one relations lead to.
     fn joined(mut self, joins: &[JoinedTable]) -> Self {
         for related in joins {
-            let found = self.matching(related).next();
+            let found = self.matching(related).into_iter().next();
             if let Some(row) = found.and_then(|scene| scene.rows.get(&related.table).copied()) {
                 self.rows.insert(related.table, row);
             }
@@ -66,28 +66,29 @@ impl<'a> Scene<'a> {
     }
 
     /// This scene with each row of a related table in turn.
-    fn matching(&self, related: &JoinedTable) -> impl Iterator<Item = Self> {
+    fn matching(&self, related: &JoinedTable) -> Vec<Self> {
+        let ours = related.on.iter().map(|(ours, _)| self.comparable(ours));
+        let Some(ours) = ours.collect::<Option<Vec<Value>>>() else {
+            return Vec::new();
+        };
+        // A row is looked at by itself first: most meet nothing.
+        let meets = |row: &&Row| {
+            let mut on = related.on.iter().zip(&ours);
+            on.all(|((_, theirs), ours)| {
+                let held = row.get(theirs.label());
+                held.is_some_and(|held| {
+                    *held != Value::Null && is_of(held, theirs) && held.compare(ours).is_eq()
+                })
+            })
+        };
         let all = self.tables.get(&related.name);
-        all.map_or(&[][..], Vec::as_slice)
-            .iter()
-            .map(|row| {
-                let mut scene = self.clone();
-                scene.rows.insert(related.table, row);
-                scene
-            })
-            .filter(|scene| {
-                let mut on = related.on.iter();
-                on.all(|(ours, theirs)| scene.meet(ours, theirs)) && holds(&related.rows, scene)
-            })
-            .collect::<Vec<_>>()
-            .into_iter()
-    }
-
-    fn meet(&self, ours: &Column, theirs: &Column) -> bool {
-        match (self.comparable(ours), self.comparable(theirs)) {
-            (Some(ours), Some(theirs)) => ours.compare(&theirs).is_eq(),
-            _ => false,
-        }
+        let rows = all.map_or(&[][..], Vec::as_slice).iter().filter(meets);
+        let scenes = rows.map(|row| {
+            let mut scene = self.clone();
+            scene.rows.insert(related.table, row);
+            scene
+        });
+        scenes.filter(|scene| holds(&related.rows, scene)).collect()
     }
 
     fn get(&self, column: &Column) -> Value {
@@ -201,7 +202,7 @@ fn meets_malformed(predicate: &Predicate, scene: &Scene<'_>) -> bool {
         } => {
             let mut columns = Vec::new();
             compared(predicate, &mut columns);
-            scene.matching(related).any(|inner| {
+            scene.matching(related).into_iter().any(|inner| {
                 let inner = inner.joined(joins);
                 columns.iter().any(|it| !inner.is_fit(it)) || meets_malformed(predicate, &inner)
             })
@@ -451,7 +452,7 @@ fn holds_within(predicate: &Predicate, scene: &Scene<'_>, granted: bool) -> bool
             predicate,
             negated,
         } => {
-            let mut found = scene.matching(related);
+            let mut found = scene.matching(related).into_iter();
             found.any(|inner| holds(predicate, &inner.joined(joins))) != *negated
         }
     }

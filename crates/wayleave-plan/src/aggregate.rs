@@ -106,6 +106,7 @@ impl AggregatePlan {
             after: None,
             limit: request.limit + 1,
         };
+        scope.check_size()?;
         let tables = scope.into_joins();
         let totals = request.totals.then(|| {
             let totals = totals(&groups);

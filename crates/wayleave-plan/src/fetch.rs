@@ -75,6 +75,7 @@ impl FetchPlan {
                 comparison: Comparison::Eq,
                 value,
             });
+        scope.check_size()?;
         let order = layout::total(stream, Vec::new());
         let expansions =
             expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;

@@ -76,6 +76,7 @@ impl QueryPlan {
         let expansions =
             expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
         let binding = binding(view, stream, request);
+        scope.check_size()?;
         let tables = scope.into_joins();
         let mut plan = Self {
             stream: stream.clone(),

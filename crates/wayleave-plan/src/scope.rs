@@ -13,7 +13,11 @@ use wayleave_model::expression::{Formula, MAX_HOPS, Node, Path};
 use wayleave_model::mapping::{Datatype, Relation};
 
 use crate::plan::{Column, ColumnOrigin, JoinedTable, Predicate, TARGET};
+use crate::refusal::{Code, Refusal};
 use crate::view::{ConnectionView, FieldView, StreamView};
+
+/// Maximum number of tables of one read. A statement of MySQL joins at most 61.
+const MAX_TABLES: u16 = 48;
 
 /// A field, as some read names it.
 #[derive(Debug, Clone)]
@@ -65,6 +69,18 @@ impl<'v> Scope<'v> {
     /// The stream that is read.
     pub(crate) fn stream(&self) -> &'v StreamView {
         self.stream
+    }
+
+    /// Refuses a read that follows more relations than a statement can join.
+    pub(crate) fn check_size(&self) -> Result<(), Refusal> {
+        if self.next.get() <= MAX_TABLES {
+            return Ok(());
+        }
+        let message = format!(
+            "this follows more than {} relations at once; ask for less in one call",
+            MAX_TABLES - 1
+        );
+        Err(Refusal::new(Code::InvalidRequest, message))
     }
 
     /// The tables that relations lead to, once all names are known.

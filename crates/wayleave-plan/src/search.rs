@@ -180,6 +180,7 @@ impl SearchStream {
                 shown.push(field.clone());
             }
         }
+        scope.check_size()?;
         Ok(Self {
             view: stream.clone(),
             label: connection.label.clone(),

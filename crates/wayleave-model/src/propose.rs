@@ -11,8 +11,10 @@ mod draft;
 mod guess;
 mod merge;
 mod naming;
+mod person;
 mod relate;
 mod render;
+mod reverse;
 mod seen;
 #[cfg(test)]
 mod tests;

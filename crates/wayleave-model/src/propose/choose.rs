@@ -1,9 +1,10 @@
 //! Choosing what of each table a draft shows: key, fields, the parts they play.
 
 use super::comment;
-use super::draft::{Draft, Entry, Field, Stream};
+use super::draft::{Draft, Entry, Field, Guess, Stream};
 use super::guess::{self, Candidate};
 use super::naming::{self, Given};
+use super::person;
 use super::relate;
 use super::{LeftOut, Why};
 use crate::catalogue::{Catalogue, Column, Table, TableKind};
@@ -91,7 +92,7 @@ fn stream(
         remark: table.comment.clone(),
     };
     choose_key(&mut stream, table);
-    choose_parts(&mut stream, table);
+    choose_parts(&mut stream, table, given);
     stream.unique = table
         .unique
         .iter()
@@ -235,12 +236,7 @@ fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
     if let Some(key) = table.unique.iter().find_map(|it| key_fields(stream, it)) {
         return (key, "unique, yet the store lets it be NULL");
     }
-    let mut words = naming::words(&table.name);
-    if let Some(last) = words.last_mut() {
-        *last = naming::singular(last);
-    }
-    words.push("id".to_owned());
-    let own = words.join("_");
+    let own = naming::snake(&format!("{}_id", naming::one(&table.name)));
     let fields = || {
         let fields = table
             .columns
@@ -262,7 +258,7 @@ fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
     }
 }
 
-fn choose_parts(stream: &mut Stream, table: &Table) {
+fn choose_parts(stream: &mut Stream, table: &Table, given: &Given) {
     let refers = |name: &String| {
         table
             .foreign_keys
@@ -282,6 +278,11 @@ fn choose_parts(stream: &mut Stream, table: &Table) {
             })
         })
         .collect();
+    let full_name = person::full_name(
+        table,
+        &candidates,
+        &mut relate::names_in_use(stream, table, given),
+    );
     let title = guess::title(table, &candidates);
     let event_time = guess::event_time(&candidates);
     let updated = guess::updated(&candidates);
@@ -290,11 +291,18 @@ fn choose_parts(stream: &mut Stream, table: &Table) {
         .then(|| guess::deleted(&candidates))
         .flatten();
     let search = guess::search(&candidates);
-    stream.title = title;
+    stream.title = match &full_name {
+        Some(field) => Some(Guess {
+            field: field.name.clone(),
+            note: "guess: a person's whole name",
+        }),
+        None => title,
+    };
     stream.event_time = event_time;
     stream.updated = updated;
     stream.deleted = deleted;
     stream.search = search;
+    stream.fields.extend(full_name.map(Entry::Computed));
 }
 
 /// Whether a mapping can hold the name of a table or column.

@@ -13,8 +13,8 @@ use serde::Serialize;
 use thiserror::Error;
 use toml_edit::{DocumentMut, Item};
 
-use super::draft::{Draft, Stream};
-use super::naming::Given;
+use super::draft::{Draft, ForwardRelation, Stream};
+use super::naming::{Given, GivenRelation};
 use super::seen::{self, SeenColumns};
 use super::{LeftOut, Note, ProposeOptions, choose, comment, propose, render};
 use crate::catalogue::Catalogue;
@@ -246,21 +246,36 @@ fn given(document: &DocumentMut) -> Given {
     let mut given = Given::default();
     for (stream, item) in entries(document.get("streams")) {
         let table = text(item, "table", stream);
+        let relations = entries(item.get("relations"));
+        let computed = entries(item.get("fields"))
+            .into_iter()
+            .filter(|(_, of)| is_computed(of));
+        let other_names = relations
+            .iter()
+            .copied()
+            .chain(computed)
+            .chain(entries(item.get("measures")));
+        given
+            .other_names
+            .entry(table.to_owned())
+            .or_default()
+            .extend(other_names.map(|(name, _)| name.to_owned()));
+        if !given.streams.contains_key(table) {
+            let relations = relations.iter().map(|(name, of)| given_relation(name, of));
+            given
+                .relations
+                .insert(table.to_owned(), relations.collect());
+        }
         for (field, of) in entries(item.get("fields")) {
+            if is_computed(of) {
+                continue;
+            }
             let place = (table.to_owned(), text(of, "column", field).to_owned());
             given
                 .fields
                 .entry(place)
                 .or_insert_with(|| field.to_owned());
         }
-        let relations = entries(item.get("relations"))
-            .into_iter()
-            .map(|(name, _)| name.to_owned());
-        given
-            .relations
-            .entry(table.to_owned())
-            .or_default()
-            .extend(relations);
         given.taken_streams.insert(stream.to_owned());
         given
             .streams
@@ -268,6 +283,23 @@ fn given(document: &DocumentMut) -> Given {
             .or_insert_with(|| stream.to_owned());
     }
     given
+}
+
+fn given_relation(name: &str, item: &Item) -> GivenRelation {
+    let pair = |(ours, theirs): (&str, &Item)| Some((ours.to_owned(), theirs.as_str()?.to_owned()));
+    GivenRelation {
+        name: name.to_owned(),
+        to: text(item, "to", "").to_owned(),
+        on: entries(item.get("on"))
+            .into_iter()
+            .filter_map(pair)
+            .collect(),
+    }
+}
+
+/// Whether a field reads no column.
+fn is_computed(field: &Item) -> bool {
+    field.get("compute").is_some()
 }
 
 /// The named entries of a table, however it is written.
@@ -333,23 +365,49 @@ impl<'a> News<'a> {
         let Some(target) = self.draft.streams.iter().find(|it| it.name == to) else {
             return false;
         };
-        let new = || self.tables().contains(&&target.table);
-        let mapped = |field: &String| {
+        let holds = |field: &String| {
             self.given
                 .fields
                 .iter()
                 .any(|((table, _), name)| *table == target.table && name == field)
+                || target
+                    .field_called(field)
+                    .is_some_and(|it| self.columns(&target.table).contains(&&it.column))
         };
         if self.given.streams.contains_key(&target.table) {
-            fields.iter().all(|(_, field)| mapped(field))
+            fields.iter().all(|(_, field)| holds(field))
         } else {
-            new()
+            self.tables().contains(&&target.table)
         }
+    }
+
+    /// Whether a field of a stream in the document reads or will read a column.
+    pub(super) fn reads(&self, table: &str, column: &String) -> bool {
+        let place = (table.to_owned(), column.clone());
+        self.given.fields.contains_key(&place) || self.columns(table).contains(&column)
+    }
+
+    /// Whether the source has gained the foreign key of a relation since the draft was made.
+    pub(super) fn is_gained(&self, forward: &ForwardRelation) -> bool {
+        let new = self.columns(&forward.table);
+        self.tables().contains(&&forward.table)
+            || forward.columns.iter().any(|column| new.contains(&column))
     }
 
     /// A new stream's text, without relations to what a person took out.
     fn block(&self, stream: &Stream) -> String {
-        let kept = |it: &super::draft::Relation| self.holds(&it.to, &it.on);
+        let is_known = |forward: &ForwardRelation| {
+            let known = self.given.relations.get(&forward.table);
+            known
+                .into_iter()
+                .flatten()
+                .any(|it| it.name == forward.relation)
+        };
+        let kept = |it: &super::draft::Relation| {
+            let forward = it.reverse_of.as_ref();
+            self.holds(&it.to, &it.on)
+                && forward.is_none_or(|forward| self.is_gained(forward) || is_known(forward))
+        };
         let relations = stream
             .relations
             .iter()

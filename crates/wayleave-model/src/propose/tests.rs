@@ -1,5 +1,8 @@
 //! One catalogue, one golden; and the rules no golden can show.
 
+mod person;
+mod reverse;
+
 use std::path::PathBuf;
 
 use proptest::prelude::*;
@@ -172,7 +175,7 @@ fn human_edits_stay_and_what_the_source_gained_or_lost_shows() {
             "# I know better.\n",
         )
         .replace("[streams.people]", "[streams.customers]")
-        .replace("[streams.people.fields]", "[streams.customers.fields]")
+        .replace("[streams.people.", "[streams.customers.")
         .replace("to = \"people\"", "to = \"customers\"")
         .replace("note = { datatype = \"string\" }\n", "")
         .replace(

@@ -142,6 +142,8 @@ pub(super) struct Candidate<'a> {
     pub(super) refers: bool,
     /// Whether the stream's key uses it.
     pub(super) in_key: bool,
+    /// Whether its values are a closed list.
+    pub(super) is_listed: bool,
 }
 
 impl Candidate<'_> {
@@ -155,9 +157,7 @@ impl Candidate<'_> {
 
     pub(super) fn is_free_text(&self) -> bool {
         let text = self.column.datatype == Datatype::String && !self.column.many;
-        text && self.column.one_of.is_empty()
-            && !self.refers
-            && holds_text(&self.column.native_type)
+        text && !self.is_listed && !self.refers && holds_text(&self.column.native_type)
     }
 }
 
@@ -255,7 +255,7 @@ pub(super) fn search(all: &[Candidate<'_>]) -> Vec<String> {
 }
 
 /// Whether the store's type is one for words, not for numbers or codes that happen to be text.
-fn holds_text(native_type: &str) -> bool {
+pub(super) fn holds_text(native_type: &str) -> bool {
     let native = native_type.to_ascii_lowercase();
     ["char", "text", "clob", "string"]
         .iter()

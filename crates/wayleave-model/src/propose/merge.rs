@@ -202,7 +202,7 @@ pub fn repropose(
         MergeError::Syntax { reason }
     })?;
     let given = given(&document);
-    let draft = choose::draft(catalogue, &given);
+    let draft = choose::draft(catalogue, &given, &options.samples);
     let news = News {
         catalogue,
         seen: seen.as_ref(),

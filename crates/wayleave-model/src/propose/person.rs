@@ -73,6 +73,13 @@ pub(super) fn is_person(table: &Table) -> bool {
     has(FIRST_NAMES) || has(LAST_NAMES)
 }
 
+/// Whether a column holds a person's name, or a part of one.
+pub(super) fn is_name(table: &Table, column: &str) -> bool {
+    [FIRST_NAMES, LAST_NAMES, FULL_NAMES]
+        .iter()
+        .any(|names| prefix(table, column, names).is_some())
+}
+
 /// Whether a column holds a title that a person bears, such as a job's.
 pub(super) fn is_personal_title(table: &Table, column: &str) -> bool {
     let words = naming::words(column);

@@ -2,6 +2,7 @@
 
 mod person;
 mod reverse;
+mod samples;
 
 use std::path::PathBuf;
 

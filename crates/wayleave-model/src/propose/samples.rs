@@ -175,11 +175,11 @@ fn may_be_listed(kind: SourceKind, table: &Table, column: &Column) -> bool {
 }
 
 /// Whether a value is a word for something, and can stand in a mapping.
-fn is_word(value: &String) -> bool {
+fn is_word(value: &str) -> bool {
     let words = value.split_whitespace().count();
     (1..=MAX_VALUE_WORDS).contains(&words)
         && value.chars().count() <= MAX_VALUE_CHARS
         && !value.contains('@')
         && choose::is_listable(value)
-        && sensitive::redact(value) == value.as_str()
+        && sensitive::redact(value) == value
 }

@@ -3,7 +3,7 @@
 use toml_edit::{Decor, DocumentMut, InlineTable, Item, Key, Table, Value};
 
 use super::mark::{self, CHANGED, GONE, NEW};
-use super::{Change, News, comment, is_computed, text};
+use super::{Change, News, comment, is_computed, sampled, text};
 use crate::propose::draft::{Relation, Stream};
 use crate::propose::{render, seen};
 
@@ -44,6 +44,7 @@ fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
         |(field, item): (&str, &Item)| (field.to_owned(), text(item, "column", field).to_owned());
     let stored = fields.iter().filter(|(_, item)| !is_computed(item));
     let all: Vec<(String, String)> = stored.map(read).collect();
+    let drafted = news.draft.streams.iter().find(|it| it.table == table);
     for (field, column) in all {
         let found = news
             .catalogue
@@ -66,10 +67,18 @@ fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
             let words = format!("was {} and is {}", comment::name(was), comment::name(&is));
             mark::put(fields, &field, CHANGED, &words);
             changes.push(Change::Redeclared {
-                table,
-                column,
+                table: table.clone(),
+                column: column.clone(),
                 was: was.clone(),
                 is,
+            });
+        }
+        let drafted = drafted.and_then(|it| it.field_of(&column));
+        if drafted.is_some_and(|it| sampled::list_values(fields, &field, it)) {
+            changes.push(Change::Sampled {
+                table,
+                column,
+                field,
             });
         }
     }

@@ -98,7 +98,9 @@ fn sampling_over_a_draft_lists_the_values_once() {
     options
         .samples
         .insert("orders", "flavour", ColumnSample { values, rows: 100 });
-    let first = propose(&orders(), &super::options()).text;
+    let first = propose(&orders(), &super::options())
+        .text
+        .replace("status = {", "# Mine.\nstatus = {");
     let merge = repropose(&first, &later, &options).unwrap();
     assert!(
         merge.text.contains(
@@ -107,7 +109,30 @@ fn sampling_over_a_draft_lists_the_values_once() {
         "{}",
         merge.text
     );
+    assert!(
+        merge.text.contains(
+            "# Mine.\n# guess: sampled, not declared; filters refuse any other value\n\
+             status = { datatype = \"string\", one_of = [\"open\", \"paid\"] }\n"
+        ),
+        "{}",
+        merge.text
+    );
+    assert_eq!(
+        told(&merge),
+        "column `status` of `orders` holds few values: listed in field `status`\n\
+         column `flavour` of `orders` is new: added as field `flavour`"
+    );
     assert_eq!(parse(merge.text.as_bytes()).err(), None);
     let again = repropose(&merge.text, &later, &options).unwrap();
     assert_eq!(again.text, merge.text);
+    assert_eq!(again.changes, []);
+    // Without being asked, or where a person has said what it takes, nothing is listed.
+    let merge = repropose(&first, &orders(), &super::options()).unwrap();
+    assert_eq!(merge.text, first);
+    let said = first.replace(
+        "status = { datatype = \"string\" }",
+        "status = { datatype = \"string\", pattern = \"^[a-z]+$\" }",
+    );
+    let merge = repropose(&said, &orders(), &options).unwrap();
+    assert_eq!(merge.text, said);
 }

@@ -86,7 +86,7 @@ fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String
     if key.columns.len() > MAX_PAIRS {
         return Err(format!("it has more than {MAX_PAIRS} columns"));
     }
-    let mut on = Vec::new();
+    let mut on: Vec<(String, String)> = Vec::new();
     for (ours, theirs) in key.columns.iter().zip(&key.to_columns) {
         let field = target.field_of(theirs).ok_or_else(|| {
             format!(
@@ -102,6 +102,9 @@ fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String
                 comment::name(ours),
                 comment::name(theirs)
             ));
+        }
+        if on.iter().any(|(column, _)| column == ours) {
+            return Err(format!("it names {} twice", comment::name(ours)));
         }
         on.push((ours.clone(), field.name.clone()));
     }

@@ -1,6 +1,6 @@
 //! The ways back along foreign keys: from a record to those that refer to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::draft::{Draft, ForwardRelation, Relation, Stream};
 use super::naming::{self, Given, Taken};
@@ -11,20 +11,25 @@ const MAX_NAME: usize = 64;
 
 /// Adds the reverse of every relation to the stream it leads to.
 pub(super) fn add(draft: &mut Draft, taken: &mut BTreeMap<String, Taken>, given: &Given) {
+    let places: BTreeMap<&str, usize> = draft
+        .streams
+        .iter()
+        .enumerate()
+        .map(|(at, stream)| (stream.name.as_str(), at))
+        .collect();
     let mut found: Vec<(usize, Relation)> = Vec::new();
     for from in draft.streams.iter().filter(|it| it.is_served()) {
+        // A store may declare one foreign key twice.
+        let mut joins = BTreeSet::new();
         for relation in &from.relations {
-            let target = draft.streams.iter().enumerate();
-            let Some((at, target)) = target.into_iter().find(|(_, it)| it.name == relation.to)
-            else {
+            let place = places.get(relation.to.as_str()).copied();
+            let Some((at, target)) = place.and_then(|at| Some((at, draft.streams.get(at)?))) else {
                 continue;
             };
             let Some(on) = joined(from, target, relation) else {
                 continue;
             };
-            let same =
-                |(other, it): &(usize, Relation)| *other == at && it.to == from.name && it.on == on;
-            if found.iter().any(same) {
+            if !joins.insert((at, on.clone())) {
                 continue;
             }
             let known = given.relation(&target.table, &from.name, &on).cloned();
@@ -62,7 +67,10 @@ fn joined(from: &Stream, target: &Stream, relation: &Relation) -> Option<Vec<(St
         let far = from.field_of(ours)?;
         can_meet(near, far).then(|| (near.column.clone(), far.name.clone()))
     };
-    relation.on.iter().map(pair).collect()
+    let on: Vec<(String, String)> = relation.on.iter().map(pair).collect::<Option<_>>()?;
+    let columns: BTreeSet<&String> = on.iter().map(|(column, _)| column).collect();
+    // `on` names a column of ours once.
+    (columns.len() == on.len()).then_some(on)
 }
 
 /// Names for the way back, best first: the referring stream for many, or for one where no two

@@ -129,6 +129,26 @@ fn a_column_that_is_not_served_gives_no_way_back() {
 }
 
 #[test]
+fn a_foreign_key_that_names_a_column_twice_joins_only_where_it_can() {
+    let key = |columns: [&str; 2], to_columns: [&str; 2]| ForeignKey {
+        columns: columns.map(str::to_owned).to_vec(),
+        to_table: "b".to_owned(),
+        to_columns: to_columns.map(str::to_owned).to_vec(),
+    };
+    let mut a = table("a", vec![id("id"), id("x"), id("y")]);
+    a.foreign_keys = vec![key(["x", "x"], ["id", "z"]), key(["x", "y"], ["id", "id"])];
+    let text = proposed(&store(vec![a, table("b", vec![id("id"), id("z")])]));
+    assert_eq!(
+        relations(&text, "a"),
+        [
+            "b = { to = \"b\", on = { x = \"id\", y = \"id\" } }",
+            "# left out: a relation on `x`, `x`, because it names `x` twice",
+        ]
+    );
+    assert_eq!(relations(&text, "b"), [""; 0]);
+}
+
+#[test]
 fn a_way_back_that_a_person_took_out_stays_out() {
     let text = propose(&shop(), &options()).text;
     let start = text.find("[streams.people.relations]\n").unwrap();

@@ -12,7 +12,6 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{Client, NoTls, Row};
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::value::Value;
-use wayleave_sql::Dsn;
 use wayleave_sql::raw::{self, PostgresBind, SqliteBind, Statement};
 
 use super::orders::Holds;
@@ -34,14 +33,13 @@ impl Driver {
         holds: &'static [Holds],
     ) -> Result<Self> {
         let plans: Vec<&AuthorizedPlan> = plans.iter().collect();
-        let dsn = Dsn::parse(shop.kind, &shop.dsn)?;
         if shop.kind == wayleave_model::mapping::SourceKind::Postgres {
-            let statements = raw::postgres_statements(dsn, &plans).await?;
+            let statements = raw::postgres_statements(&shop.dsn, &plans).await?;
             Postgres::open(&shop.dsn, statements, holds)
                 .await
                 .map(Self::Postgres)
         } else {
-            let statements = raw::sqlite_statements(dsn, &plans)?;
+            let statements = raw::sqlite_statements(&shop.dsn, &plans)?;
             Sqlite::open(&shop.dsn, statements, holds).map(Self::Sqlite)
         }
     }

@@ -4,25 +4,24 @@
 //! quoted; every value is bound. What the stores do differently is in a [`Dialect`]; what a plan
 //! means is here, once.
 
-mod dialect;
+pub(crate) mod dialect;
 mod groups;
 #[cfg(test)]
 mod index_tests;
-mod keyset;
-pub(crate) mod mysql;
+pub(crate) mod keyset;
 pub(crate) mod numbers;
-pub(crate) mod postgres;
-mod predicate;
+pub(crate) mod predicate;
 mod rows;
-mod sql;
-pub(crate) mod sqlite;
+pub(crate) mod shape;
+pub(crate) mod sql;
 #[cfg(test)]
 mod tests;
 
 use wayleave_plan::plan::{Column, Predicate, Read, Rows};
 use wayleave_store::StoreError;
 
-pub(crate) use dialect::{Dialect, NativeColumn, PREVIEW, Shape, WHOLE};
+pub(crate) use dialect::{Dialect, PREVIEW, WHOLE};
+pub(crate) use shape::{NativeColumn, NativeKind, Shape};
 pub(crate) use sql::{Bind, Sql};
 
 use crate::plan_columns::deciding;
@@ -66,10 +65,10 @@ impl<'a> Selection<'a> {
                 place
             } else {
                 // A mean is two columns of the answer, which stand in one place here.
-                let means = |it: &&Output<'_>| matches!(it, Output::Mean(_));
+                let place = self.outputs.iter().map(Output::width).sum();
                 self.selected.push(shape.witness(dialect, column)?);
                 self.outputs.push(Output::Witness(column));
-                self.selected.len() - 1 + self.outputs.iter().filter(means).count()
+                place
             };
             self.witnesses.push((place, column));
         }
@@ -98,6 +97,16 @@ pub(crate) enum Output<'a> {
     Mean(&'a Column),
     /// NULL, of a column's type. No part of the answer.
     Witness(&'a Column),
+}
+
+impl Output<'_> {
+    /// How many columns of the answer it takes.
+    pub(crate) const fn width(&self) -> usize {
+        match self {
+            Self::Mean(_) => 2,
+            _ => 1,
+        }
+    }
 }
 
 /// Compiles a plan's read over a table of that shape.
@@ -168,27 +177,4 @@ pub(crate) fn compile_rows<'a, D: Dialect>(
 ) -> Result<Statement<'a>, StoreError> {
     let compiled = rows::compile(dialect, shape, rows, bound, Vec::new())?;
     Ok(compiled.render(dialect))
-}
-
-/// The years, in UTC, of a datetime column's values in the rows of a plan.
-pub(crate) fn years<D: Dialect>(
-    dialect: &D,
-    shape: &Shape<D::Kind>,
-    read: &Read,
-    column: &Column,
-) -> Result<Statement<'static>, StoreError> {
-    let mut sql = shape
-        .name(dialect, column)?
-        .within("SELECT DISTINCT YEAR(", ") FROM ");
-    sql.add(shape.from(dialect)?);
-    if let Read::Groups(plan) = read {
-        sql.add(predicate::filter(dialect, shape, &plan.predicate)?);
-    }
-    let (text, binds) = sql.render(dialect.placeholder());
-    Ok(Statement {
-        text,
-        binds,
-        outputs: vec![Output::Count],
-        witnesses: Vec::new(),
-    })
 }

@@ -3,90 +3,29 @@
 //! No message of this module quotes any part of a DSN: a misplaced `@` or `?` can make any part
 //! of it the password.
 
-use std::fmt;
-use std::net::IpAddr;
-use std::path::PathBuf;
+mod server;
 
-use secrecy::{ExposeSecret, SecretString};
-use url::Url;
+use std::fmt;
+
 use wayleave_model::mapping::SourceKind;
-use wayleave_store::{Detail, StoreError};
+use wayleave_store::StoreError;
+
+pub use self::server::TlsMode;
+pub(crate) use self::server::{Server, ServerAddress};
+use crate::adapter::{Adapter, UnopenedSource};
+use crate::sqlite;
 
 /// A parsed DSN. `Debug` and `Display` show its kind only.
 pub struct Dsn {
-    target: Target,
-}
-
-/// What a DSN names.
-pub(crate) enum Target {
-    Sqlite(File),
-    Postgres(Server),
-    Mysql(Server),
-}
-
-/// A SQLite file.
-#[derive(Clone)]
-pub(crate) struct File {
-    pub(crate) path: PathBuf,
-    /// Whether the operator promises that nothing writes to it, so that no lock is needed.
-    pub(crate) immutable: bool,
-}
-
-/// A server and a login.
-pub(crate) struct Server {
-    pub(crate) address: ServerAddress,
-    pub(crate) user: Option<String>,
-    pub(crate) password: Option<SecretString>,
-    pub(crate) database: Option<String>,
-    pub(crate) tls: TlsMode,
-    /// Whether the operator allows the password to be sent to an unverified server.
-    cleartext: bool,
-    /// The certificate authority to trust, instead of the machine's own list.
-    pub(crate) authority: Option<PathBuf>,
-    /// What no message may hold: the DSN itself, and the password as it was written.
-    hidden: Vec<SecretString>,
-}
-
-/// Where a server listens.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) enum ServerAddress {
-    Tcp { host: String, port: u16 },
-    Socket { path: PathBuf, port: u16 },
-}
-
-impl ServerAddress {
-    /// Whether it is on this machine, so that nobody can listen or impersonate the server.
-    fn is_local(&self) -> bool {
-        match self {
-            Self::Socket { .. } => true,
-            Self::Tcp { host, .. } => {
-                host.eq_ignore_ascii_case("localhost")
-                    || host.parse().is_ok_and(|it: IpAddr| it.is_loopback())
-            }
-        }
-    }
-}
-
-/// How much a session asks of TLS. Where a DSN does not say, it is [`TlsMode::Prefer`] on this
-/// machine and [`TlsMode::VerifyFull`] beyond it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsMode {
-    /// Never.
-    Disable,
-    /// When the server offers it; its certificate is not checked.
-    Prefer,
-    /// Always; its certificate is not checked, so this guards against listening, not posing.
-    Require,
-    /// Always, with a certificate for that host from a trusted authority.
-    VerifyFull,
+    adapter: &'static Adapter,
+    source: Box<dyn UnopenedSource>,
 }
 
 impl Dsn {
     /// The parameters of a SQLite file's DSN; no other is taken.
-    pub const FILE_PARAMETERS: [&'static str; 1] = ["immutable"];
+    pub const FILE_PARAMETERS: [&'static str; 1] = sqlite::DSN_PARAMETERS;
     /// The parameters of a server's DSN; no other is taken.
-    pub const SERVER_PARAMETERS: [&'static str; 4] =
-        ["sslmode", "sslrootcert", "cleartext_password", "socket"];
+    pub const SERVER_PARAMETERS: [&'static str; 4] = server::PARAMETERS;
 
     /// Reads a DSN of a declared kind.
     ///
@@ -108,53 +47,25 @@ impl Dsn {
         if text.is_empty() {
             return Err(bad("it is empty"));
         }
-        let target = match kind {
-            SourceKind::Sqlite => Target::Sqlite(File::parse(text)?),
-            SourceKind::Postgres => {
-                Target::Postgres(Server::parse(text, &["postgres", "postgresql"], 5432)?)
-            }
-            SourceKind::Mysql => {
-                let server = Server::parse(text, &["mysql", "mariadb"], 3306)?;
-                // The driver gives the password, in clear or under a key that the server sends,
-                // to a server that asks for it; only a line that is known is safe.
-                if server.password.is_some() && server.guards_password() {
-                    return Err(bad(
-                        "its password would go to whoever answers: beyond this machine it needs \
-                         `sslmode=verify-full`, or `cleartext_password=allow` where the network is trusted",
-                    ));
-                }
-                Target::Mysql(server)
-            }
-            SourceKind::Files | SourceKind::Rdf => {
-                return Err(StoreError::Unsupported {
-                    what: "a SQL session",
-                });
-            }
-        };
-        Ok(Self { target })
+        let adapter = Adapter::for_kind(kind)?;
+        let source = (adapter.parse)(text)?;
+        Ok(Self { adapter, source })
     }
 
     /// The kind it was read as.
     pub fn kind(&self) -> SourceKind {
-        match self.target {
-            Target::Sqlite(_) => SourceKind::Sqlite,
-            Target::Postgres(_) => SourceKind::Postgres,
-            Target::Mysql(_) => SourceKind::Mysql,
-        }
+        self.adapter.kind
     }
 
-    pub(crate) fn into_target(self) -> Target {
-        self.target
+    /// The source that it names.
+    pub(crate) fn into_source(self) -> Box<dyn UnopenedSource> {
+        self.source
     }
 }
 
 impl fmt::Display for Dsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.target {
-            Target::Sqlite(_) => "sqlite:***",
-            Target::Postgres(_) => "postgres://***",
-            Target::Mysql(_) => "mysql://***",
-        })
+        f.write_str(self.adapter.redacted_dsn)
     }
 }
 
@@ -164,174 +75,13 @@ impl fmt::Debug for Dsn {
     }
 }
 
-impl File {
-    fn parse(text: &str) -> Result<Self, StoreError> {
-        let Some(rest) = text.strip_prefix("sqlite:") else {
-            if text.contains("://") {
-                return Err(bad("a SQLite source takes `sqlite:` or a path"));
-            }
-            return Ok(Self {
-                path: PathBuf::from(text),
-                immutable: false,
-            });
-        };
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let path = path.strip_prefix("//").unwrap_or(path);
-        if path.is_empty() {
-            return Err(bad("it names no file"));
-        }
-        let mut immutable = false;
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            match (name.as_ref(), value.as_ref()) {
-                ("immutable", "1") => immutable = true,
-                ("immutable", "0") => immutable = false,
-                _ => return Err(bad("a SQLite source takes no parameter but `immutable=1`")),
-            }
-        }
-        Ok(Self {
-            path: PathBuf::from(decoded(path)?),
-            immutable,
-        })
-    }
-}
-
-impl Server {
-    fn parse(text: &str, schemes: &[&str], default_port: u16) -> Result<Self, StoreError> {
-        let url = Url::parse(text).map_err(|_| bad("it is not a URL"))?;
-        if !schemes.contains(&url.scheme()) {
-            return Err(bad("its scheme is not that of the source's kind"));
-        }
-        if url.fragment().is_some() {
-            return Err(bad("it holds a `#`, which must be written `%23`"));
-        }
-        let host = url
-            .host_str()
-            .map(decoded)
-            .transpose()?
-            .filter(|host| !host.is_empty());
-        let port = url.port().unwrap_or(default_port);
-        let user = Some(decoded(url.username())?).filter(|user| !user.is_empty());
-        let password = url
-            .password()
-            .map(decoded)
-            .transpose()?
-            .map(SecretString::from);
-        let mut segments = url.path().trim_start_matches('/').split('/');
-        let database = segments
-            .next()
-            .map(decoded)
-            .transpose()?
-            .filter(|it| !it.is_empty());
-        if segments.next().is_some() {
-            return Err(bad("its path must be the name of one database"));
-        }
-        let parameters = Parameters::parse(&url)?;
-        let address = match (parameters.socket, host) {
-            (Some(path), None) => ServerAddress::Socket { path, port },
-            (Some(_), Some(_)) => return Err(bad("it names both a host and a `socket`")),
-            // An address in brackets keeps them in a URL, and loses them on the network.
-            (None, Some(host)) => ServerAddress::Tcp {
-                host: host.trim_matches(['[', ']']).to_owned(),
-                port,
-            },
-            (None, None) => return Err(bad("it names no host")),
-        };
-        let mut hidden = vec![SecretString::from(text.to_owned())];
-        hidden.extend(url.password().map(|it| SecretString::from(it.to_owned())));
-        let Parameters {
-            tls,
-            authority,
-            cleartext,
-            ..
-        } = parameters;
-        let default_tls = if address.is_local() && authority.is_none() {
-            TlsMode::Prefer
-        } else {
-            TlsMode::VerifyFull
-        };
-        Ok(Self {
-            address,
-            user,
-            password,
-            database,
-            tls: tls.unwrap_or(default_tls),
-            cleartext,
-            authority,
-            hidden,
-        })
-    }
-
-    /// Whether a server that asks for the password itself must not be given it: it is beyond this
-    /// machine and has not proved who it is.
-    pub(crate) fn guards_password(&self) -> bool {
-        !(self.address.is_local() || self.tls == TlsMode::VerifyFull || self.cleartext)
-    }
-
-    /// A driver's message without anything of this DSN that is secret.
-    pub(crate) fn detail(&self, message: impl fmt::Display) -> Detail {
-        let hidden = self.hidden.iter().chain(&self.password);
-        Detail::scrubbed(message, hidden.map(ExposeSecret::expose_secret))
-    }
-}
-
-const UNKNOWN_PARAMETER: &str = "it has an unknown parameter; known are `sslmode`, `sslrootcert`, \
-    `cleartext_password`, `socket`";
-
-/// What follows the `?` of a server's DSN.
-#[derive(Default)]
-struct Parameters {
-    tls: Option<TlsMode>,
-    authority: Option<PathBuf>,
-    cleartext: bool,
-    socket: Option<PathBuf>,
-}
-
-impl Parameters {
-    fn parse(url: &Url) -> Result<Self, StoreError> {
-        let mut parameters = Self::default();
-        for (name, value) in url.query_pairs() {
-            // Those that are documented.
-            if !Dsn::SERVER_PARAMETERS.contains(&name.as_ref()) {
-                return Err(bad(UNKNOWN_PARAMETER));
-            }
-            match name.as_ref() {
-                "sslmode" => {
-                    parameters.tls = Some(match value.as_ref() {
-                        "disable" => TlsMode::Disable,
-                        "prefer" => TlsMode::Prefer,
-                        "require" => TlsMode::Require,
-                        "verify-full" => TlsMode::VerifyFull,
-                        _ => {
-                            return Err(bad(
-                                "`sslmode` is `disable`, `prefer`, `require` or `verify-full`",
-                            ));
-                        }
-                    });
-                }
-                "sslrootcert" => parameters.authority = Some(PathBuf::from(value.as_ref())),
-                "cleartext_password" if value == "allow" => parameters.cleartext = true,
-                "cleartext_password" => return Err(bad("`cleartext_password` is `allow`")),
-                "socket" => parameters.socket = Some(PathBuf::from(value.as_ref())),
-                _ => return Err(bad(UNKNOWN_PARAMETER)),
-            }
-        }
-        let verified = matches!(parameters.tls, None | Some(TlsMode::VerifyFull));
-        if parameters.authority.is_some() && !verified {
-            return Err(bad("`sslrootcert` needs `sslmode=verify-full`"));
-        }
-        if parameters.socket.is_some() && parameters.tls.is_some() {
-            return Err(bad("`sslmode` is not for a local `socket`"));
-        }
-        Ok(parameters)
-    }
-}
-
-fn bad(reason: &'static str) -> StoreError {
+/// The refusal of a DSN. The reason quotes none of it.
+pub(crate) fn bad(reason: &'static str) -> StoreError {
     StoreError::BadDsn { reason }
 }
 
 /// Percent-decodes one part.
-fn decoded(part: &str) -> Result<String, StoreError> {
+pub(crate) fn decoded(part: &str) -> Result<String, StoreError> {
     let broken = || bad("a `%` in it is not followed by two hexadecimal digits of UTF-8");
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.bytes();

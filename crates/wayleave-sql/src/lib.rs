@@ -4,8 +4,8 @@
 //! compiled from a plan that policy has allowed; whatever a caller gave is a bound value. Nothing
 //! here knows mappings or grants.
 
+mod adapter;
 mod assemble;
-mod capabilities;
 mod checks;
 mod compile;
 mod dsn;
@@ -31,30 +31,16 @@ use wayleave_store::{Introspect, Limits, Store, StoreError};
 
 /// The source behind a DSN. No session is opened until it is asked something.
 pub fn open(dsn: Dsn, limits: Limits) -> Box<dyn Introspect> {
-    match dsn.into_target() {
-        dsn::Target::Sqlite(file) => Box::new(sqlite::Sqlite::new(file, limits)),
-        dsn::Target::Postgres(server) => Box::new(postgres::Postgres::new(server, limits)),
-        dsn::Target::Mysql(server) => Box::new(mysql::Mysql::new(server, limits)),
-    }
+    dsn.into_source().introspect(limits)
 }
 
 /// Whether programs that write to a source wait for those that read it: a SQLite file without a
 /// write-ahead log.
 pub async fn writers_wait_for_reads(dsn: Dsn, limits: Limits) -> Result<bool, StoreError> {
-    match dsn.into_target() {
-        dsn::Target::Sqlite(file) => {
-            let file = sqlite::Sqlite::new(file, limits);
-            file.writers_wait_for_reads().await
-        }
-        dsn::Target::Postgres(_) | dsn::Target::Mysql(_) => Ok(false),
-    }
+    dsn.into_source().writers_wait_for_reads(limits).await
 }
 
 /// The store behind a DSN, answering plans. No session is opened until it is asked something.
 pub fn store(dsn: Dsn, options: StoreOptions) -> Arc<dyn Store> {
-    match dsn.into_target() {
-        dsn::Target::Sqlite(file) => Arc::new(sqlite::SqliteStore::new(file, options)),
-        dsn::Target::Postgres(server) => Arc::new(postgres::store(server, options)),
-        dsn::Target::Mysql(server) => Arc::new(mysql::store(server, options)),
-    }
+    dsn.into_source().store(options)
 }

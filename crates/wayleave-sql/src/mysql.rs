@@ -1,36 +1,63 @@
 //! MySQL and MariaDB.
 
+mod capabilities;
+mod catalogue;
 mod connect;
+pub(crate) mod dialect;
+pub(crate) mod dsn;
 mod error;
 mod introspect;
 mod pool;
 mod read;
+pub(crate) mod repertoire;
 mod settings;
-mod types;
+pub(crate) mod types;
 mod values;
 mod zones;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use wayleave_model::catalogue::Catalogue;
-use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
+use wayleave_model::mapping::SourceKind;
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, Store, StoreError};
 
+use crate::adapter::{Adapter, UnopenedSource};
 use crate::dsn::Server;
+use crate::read_task::StoreOptions;
 pub(crate) use read::store;
 
+/// The adapter.
+pub(crate) static ADAPTER: Adapter = Adapter {
+    kind: SourceKind::Mysql,
+    redacted_dsn: "mysql://***",
+    parse: |text| Ok(Box::new(MysqlSource(dsn::parse(text)?))),
+};
+
+/// What a DSN names.
+struct MysqlSource(Server);
+
+impl UnopenedSource for MysqlSource {
+    fn introspect(self: Box<Self>, limits: Limits) -> Box<dyn Introspect> {
+        Box::new(MysqlIntrospector {
+            server: self.0,
+            limits,
+        })
+    }
+
+    fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store> {
+        Arc::new(store(self.0, options))
+    }
+}
+
 /// A MySQL or MariaDB server and database, connected to anew for each question.
-pub(crate) struct Mysql {
+struct MysqlIntrospector {
     server: Server,
     limits: Limits,
 }
 
-impl Mysql {
-    pub(crate) fn new(server: Server, limits: Limits) -> Self {
-        Self { server, limits }
-    }
-}
-
 #[async_trait]
-impl Introspect for Mysql {
+impl Introspect for MysqlIntrospector {
     async fn ping(&self) -> Result<(), StoreError> {
         connect::Session::open(&self.server, self.limits)
             .await?

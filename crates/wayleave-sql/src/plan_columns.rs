@@ -49,12 +49,13 @@ fn columns_of_predicate<'a>(predicate: &'a Predicate, found: &mut Vec<&'a Column
 }
 
 /// What is said of a read that cannot tell whether a row is wanted: it names the first column that
-/// a caller's filter, or a measure, compares and that may hold a value of another datatype.
-pub(crate) fn undecided(read: &Read) -> StoreError {
-    let (predicate, measures) = match read {
-        Read::Rows(plan) => (&plan.predicate, &[][..]),
-        Read::Groups(plan) => (&plan.predicate, plan.measures.as_slice()),
-        Read::Count { predicate, .. } => (predicate, &[][..]),
+/// a caller's filter, a measure or a period computes with and that may hold a value of another
+/// datatype. `None` where there is no such column, so that the read failed for another reason.
+pub(crate) fn undecided(read: &Read) -> Option<StoreError> {
+    let (predicate, groups) = match read {
+        Read::Rows(plan) => (&plan.predicate, None),
+        Read::Groups(plan) => (&plan.predicate, Some(plan)),
+        Read::Count { predicate, .. } => (predicate, None),
     };
     let parts = match predicate {
         Predicate::And(parts) => parts.as_slice(),
@@ -66,12 +67,18 @@ pub(crate) fn undecided(read: &Read) -> StoreError {
             columns_of_predicate(part, &mut found);
         }
     }
-    found.extend(measures.iter().filter_map(|it| it.column.as_ref()));
-    let column = found.into_iter().find(|it| !it.datatype.is_text());
-    StoreError::Unfit {
-        column: column.map(|it| it.name.clone()).unwrap_or_default(),
-        datatype: column.map_or(Datatype::String, |it| it.datatype),
+    if let Some(groups) = groups {
+        found.extend(groups.measures.iter().filter_map(|it| it.column.as_ref()));
+        found.extend(groups.by.iter().filter_map(|key| match key {
+            GroupKey::Period { column, .. } => Some(column),
+            GroupKey::Column(_) => None,
+        }));
     }
+    let column = found.into_iter().find(|it| !it.datatype.is_text())?;
+    Some(StoreError::Unfit {
+        column: column.name.clone(),
+        datatype: column.datatype,
+    })
 }
 
 /// The columns whose values decide which rows, groups and measures there are, and in which order,

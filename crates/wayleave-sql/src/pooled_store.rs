@@ -322,7 +322,6 @@ mod tests {
     use wayleave_store::Rows;
 
     use super::*;
-    use crate::dsn::{self, Dsn};
     use crate::{mysql, postgres};
 
     /// The size of the future of a read, without buffers.
@@ -347,14 +346,10 @@ mod tests {
 
     #[test]
     fn a_read_is_small_enough_to_be_moved_about() {
-        let server = |kind, text| match Dsn::parse(kind, text).unwrap().into_target() {
-            dsn::Target::Postgres(server) | dsn::Target::Mysql(server) => server,
-            dsn::Target::Sqlite(_) => panic!("not a server"),
-        };
         let options = StoreOptions::default();
-        let postgres = server(SourceKind::Postgres, "postgres://a@localhost/b");
+        let postgres = postgres::dsn::parse("postgres://a@localhost/b").unwrap();
         let postgres = postgres::store(postgres, options);
-        let mysql = server(SourceKind::Mysql, "mysql://a@localhost/b");
+        let mysql = mysql::dsn::parse("mysql://a@localhost/b").unwrap();
         let mysql = mysql::store(mysql, options);
         let bytes = (bytes_of_a_read(&postgres), bytes_of_a_read(&mysql));
         assert!(bytes.0 <= 4_096 && bytes.1 <= 4_096, "{bytes:?}");

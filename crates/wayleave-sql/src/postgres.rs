@@ -1,7 +1,11 @@
 //! PostgreSQL, version 12 or newer.
 
+mod capabilities;
+mod catalogue;
 mod cleartext;
 mod connect;
+pub(crate) mod dialect;
+pub(crate) mod dsn;
 mod error;
 mod guarded_stream;
 mod introspect;
@@ -9,32 +13,54 @@ mod login;
 mod pool;
 mod read;
 mod settings;
-mod types;
+pub(crate) mod types;
 mod values;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use wayleave_model::catalogue::Catalogue;
-use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
+use wayleave_model::mapping::SourceKind;
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, Store, StoreError};
 
+use crate::adapter::{Adapter, UnopenedSource};
 use crate::dsn::Server;
+use crate::read_task::StoreOptions;
 #[cfg(feature = "raw")]
 pub(crate) use read::statements;
 pub(crate) use read::store;
 
+/// The adapter.
+pub(crate) static ADAPTER: Adapter = Adapter {
+    kind: SourceKind::Postgres,
+    redacted_dsn: "postgres://***",
+    parse: |text| Ok(Box::new(PostgresSource(dsn::parse(text)?))),
+};
+
+/// What a DSN names.
+struct PostgresSource(Server);
+
+impl UnopenedSource for PostgresSource {
+    fn introspect(self: Box<Self>, limits: Limits) -> Box<dyn Introspect> {
+        Box::new(PostgresIntrospector {
+            server: self.0,
+            limits,
+        })
+    }
+
+    fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store> {
+        Arc::new(store(self.0, options))
+    }
+}
+
 /// A PostgreSQL server and database, connected to anew for each question.
-pub(crate) struct Postgres {
+struct PostgresIntrospector {
     server: Server,
     limits: Limits,
 }
 
-impl Postgres {
-    pub(crate) fn new(server: Server, limits: Limits) -> Self {
-        Self { server, limits }
-    }
-}
-
 #[async_trait]
-impl Introspect for Postgres {
+impl Introspect for PostgresIntrospector {
     async fn ping(&self) -> Result<(), StoreError> {
         connect::Session::open(&self.server, self.limits)
             .await?

@@ -5,7 +5,6 @@ use rusqlite::Connection;
 use wayleave_plan::AuthorizedPlan;
 use wayleave_store::StoreError;
 
-use crate::dsn::{Dsn, Target};
 use crate::read_task::StoreOptions;
 use crate::{postgres, sqlite};
 
@@ -31,12 +30,10 @@ pub fn sqlite_functions(connection: &Connection) -> rusqlite::Result<()> {
 
 /// Compiles plans over a SQLite file.
 pub fn sqlite_statements(
-    dsn: Dsn,
+    dsn: &str,
     plans: &[&AuthorizedPlan],
 ) -> Result<Vec<Statement<SqliteBind>>, StoreError> {
-    let Target::Sqlite(file) = dsn.into_target() else {
-        return Err(another_kind());
-    };
+    let file = sqlite::dsn::File::parse(dsn)?;
     let store = sqlite::SqliteStore::new(file, StoreOptions::default());
     let statements = store.statements(plans)?.into_iter();
     let boxed = |(text, binds): (String, Vec<_>)| Statement {
@@ -48,22 +45,14 @@ pub fn sqlite_statements(
 
 /// Compiles plans over a PostgreSQL database.
 pub async fn postgres_statements(
-    dsn: Dsn,
+    dsn: &str,
     plans: &[&AuthorizedPlan],
 ) -> Result<Vec<Statement<PostgresBind>>, StoreError> {
-    let Target::Postgres(server) = dsn.into_target() else {
-        return Err(another_kind());
-    };
+    let server = postgres::dsn::parse(dsn)?;
     let statements = postgres::statements(server, plans).await?.into_iter();
     let boxed = |(text, binds): (String, Vec<_>)| Statement {
         text,
         binds: binds.into_iter().map(|it| Box::new(it) as _).collect(),
     };
     Ok(statements.map(boxed).collect())
-}
-
-fn another_kind() -> StoreError {
-    StoreError::Unsupported {
-        what: "a DSN of another kind",
-    }
 }

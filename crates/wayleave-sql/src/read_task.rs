@@ -18,6 +18,7 @@ use wayleave_store::{
 };
 
 use crate::compile::Shape;
+use crate::values::not_as_selected;
 
 /// The longest deadline of a tool call; reads with a later one feed an index.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -222,16 +223,13 @@ impl<F: Future<Output = ()> + Send + 'static> Drop for SpawnOnDrop<F> {
 /// Reads the answer of a count: the number, and an estimate if a second column is there.
 async fn count(rows: Rows) -> Result<Answer, StoreError> {
     let rows = rows.collect().await?;
-    let row = rows.first().map(Vec::as_slice).unwrap_or_default();
-    let (count, exact) = match row {
-        [Value::Integer(count)] => (*count, true),
-        [Value::Integer(count), ..] => (*count, false),
-        _ => (0, true),
+    let (count, exact) = match rows.first().map(Vec::as_slice) {
+        Some([Value::Integer(count)]) => (*count, true),
+        Some([Value::Integer(count), ..]) => (*count, false),
+        _ => return Err(not_as_selected()),
     };
-    Ok(Answer::Count {
-        rows: u64::try_from(count).unwrap_or(0),
-        exact,
-    })
+    let rows = u64::try_from(count).map_err(|_| not_as_selected())?;
+    Ok(Answer::Count { rows, exact })
 }
 
 /// How long a cached shape is used. Bounds the time for which facts that no statement checks, such as

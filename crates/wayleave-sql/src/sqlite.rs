@@ -1,11 +1,16 @@
 //! SQLite files.
 
+mod capabilities;
+mod catalogue;
 mod connect;
 mod create;
 mod decimal_key;
+pub(crate) mod dialect;
+pub(crate) mod dsn;
 mod error;
 mod functions;
 mod indexes;
+mod inline;
 mod introspect;
 mod page;
 #[cfg(test)]
@@ -13,37 +18,69 @@ mod page_tests;
 mod pool;
 mod read;
 mod read_attempt;
-mod types;
+pub(crate) mod types;
 mod values;
 mod watchdog;
 mod writers;
 
 pub use create::create_sqlite;
 pub(crate) use decimal_key::decode as decimal_of_key;
+pub(crate) use dsn::PARAMETERS as DSN_PARAMETERS;
 #[cfg(any(test, feature = "raw"))]
 pub(crate) use functions::register;
 pub(crate) use read::SqliteStore;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 use wayleave_model::catalogue::Catalogue;
-use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
+use wayleave_model::mapping::SourceKind;
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, Store, StoreError};
 
-use crate::dsn::File;
+use self::dsn::File;
+use crate::adapter::{Adapter, UnopenedSource};
+use crate::read_task::StoreOptions;
+
+/// The adapter.
+pub(crate) static ADAPTER: Adapter = Adapter {
+    kind: SourceKind::Sqlite,
+    redacted_dsn: "sqlite:***",
+    parse: |text| Ok(Box::new(SqliteSource(File::parse(text)?))),
+};
+
+/// What a DSN names.
+struct SqliteSource(File);
+
+#[async_trait]
+impl UnopenedSource for SqliteSource {
+    fn introspect(self: Box<Self>, limits: Limits) -> Box<dyn Introspect> {
+        Box::new(SqliteIntrospector {
+            file: self.0,
+            limits,
+        })
+    }
+
+    fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store> {
+        Arc::new(SqliteStore::new(self.0, options))
+    }
+
+    async fn writers_wait_for_reads(self: Box<Self>, limits: Limits) -> Result<bool, StoreError> {
+        let file = self.0;
+        let introspector = SqliteIntrospector { file, limits };
+        introspector.writers_wait_for_reads().await
+    }
+}
 
 /// A SQLite file, opened anew for each question.
-pub(crate) struct Sqlite {
+struct SqliteIntrospector {
     file: File,
     limits: Limits,
 }
 
-impl Sqlite {
-    pub(crate) fn new(file: File, limits: Limits) -> Self {
-        Self { file, limits }
-    }
-
+impl SqliteIntrospector {
     /// Whether the file is locked against writers while it is read.
-    pub(crate) async fn writers_wait_for_reads(&self) -> Result<bool, StoreError> {
+    async fn writers_wait_for_reads(&self) -> Result<bool, StoreError> {
         if self.file.immutable {
             return Ok(false);
         }
@@ -78,7 +115,7 @@ impl Sqlite {
 }
 
 #[async_trait]
-impl Introspect for Sqlite {
+impl Introspect for SqliteIntrospector {
     async fn ping(&self) -> Result<(), StoreError> {
         self.blocking(connect::Session::ping).await
     }

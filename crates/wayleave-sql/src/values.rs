@@ -9,7 +9,7 @@ use wayleave_plan::plan::Column;
 use wayleave_plan::value::{
     Preview, Text, Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
 };
-use wayleave_store::{OnMalformed, Row, StoreError};
+use wayleave_store::{Detail, OnMalformed, Row, StoreError};
 
 use crate::compile::{Output, PREVIEW, WHOLE};
 
@@ -43,7 +43,13 @@ pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 /// with the fewest digits, so that `0.1` is 0.1 and not 0.10000000149011612. No two stand for the
 /// same, and they are in the same order.
 pub(crate) fn from_single(single: f32) -> f64 {
-    format!("{single:e}").parse().unwrap_or(f64::NAN)
+    #[expect(
+        clippy::expect_used,
+        reason = "the standard library writes floats that it reads"
+    )]
+    format!("{single:e}")
+        .parse()
+        .expect("a written float is a float")
 }
 
 /// One row of an answer; a cell that fits its output in no way is named, or marked.
@@ -53,9 +59,9 @@ pub(crate) fn row<'a>(
     on_malformed: OnMalformed,
 ) -> Result<Row, StoreError> {
     let mut row = Vec::with_capacity(outputs.len());
-    let mut next = || cells.next().unwrap_or(Cell::Null);
+    let mut next = || cells.next().ok_or_else(not_as_selected);
     for output in outputs {
-        let cell = next();
+        let cell = next()?;
         row.push(match output {
             Output::Witness(_) => continue,
             Output::Column(column) => decode_column(column, cell, on_malformed)?,
@@ -63,7 +69,7 @@ pub(crate) fn row<'a>(
             Output::Key(column) => fitting(key_value(column, cell), column, on_malformed)?,
             Output::FirstDay => first_day(&cell)?,
             Output::FirstInstant => first_instant(&cell)?,
-            Output::Count => integer(&cell).map_or(Value::Null, Value::Integer),
+            Output::Count => Value::Integer(integer(&cell).ok_or_else(not_as_selected)?),
             Output::Sum(column) => match sum(column, cell) {
                 Some(Value::Number(number)) => Value::Number(rounded(number)),
                 Some(sum) => sum,
@@ -71,12 +77,21 @@ pub(crate) fn row<'a>(
             },
             Output::Mean(column) => {
                 let sum = sum(column, cell).ok_or_else(|| unfit(column, column.datatype))?;
-                let count = integer(&next()).and_then(|it| u64::try_from(it).ok());
-                average(&sum, count.unwrap_or(0))
+                let count = integer(&next()?).and_then(|it| u64::try_from(it).ok());
+                average(&sum, count.ok_or_else(not_as_selected)?)
             }
         });
     }
     Ok(row)
+}
+
+/// The failure of an answer that lacks a value which its statement selects.
+pub(crate) fn not_as_selected() -> StoreError {
+    StoreError::Failed {
+        doing: "reading",
+        code: None,
+        detail: Detail::fixed("the answer is not what the statement selects"),
+    }
 }
 
 /// The value of one column.

@@ -118,6 +118,8 @@ impl PostgresServer {
             "full_page_writes=off".to_owned(),
             "synchronous_commit=off".to_owned(),
             "shared_preload_libraries=pg_stat_statements".to_owned(),
+            // Enough for a whole run: what is evicted is no longer counted.
+            "pg_stat_statements.max=50000".to_owned(),
             "ssl=on".to_owned(),
             format!("ssl_cert_file={}", endpoint.certificate.display()),
             format!("ssl_key_file={}", key.display()),

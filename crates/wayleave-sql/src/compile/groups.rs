@@ -7,8 +7,9 @@ use wayleave_model::mapping::AggregateOp;
 use wayleave_plan::plan::{Column, GroupKey, Groups, Measure};
 use wayleave_store::StoreError;
 
-use super::dialect::{Dialect, Shape};
+use super::dialect::Dialect;
 use super::predicate::{conditions, where_all};
+use super::shape::Shape;
 use super::sql::Sql;
 use super::{Compiled, Output, Selection};
 
@@ -112,9 +113,13 @@ fn ordered<D: Dialect>(dialect: &D, plan: &Groups, parts: &[GroupValue<'_>]) -> 
         .map(|index| (index, false));
     asked
         .chain(open)
-        .filter_map(|(index, descending)| {
-            let part = parts.get(index)?;
-            Some(dialect.order(part.sorted.clone(), descending, part.nullable))
+        .map(|(index, descending)| {
+            #[expect(
+                clippy::expect_used,
+                reason = "without it groups would be in another order"
+            )]
+            let part = parts.get(index).expect("a plan sorts by what it selects");
+            dialect.order(part.sorted.clone(), descending, part.nullable)
         })
         .collect()
 }

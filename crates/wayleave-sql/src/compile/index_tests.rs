@@ -2,16 +2,20 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
-use super::mysql::{self, Mysql};
-use super::postgres::{self, Postgres};
-use super::sqlite::form::Form;
-use super::sqlite::raw_domain::RawDomain;
-use super::sqlite::{Affinity, Sqlite, probe};
 use super::{Bind, NativeColumn, Shape, Statement, compile};
+use crate::mysql::dialect::MysqlDialect;
+use crate::mysql::repertoire::Repertoire;
+use crate::mysql::types as mysql;
+use crate::postgres::dialect::PostgresDialect;
+use crate::postgres::types as postgres;
+use crate::sqlite::dialect::form::Form;
+use crate::sqlite::dialect::raw_domain::RawDomain;
+use crate::sqlite::dialect::{SqliteDialect, probe};
+use crate::sqlite::types::Affinity;
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -41,7 +45,6 @@ fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
         })
         .collect();
     Shape {
-        store: SourceKind::Sqlite,
         version: None,
         schema: None,
         table: "things".to_owned(),
@@ -116,7 +119,7 @@ fn sqlite_begins_in_the_middle_of_the_index() {
         ("word", Affinity::Text),
     ]);
     for read in pages(true) {
-        let statement = compile(&Sqlite::default(), &shape, &read).unwrap();
+        let statement = compile(&SqliteDialect::default(), &shape, &read).unwrap();
         let plan = plan_of(&connection, &statement);
         let text = &statement.text;
         assert!(plan.starts_with("SEARCH t USING"), "{text}\n{plan}");
@@ -162,7 +165,7 @@ fn sqlite_finds_times_by_the_index() {
         RawDomain::Numbers,
         RawDomain::Written(form),
     ] {
-        let dialect = Sqlite::with_domains(HashMap::from([("at".to_owned(), held)]));
+        let dialect = SqliteDialect::with_domains(HashMap::from([("at".to_owned(), held)]));
         for descending in [false, true] {
             let at = column("at", Datatype::Datetime);
             let within = Predicate::Compare {
@@ -249,7 +252,8 @@ async fn postgres_begins_in_the_middle_of_the_index() {
         ("word", text),
     ]);
     for read in pages(true) {
-        let Statement { text, binds, .. } = compile(&Postgres::default(), &shape, &read).unwrap();
+        let Statement { text, binds, .. } =
+            compile(&PostgresDialect::default(), &shape, &read).unwrap();
         let plan = explained(&client, &text, &binds).await;
         assert!(plan.contains("Index Cond"), "{text}\n{plan}");
         assert!(
@@ -315,7 +319,8 @@ async fn postgres_reads_a_filtered_page_by_time_from_the_index() {
             each: None,
             limit: 26,
         });
-        let Statement { text, binds, .. } = compile(&Postgres::default(), &shape, &read).unwrap();
+        let Statement { text, binds, .. } =
+            compile(&PostgresDialect::default(), &shape, &read).unwrap();
         let plan = explained(&client, &text, &binds).await;
         assert!(
             plan.contains("by_at") && !plan.contains("Sort"),
@@ -343,7 +348,7 @@ async fn mariadb_reads_a_page_of_the_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: Some(("utf8mb4".to_owned(), "utf8mb4_nopad_bin".to_owned())),
-        repertoire: mysql::Repertoire::All,
+        repertoire: Repertoire::All,
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),
@@ -351,7 +356,7 @@ async fn mariadb_reads_a_page_of_the_index() {
         ("word", text),
     ]);
     for read in pages(true) {
-        let statement = compile(&Mysql::default(), &shape, &read).unwrap();
+        let statement = compile(&MysqlDialect::default(), &shape, &read).unwrap();
         let (found, handled) = handled(&mut connection, &statement).await;
         assert_eq!(found, 26, "{}", statement.text);
         assert!(handled < 1_000.0, "{}: {handled} rows", statement.text);
@@ -396,7 +401,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
     let mut connection = mysql_async::Conn::from_url(&database.dsn).await.unwrap();
     let text = mysql::Kind::Text {
         by_code_point: None,
-        repertoire: mysql::Repertoire::from_charset("latin1", "latin1_german2_ci"),
+        repertoire: Repertoire::from_charset("latin1", "latin1_german2_ci"),
     };
     let shape = shape([
         ("id", mysql::Kind::Integer),
@@ -412,7 +417,7 @@ async fn mariadb_finds_a_text_of_an_older_character_set_by_its_index() {
             },
             exact: true,
         };
-        let mut statement = compile(&Mysql::default(), &shape, &read).unwrap();
+        let mut statement = compile(&MysqlDialect::default(), &shape, &read).unwrap();
         statement.text = statement.text.replace("COUNT(*)", "t.id");
         let (found, handled) = handled(&mut connection, &statement).await;
         assert_eq!(found, expected, "{word}");

@@ -4,12 +4,13 @@ use wayleave_plan::plan::{Comparison, OrderBy};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::dialect::{ComparisonSql, Dialect, Shape};
+use super::dialect::{ComparisonSql, Dialect};
 use super::predicate::{any, compare, operator};
+use super::shape::{NativeKind, Shape};
 use super::sql::Sql;
 
 /// The condition for rows that come after the one with these values of the order's columns.
-pub(super) fn after<D: Dialect>(
+pub(crate) fn after<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     order: &[OrderBy],
@@ -49,7 +50,10 @@ pub(super) fn after<D: Dialect>(
 }
 
 /// Whether NULL can be met in an order's column.
-pub(super) fn is_nullable<K>(shape: &Shape<K>, by: &OrderBy) -> Result<bool, StoreError> {
+pub(crate) fn is_nullable<K: NativeKind>(
+    shape: &Shape<K>,
+    by: &OrderBy,
+) -> Result<bool, StoreError> {
     Ok(by.nullable && !shape.column(&by.column)?.not_null)
 }
 
@@ -98,7 +102,7 @@ fn row_value<D: Dialect>(
 }
 
 /// The same value of one column.
-pub(super) fn tie<D: Dialect>(
+pub(crate) fn tie<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     by: &OrderBy,

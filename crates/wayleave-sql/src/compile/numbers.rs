@@ -80,7 +80,13 @@ pub(crate) fn nearest_float(decimal: &str) -> Option<(f64, Ordering)> {
 /// with that. No other of single precision stands for one between them.
 pub(crate) fn nearest_single(number: f64) -> (f64, Ordering) {
     // By its digits: 7.038531e-26 is such a number, and the float beside it is nearer to another.
-    let nearest: f32 = format!("{number:e}").parse().unwrap_or(f32::NAN);
+    #[expect(
+        clippy::expect_used,
+        reason = "the standard library writes floats that it reads"
+    )]
+    let nearest: f32 = format!("{number:e}")
+        .parse()
+        .expect("a written float is a float");
     let nearest = nearest.clamp(f32::MIN, f32::MAX);
     let side = from_single(nearest).partial_cmp(&number);
     (nearest.into(), side.unwrap_or(Ordering::Equal))

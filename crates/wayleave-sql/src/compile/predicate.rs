@@ -6,7 +6,8 @@ use wayleave_plan::plan::{Column, Comparison, Predicate};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::dialect::{ComparisonSql, Dialect, Shape};
+use super::dialect::{ComparisonSql, Dialect};
+use super::shape::Shape;
 use super::sql::Sql;
 
 const TRUE: &str = "1 = 1";
@@ -24,7 +25,7 @@ enum MalformedRule {
 }
 
 /// ` WHERE …`, or nothing for every row.
-pub(super) fn filter<D: Dialect>(
+pub(crate) fn filter<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     predicate: &Predicate,
@@ -33,7 +34,7 @@ pub(super) fn filter<D: Dialect>(
 }
 
 /// ` WHERE …` of all these conditions.
-pub(super) fn where_all(conditions: Vec<Sql>) -> Sql {
+pub(crate) fn where_all(conditions: Vec<Sql>) -> Sql {
     let conditions: Vec<Sql> = conditions.into_iter().filter(|it| !it.is(TRUE)).collect();
     if conditions.is_empty() {
         Sql::default()
@@ -48,7 +49,7 @@ pub(super) fn where_all(conditions: Vec<Sql>) -> Sql {
 /// others too, so that an index can answer it; where it does for a granted row, and would not
 /// otherwise, the last condition fails the statement, or passes the row over where that is asked
 /// for. So it does where one of the `measured` columns of a wanted row holds such a value.
-pub(super) fn conditions<D: Dialect>(
+pub(crate) fn conditions<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     predicate: &Predicate,
@@ -96,7 +97,7 @@ pub(super) fn conditions<D: Dialect>(
 }
 
 /// A condition that holds for the rows of a predicate that is ours or the grant's.
-pub(super) fn condition<D: Dialect>(
+pub(crate) fn condition<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     predicate: &Predicate,
@@ -194,12 +195,12 @@ fn every(conditions: Vec<Sql>) -> Sql {
 }
 
 /// Any of these conditions.
-pub(super) fn any(conditions: Vec<Sql>) -> Sql {
+pub(crate) fn any(conditions: Vec<Sql>) -> Sql {
     Sql::joined(conditions, " OR ").within("(", ")")
 }
 
 /// A comparison with one value.
-pub(super) fn compare<D: Dialect>(
+pub(crate) fn compare<D: Dialect>(
     dialect: &D,
     shape: &Shape<D::Kind>,
     column: &Column,
@@ -333,7 +334,7 @@ fn after_prefix(prefix: &str) -> Option<String> {
     None
 }
 
-pub(super) fn operator(comparison: Comparison) -> &'static str {
+pub(crate) fn operator(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Eq => " = ",
         Comparison::Ne => " <> ",

@@ -3,9 +3,10 @@
 use wayleave_plan::plan::{Column, Each, Predicate, Rows};
 use wayleave_store::StoreError;
 
-use super::dialect::{Dialect, Shape};
+use super::dialect::Dialect;
 use super::keyset;
 use super::predicate::{condition, conditions, where_all};
+use super::shape::Shape;
 use super::sql::Sql;
 use super::{Compiled, Output, Selection};
 

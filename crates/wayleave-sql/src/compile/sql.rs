@@ -110,7 +110,14 @@ impl Sql {
         let mut rest = self.text.as_str();
         let mut written = 0;
         for (at, bind) in self.binds {
-            let (before, after) = rest.split_at_checked(at - written).unwrap_or((rest, ""));
+            #[expect(
+                clippy::expect_used,
+                reason = "elsewhere it would be another statement"
+            )]
+            let (before, after) = at
+                .checked_sub(written)
+                .and_then(|length| rest.split_at_checked(length))
+                .expect("each bind stands in the text, after the one before it");
             text.push_str(before);
             (rest, written) = (after, at);
             binds.push(bind);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use wayleave_model::mapping::{AggregateOp, Datatype, SourceKind};
+use wayleave_model::mapping::{AggregateOp, Datatype};
 use wayleave_plan::plan::{
     Column, Comparison, Each, Granularity, GroupKey, GroupOrder, Groups, Measure, OrderBy,
     Predicate, Read, Rows,
@@ -11,10 +11,14 @@ use wayleave_plan::plan::{
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
-use super::mysql::{self, Mysql, Offsets};
-use super::postgres::{self, Postgres};
-use super::sqlite::{Affinity, Sqlite};
 use super::{Dialect, NativeColumn, Shape, compile};
+use crate::mysql::dialect::{MysqlDialect, Offsets};
+use crate::mysql::repertoire::Repertoire;
+use crate::mysql::types as mysql;
+use crate::postgres::dialect::PostgresDialect;
+use crate::postgres::types as postgres;
+use crate::sqlite::dialect::SqliteDialect;
+use crate::sqlite::types::Affinity;
 
 fn column(name: &str, datatype: Datatype) -> Column {
     Column {
@@ -329,7 +333,6 @@ fn shape<K: Clone>(schema: Option<&str>, kinds: &[(&str, K, bool)]) -> Shape<K> 
         })
         .collect();
     Shape {
-        store: SourceKind::Sqlite,
         version: None,
         schema: schema.map(str::to_owned),
         table: "the \"table` '".to_owned(),
@@ -375,7 +378,7 @@ fn mysql_shape() -> Shape<mysql::Kind> {
     use mysql::Kind;
     let text = Kind::Text {
         by_code_point: None,
-        repertoire: mysql::Repertoire::All,
+        repertoire: Repertoire::All,
     };
     shape(
         Some("data`base"),
@@ -392,8 +395,8 @@ fn mysql_shape() -> Shape<mysql::Kind> {
     )
 }
 
-fn berlin() -> Mysql {
-    let mut dialect = Mysql::default();
+fn berlin() -> MysqlDialect {
+    let mut dialect = MysqlDialect::default();
     dialect.zones.insert(
         ("at".to_owned(), "Europe/Berlin".to_owned()),
         Offsets {
@@ -423,12 +426,12 @@ fn check<D: Dialect>(dialect: &D, shape: &Shape<D::Kind>, golden: &str) {
 
 #[test]
 fn sqlite_statements_are_as_agreed() {
-    check(&Sqlite::default(), &sqlite_shape(), "sqlite");
+    check(&SqliteDialect::default(), &sqlite_shape(), "sqlite");
 }
 
 #[test]
 fn postgres_statements_are_as_agreed() {
-    check(&Postgres::default(), &postgres_shape(), "postgres");
+    check(&PostgresDialect::default(), &postgres_shape(), "postgres");
 }
 
 #[test]
@@ -443,7 +446,7 @@ fn a_column_the_table_does_not_have_is_drift() {
         vec![id()],
         None,
     );
-    let error = compile(&Sqlite::default(), &sqlite_shape(), &read).unwrap_err();
+    let error = compile(&SqliteDialect::default(), &sqlite_shape(), &read).unwrap_err();
     assert_eq!(
         error.to_string(),
         "column `gone` of table `the \"table` '` is not in the source any more"
@@ -454,7 +457,7 @@ fn a_column_the_table_does_not_have_is_drift() {
 fn a_name_with_a_nul_is_refused() {
     let mut shape = sqlite_shape();
     shape.table = "t\0; DROP TABLE t".to_owned();
-    let error = compile(&Sqlite::default(), &shape, &measures()).unwrap_err();
+    let error = compile(&SqliteDialect::default(), &shape, &measures()).unwrap_err();
     assert!(matches!(error, StoreError::SchemaDrift { .. }), "{error:?}");
 }
 

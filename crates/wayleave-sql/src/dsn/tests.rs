@@ -1,13 +1,13 @@
+use std::path::PathBuf;
+
+use secrecy::ExposeSecret as _;
+
 use super::*;
+use crate::postgres::dsn::parse as server_of;
+use crate::sqlite::dsn::File;
 
 fn server(text: &str) -> Server {
-    match Dsn::parse(SourceKind::Postgres, text)
-        .unwrap()
-        .into_target()
-    {
-        Target::Postgres(server) => server,
-        _ => panic!("not a server"),
-    }
+    server_of(text).unwrap()
 }
 
 #[test]
@@ -119,10 +119,7 @@ fn a_sqlite_dsn_is_a_path() {
         ("sqlite:///var/x.db?immutable=1", "/var/x.db", true),
         ("/var/what?.db", "/var/what?.db", false),
     ] {
-        let Target::Sqlite(file) = Dsn::parse(SourceKind::Sqlite, text).unwrap().into_target()
-        else {
-            panic!("not a file");
-        };
+        let file = File::parse(text).unwrap();
         assert_eq!(
             (file.path, file.immutable),
             (PathBuf::from(path), immutable),

@@ -179,10 +179,9 @@ fn ssl_options(server: &Server, mode: TlsMode) -> Result<Option<SslOpts>, StoreE
 #[cfg(test)]
 mod tests {
     use mysql_async::prelude::Queryable;
-    use wayleave_model::mapping::SourceKind;
 
+    use super::super::dsn;
     use super::*;
-    use crate::dsn::{Dsn, Target};
 
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "tries what must fail")]
@@ -192,10 +191,7 @@ mod tests {
             .fresh_database("read_only", "CREATE TABLE t (id int)")
             .await
             .unwrap();
-        let dsn = Dsn::parse(SourceKind::Mysql, &database.dsn).unwrap();
-        let Target::Mysql(server) = dsn.into_target() else {
-            panic!("not a server")
-        };
+        let server = dsn::parse(&database.dsn).unwrap();
         let mut session = Session::open(&server, Limits::default()).await.unwrap();
         for sql in [
             "INSERT INTO t VALUES (1)",

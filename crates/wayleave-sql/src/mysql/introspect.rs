@@ -3,12 +3,12 @@
 //!
 //! CHECKs are read on MariaDB only: MySQL prints them in a form of its own, and has ENUM.
 
-use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, TableKind};
+use wayleave_model::catalogue::{Catalogue, ForeignKey, TableKind};
 use wayleave_model::mapping::{Datatype, SourceKind};
 use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
 
+use super::catalogue::{COLUMNS, CatalogueColumn, ColumnRow};
 use super::connect::{Flavour, Session};
-use super::types;
 use crate::assemble::Assembly;
 use crate::checks::{closed_list_expression, json_column};
 
@@ -19,10 +19,6 @@ const SCHEMAS: &str = "SELECT SCHEMA_NAME, SCHEMA_NAME = DATABASE() \
 const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, TABLE_ROWS, TABLE_COMMENT \
     FROM information_schema.TABLES \
     WHERE TABLE_SCHEMA = ? AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW')";
-
-const COLUMNS: &str = "SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IS_NULLABLE, \
-      CHARACTER_MAXIMUM_LENGTH, EXTRA, COLUMN_COMMENT, PRIVILEGES \
-    FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? ORDER BY TABLE_NAME, ORDINAL_POSITION";
 
 const KEYS: &str = "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART \
     FROM information_schema.STATISTICS \
@@ -37,18 +33,6 @@ const REFERENCES: &str = "SELECT TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, \
 const MARIADB_CHECKS: &str = "SELECT TABLE_NAME, CHECK_CLAUSE \
     FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = ? \
     ORDER BY TABLE_NAME, CONSTRAINT_NAME";
-
-type ColumnRow = (
-    String,
-    String,
-    String,
-    String,
-    String,
-    Option<u64>,
-    String,
-    String,
-    String,
-);
 
 /// Reads the catalogue of the asked database, or of the session's own.
 pub(super) async fn catalogue(
@@ -65,8 +49,10 @@ pub(super) async fn catalogue(
         rows: rows.len(),
     });
     for row in rows {
-        if let Some((table, column)) = column(row) {
-            assembly.column(&table, column);
+        let column = CatalogueColumn::from_row(session.flavour, row);
+        if column.selectable {
+            let table = column.table.clone();
+            assembly.column(&table, column.described());
         }
     }
     keys(session, &schema, &mut assembly, progress).await?;
@@ -131,30 +117,6 @@ async fn tables(
         }
     }
     Ok(())
-}
-
-/// The column, unless the role may not select it.
-fn column(row: ColumnRow) -> Option<(String, Column)> {
-    let (table, name, native_type, data_type, nullable, length, extra, comment, privileges) = row;
-    let extra = extra.to_ascii_lowercase();
-    if !privileges.split(',').any(|it| it == "select") {
-        return None;
-    }
-    let column = Column {
-        name,
-        datatype: types::datatype(&data_type, &native_type),
-        many: false,
-        nullable: nullable == "YES",
-        one_of: types::labels(&native_type),
-        max_length: types::max_length(&data_type, length),
-        // `DEFAULT_GENERATED` is MySQL's word for a mere default.
-        generated: extra.contains("auto_increment")
-            || extra.contains("virtual generated")
-            || extra.contains("stored generated"),
-        comment: Some(comment).filter(|it| !it.trim().is_empty()),
-        native_type,
-    };
-    Some((table, column))
 }
 
 async fn keys(

@@ -9,30 +9,25 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Transaction, TxOpts};
-use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, GroupKey, Read, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
-use super::connect::Flavour;
+use super::capabilities::CAPABILITIES;
+use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn, ColumnRow};
+use super::dialect::{FAILS, MysqlDialect, Offsets, is_utc};
 use super::error::store_error;
 use super::pool::{MysqlSession, cancel};
-use super::types::{self, is_same};
+use super::types::{Kind, is_same};
 use super::values::{bound, cell};
 use super::zones;
-use crate::capabilities::MYSQL;
-use crate::compile::mysql::{FAILS, Kind, Mysql, Offsets, Repertoire};
-use crate::compile::{NativeColumn, Output, Shape, Statement, compile, years};
+use crate::compile::{Output, Shape, Statement, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
 use crate::values;
-
-const COLUMNS: &str = "SELECT TABLE_SCHEMA, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, \
-    COALESCE(CHARACTER_SET_NAME, ''), COALESCE(COLLATION_NAME, '') \
-    FROM information_schema.COLUMNS \
-    WHERE TABLE_SCHEMA = COALESCE(?, DATABASE()) AND TABLE_NAME = ?";
 
 const ESTIMATE: &str = "SELECT TABLE_ROWS FROM information_schema.TABLES \
     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
@@ -55,7 +50,7 @@ impl ServerDriver for Database {
     type CancelHandle = Option<Arc<str>>;
     type Kind = Kind;
 
-    const CAPABILITIES: &'static Capabilities = &MYSQL;
+    const CAPABILITIES: &'static Capabilities = &CAPABILITIES;
 
     async fn open(&self) -> Result<MysqlSession, StoreError> {
         MysqlSession::open(&self.server, self.limits).await
@@ -122,34 +117,22 @@ impl ServerDriver for Database {
         session: &mut MysqlSession,
         target: &Target,
     ) -> Result<Shape<Kind>, StoreError> {
-        type Found = (String, String, String, String, String, String, String);
-        let rows: Vec<Found> = session
+        let rows: Vec<ColumnRow> = session
             .connection
-            .exec(COLUMNS, (&target.schema, &target.table))
+            .exec(COLUMNS_OF_TABLE, (&target.schema, &target.table))
             .await
             .map_err(|error| self.failed("reading the table's columns", &error))?;
-        let schema = rows.first().map(|row| row.0.clone());
-        let flavour = session.flavour;
-        let columns: BTreeMap<_, _> = rows
-            .into_iter()
-            .map(
-                |(_, name, data_type, column_type, nullable, charset, collation)| {
-                    let native = NativeColumn {
-                        kind: kind(flavour, &data_type, &charset, &collation),
-                        datatype: types::datatype(&data_type, &column_type),
-                        many: false,
-                        not_null: nullable == "NO",
-                        type_id: None,
-                    };
-                    (name, native)
-                },
-            )
-            .collect();
+        let mut schema = None;
+        let mut columns = BTreeMap::new();
+        for row in rows {
+            let mut column = CatalogueColumn::from_row(session.flavour, row);
+            schema = Some(std::mem::take(&mut column.schema));
+            columns.extend([column.native()]);
+        }
         if columns.is_empty() {
             return Err(no_table(target));
         }
         Ok(Shape {
-            store: SourceKind::Mysql,
             schema,
             table: target.table.clone(),
             version: None,
@@ -186,9 +169,9 @@ impl Database {
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
         let failed = |error| self.failed("reading", &error);
-        let mut dialect = Mysql::default();
+        let mut dialect = MysqlDialect::default();
         for (column, zone) in zoned {
-            let statement = years(&dialect, shape, read, &column)?;
+            let statement = zones::years(&dialect, shape, read, &column)?;
             let params = Params::Positional(statement.binds.iter().map(bound).collect());
             let years: Vec<Option<i16>> =
                 transaction
@@ -217,10 +200,10 @@ impl Database {
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let mut dialect = Mysql {
+        let mut dialect = MysqlDialect {
             by_length: begins_after_nul(read),
             skips_undecided: sender.on_malformed() == OnMalformed::Mark,
-            ..Mysql::default()
+            ..MysqlDialect::default()
         };
         let statement = compile(&dialect, shape, read)?;
         let connection = &mut session.connection;
@@ -304,7 +287,9 @@ fn begins_after_nul(read: &Read) -> bool {
 /// says so by a number that is out of range.
 fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
     match &error {
-        StoreError::OutOfRange { .. } if statement.contains(FAILS) => undecided(read),
+        StoreError::OutOfRange { .. } if statement.contains(FAILS) => {
+            undecided(read).unwrap_or(error)
+        }
         _ => error,
     }
 }
@@ -313,9 +298,9 @@ fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
 fn columns<'a>(outputs: &'a [Output<'_>]) -> Vec<Option<&'a Output<'a>>> {
     outputs
         .iter()
-        .flat_map(|output| match output {
-            Output::Mean(_) => vec![Some(output), None],
-            _ => vec![Some(output)],
+        .flat_map(|output| {
+            let further = std::iter::repeat_n(None, output.width() - 1);
+            std::iter::once(Some(output)).chain(further)
         })
         .collect()
 }
@@ -331,42 +316,11 @@ fn zoned(read: &Read) -> Vec<(Column, String)> {
             column, time_zone, ..
         } = key
             && column.datatype == Datatype::Datetime
-            && !matches!(time_zone.as_str(), "UTC" | "Etc/UTC")
+            && !is_utc(time_zone)
             && !found.iter().any(|it| it.0 == *column && it.1 == *time_zone)
         {
             found.push((column.clone(), time_zone.clone()));
         }
     }
     found
-}
-
-fn kind(flavour: Flavour, data_type: &str, charset: &str, collation: &str) -> Kind {
-    match data_type {
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => {
-            // The binary collations that count trailing spaces.
-            let counted = collation.ends_with("_nopad_bin") || collation == "utf8mb4_0900_bin";
-            let unicode = matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii");
-            let by_code_point = counted && unicode;
-            let repertoire = match Repertoire::from_charset(charset, collation) {
-                // MySQL refuses to convert a text that the character set does not have.
-                Repertoire::Other(_) if flavour == Flavour::Mysql => Repertoire::Other(None),
-                repertoire => repertoire,
-            };
-            Kind::Text {
-                by_code_point: by_code_point.then(|| (charset.to_owned(), collation.to_owned())),
-                repertoire,
-            }
-        }
-        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => Kind::Binary,
-        "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" => Kind::Integer,
-        "year" => Kind::Year,
-        "bit" => Kind::Bit,
-        "decimal" | "numeric" => Kind::Decimal,
-        "float" => Kind::Single,
-        "double" | "real" => Kind::Float,
-        "date" => Kind::Date,
-        "datetime" | "timestamp" => Kind::Datetime,
-        "json" => Kind::Json,
-        _ => Kind::Other,
-    }
 }

@@ -141,13 +141,12 @@ fn number(value: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use wayleave_model::mapping::SourceKind;
     use wayleave_store::Limits;
     use wayleave_test::{MysqlServer, mariadb, mysql};
 
     use super::super::connect::connect;
+    use super::super::dsn;
     use super::*;
-    use crate::dsn::{Dsn, Target};
 
     #[tokio::test]
     async fn a_session_that_is_not_as_it_was_set_is_refused_by_name() {
@@ -159,10 +158,7 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "sets what must be noticed")]
     async fn refuses(server: &MysqlServer, flavour: Flavour) {
-        let dsn = Dsn::parse(SourceKind::Mysql, &server.dsn("mysql")).unwrap();
-        let Target::Mysql(server) = dsn.into_target() else {
-            panic!("not a server")
-        };
+        let server = dsn::parse(&server.dsn("mysql")).unwrap();
         let mut connection = connect(&server, Limits::default()).await.unwrap();
         for (change, named) in [
             ("SET autocommit = 0", "`autocommit`"),

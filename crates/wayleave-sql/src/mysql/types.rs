@@ -1,29 +1,111 @@
-//! What MySQL's types mean to a mapping.
+//! The types of MySQL and MariaDB: what a statement must know of a column, and what it means to a
+//! mapping.
 
 use mysql_async::Column;
 use mysql_async::consts::ColumnType;
-use wayleave_model::mapping::Datatype;
+use wayleave_model::drift::fits;
+use wayleave_model::mapping::{Datatype, SourceKind};
 
-use crate::compile::mysql::Kind;
+use crate::compile::NativeKind;
+
+use super::connect::Flavour;
+use super::repertoire::Repertoire;
 
 /// The number of the character set that stands for no characters.
 const BINARY: u16 = 63;
 
-/// The datatype of a column, by `DATA_TYPE` and, where a length decides, `COLUMN_TYPE`.
-pub(super) fn datatype(data_type: &str, column_type: &str) -> Datatype {
-    match data_type {
-        // By convention, and the only way to say it.
-        "tinyint" if column_type.starts_with("tinyint(1)") => Datatype::Boolean,
-        "bit" if column_type == "bit(1)" => Datatype::Boolean,
-        "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" | "year" | "bit" => {
-            Datatype::Integer
+/// What the server says a column holds, as far as it matters to a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Characters.
+    Text {
+        /// Its character set and collation, where that is the order of code points, trailing
+        /// spaces counted, so that an index is too.
+        by_code_point: Option<(String, String)>,
+        /// Those that it can hold.
+        repertoire: Repertoire,
+    },
+    /// Bytes.
+    Binary,
+    /// Anything whose text form is served: enums, sets, times, addresses.
+    Other,
+    Integer,
+    /// `YEAR`, which the server compares with a small number as with a year of this century.
+    Year,
+    Bit,
+    Decimal,
+    Float,
+    /// `FLOAT`.
+    Single,
+    Date,
+    Datetime,
+    Json,
+}
+
+impl NativeKind for Kind {
+    const STORE: SourceKind = SourceKind::Mysql;
+
+    fn reads_as(native: Datatype, mapped: Datatype) -> bool {
+        // MariaDB keeps JSON in text columns, and says so only in a constraint.
+        (mapped == Datatype::Json && native.is_text()) || fits(Self::STORE, native, mapped)
+    }
+}
+
+impl Kind {
+    /// The kind of a column by its `DATA_TYPE`, and of a text by its character set and collation.
+    pub(super) fn from_type(
+        flavour: Flavour,
+        data_type: &str,
+        charset: &str,
+        collation: &str,
+    ) -> Self {
+        match data_type {
+            "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => {
+                // The binary collations that count trailing spaces.
+                let counted = collation.ends_with("_nopad_bin") || collation == "utf8mb4_0900_bin";
+                let unicode = matches!(charset, "utf8mb4" | "utf8mb3" | "utf8" | "ascii");
+                let by_code_point = counted && unicode;
+                let repertoire = match Repertoire::from_charset(charset, collation) {
+                    // MySQL refuses to convert a text that the character set does not have.
+                    Repertoire::Other(_) if flavour == Flavour::Mysql => Repertoire::Other(None),
+                    repertoire => repertoire,
+                };
+                Self::Text {
+                    by_code_point: by_code_point
+                        .then(|| (charset.to_owned(), collation.to_owned())),
+                    repertoire,
+                }
+            }
+            "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => {
+                Self::Binary
+            }
+            "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" => Self::Integer,
+            "year" => Self::Year,
+            "bit" => Self::Bit,
+            "decimal" | "numeric" => Self::Decimal,
+            "float" => Self::Single,
+            "double" | "real" => Self::Float,
+            "date" => Self::Date,
+            "datetime" | "timestamp" => Self::Datetime,
+            "json" => Self::Json,
+            _ => Self::Other,
         }
-        "decimal" | "numeric" => Datatype::Decimal,
-        "float" | "double" | "real" => Datatype::Number,
-        "date" => Datatype::Date,
-        "datetime" | "timestamp" => Datatype::Datetime,
-        "json" => Datatype::Json,
-        _ => Datatype::String,
+    }
+
+    /// The datatype it is read as; where a length decides, by the `COLUMN_TYPE`.
+    pub(super) fn datatype(&self, column_type: &str) -> Datatype {
+        match self {
+            // By convention, and the only way to say it.
+            Self::Integer if column_type.starts_with("tinyint(1)") => Datatype::Boolean,
+            Self::Bit if column_type == "bit(1)" => Datatype::Boolean,
+            Self::Integer | Self::Year | Self::Bit => Datatype::Integer,
+            Self::Decimal => Datatype::Decimal,
+            Self::Single | Self::Float => Datatype::Number,
+            Self::Date => Datatype::Date,
+            Self::Datetime => Datatype::Datetime,
+            Self::Json => Datatype::Json,
+            Self::Text { .. } | Self::Binary | Self::Other => Datatype::String,
+        }
     }
 }
 
@@ -104,9 +186,14 @@ mod tests {
 
     #[test]
     fn one_bit_and_tinyint_one_are_true_or_false() {
-        assert_eq!(datatype("tinyint", "tinyint(1)"), Datatype::Boolean);
-        assert_eq!(datatype("tinyint", "tinyint(4)"), Datatype::Integer);
-        assert_eq!(datatype("bit", "bit(1)"), Datatype::Boolean);
-        assert_eq!(datatype("bit", "bit(8)"), Datatype::Integer);
+        for (data_type, column_type, datatype) in [
+            ("tinyint", "tinyint(1)", Datatype::Boolean),
+            ("tinyint", "tinyint(4)", Datatype::Integer),
+            ("bit", "bit(1)", Datatype::Boolean),
+            ("bit", "bit(8)", Datatype::Integer),
+        ] {
+            let kind = Kind::from_type(Flavour::Mariadb, data_type, "", "");
+            assert_eq!(kind.datatype(column_type), datatype, "{column_type}");
+        }
     }
 }

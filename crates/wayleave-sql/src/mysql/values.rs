@@ -79,6 +79,10 @@ pub(super) fn bound(bind: &Bind) -> Value {
     }
 }
 
+#[expect(
+    clippy::expect_used,
+    reason = "a value bound as another would find other rows"
+)]
 fn time(micros: i64) -> Value {
     let days = micros.div_euclid(MICROS_A_DAY);
     let clock = micros.rem_euclid(MICROS_A_DAY);
@@ -91,16 +95,16 @@ fn time(micros: i64) -> Value {
         } else {
             jiff::civil::Date::MAX
         });
-    let small = |number: i64| u8::try_from(number).unwrap_or(0);
+    let small = |number: i64| u8::try_from(number).expect("a part of a day or a year is small");
     let seconds = clock / 1_000_000;
     Value::Date(
-        u16::try_from(date.year()).unwrap_or(0),
+        u16::try_from(date.year()).expect("the year is not negative"),
         small(date.month().into()),
         small(date.day().into()),
         small(seconds / 3_600),
         small(seconds / 60 % 60),
         small(seconds % 60),
-        u32::try_from(clock % 1_000_000).unwrap_or(0),
+        u32::try_from(clock % 1_000_000).expect("the clock is not negative"),
     )
 }
 

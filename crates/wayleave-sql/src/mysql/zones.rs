@@ -4,7 +4,13 @@ use jiff::Timestamp;
 use jiff::civil;
 use jiff::tz::{Offset, TimeZone};
 
-use crate::compile::mysql::Offsets;
+use wayleave_plan::plan::{Column, Read};
+use wayleave_store::StoreError;
+
+use super::dialect::{MysqlDialect, Offsets};
+use super::types::Kind;
+use crate::compile::dialect::Dialect as _;
+use crate::compile::{Output, Shape, Statement, predicate};
 
 /// The most changes that a statement carries: some centuries of them.
 pub(super) const MAX_CHANGES: usize = 2_000;
@@ -46,6 +52,29 @@ pub(super) fn offsets(zone: &str, years: &[i16]) -> Option<Offsets> {
 fn beginning(year: i16) -> Option<Timestamp> {
     let date = civil::Date::new(year, 1, 1).ok()?;
     Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()
+}
+
+/// The years, in UTC, of a datetime column's values in the rows of a plan.
+pub(super) fn years(
+    dialect: &MysqlDialect,
+    shape: &Shape<Kind>,
+    read: &Read,
+    column: &Column,
+) -> Result<Statement<'static>, StoreError> {
+    let mut sql = shape
+        .name(dialect, column)?
+        .within("SELECT DISTINCT YEAR(", ") FROM ");
+    sql.add(shape.from(dialect)?);
+    if let Read::Groups(plan) = read {
+        sql.add(predicate::filter(dialect, shape, &plan.predicate)?);
+    }
+    let (text, binds) = sql.render(dialect.placeholder());
+    Ok(Statement {
+        text,
+        binds,
+        outputs: vec![Output::Count],
+        witnesses: Vec::new(),
+    })
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl CleartextGuard {
                 }
                 State::Skip(count) => {
                     let skipped = count.min(rest.len());
-                    rest = rest.get(skipped..).unwrap_or_default();
+                    (_, rest) = rest.split_at(skipped);
                     self.state = match count - skipped {
                         0 => State::Head,
                         left => State::Skip(left),

@@ -13,7 +13,7 @@ use wayleave_store::{Limits, StoreError};
 
 use super::error::store_error;
 use super::login::Login;
-use super::settings;
+use super::settings::{self, StartupOptions};
 use crate::dsn::{Server, ServerAddress, TlsMode};
 
 /// How much longer than the server we wait, so that its own timeout, which is more precise, fires first.
@@ -31,9 +31,11 @@ impl<'a> Session<'a> {
     /// Connects, logs in and gives up the right to write.
     pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
         let connecting = async {
+            // The timeouts of the role would bound what begins the transaction.
+            let options = StartupOptions::new(limits);
             let Login {
                 client, connection, ..
-            } = Login::open(server, limits, None).await?;
+            } = Login::open_with(server, limits, &options).await?;
             begin(&client, server, limits).await?;
             Ok(Self {
                 client,
@@ -158,10 +160,9 @@ pub(super) fn config(server: &Server, limits: Limits) -> Config {
 #[cfg(test)]
 mod tests {
     use tokio_postgres::error::SqlState;
-    use wayleave_model::mapping::SourceKind;
 
+    use super::super::dsn;
     use super::*;
-    use crate::dsn::{Dsn, Target};
 
     #[tokio::test]
     async fn a_session_cannot_write_and_says_who_it_is() {
@@ -170,10 +171,7 @@ mod tests {
             .fresh_database("read_only", "CREATE TABLE t (id int)")
             .await
             .unwrap();
-        let dsn = Dsn::parse(SourceKind::Postgres, &database.dsn).unwrap();
-        let Target::Postgres(server) = dsn.into_target() else {
-            panic!("not a server")
-        };
+        let server = dsn::parse(&database.dsn).unwrap();
         for sql in [
             "INSERT INTO t VALUES (1)",
             "CREATE TABLE u (id int)",
@@ -195,6 +193,27 @@ mod tests {
             (row.get::<_, &str>(0), row.get::<_, &str>(1)),
             ("wayleave", "30s")
         );
+        session.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_timeouts_of_a_role_do_not_bound_the_catalogue() {
+        let database = wayleave_test::postgres().await;
+        let made = database.fresh_database("hasty", "").await.unwrap();
+        let name = &made.name;
+        let role = format!(
+            "CREATE ROLE {name} LOGIN PASSWORD 'hasty'; ALTER ROLE {name} SET statement_timeout = 70"
+        );
+        database.execute(name, &role).await.unwrap();
+        let port = database.endpoint().port;
+        let dsn = format!("postgres://{name}:hasty@127.0.0.1:{port}/{name}");
+        let server = dsn::parse(&dsn).unwrap();
+        let session = Session::open(&server, Limits::default()).await.unwrap();
+        // What holds after the transaction held before it.
+        session.client.execute(settings::COMMIT, &[]).await.unwrap();
+        let timeout = "SELECT current_setting('statement_timeout')";
+        let row = session.client.query_one(timeout, &[]).await.unwrap();
+        assert_eq!(row.get::<_, &str>(0), "30s");
         session.close().await.unwrap();
     }
 }

@@ -33,7 +33,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for GuardedStream<T> {
         let before = into.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
         if let Some(guard) = &mut self.guard {
-            guard.watch(into.filled().get(before..).unwrap_or_default())?;
+            let read = into.filled().get(before..);
+            guard.watch(read.ok_or(io::ErrorKind::InvalidData)?)?;
         }
         Poll::Ready(Ok(()))
     }

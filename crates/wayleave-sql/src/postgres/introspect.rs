@@ -3,13 +3,16 @@
 //! Partitions are part of their table. Members of extensions are left out: they describe the
 //! extension, not the data.
 
+use std::collections::HashMap;
+
 use tokio_postgres::Row;
-use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, TableKind};
+use tokio_postgres::types::ToSql;
+use wayleave_model::catalogue::{Catalogue, ForeignKey, TableKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::{IntrospectOptions, Progress, Step, StoreError};
 
+use super::catalogue::{COLUMNS, CatalogueColumn};
 use super::connect::Session;
-use super::types::{Type, Types};
 use crate::assemble::Assembly;
 use crate::checks::closed_lists;
 
@@ -47,26 +50,6 @@ const TABLES: &str = concat!(
        AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass \
             AND d.objid = c.oid AND d.deptype = 'e')"
 );
-
-const COLUMNS: &str = concat!(
-    "SELECT c.relname::text, a.attname::text, format_type(a.atttypid, a.atttypmod), \
-       a.atttypid, a.atttypmod, a.attnotnull, \
-       a.attidentity <> '' OR a.attgenerated <> '' \
-         OR COALESCE(pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%', false), \
-       col_description(c.oid, a.attnum) \
-     FROM ",
-    relations!(),
-    " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
-     LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
-     WHERE has_column_privilege(c.oid, a.attnum, 'SELECT') ORDER BY c.oid, a.attnum"
-);
-
-// Every table brings a row type and an array of it, which no column here is resolved through.
-const TYPES: &str = "SELECT t.oid, t.typname::text, t.typtype::text, \
-       CASE WHEN t.typcategory = 'A' THEN t.typelem ELSE 0::oid END, \
-       t.typbasetype, t.typtypmod, t.typnotnull \
-     FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem \
-     WHERE t.typtype <> 'c' AND e.typtype IS DISTINCT FROM 'c'";
 
 const LABELS: &str =
     "SELECT enumtypid, enumlabel::text FROM pg_enum ORDER BY enumtypid, enumsortorder";
@@ -132,13 +115,22 @@ pub(super) async fn catalogue(
         })?;
         assembly.table(name, table_kind(&kind), row_estimate(estimate), comment);
     }
-    let types = reader.types().await?;
-    for row in reader
-        .rows("columns", "reading columns", COLUMNS, Some(schema))
-        .await?
-    {
-        let (table, column) = reader.fields(|| column(&types, &row))?;
-        assembly.column(&table, column);
+    let labels = reader.labels().await?;
+    let of_all_tables: Option<&str> = None;
+    let rows = reader
+        .rows_with(
+            "columns",
+            "reading columns",
+            COLUMNS,
+            &[&schema, &of_all_tables],
+        )
+        .await?;
+    for row in &rows {
+        let column = reader.fields(|| CatalogueColumn::from_row(row))?;
+        if column.selectable {
+            let table = column.table.clone();
+            assembly.column(&table, column.described(&labels));
+        }
     }
     for row in reader
         .rows("keys", "reading keys", KEYS, Some(schema))
@@ -195,10 +187,20 @@ impl CatalogueReader<'_, '_> {
         sql: &'static str,
         schema: Option<&str>,
     ) -> Result<Vec<Row>, StoreError> {
-        let rows = match &schema {
-            Some(schema) => self.session.read(doing, sql, &[schema]).await?,
-            None => self.session.read(doing, sql, &[]).await?,
-        };
+        match &schema {
+            Some(schema) => self.rows_with(what, doing, sql, &[schema]).await,
+            None => self.rows_with(what, doing, sql, &[]).await,
+        }
+    }
+
+    async fn rows_with(
+        &mut self,
+        what: &'static str,
+        doing: &'static str,
+        sql: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, StoreError> {
+        let rows = self.session.read(doing, sql, values).await?;
         (self.progress)(Step::Read {
             what,
             rows: rows.len(),
@@ -239,51 +241,18 @@ impl CatalogueReader<'_, '_> {
         }
     }
 
-    async fn types(&mut self) -> Result<Types, StoreError> {
-        let mut types = Types::default();
-        for row in self.rows("types", "reading types", TYPES, None).await? {
-            let (id, of) = self.fields(|| {
-                Ok((
-                    row.try_get(0)?,
-                    Type {
-                        name: row.try_get(1)?,
-                        class: row.try_get(2)?,
-                        element: row.try_get(3)?,
-                        base: row.try_get(4)?,
-                        modifier: row.try_get(5)?,
-                        not_null: row.try_get(6)?,
-                    },
-                ))
-            })?;
-            types.types.insert(id, of);
-        }
+    /// The labels of each enum, by its type.
+    async fn labels(&mut self) -> Result<HashMap<u32, Vec<String>>, StoreError> {
+        let mut labels: HashMap<u32, Vec<String>> = HashMap::new();
         for row in self
             .rows("labels", "reading enum labels", LABELS, None)
             .await?
         {
             let (id, label) = self.fields(|| Ok((row.try_get(0)?, row.try_get(1)?)))?;
-            types.labels.entry(id).or_default().push(label);
+            labels.entry(id).or_default().push(label);
         }
-        Ok(types)
+        Ok(labels)
     }
-}
-
-fn column(types: &Types, row: &Row) -> Result<(String, Column), tokio_postgres::Error> {
-    let meaning = types.meaning(row.try_get(3)?, row.try_get(4)?);
-    let not_null: bool = row.try_get(5)?;
-    let comment: Option<String> = row.try_get(7)?;
-    let column = Column {
-        name: row.try_get(1)?,
-        native_type: row.try_get(2)?,
-        datatype: meaning.datatype,
-        many: meaning.many,
-        nullable: !not_null && !meaning.not_null,
-        one_of: meaning.one_of,
-        max_length: meaning.max_length,
-        generated: row.try_get(6)?,
-        comment: comment.filter(|it| !it.trim().is_empty()),
-    };
-    Ok((row.try_get(0)?, column))
 }
 
 fn table_kind(relkind: &str) -> TableKind {

@@ -19,6 +19,7 @@ use super::cleartext::CleartextGuard;
 use super::connect::{GRACE, config};
 use super::error::{io_error, store_error};
 use super::guarded_stream::GuardedStream;
+use super::settings::StartupOptions;
 use crate::dsn::{Server, ServerAddress};
 use crate::tls;
 
@@ -52,8 +53,21 @@ pub(super) struct Login {
 }
 
 impl Login {
+    /// Logs in with these options, or without them where a pooler refuses them.
+    pub(super) async fn open_with(
+        server: &Server,
+        limits: Limits,
+        options: &StartupOptions,
+    ) -> Result<Self, StoreError> {
+        match Self::open(server, limits, Some(&options.text)).await {
+            // Each pooler refuses with a code of its own.
+            Err(StoreError::Failed { code: Some(_), .. }) => Self::open(server, limits, None).await,
+            logged_in => logged_in,
+        }
+    }
+
     /// Logs in, at the first of the server's addresses where that succeeds, with startup options.
-    pub(super) async fn open(
+    async fn open(
         server: &Server,
         limits: Limits,
         options: Option<&str>,
@@ -197,16 +211,12 @@ impl TlsConnect<GuardedStream<Socket>> for GuardedTls {
 
 #[cfg(test)]
 mod tests {
-    use wayleave_model::mapping::SourceKind;
 
+    use super::super::dsn;
     use super::*;
-    use crate::dsn::{Dsn, Target};
 
     async fn log_in(dsn: &str) -> Result<Login, StoreError> {
-        let dsn = Dsn::parse(SourceKind::Postgres, dsn).unwrap();
-        let Target::Postgres(server) = dsn.into_target() else {
-            panic!("not a server")
-        };
+        let server = dsn::parse(dsn).unwrap();
         Login::open(&server, Limits::default(), None).await
     }
 

@@ -13,12 +13,12 @@ use tokio_util::task::AbortOnDropHandle;
 use wayleave_store::{Limits, StoreError};
 
 use super::connect::refused_pooler;
+use super::dialect::PostgresDialect;
 use super::error::store_error;
 use super::login::{self, CancelHandle, Login};
 use super::settings::{self, StartupOptions};
 use super::values::RawValue;
 use crate::compile::Bind;
-use crate::compile::postgres::Postgres;
 use crate::dsn::Server;
 
 /// How many prepared statements a session keeps.
@@ -39,7 +39,7 @@ pub(crate) struct PgSession {
     pub(super) cancel_handle: Arc<CancelHandle>,
     prepared: PreparedStatements,
     /// How statements are written for its database.
-    pub(super) dialect: Postgres,
+    pub(super) dialect: PostgresDialect,
     /// Whether a pooler shares it: nothing may then stay on it from one read to the next.
     pub(super) pooled: bool,
     /// How long a statement may take.
@@ -51,21 +51,14 @@ impl PgSession {
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let opening = async {
             let options = StartupOptions::new(limits);
-            let logged_in = Login::open(server, limits, Some(&options.text)).await;
-            let login = match logged_in {
-                // Poolers refuse startup options, each with a code of its own.
-                Err(StoreError::Failed { code: Some(_), .. }) => {
-                    Login::open(server, limits, None).await?
-                }
-                logged_in => logged_in?,
-            };
+            let login = Login::open_with(server, limits, &options).await?;
             let cancel_handle = Arc::new(login.cancel_handle());
             let mut session = Self {
                 client: login.client,
                 connection: login.connection,
                 cancel_handle,
                 prepared: PreparedStatements::default(),
-                dialect: Postgres::default(),
+                dialect: PostgresDialect::default(),
                 pooled: false,
                 limit: limits.statement,
             };
@@ -85,7 +78,7 @@ impl PgSession {
             settings::check(settings.iter().map(Option::as_deref))?;
             let encoding = settings.first().and_then(Option::as_deref);
             // SQL_ASCII is no encoding: bytes are taken as they are.
-            session.dialect.encoded = !matches!(encoding, None | Some(b"UTF8" | b"SQL_ASCII"));
+            session.dialect.encoded = !matches!(encoding, Some(b"UTF8" | b"SQL_ASCII"));
             Ok(session)
         };
         timeout(limits.connect, opening)
@@ -249,10 +242,9 @@ pub(super) async fn cancel(
 
 #[cfg(test)]
 mod tests {
-    use wayleave_model::mapping::SourceKind;
 
+    use super::super::dsn;
     use super::*;
-    use crate::dsn::{Dsn, Target};
 
     const NAMED: &str = "SELECT count(*)::text FROM pg_prepared_statements";
 
@@ -260,10 +252,7 @@ mod tests {
         let sql = "CREATE TABLE things (id int PRIMARY KEY, word text)";
         let server = wayleave_test::postgres().await;
         let database = server.fresh_database(name, sql).await.unwrap();
-        let dsn = Dsn::parse(SourceKind::Postgres, &database.dsn).unwrap();
-        let Target::Postgres(server) = dsn.into_target() else {
-            panic!("not a server")
-        };
+        let server = dsn::parse(&database.dsn).unwrap();
         PgSession::open(&server, Limits::default()).await.unwrap()
     }
 

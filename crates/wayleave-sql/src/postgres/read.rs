@@ -3,60 +3,33 @@
 //! Every statement is prepared and runs by itself in a session whose transactions are read-only,
 //! so one round trip answers a plan.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use wayleave_model::mapping::SourceKind;
 use wayleave_plan::plan::{Read, Target};
 use wayleave_store::{Capabilities, Detail, Limits, OnMalformed, RowSender, StoreError};
 
+use super::capabilities::CAPABILITIES;
+use super::catalogue::{self, COLUMNS};
+use super::dialect::PostgresDialect;
 use super::error::{io_error, store_error};
 use super::login::CancelHandle;
 use super::pool::{PgSession, cancel};
-use super::types;
-use super::values::{RawValue, RowDecoder};
-use crate::capabilities::POSTGRES;
-use crate::compile::postgres::{Kind, Order, Postgres};
-use crate::compile::{NativeColumn, Shape, compile};
+use super::types::Kind;
+use super::values::RowDecoder;
+use crate::compile::{Shape, compile};
 use crate::dsn::Server as Address;
 use crate::plan_columns::undecided;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
 
-/// The columns of a table with the base types of domains. A name without a schema is looked up as
-/// the session would.
-const COLUMNS: &str = "WITH RECURSIVE place AS ( \
-    SELECT c.oid, n.nspname FROM pg_catalog.pg_class c \
-    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-    WHERE c.relname = $2::text AND c.relkind IN ('r', 'v', 'm', 'f', 'p') \
-      AND (n.nspname = $1::text OR ($1::text IS NULL AND pg_catalog.pg_table_is_visible(c.oid))) \
-    LIMIT 1 \
-), base AS ( \
-    SELECT a.attnum, a.attname, a.attnotnull, a.attcollation, a.atttypid AS typ \
-    FROM pg_catalog.pg_attribute a JOIN place ON place.oid = a.attrelid \
-    WHERE a.attnum > 0 AND NOT a.attisdropped \
-    UNION ALL \
-    SELECT b.attnum, b.attname, b.attnotnull OR t.typnotnull, b.attcollation, t.typbasetype \
-    FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ WHERE t.typtype = 'd' \
-) \
-SELECT (SELECT nspname::text FROM place), b.attname::text, t.typname::text, (t.typcategory = 'A')::text, \
-    b.attnotnull::text, b.typ::int8::text, \
-    CASE WHEN l.collname <> 'default' THEN l.collname::text \
-         WHEN d.datcollate IN ('C', 'POSIX') AND COALESCE(to_jsonb(d)->>'datlocprovider', 'c') = 'c' THEN 'default' \
-         ELSE '' END \
-FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.typ AND t.typtype <> 'd' \
-LEFT JOIN pg_catalog.pg_collation l ON l.oid = b.attcollation AND l.collnamespace = 'pg_catalog'::regnamespace \
-CROSS JOIN (SELECT * FROM pg_catalog.pg_database WHERE datname = current_database()) d";
-
 /// The planner's row estimate; negative where the table was never analysed. It counts rows that row security
 /// hides from us, so there it is not asked.
-const ESTIMATE: &str = "SELECT c.reltuples::int8::text FROM pg_catalog.pg_class c \
+const ESTIMATE: &str = "SELECT c.reltuples::int8 FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
     WHERE n.nspname = $1::text AND c.relname = $2::text AND c.relkind IN ('r', 'm') \
       AND NOT pg_catalog.row_security_active(c.oid)";
@@ -100,7 +73,7 @@ impl ServerDriver for Database {
     type CancelHandle = Arc<CancelHandle>;
     type Kind = Kind;
 
-    const CAPABILITIES: &'static Capabilities = &POSTGRES;
+    const CAPABILITIES: &'static Capabilities = &CAPABILITIES;
 
     async fn open(&self) -> Result<PgSession, StoreError> {
         PgSession::open(&self.server, self.limits).await
@@ -125,16 +98,17 @@ impl ServerDriver for Database {
         read: &Read,
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
-        let dialect = Postgres {
+        let dialect = PostgresDialect {
             skips_undecided: sender.on_malformed() == OnMalformed::Mark,
             ..session.dialect.clone()
         };
         let statement = compile(&dialect, shape, read)?;
-        let failed = |error| match self.failed("reading", &error) {
-            StoreError::Failed {
-                code: Some(code), ..
-            } if code == DIVISION_BY_ZERO => undecided(read),
-            error => error,
+        let failed = |error| {
+            let error = self.failed("reading", &error);
+            let is_undecided = matches!(&error, StoreError::Failed { code: Some(code), .. }
+                if code == DIVISION_BY_ZERO);
+            let undecided = is_undecided.then(|| undecided(read)).flatten();
+            undecided.unwrap_or(error)
         };
         let (text, binds) = (&statement.text, &statement.binds);
         let prepared = session.prepare(text, binds).await.map_err(failed)?;
@@ -147,7 +121,7 @@ impl ServerDriver for Database {
                 known.is_none_or(|known| known == *column_type)
             },
         )?;
-        let decoder = RowDecoder::new(&statement.outputs, &prepared.types, sender.on_malformed());
+        let decoder = RowDecoder::new(&statement.outputs, &prepared.types, sender.on_malformed())?;
         let rows = session.run(&prepared, text, binds).await;
         let mut rows = pin!(rows.map_err(failed)?);
         while let Some(row) = rows.try_next().await.map_err(failed)? {
@@ -203,40 +177,11 @@ impl ServerDriver for Database {
         let failed = |error| self.failed("reading the table's columns", &error);
         let named = [target.schema.as_deref(), Some(&*target.table)];
         let rows = session.query(COLUMNS, &named).await.map_err(failed)?;
-        let mut schema = None;
-        let mut columns = BTreeMap::new();
-        for row in &rows {
-            let Some(
-                [
-                    in_schema,
-                    name,
-                    type_name,
-                    array,
-                    not_null,
-                    type_id,
-                    collation,
-                ],
-            ) = texts(row)
-            else {
-                return Err(not_utf8("reading the table's columns"));
-            };
-            schema = Some(in_schema.to_owned());
-            let many = is_true(array);
-            let native = NativeColumn {
-                kind: kind(type_name, many, collation),
-                datatype: types::datatype(type_name),
-                many,
-                not_null: is_true(not_null),
-                type_id: type_id.parse().ok(),
-            };
-            columns.insert(name.to_owned(), native);
-        }
-        if columns.is_empty() {
-            return Err(no_table(target));
-        }
+        let table = catalogue::table(&rows);
+        let table = table.map_err(|_| not_utf8("reading the table's columns"))?;
+        let (schema, columns) = table.ok_or_else(|| no_table(target))?;
         Ok(Shape {
-            store: SourceKind::Postgres,
-            schema,
+            schema: Some(schema),
             table: target.table.clone(),
             version: None,
             columns,
@@ -254,11 +199,8 @@ impl ServerDriver for Database {
         let Some(row) = rows.first() else {
             return Ok(None);
         };
-        let Some([estimate]) = texts(row) else {
-            return Err(not_utf8("reading statistics"));
-        };
-        let estimate: i128 = estimate.parse().unwrap_or(-1);
-        Ok((estimate >= 0).then_some(estimate))
+        let estimate: i64 = row.try_get(0).map_err(failed)?;
+        Ok((estimate >= 0).then_some(estimate.into()))
     }
 
     async fn close(session: PgSession) {
@@ -272,44 +214,11 @@ impl Database {
     }
 }
 
-/// The columns of a row of a constant statement, which are all text and not NULL.
-fn texts<const N: usize>(row: &Row) -> Option<[&str; N]> {
-    let texts = RawValue::all(row).map(|value| std::str::from_utf8(value?).ok());
-    texts.collect::<Option<Vec<_>>>()?.try_into().ok()
-}
-
-/// The failure of a row that is not so.
+/// The failure of a row of the catalogue that cannot be decoded.
 fn not_utf8(doing: &'static str) -> StoreError {
     StoreError::Failed {
         doing,
         code: None,
         detail: Detail::fixed("a name in the database's catalogue is no UTF-8"),
-    }
-}
-
-fn is_true(text: &str) -> bool {
-    text == "true"
-}
-
-fn kind(name: &str, array: bool, collation: &str) -> Kind {
-    match name {
-        _ if array => Kind::Array,
-        "text" | "varchar" => Kind::Text(match collation {
-            "default" => Order::Database,
-            "POSIX" => Order::Posix,
-            _ => Order::C,
-        }),
-        "uuid" => Kind::Uuid,
-        "int2" | "int4" | "int8" => Kind::Integer,
-        "oid" => Kind::Oid,
-        "numeric" => Kind::Numeric,
-        "float4" => Kind::Single,
-        "float8" => Kind::Float,
-        "bool" => Kind::Boolean,
-        "date" => Kind::Date,
-        "timestamp" => Kind::Timestamp,
-        "timestamptz" => Kind::TimestampTz,
-        "json" | "jsonb" => Kind::Json,
-        _ => Kind::Other,
     }
 }

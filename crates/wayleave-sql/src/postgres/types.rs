@@ -1,96 +1,100 @@
-//! What PostgreSQL's types mean to a mapping: domains stand for their base, arrays for many of
-//! their element, enums for their labels.
+//! The types of PostgreSQL: what a statement must know of a column, and what it means to a mapping.
 
-use std::collections::HashMap;
+use wayleave_model::mapping::{Datatype, SourceKind};
 
-use wayleave_model::mapping::Datatype;
+use crate::compile::NativeKind;
 
-/// One row of `pg_type`, as far as it matters here.
-#[derive(Debug, Clone)]
-pub(super) struct Type {
-    pub(super) name: String,
-    /// `b` base, `d` domain, `e` enum, `r` and `m` ranges.
-    pub(super) class: String,
-    /// The element type where this is an array, else 0.
-    pub(super) element: u32,
-    /// The type a domain is over, else 0.
-    pub(super) base: u32,
-    /// The domain's own modifier, such as a length.
-    pub(super) modifier: i32,
-    pub(super) not_null: bool,
+/// What PostgreSQL says a column holds, as far as it matters to a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `text` and `varchar`.
+    Text(Order),
+    Uuid,
+    /// Anything whose text form is served.
+    Other,
+    /// `int2`, `int4`, `int8`.
+    Integer,
+    Oid,
+    Numeric,
+    Float,
+    /// `float4`.
+    Single,
+    Boolean,
+    Date,
+    Timestamp,
+    TimestampTz,
+    Json,
+    Array,
 }
 
-/// The types of a database, by object id.
-#[derive(Debug, Default)]
-pub(super) struct Types {
-    pub(super) types: HashMap<u32, Type>,
-    pub(super) labels: HashMap<u32, Vec<String>>,
+/// The collation by which a column of text is compared by code point. Statements name it, so that
+/// the column's own never decides; where it is that one, an index serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// `"C"`, for every column that has neither of the others.
+    C,
+    /// `"POSIX"`.
+    Posix,
+    /// That of the database, where it is the order of code points.
+    Database,
 }
 
-/// What a column of some type holds.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct ColumnMeaning {
-    pub(super) datatype: Datatype,
-    pub(super) many: bool,
-    pub(super) one_of: Vec<String>,
-    pub(super) max_length: Option<u32>,
-    /// Whether a domain on the way forbids NULL.
-    pub(super) not_null: bool,
-}
-
-impl Types {
-    /// Follows domains and one array to the type that holds the values.
-    pub(super) fn meaning(&self, id: u32, modifier: i32) -> ColumnMeaning {
-        let (mut id, mut modifier, mut many, mut not_null) = (id, modifier, false, false);
-        // A domain over a domain is common, a chain this long is not; a cycle cannot be made.
-        for _ in 0..32 {
-            match self.types.get(&id) {
-                Some(Type {
-                    class,
-                    base,
-                    modifier: own,
-                    not_null: forbids,
-                    ..
-                }) if class == "d" => {
-                    id = *base;
-                    modifier = if *own >= 0 { *own } else { modifier };
-                    // NOT NULL on an element's domain says nothing of the array.
-                    not_null |= *forbids && !many;
-                }
-                Some(Type { element, .. }) if *element != 0 && !many => {
-                    id = *element;
-                    many = true;
-                }
-                _ => break,
-            }
-        }
-        let name = self.types.get(&id).map_or("", |it| it.name.as_str());
-        ColumnMeaning {
-            datatype: datatype(name),
-            many,
-            one_of: self.labels.get(&id).cloned().unwrap_or_default(),
-            max_length: max_length(name, modifier),
-            not_null,
+impl Order {
+    pub(super) const fn clause(self) -> &'static str {
+        match self {
+            Self::C => " COLLATE \"C\"",
+            Self::Posix => " COLLATE \"POSIX\"",
+            Self::Database => " COLLATE \"default\"",
         }
     }
 }
 
-/// The datatype of a base type. One not named has a text form, and that is served.
-pub(super) fn datatype(name: &str) -> Datatype {
-    match name {
-        "int2" | "int4" | "int8" | "oid" => Datatype::Integer,
-        "numeric" => Datatype::Decimal,
-        "float4" | "float8" => Datatype::Number,
-        "bool" => Datatype::Boolean,
-        "date" => Datatype::Date,
-        "timestamp" | "timestamptz" => Datatype::Datetime,
-        "json" | "jsonb" => Datatype::Json,
-        _ => Datatype::String,
+impl NativeKind for Kind {
+    const STORE: SourceKind = SourceKind::Postgres;
+}
+
+impl Kind {
+    /// The kind of a type by its name in `pg_type`, domains resolved. The collation is that by which
+    /// the column sorts as code points do, if there is one.
+    pub(super) fn from_type(name: &str, collation: &str) -> Self {
+        match name {
+            "text" | "varchar" => Self::Text(match collation {
+                "default" => Order::Database,
+                "POSIX" => Order::Posix,
+                _ => Order::C,
+            }),
+            "uuid" => Self::Uuid,
+            "int2" | "int4" | "int8" => Self::Integer,
+            "oid" => Self::Oid,
+            "numeric" => Self::Numeric,
+            "float4" => Self::Single,
+            "float8" => Self::Float,
+            "bool" => Self::Boolean,
+            "date" => Self::Date,
+            "timestamp" => Self::Timestamp,
+            "timestamptz" => Self::TimestampTz,
+            "json" | "jsonb" => Self::Json,
+            _ => Self::Other,
+        }
+    }
+
+    /// The datatype it is read as. What is not named has a text form, and that is served.
+    pub(super) const fn datatype(self) -> Datatype {
+        match self {
+            Self::Integer | Self::Oid => Datatype::Integer,
+            Self::Numeric => Datatype::Decimal,
+            Self::Single | Self::Float => Datatype::Number,
+            Self::Boolean => Datatype::Boolean,
+            Self::Date => Datatype::Date,
+            Self::Timestamp | Self::TimestampTz => Datatype::Datetime,
+            Self::Json => Datatype::Json,
+            Self::Text(_) | Self::Uuid | Self::Array | Self::Other => Datatype::String,
+        }
     }
 }
 
 /// The length of `varchar(n)` and `char(n)`, which the modifier holds with four added.
-fn max_length(name: &str, modifier: i32) -> Option<u32> {
+pub(super) fn max_length(name: &str, modifier: i32) -> Option<u32> {
     let bounded = matches!(name, "varchar" | "bpchar");
     u32::try_from(modifier.checked_sub(4)?)
         .ok()

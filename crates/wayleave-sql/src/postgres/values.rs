@@ -89,7 +89,11 @@ impl<'a> RowDecoder<'a> {
         outputs: &'a [Output<'a>],
         types: &'a [Type],
         on_malformed: OnMalformed,
-    ) -> Self {
+    ) -> Result<Self, StoreError> {
+        // The driver compares each row with the types.
+        if types.len() != outputs.iter().map(Output::width).sum::<usize>() {
+            return Err(values::not_as_selected());
+        }
         let column = |(output, of): (&Output<'a>, &Type)| match output {
             Output::Column(column) => Some((*column, FastPath::new(column, of))),
             Output::Preview(column) if column.datatype.is_text() => {
@@ -98,7 +102,7 @@ impl<'a> RowDecoder<'a> {
             Output::Preview(column) => Some((*column, FastPath::PreviewOfOther)),
             _ => None,
         };
-        Self {
+        Ok(Self {
             outputs,
             types,
             columns: {
@@ -109,7 +113,7 @@ impl<'a> RowDecoder<'a> {
                 shown.map(column).collect()
             },
             on_malformed,
-        }
+        })
     }
 
     /// The approximate size of a row, where no value has to be looked at for it.

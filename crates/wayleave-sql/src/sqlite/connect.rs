@@ -8,8 +8,8 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, Row};
 use wayleave_store::{Detail, Limits, StoreError};
 
+use super::dsn::File;
 use super::error::store_error;
-use crate::dsn::File;
 
 /// Virtual machine steps between two checks of the clock.
 const STEPS_PER_CHECK: i32 = 1_000;

@@ -15,9 +15,9 @@ use wayleave_plan::plan::Granularity;
 use wayleave_plan::value::{PREVIEW_CHARACTERS, Total, Value, average, rounded};
 
 use super::decimal_key;
+use super::dialect::functions;
 use super::values::cell;
 use crate::compile::PREVIEW as BEGINNING;
-use crate::compile::sqlite::functions;
 use crate::values::{Cell, datetime, decimal, scalar, text};
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
@@ -53,30 +53,31 @@ fn register_read(
 }
 
 /// How many characters a value is shown with, and the first of them.
-fn preview(call: &Context<'_>) -> String {
+fn preview(call: &Context<'_>) -> Result<String> {
     let most = usize::try_from(PREVIEW_CHARACTERS).unwrap_or(usize::MAX);
     let (characters, start) = match cell(call.get_raw(0)) {
         Cell::Text(text) => (text.chars().count(), text.chars().take(most).collect()),
         Cell::Bytes(bytes) => {
             // Two digits for each byte, after `\\x`.
             let shown = bytes.get(..most / 2 - 1).unwrap_or(&bytes);
-            let start = text(Cell::Bytes(shown.into())).unwrap_or_default();
+            let start = text(Cell::Bytes(shown.into())).ok_or_else(|| unfit(Datatype::String))?;
             (2 + 2 * bytes.len(), start.to_string())
         }
         other => {
-            let start: String = text(other).map(String::from).unwrap_or_default();
+            let start: String = text(other).ok_or_else(|| unfit(Datatype::String))?.into();
             (start.chars().count(), start)
         }
     };
-    format!("{BEGINNING}{characters}:{start}")
+    Ok(format!("{BEGINNING}{characters}:{start}"))
 }
 
 /// Whether a value is of the datatype that a word names, NULL apart.
-fn fits(call: &Context<'_>) -> bool {
-    match (Datatype::from_word(word(call, 1)), cell(call.get_raw(0))) {
-        (None, _) | (_, Cell::Null) => false,
-        (Some(datatype), held) => scalar(datatype, held).is_some(),
-    }
+fn fits(call: &Context<'_>) -> Result<bool> {
+    let datatype = Datatype::from_word(word(call, 1)?).ok_or_else(unknown_word)?;
+    Ok(match cell(call.get_raw(0)) {
+        Cell::Null => false,
+        held => scalar(datatype, held).is_some(),
+    })
 }
 
 /// Gives a session all of them. While `lenient` is set, those that read one value make NULL of what
@@ -113,8 +114,8 @@ pub(crate) fn register(connection: &Connection, lenient: &Arc<AtomicBool>) -> Re
     register(functions::NUMBER, Datatype::Number, number)?;
     register(functions::DATETIME, Datatype::Datetime, micros)?;
     register(functions::DECIMAL, Datatype::Decimal, key)?;
-    connection.create_scalar_function(functions::PREVIEW, 1, flags, |call| Ok(preview(call)))?;
-    connection.create_scalar_function(functions::FITS, 2, flags, |call| Ok(fits(call)))?;
+    connection.create_scalar_function(functions::PREVIEW, 1, flags, preview)?;
+    connection.create_scalar_function(functions::FITS, 2, flags, fits)?;
     connection.create_scalar_function(functions::DECIDED, 1, flags, |call| {
         match call.get_raw(0) {
             ValueRef::Integer(0) => Ok(true),
@@ -153,23 +154,27 @@ fn convert<T>(
     }
 }
 
-fn granularity(word: &str) -> Granularity {
-    match word {
+/// The granularity that a word names, as the dialect writes it.
+fn granularity(word: &str) -> Result<Granularity> {
+    Ok(match word {
         "Minute" => Granularity::Minute,
         "Hour" => Granularity::Hour,
         "Week" => Granularity::Week,
         "Month" => Granularity::Month,
         "Quarter" => Granularity::Quarter,
         "Year" => Granularity::Year,
-        _ => Granularity::Day,
-    }
+        "Day" => Granularity::Day,
+        _ => return Err(unknown_word()),
+    })
 }
 
-fn word<'a>(call: &'a Context<'_>, place: usize) -> &'a str {
-    match call.get_raw(place) {
-        ValueRef::Text(text) => std::str::from_utf8(text).unwrap_or_default(),
-        _ => "",
-    }
+/// A word that the dialect writes for an argument.
+fn word<'a>(call: &'a Context<'_>, place: usize) -> Result<&'a str> {
+    Ok(call.get_raw(place).as_str()?)
+}
+
+fn unknown_word() -> Error {
+    Error::UserFunctionError("a statement of ours has an unknown word".into())
 }
 
 fn period(call: &Context<'_>) -> Result<Option<i64>> {
@@ -180,7 +185,7 @@ fn period(call: &Context<'_>) -> Result<Option<i64>> {
     let calendar = call.get_or_create_aux(2, |zone| -> std::result::Result<_, UnknownZone> {
         Calendar::new(zone.as_str().unwrap_or_default())
     })?;
-    let granularity = granularity(word(call, 1));
+    let granularity = granularity(word(call, 1)?)?;
     Ok(number(
         &calendar.period(&Value::Datetime(micros), granularity),
     ))
@@ -193,7 +198,9 @@ fn date_period(call: &Context<'_>) -> Result<Option<i64>> {
     };
     // A date is the same in every zone.
     let calendar = Calendar::new("UTC").map_err(|error| Error::UserFunctionError(error.into()))?;
-    Ok(number(&calendar.period(&date, granularity(word(call, 1)))))
+    Ok(number(
+        &calendar.period(&date, granularity(word(call, 1)?)?),
+    ))
 }
 
 fn number(value: &Value) -> Option<i64> {
@@ -209,7 +216,7 @@ fn mean(call: &Context<'_>) -> Result<Option<String>> {
         return Ok(None);
     };
     let count = call.get::<i64>(1)?;
-    let count = u64::try_from(count).unwrap_or(0);
+    let count = u64::try_from(count).map_err(|error| Error::UserFunctionError(error.into()))?;
     Ok(average(&Value::Decimal(sum.into()), count).to_text())
 }
 

@@ -4,7 +4,7 @@ use rusqlite::{CachedStatement, Connection, Result};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Comparison, Predicate};
 
-use crate::compile::sqlite::form::Form;
+use super::dialect::form::Form;
 
 const PATHS: &str = "SELECT i.name, c.name, c.coll FROM pragma_index_list(?1) AS i \
     JOIN pragma_index_xinfo(i.name) AS c WHERE NOT i.partial AND c.\"key\" ORDER BY i.seq, c.seqno";

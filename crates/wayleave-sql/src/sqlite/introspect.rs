@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::Row;
 use wayleave_model::catalogue::{Catalogue, Column, ForeignKey, TableKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::{Step, StoreError};
 
+use super::catalogue::{COLUMNS, COLUMNS_OF_TABLE, COLUMNS_OF_VIEWS, CatalogueColumn};
 use super::connect::Session;
 use super::types;
 use crate::assemble::Assembly;
@@ -17,17 +17,6 @@ use crate::checks::closed_lists;
 
 const TABLES: &str = "SELECT name, type, wr, strict FROM pragma_table_list \
     WHERE schema = 'main' AND type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
-
-const COLUMNS: &str = "SELECT t.name, c.name, c.type, c.\"notnull\", c.pk, c.hidden \
-    FROM pragma_table_list t JOIN pragma_table_xinfo(t.name, 'main') c \
-    WHERE t.schema = 'main' AND t.type = 'table' ORDER BY t.name, c.cid";
-
-const VIEW_COLUMNS: &str = "SELECT t.name, c.name, c.type, c.\"notnull\", c.pk, c.hidden \
-    FROM pragma_table_list t JOIN pragma_table_xinfo(t.name, 'main') c \
-    WHERE t.schema = 'main' AND t.type = 'view' ORDER BY t.name, c.cid";
-
-const COLUMNS_OF_VIEW: &str = "SELECT ?1, c.name, c.type, c.\"notnull\", c.pk, c.hidden \
-    FROM pragma_table_xinfo(?1, 'main') c ORDER BY c.cid";
 
 const UNIQUE: &str = "SELECT t.name, i.name, c.name, c.cid \
     FROM pragma_table_list t JOIN pragma_index_list(t.name, 'main') i \
@@ -54,16 +43,6 @@ struct Shape {
     strict: bool,
 }
 
-/// One row of `pragma_table_xinfo`.
-struct ColumnInfo {
-    table: String,
-    name: String,
-    type_name: String,
-    not_null: bool,
-    key_place: i64,
-    hidden: i64,
-}
-
 /// Reads the catalogue. The file may change between two statements; each is of one moment.
 pub(super) fn catalogue(
     session: &mut Session,
@@ -72,7 +51,7 @@ pub(super) fn catalogue(
     let mut assembly = Assembly::default();
     let estimates = estimates(session, step)?;
     let shapes = tables(session, &estimates, &mut assembly, step)?;
-    let mut declared = session.read("reading columns", COLUMNS, declared_column)?;
+    let mut declared = session.read("reading columns", COLUMNS, CatalogueColumn::from_row)?;
     step(Step::Read {
         what: "columns",
         rows: declared.len(),
@@ -156,8 +135,8 @@ fn view_columns(
     session: &mut Session,
     shapes: &HashMap<String, Shape>,
     step: &mut dyn FnMut(Step),
-) -> Result<Vec<ColumnInfo>, StoreError> {
-    match session.read("reading views", VIEW_COLUMNS, declared_column) {
+) -> Result<Vec<CatalogueColumn>, StoreError> {
+    match session.read("reading views", COLUMNS_OF_VIEWS, CatalogueColumn::from_row) {
         Ok(rows) => {
             step(Step::Read {
                 what: "views",
@@ -176,7 +155,12 @@ fn view_columns(
     views.sort();
     let mut columns = Vec::new();
     for view in views {
-        match session.read_with("reading a view", COLUMNS_OF_VIEW, [view], declared_column) {
+        match session.read_with(
+            "reading a view",
+            COLUMNS_OF_TABLE,
+            [view],
+            CatalogueColumn::from_row,
+        ) {
             Ok(rows) => columns.extend(rows),
             Err(StoreError::Failed { detail, .. }) => {
                 step(Step::LeftOut {
@@ -194,18 +178,11 @@ fn view_columns(
     Ok(columns)
 }
 
-fn declared_column(row: &Row<'_>) -> rusqlite::Result<ColumnInfo> {
-    Ok(ColumnInfo {
-        table: row.get(0)?,
-        name: row.get(1)?,
-        type_name: row.get(2)?,
-        not_null: row.get(3)?,
-        key_place: row.get(4)?,
-        hidden: row.get(5)?,
-    })
-}
-
-fn columns(declared: Vec<ColumnInfo>, shapes: &HashMap<String, Shape>, assembly: &mut Assembly) {
+fn columns(
+    declared: Vec<CatalogueColumn>,
+    shapes: &HashMap<String, Shape>,
+    assembly: &mut Assembly,
+) {
     let mut keys: HashMap<String, Vec<(i64, String)>> = HashMap::new();
     for column in &declared {
         if column.key_place > 0 {
@@ -214,29 +191,24 @@ fn columns(declared: Vec<ColumnInfo>, shapes: &HashMap<String, Shape>, assembly:
         }
     }
     for column in declared {
-        // 1 is a virtual table's hidden column; 2 and 3 are generated ones.
-        let Some(shape) = shapes.get(&column.table).filter(|_| column.hidden != 1) else {
+        let shape = shapes.get(&column.table);
+        let Some(shape) = shape.filter(|_| column.hidden != 1) else {
             continue;
         };
-        let in_key = column.key_place > 0;
-        let alone = keys.get(&column.table).is_some_and(|key| key.len() == 1);
-        let rowid = in_key
-            && alone
-            && !shape.without_rowid
-            && column.type_name.eq_ignore_ascii_case("INTEGER");
         // Elsewhere SQLite lets a primary key hold NULL, for old files' sake.
-        let implied = rowid || (in_key && (shape.without_rowid || shape.strict));
+        let in_strict_key = column.key_place > 0 && (shape.without_rowid || shape.strict);
+        let nullable = !column.not_null && !column.is_row_number && !in_strict_key;
         assembly.column(
             &column.table,
             Column {
-                datatype: types::datatype(&column.type_name),
-                max_length: types::max_length(&column.type_name),
+                datatype: types::datatype(&column.declared),
+                max_length: types::max_length(&column.declared),
                 name: column.name,
-                native_type: column.type_name,
+                native_type: column.declared,
                 many: false,
-                nullable: !column.not_null && !implied,
+                nullable,
                 one_of: Vec::new(),
-                generated: column.hidden >= 2 || rowid,
+                generated: column.hidden >= 2 || column.is_row_number,
                 comment: None,
             },
         );

@@ -11,10 +11,11 @@ use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison, OrderBy, Predicate, Read, Rows};
 use wayleave_plan::value::Value;
 
+use super::dialect::SqliteDialect;
+use super::dialect::probe::Probe;
+use super::dialect::raw_domain::RawDomain;
 use super::indexes::{Indexes, equal};
-use crate::compile::sqlite::probe::Probe;
-use crate::compile::sqlite::raw_domain::RawDomain;
-use crate::compile::sqlite::{Affinity, Sqlite};
+use super::types::Affinity;
 use crate::compile::{NativeColumn, Shape};
 
 /// Largest limit of a read that is treated as a page.
@@ -141,7 +142,7 @@ impl PagePart {
 
 /// Chooses the strategy of a read; other than direct only if an index orders by its first column.
 pub(super) fn strategy(
-    dialect: &Sqlite,
+    dialect: &SqliteDialect,
     shape: &Shape<Affinity>,
     read: &Read,
     is_reached: impl FnOnce(&Rows) -> bool,

@@ -11,11 +11,11 @@ use wayleave_plan::value::Value;
 use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{Answer, Limits, ReadContext, Row};
 
+use super::dsn::File;
 use super::pool::SqliteSession;
 use super::read::Inner;
 use super::read_attempt::ReadAttempt;
 use super::watchdog::Watchdog;
-use crate::dsn::File;
 use crate::read_task::{ReadTasks, StoreOptions};
 
 const ROWS: usize = 50_000;

@@ -10,24 +10,20 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::limits::Limit;
 use wayleave_store::{Limits, OnMalformed, StoreError};
 
 use super::connect::Session;
+use super::dialect::BY_CODE_POINT;
+use super::dialect::functions::ALL;
+use super::dsn::File;
 use super::error::store_error;
 use super::functions;
 use super::indexes::Indexes;
-use crate::compile::sqlite::BY_CODE_POINT;
-use crate::compile::sqlite::functions::ALL;
-use crate::dsn::File;
 
 /// Prepared statements a session keeps.
 const MAX_STATEMENTS: usize = 64;
 /// How long a session waits for a writer to let go; the deadline is not looked at meanwhile.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// Largest value that an inline read copies.
-const MAX_INLINE_VALUE_BYTES: i32 = 64 * 1024;
 
 /// Built-in functions that compiled statements call.
 const ALLOWED_FUNCTIONS: [&str; 11] = [
@@ -95,19 +91,6 @@ impl SqliteSession {
         })
     }
 
-    /// Runs work that fails instead of waiting for a lock, taking more than so many steps, or reading
-    /// a large value.
-    pub(super) fn run_bounded(&mut self, steps: i32, work: impl FnOnce(&Self) -> bool) -> bool {
-        let limited = self.bounded(Duration::ZERO, MAX_INLINE_VALUE_BYTES).is_ok()
-            && (self.connection)
-                .progress_handler(steps, Some(|| true))
-                .is_ok();
-        let done = limited && work(self);
-        let restored = self.connection.progress_handler(0, None::<fn() -> bool>);
-        let restored = restored.and_then(|()| self.bounded(LOCK_TIMEOUT, i32::MAX));
-        done && restored.is_ok()
-    }
-
     /// Runs work with this handling of malformed values.
     pub(super) fn with_malformed<T>(&self, malformed: OnMalformed, work: impl FnOnce() -> T) -> T {
         let is_lenient = malformed == OnMalformed::Mark;
@@ -115,14 +98,6 @@ impl SqliteSession {
         let done = work();
         self.lenient.store(false, Ordering::Relaxed);
         done
-    }
-
-    /// Sets how long to wait for a lock, and the largest value.
-    fn bounded(&self, wait: Duration, bytes: i32) -> rusqlite::Result<()> {
-        self.connection.busy_timeout(wait)?;
-        self.connection
-            .set_limit(Limit::SQLITE_LIMIT_LENGTH, bytes)
-            .map(drop)
     }
 
     /// The indexes of a table in a version of the schema, read again when it is another.

@@ -1,30 +1,27 @@
-//! A store over a SQLite file. Reads run on blocking threads; a few short ones run inline, where
-//! starting a thread would take longer.
+//! A store over a SQLite file. Reads run on blocking threads; a few short ones run [`inline`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::timeout;
-use wayleave_model::mapping::SourceKind;
 use wayleave_plan::AuthorizedPlan;
-use wayleave_plan::plan::{Predicate, Read, Target};
-use wayleave_store::{
-    Answer, Capabilities, OnMalformed, ReadContext, RowSender, Store, StoreError,
-};
+use wayleave_plan::plan::{Read, Target};
+use wayleave_store::{Answer, Capabilities, ReadContext, RowSender, Store, StoreError};
 
+use super::capabilities::CAPABILITIES;
+use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn};
+use super::dsn::File;
 use super::error::{ended, store_error};
 use super::indexes::Indexes;
+use super::inline::{self, InlineBackoff};
 use super::pool::{FileIdentity, SqliteSession};
 use super::read_attempt::ReadAttempt;
-use super::types;
+use super::types::Affinity;
 use super::watchdog::{MAX_WRITER_WAIT, Watchdog};
 use super::writers::WriterWatch;
-use crate::capabilities::SQLITE;
-use crate::compile::sqlite::Affinity;
-use crate::compile::{NativeColumn, Shape};
-use crate::dsn::File;
+use crate::compile::Shape;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
     ReadTasks, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
@@ -32,19 +29,6 @@ use crate::read_task::{
 
 /// Virtual machine steps between two calls of the watchdog.
 const STEPS_PER_CHECK: i32 = 1_000;
-
-/// Largest number of key lookups run inline on the caller's thread.
-const MAX_INLINE_ROWS: u32 = 16;
-/// Virtual machine steps an inline read may take; a lookup by key takes a few dozen.
-const MAX_INLINE_STEPS: i32 = 500;
-/// An inline read that takes longer met a slow disk.
-const MAX_INLINE_TIME: Duration = Duration::from_millis(1);
-/// Reads that are not tried inline after a slow one.
-const INLINE_BACKOFF_READS: u32 = 1_000;
-
-/// The columns of a table. A key that has an index of its own is not the row's number.
-const COLUMNS: &str = "SELECT name, type, \"notnull\", pk > 0 AND NOT EXISTS ( \
-    SELECT 1 FROM pragma_index_list(?1) AS i WHERE i.origin = 'pk') FROM pragma_table_xinfo(?1)";
 
 /// How often a read that waits for a writer looks whether it is done.
 const WRITER_POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -58,13 +42,12 @@ pub(crate) struct SqliteStore {
 
 /// State shared by all reads of a file.
 pub(super) struct Inner {
-    file: File,
+    pub(super) file: File,
     pub(super) options: StoreOptions,
     pub(super) shapes: Shapes<Affinity>,
     /// Programs that write to the file.
     writers: Option<WriterWatch>,
-    /// How many reads are still not tried inline.
-    inline_backoff: AtomicU32,
+    pub(super) inline: InlineBackoff,
 }
 
 impl SqliteStore {
@@ -88,7 +71,7 @@ impl SqliteStore {
         let statement = |plan: &&AuthorizedPlan| {
             let shape = self.inner.shape(&session, plan.target(), None)?;
             let statement = crate::compile::compile(
-                &crate::compile::sqlite::Sqlite::default(),
+                &crate::sqlite::dialect::SqliteDialect::default(),
                 &shape,
                 plan.read(),
             )?;
@@ -101,7 +84,7 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     fn capabilities(&self) -> &Capabilities {
-        &SQLITE
+        &CAPABILITIES
     }
 
     async fn read(
@@ -148,8 +131,7 @@ async fn perform(
         Err(error) => return stop.finish(sender, Err(error)).await,
     };
     let (target, read) = (asked.target(), asked.read());
-    let fails = sender.on_malformed() == OnMalformed::Fail;
-    if fails && fits_inline(read) && inner.try_inline(&slot, target, read, &mut sender, &stop) {
+    if inline::try_read(&inner, &slot, target, read, &mut sender, &stop) {
         return stop.finish(sender, Ok(())).await;
     }
     let stopping = stop.clone();
@@ -172,7 +154,7 @@ impl Inner {
             file,
             options,
             shapes: Shapes::default(),
-            inline_backoff: AtomicU32::new(0),
+            inline: InlineBackoff::default(),
         }
     }
 
@@ -244,52 +226,6 @@ impl Inner {
         outcome
     }
 
-    /// Answers on the caller's thread, if nothing has to be waited for: a session is idle, the table's
-    /// shape is cached, no lock is held, and the answer is small. If not, nothing was sent, and a
-    /// blocking thread starts over.
-    fn try_inline(
-        &self,
-        slot: &Slot<SqliteSession>,
-        target: &Target,
-        read: &Read,
-        sender: &mut RowSender,
-        stop: &StopCondition,
-    ) -> bool {
-        let less = |left: u32| left.checked_sub(1);
-        if (self
-            .inline_backoff
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less))
-        .is_ok()
-        {
-            return false;
-        }
-        let Some(shape) = self.shapes.get(target) else {
-            return false;
-        };
-        let started = Instant::now();
-        let identity = FileIdentity::read(&self.file);
-        let Some(mut session) = slot.idle(|session| session.is_same_file(identity)) else {
-            return false;
-        };
-        let watchdog = Watchdog::inline(stop.clone(), sender.unwanted());
-        let work = ReadAttempt {
-            inner: self,
-            watchdog: &watchdog,
-            may_wait: false,
-        };
-        let answered = session.run_bounded(MAX_INLINE_STEPS, |session| {
-            work.attempt(session, Some(shape), target, read, sender)
-                .is_ok()
-        });
-        slot.keep(session);
-        if started.elapsed() > MAX_INLINE_TIME {
-            self.inline_backoff
-                .store(INLINE_BACKOFF_READS, Ordering::Relaxed);
-        }
-        // An attempt that may not wait has sent nothing.
-        answered || !sender.restart()
-    }
-
     /// The columns of a table.
     pub(super) fn shape(
         &self,
@@ -299,26 +235,12 @@ impl Inner {
     ) -> Result<Shape<Affinity>, StoreError> {
         let limit = self.options.limits.statement;
         let failed = |error| store_error("reading the table's columns", limit, &error);
-        let mut statement = session.connection.prepare_cached(COLUMNS).map_err(failed)?;
-        let columns = statement.query_map([&target.table], |row| {
-            let declared: String = row.get(1)?;
-            let row_number = row.get::<_, bool>(3)? && declared.eq_ignore_ascii_case("INTEGER");
-            let native = NativeColumn {
-                kind: if row_number {
-                    Affinity::RowNumber
-                } else {
-                    Affinity::from_declared(&declared)
-                },
-                datatype: types::datatype(&declared),
-                many: false,
-                not_null: row.get::<_, bool>(2)? || row_number,
-                type_id: None,
-            };
-            Ok((row.get::<_, String>(0)?, native))
-        });
-        let mut columns = columns
-            .and_then(Iterator::collect::<Result<std::collections::BTreeMap<_, _>, _>>)
-            .map_err(failed)?;
+        let statement = session.connection.prepare_cached(COLUMNS_OF_TABLE);
+        let mut statement = statement.map_err(failed)?;
+        let columns = statement.query_map([&target.table], CatalogueColumn::from_row);
+        let columns = columns.and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let columns = columns.map_err(failed)?.into_iter();
+        let mut columns: BTreeMap<_, _> = columns.map(CatalogueColumn::native).collect();
         if columns.is_empty() {
             return Err(no_table(target));
         }
@@ -331,30 +253,10 @@ impl Inner {
             }
         }
         Ok(Shape {
-            store: SourceKind::Sqlite,
             schema: None,
             table: target.table.clone(),
             version,
             columns,
         })
-    }
-}
-
-/// Whether a read is short enough to run inline: of one row, or of a few by key.
-fn fits_inline(read: &Read) -> bool {
-    matches!(read, Read::Rows(rows) if rows.each.is_none()
-        && (rows.limit == 1 || (rows.limit <= MAX_INLINE_ROWS && names_few_rows(&rows.predicate))))
-}
-
-fn names_few_rows(predicate: &Predicate) -> bool {
-    match predicate {
-        Predicate::In {
-            values,
-            negated: false,
-            ..
-        } => u32::try_from(values.len()).is_ok_and(|many| many <= MAX_INLINE_ROWS),
-        Predicate::And(parts) => parts.iter().any(names_few_rows),
-        Predicate::Granted(granted) => names_few_rows(granted),
-        _ => false,
     }
 }

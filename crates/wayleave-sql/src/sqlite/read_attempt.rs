@@ -10,15 +10,16 @@ use wayleave_plan::plan::{Predicate, Read, Rows, Target};
 use wayleave_plan::value::Value;
 use wayleave_store::{OnMalformed, RowSender, StoreError};
 
+use super::dialect::bytes::NonTextValue;
+use super::dialect::{SqliteDialect, probe};
 use super::error::store_error;
 use super::functions::{UNDECIDED, UNFIT};
 use super::page::{self, PagePart, PageStrategy};
 use super::pool::SqliteSession;
 use super::read::Inner;
+use super::types::Affinity;
 use super::values::cell;
 use super::watchdog::Watchdog;
-use crate::compile::sqlite::bytes::NonTextValue;
-use crate::compile::sqlite::{Affinity, Sqlite, probe};
 use crate::compile::{Bind, Shape, Statement, compile, compile_rows};
 use crate::plan_columns::{column_of, undecided};
 use crate::values;
@@ -52,8 +53,9 @@ impl ReadAttempt<'_> {
         let mut schema_version = self.prepare(session, SCHEMA_VERSION, read)?;
         let mut snapshot_guard = schema_version.raw_query();
         let told = snapshot_guard.next();
-        let told = told.map_err(|error| self.failed("reading", read, &error))?;
-        let version = told.and_then(|row| row.get::<_, i64>(0).ok());
+        let failed = |error| self.failed("reading", read, &error);
+        let told = told.map_err(failed)?.ok_or_else(values::not_as_selected)?;
+        let version = Some(told.get::<_, i64>(0).map_err(failed)?);
         let known = known.filter(|shape| shape.version == version);
         let shape = match known {
             Some(shape) => shape,
@@ -64,7 +66,11 @@ impl ReadAttempt<'_> {
         };
         let columns = page::columns_to_probe(&shape, read);
         let marks = sender.on_malformed() == OnMalformed::Mark;
-        let unprobed = || Sqlite::default().wide(session.is_wide()).marking(marks);
+        let unprobed = || {
+            SqliteDialect::default()
+                .wide(session.is_wide())
+                .marking(marks)
+        };
         let strategy = page::strategy(&unprobed(), &shape, read, |_| true);
         if columns.is_empty() && !matches!(strategy, PageStrategy::Counted(_)) {
             return self.send_page(session, unprobed(), &shape, read, strategy, sender);
@@ -96,7 +102,7 @@ impl ReadAttempt<'_> {
         let is_false = |place: usize| {
             told.is_some_and(|row| matches!(row.get_ref(place), Ok(ValueRef::Integer(0))))
         };
-        let dialect = Sqlite::with_domains(facts.domains(is_false))
+        let dialect = SqliteDialect::with_domains(facts.domains(is_false))
             .wide(session.is_wide())
             .marking(marks);
         let is_reached = |plan: &Rows| {
@@ -110,7 +116,7 @@ impl ReadAttempt<'_> {
     fn send_page(
         &self,
         session: &SqliteSession,
-        mut dialect: Sqlite,
+        mut dialect: SqliteDialect,
         shape: &Shape<Affinity>,
         read: &Read,
         strategy: PageStrategy,
@@ -141,7 +147,7 @@ impl ReadAttempt<'_> {
     fn probe_cursor(
         &self,
         session: &SqliteSession,
-        dialect: &mut Sqlite,
+        dialect: &mut SqliteDialect,
         shape: &Shape<Affinity>,
         read: &Read,
     ) -> Result<(), StoreError> {
@@ -191,16 +197,17 @@ impl ReadAttempt<'_> {
         self.bind(&mut prepared, &statement.binds, read)?;
         let mut rows = prepared.raw_query();
         let counted = rows.next();
-        let counted = counted.map_err(|error| self.failed("reading", read, &error))?;
-        let count = counted.and_then(|row| row.get::<_, u32>(0).ok());
-        Ok(count.is_some_and(|count| count <= MAX_UNPROBED_ROWS))
+        let failed = |error| self.failed("reading", read, &error);
+        let counted = counted.map_err(failed)?;
+        let counted = counted.ok_or_else(values::not_as_selected)?;
+        Ok(counted.get::<_, u32>(0).map_err(failed)? <= MAX_UNPROBED_ROWS)
     }
 
     /// How many rows a page has, up to its limit, and the last time it can hold.
     fn count(
         &self,
         session: &SqliteSession,
-        dialect: &Sqlite,
+        dialect: &SqliteDialect,
         shape: &Shape<Affinity>,
         read: &Read,
         page: &Rows,
@@ -215,13 +222,13 @@ impl ReadAttempt<'_> {
         let Some(row) = rows.next().map_err(failed)? else {
             return Ok((0, Value::Null));
         };
-        let cells = (0..2).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-        let mut told = values::row(&statement.outputs, cells, OnMalformed::Fail)?.into_iter();
-        let count = match told.next() {
-            Some(Value::Integer(count)) => u32::try_from(count).unwrap_or(0),
-            _ => 0,
+        let cells = cells(row, 2);
+        let told = values::row(&statement.outputs, cells, OnMalformed::Fail)?;
+        let Ok([Value::Integer(count), last]) = <[Value; 2]>::try_from(told) else {
+            return Err(values::not_as_selected());
         };
-        Ok((count, told.next().unwrap_or(Value::Null)))
+        let count = u32::try_from(count).map_err(|_| values::not_as_selected())?;
+        Ok((count, last))
     }
 
     fn prepare<'c>(
@@ -261,12 +268,9 @@ impl ReadAttempt<'_> {
         let width = prepared.column_count();
         let mut rows = prepared.raw_query();
         while let Some(row) = rows.next().map_err(failed)? {
-            let cells = (0..width).map(|index| row.get_ref(index).map_or(values::Cell::Null, cell));
-            if sender.push(values::row(
-                &statement.outputs,
-                cells,
-                sender.on_malformed(),
-            )?) {
+            let cells = cells(row, width);
+            let row = values::row(&statement.outputs, cells, sender.on_malformed())?;
+            if sender.push(row) {
                 self.flush(sender)?;
             }
         }
@@ -303,8 +307,9 @@ impl ReadAttempt<'_> {
         }
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && said == UNDECIDED
+            && let Some(undecided) = undecided(read)
         {
-            return undecided(read);
+            return undecided;
         }
         if let rusqlite::Error::SqliteFailure(_, Some(said)) = error
             && let Some(word) = said.strip_prefix(UNFIT)
@@ -315,4 +320,9 @@ impl ReadAttempt<'_> {
         }
         store_error(doing, self.inner.options.limits.statement, error)
     }
+}
+
+/// The first values of a row, as far as it has so many.
+fn cells<'r>(row: &'r rusqlite::Row<'_>, width: usize) -> impl Iterator<Item = values::Cell<'r>> {
+    (0..width).map_while(|index| row.get_ref(index).ok().map(cell))
 }

@@ -1,42 +1,97 @@
-//! What a declared type means. In SQLite it is a wish: any column may hold any value.
+//! The declared types of SQLite: what it makes of values, and what people mean by them.
+//!
+//! A declared type is a wish: any column may hold any value.
 
-use wayleave_model::mapping::Datatype;
+use wayleave_model::mapping::{Datatype, SourceKind};
 
-/// The datatype of a declared type: by the names people use, then by SQLite's affinity rules.
+use crate::compile::NativeKind;
+
+/// The affinity of a column, which decides what SQLite makes of what it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Affinity {
+    Text,
+    /// Text, and the index that begins with it takes small letters for large ones.
+    TextFolded,
+    Integer,
+    /// An integer that is the row's own number, and so never anything else.
+    RowNumber,
+    Real,
+    Numeric,
+    Blob,
+}
+
+impl NativeKind for Affinity {
+    const STORE: SourceKind = SourceKind::Sqlite;
+
+    fn reads_as(_: Datatype, _: Datatype) -> bool {
+        // What SQLite says of a column is no promise, so each value is looked at.
+        true
+    }
+}
+
+impl Affinity {
+    /// SQLite's own rules, in its order.
+    pub(crate) fn from_declared(declared: &str) -> Self {
+        let declared = declared.to_ascii_uppercase();
+        let holds = |words: &[&str]| words.iter().any(|word| declared.contains(word));
+        if holds(&["INT"]) {
+            Self::Integer
+        } else if holds(&["CHAR", "CLOB", "TEXT"]) {
+            Self::Text
+        } else if declared.is_empty() || holds(&["BLOB"]) {
+            Self::Blob
+        } else if holds(&["REAL", "FLOA", "DOUB"]) {
+            Self::Real
+        } else {
+            Self::Numeric
+        }
+    }
+
+    pub(crate) const fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::TextFolded)
+    }
+
+    pub(crate) const fn holds_numbers(self) -> bool {
+        matches!(
+            self,
+            Self::Integer | Self::RowNumber | Self::Real | Self::Numeric
+        )
+    }
+}
+
+/// The datatype of a declared type: by the names people use, then by SQLite's affinity.
 ///
 /// A name that fits neither is text, which every value has a form in; SQLite would call it
 /// numeric.
 pub(super) fn datatype(declared: &str) -> Datatype {
-    let declared = declared.to_ascii_uppercase();
-    let name = declared.split('(').next().unwrap_or_default().trim();
-    match name {
+    let name = type_name(declared).trim().to_ascii_uppercase();
+    match name.as_str() {
         "BOOLEAN" | "BOOL" => Datatype::Boolean,
         "DATE" => Datatype::Date,
         "DECIMAL" | "NUMERIC" | "NUMBER" | "MONEY" => Datatype::Decimal,
         "JSON" | "JSONB" => Datatype::Json,
         _ if name.starts_with("DATETIME") || name.starts_with("TIMESTAMP") => Datatype::Datetime,
-        _ if name.contains("INT") => Datatype::Integer,
-        _ if has_text_affinity(name) || name.contains("BLOB") => Datatype::String,
-        _ if ["REAL", "FLOA", "DOUB"].iter().any(|it| name.contains(it)) => Datatype::Number,
-        _ => Datatype::String,
+        _ => match Affinity::from_declared(&name) {
+            Affinity::Integer | Affinity::RowNumber => Datatype::Integer,
+            Affinity::Real => Datatype::Number,
+            Affinity::Text | Affinity::TextFolded | Affinity::Blob | Affinity::Numeric => {
+                Datatype::String
+            }
+        },
     }
 }
 
 /// The length in `VARCHAR(40)`; only of text.
 pub(super) fn max_length(declared: &str) -> Option<u32> {
-    let declared = declared.to_ascii_uppercase();
     let (name, rest) = declared.split_once('(')?;
-    let affine = has_text_affinity(name) && !name.contains("INT");
-    rest.split(')')
-        .next()
-        .filter(|_| affine)?
-        .trim()
-        .parse()
-        .ok()
+    let (length, _) = rest.split_once(')').unwrap_or((rest, ""));
+    let is_text = Affinity::from_declared(name) == Affinity::Text;
+    length.trim().parse().ok().filter(|_| is_text)
 }
 
-fn has_text_affinity(name: &str) -> bool {
-    ["CHAR", "CLOB", "TEXT"].iter().any(|it| name.contains(it))
+/// The type without a length.
+fn type_name(declared: &str) -> &str {
+    declared.split_once('(').map_or(declared, |(name, _)| name)
 }
 
 #[cfg(test)]

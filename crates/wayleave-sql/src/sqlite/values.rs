@@ -29,7 +29,8 @@ impl ToSql for Bind {
                 ToSqlOutput::Owned(Value::Integer(*integer))
             }
             Self::Unsigned(integer) => {
-                let integer = i64::try_from(*integer).unwrap_or(i64::MAX);
+                let integer = i64::try_from(*integer)
+                    .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
                 ToSqlOutput::Owned(Value::Integer(integer))
             }
             Self::Real(real) => ToSqlOutput::Owned(Value::Real(*real)),

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::dsn::File;
+use super::dsn::File;
 
 /// A journal that has not changed for so long is no writer's that still waits.
 const MAX_JOURNAL_AGE: Duration = Duration::from_secs(30);

@@ -1,0 +1,34 @@
+//! Where MySQL and MariaDB differs from the one contract, in words for people and agents.
+//!
+//! The reference of stores says the same; a test holds it to that.
+
+use wayleave_model::mapping::SourceKind;
+use wayleave_store::{Capabilities, Difference, Topic};
+
+/// The differences.
+pub(super) const CAPABILITIES: Capabilities = Capabilities {
+    kind: SourceKind::Mysql,
+    differences: &[
+        Difference {
+            topic: Topic::Binary,
+            note: "bytes are shown as `\\x` and hexadecimal digits",
+        },
+        Difference {
+            topic: Topic::Booleans,
+            note: "numbers but 0 are true",
+        },
+        Difference {
+            topic: Topic::Datetimes,
+            note: "datetimes are in UTC; days and months of zero are an error",
+        },
+        Difference {
+            topic: Topic::FloatSums,
+            note: "sums and means of floating-point numbers depend on the order of addition",
+        },
+        Difference {
+            topic: Topic::Sorting,
+            note: "an index sorts text only where its collation is by code point without \
+                   padding; texts are sorted by their first 16,384 bytes",
+        },
+    ],
+};

@@ -1,0 +1,10 @@
+//! The DSN of a PostgreSQL database.
+
+use wayleave_store::StoreError;
+
+use crate::dsn::Server;
+
+/// Reads a DSN.
+pub(crate) fn parse(text: &str) -> Result<Server, StoreError> {
+    Server::parse(text, &["postgres", "postgresql"], 5432)
+}

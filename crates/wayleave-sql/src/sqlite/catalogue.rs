@@ -1,0 +1,88 @@
+//! What SQLite says of the columns of a table, for introspection and for reads alike.
+
+use rusqlite::Row;
+
+use super::types::{self, Affinity};
+use crate::compile::NativeColumn;
+
+/// What is asked of every column `c` of a table. A key that has an index of its own is not the row's
+/// number.
+macro_rules! columns {
+    ($table:literal) => {
+        concat!(
+            "SELECT ",
+            $table,
+            ", c.name, c.type, c.\"notnull\", c.pk, c.hidden, c.pk > 0 AND NOT EXISTS ( \
+               SELECT 1 FROM pragma_index_list(",
+            $table,
+            ", 'main') AS i WHERE i.origin = 'pk')"
+        )
+    };
+}
+
+/// The columns of all tables.
+pub(super) const COLUMNS: &str = concat!(
+    columns!("t.name"),
+    " FROM pragma_table_list t JOIN pragma_table_xinfo(t.name, 'main') c \
+     WHERE t.schema = 'main' AND t.type = 'table' ORDER BY t.name, c.cid"
+);
+
+/// The columns of all views.
+pub(super) const COLUMNS_OF_VIEWS: &str = concat!(
+    columns!("t.name"),
+    " FROM pragma_table_list t JOIN pragma_table_xinfo(t.name, 'main') c \
+     WHERE t.schema = 'main' AND t.type = 'view' ORDER BY t.name, c.cid"
+);
+
+/// The columns of one table or view.
+pub(super) const COLUMNS_OF_TABLE: &str = concat!(
+    columns!("?1"),
+    " FROM pragma_table_xinfo(?1, 'main') c ORDER BY c.cid"
+);
+
+/// A row of any of these statements.
+pub(super) struct CatalogueColumn {
+    pub(super) table: String,
+    pub(super) name: String,
+    /// The type as it was declared.
+    pub(super) declared: String,
+    pub(super) not_null: bool,
+    /// Its place in the primary key, from 1; 0 where it is not in it.
+    pub(super) key_place: i64,
+    /// 1 is a virtual table's hidden column; 2 and 3 are generated ones.
+    pub(super) hidden: i64,
+    /// Whether it is the row's own number, and so never anything else.
+    pub(super) is_row_number: bool,
+}
+
+impl CatalogueColumn {
+    /// Decodes a row.
+    pub(super) fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let declared: String = row.get(2)?;
+        Ok(Self {
+            table: row.get(0)?,
+            name: row.get(1)?,
+            is_row_number: row.get::<_, bool>(6)? && declared.eq_ignore_ascii_case("INTEGER"),
+            declared,
+            not_null: row.get(3)?,
+            key_place: row.get(4)?,
+            hidden: row.get(5)?,
+        })
+    }
+
+    /// As reads need it, by its name.
+    pub(super) fn native(self) -> (String, NativeColumn<Affinity>) {
+        let native = NativeColumn {
+            kind: if self.is_row_number {
+                Affinity::RowNumber
+            } else {
+                Affinity::from_declared(&self.declared)
+            },
+            datatype: types::datatype(&self.declared),
+            many: false,
+            not_null: self.not_null || self.is_row_number,
+            type_id: None,
+        };
+        (self.name, native)
+    }
+}

@@ -1,0 +1,453 @@
+//! SQLite.
+//!
+//! A column may hold any value whatever its declared type, and there are no dates, decimals or
+//! booleans. Functions of ours, registered on every session, read what is there as the mapping
+//! says it is meant; where the raw column compares right, it is used, so that an index is too.
+//! What it takes to know that is in [`raw_domain`].
+
+pub(crate) mod bytes;
+mod expression;
+pub(crate) mod form;
+pub(crate) mod functions;
+pub(crate) mod probe;
+pub(crate) mod raw_domain;
+
+use std::collections::HashMap;
+
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::value::{MAX_WHOLE_BYTES, Value};
+
+use self::bytes::{NonTextValue, spelled};
+use self::expression::{
+    as_real, binary, call, call_or, compare_decimal, compare_text, differing, satisfying,
+    unless_typed,
+};
+use self::form::Form;
+use self::raw_domain::{RawDomain, looks_numeric, near};
+use super::types::Affinity;
+use crate::compile::dialect::{ComparisonSql, Dialect};
+use crate::compile::numbers::{beside, beyond_all};
+use crate::compile::shape::NativeColumn;
+use crate::compile::sql::{Bind, Placeholder, Sql};
+use crate::values::EXACT;
+
+/// The order of code points, which every session has, for files whose texts are UTF-16: SQLite
+/// compares the bytes of what it holds.
+pub(crate) const BY_CODE_POINT: &str = "wayleave_code_point";
+
+/// The dialect, and what is known of the columns.
+#[derive(Debug, Default)]
+pub(crate) struct SqliteDialect {
+    /// Whether the file's texts are UTF-16.
+    wide: bool,
+    skips_undecided: bool,
+    domains: HashMap<String, RawDomain>,
+    /// What a text stands for in the row that a page begins after, by column.
+    odd: HashMap<String, (String, NonTextValue)>,
+}
+
+impl SqliteDialect {
+    /// With the raw domains of columns, by name, in the snapshot of the read.
+    pub(crate) fn with_domains(domains: HashMap<String, RawDomain>) -> Self {
+        Self {
+            domains,
+            ..Self::default()
+        }
+    }
+
+    /// Of a file whose texts are UTF-16, or are not.
+    pub(crate) fn wide(self, wide: bool) -> Self {
+        Self { wide, ..self }
+    }
+
+    /// For a read that marks malformed values, or for one that fails at them.
+    pub(crate) fn marking(self, marks: bool) -> Self {
+        Self {
+            skips_undecided: marks,
+            ..self
+        }
+    }
+
+    /// The collation that texts are sorted with.
+    fn by_code_point(&self) -> String {
+        let collation = if self.wide { BY_CODE_POINT } else { "BINARY" };
+        format!(" COLLATE {collation}")
+    }
+
+    /// Records that the row a page begins after holds a value which only shows as this text.
+    pub(crate) fn set_cursor_value(&mut self, column: &Column, text: &str, odd: NonTextValue) {
+        let shown = (text.to_owned(), odd);
+        self.odd.insert(column.name.clone(), shown);
+    }
+
+    /// The raw domain of a column.
+    pub(crate) fn raw_domain(&self, column: &Column) -> RawDomain {
+        self.domains.get(&column.name).copied().unwrap_or_default()
+    }
+
+    /// Whether a column is compared and sorted as it is stored, so that an index serves.
+    pub(crate) fn is_raw(&self, column: &Column, affinity: Affinity) -> bool {
+        match column.datatype {
+            Datatype::String | Datatype::Iri => {
+                affinity.is_text() || self.raw_domain(column) == RawDomain::Texts
+            }
+            Datatype::Integer | Datatype::Decimal => affinity.holds_numbers(),
+            Datatype::Datetime => matches!(self.raw_domain(column), RawDomain::Written(_)),
+            Datatype::Number => {
+                affinity == Affinity::Real || self.raw_domain(column) == RawDomain::Numbers
+            }
+            Datatype::Date => true,
+            Datatype::Boolean | Datatype::Json => false,
+        }
+    }
+
+    /// A time, near by its raw value where all values are of one kind, and then by the function.
+    fn compare_time(
+        &self,
+        column: &Column,
+        name: Sql,
+        comparison: Comparison,
+        micros: i64,
+    ) -> ComparisonSql {
+        let domain = self.raw_domain(column);
+        if let RawDomain::Written(form) = domain {
+            return Self::compare_written(form, name, comparison, micros);
+        }
+        let right = Sql::bind(Bind::Integer(micros));
+        let (least, greatest) = ("-9223372036854775808", "9223372036854775807");
+        let instead = satisfying(comparison, &right, least, greatest);
+        ComparisonSql::With {
+            hint: near(domain, &name, comparison, micros),
+            left: call_or(functions::DATETIME, name, instead),
+            comparison,
+            right,
+        }
+    }
+
+    /// A time of one form, as its text.
+    fn compare_written(
+        form: Form,
+        name: Sql,
+        comparison: Comparison,
+        micros: i64,
+    ) -> ComparisonSql {
+        match form.write(micros) {
+            Some((text, side)) => beside(name, comparison, binary(text), side),
+            None => beyond_all(comparison, micros > 0),
+        }
+    }
+}
+
+impl Dialect for SqliteDialect {
+    type Kind = Affinity;
+
+    fn quote(&self) -> char {
+        '"'
+    }
+
+    fn placeholder(&self) -> Placeholder {
+        Placeholder::NumberedQuestion
+    }
+
+    fn has_row_values(&self) -> bool {
+        true
+    }
+
+    fn skips_undecided(&self) -> bool {
+        self.skips_undecided
+    }
+
+    fn needs_witness(&self, _: &NativeColumn<Affinity>) -> bool {
+        false
+    }
+
+    fn select(&self, _column: &Column, _kind: &Affinity, name: Sql) -> Sql {
+        name
+    }
+
+    fn preview(&self, column: &Column, _kind: &Affinity, name: Sql) -> Option<Sql> {
+        let may_be_long = matches!(
+            column.datatype,
+            Datatype::String | Datatype::Iri | Datatype::Json
+        );
+        if !may_be_long {
+            return None;
+        }
+        let mut sql = Sql::text("CASE WHEN octet_length(");
+        let mut then = |text: &str| {
+            sql.add(name.clone());
+            sql.push(text);
+        };
+        then(&format!(
+            ") > {MAX_WHOLE_BYTES} THEN {}(",
+            functions::PREVIEW
+        ));
+        then(") WHEN ");
+        then(" >= char(1) COLLATE BINARY AND ");
+        then(" < char(2) COLLATE BINARY THEN char(1) || 'T' || ");
+        then(" ELSE ");
+        then(" END");
+        Some(sql)
+    }
+
+    fn key(&self, column: &Column, kind: &Affinity, name: Sql) -> Sql {
+        match (column.datatype, kind) {
+            (Datatype::Date | Datatype::Datetime, _) if self.is_raw(column, *kind) => {
+                name.within("", " COLLATE BINARY")
+            }
+            (Datatype::String | Datatype::Iri, _) if self.is_raw(column, *kind) => {
+                name.within("", &self.by_code_point())
+            }
+            (Datatype::String | Datatype::Iri, _) if self.wide => {
+                call(functions::TEXT, name).within("", &self.by_code_point())
+            }
+            (Datatype::String | Datatype::Iri, _) => call(functions::TEXT, name),
+            (Datatype::Integer | Datatype::Decimal, affinity) if !affinity.holds_numbers() => {
+                call(functions::DECIMAL, name)
+            }
+            (Datatype::Boolean, _) => call(functions::BOOLEAN, name),
+            (Datatype::Datetime, _) => call(functions::DATETIME, name),
+            // Several large integers are one number.
+            (Datatype::Number, affinity) if !self.is_raw(column, *kind) => {
+                if affinity.holds_numbers() {
+                    as_real(name)
+                } else {
+                    call(functions::NUMBER, name)
+                }
+            }
+            _ => name,
+        }
+    }
+
+    fn select_key(&self, _column: &Column, key: Sql) -> Sql {
+        key
+    }
+
+    /// The collation of a column does not reach through an inner query.
+    fn grouped(&self, column: &Column, key: Sql) -> Sql {
+        match column.datatype {
+            Datatype::String | Datatype::Iri => key.within("", &self.by_code_point()),
+            Datatype::Date => key.within("", " COLLATE BINARY"),
+            _ => key,
+        }
+    }
+
+    fn compare(
+        &self,
+        column: &Column,
+        kind: &Affinity,
+        name: Sql,
+        comparison: Comparison,
+        value: &Value,
+    ) -> ComparisonSql {
+        // A collation on the value's side decides too, and leaves the column to its index.
+        let left = match (column.datatype, kind) {
+            (Datatype::Date, _) => name.clone(),
+            (Datatype::String | Datatype::Iri, affinity) => match value {
+                // Else it would be compared as the number it looks like.
+                Value::Text(text) if affinity.holds_numbers() && looks_numeric(text) => {
+                    call(functions::TEXT, name.clone())
+                }
+                _ if self.is_raw(column, *affinity) => name.clone(),
+                _ => call(functions::TEXT, name.clone()),
+            },
+            _ => self.key(column, kind, name.clone()),
+        };
+        let right = match value {
+            Value::Text(text) => {
+                let raw = self.is_raw(column, *kind);
+                let equality = matches!(comparison, Comparison::Eq | Comparison::Ne);
+                if let Some(bytes) = spelled(text).filter(|_| equality) {
+                    return bytes::compare(&name, comparison, text, bytes);
+                }
+                if let Some((shown, odd)) = self.odd.get(&column.name)
+                    && raw
+                    && shown == text
+                {
+                    let right = odd.bound().within("", &self.by_code_point());
+                    return ComparisonSql::with(name, comparison, right);
+                }
+                if self.wide && !equality {
+                    let right = Sql::bind(Bind::Text(text.to_string()));
+                    let right = right.within("", &self.by_code_point());
+                    return ComparisonSql::with(left, comparison, right);
+                }
+                return compare_text(*kind, raw, &name, left, comparison, text);
+            }
+            Value::Integer(integer) if !kind.holds_numbers() => {
+                return compare_decimal(*kind, name, comparison, &integer.to_string());
+            }
+            Value::Integer(integer) => match i64::try_from(*integer) {
+                Ok(integer) => Bind::Integer(integer),
+                Err(_) => return beyond_all(comparison, *integer > 0),
+            },
+            Value::Decimal(text) => return compare_decimal(*kind, name, comparison, text),
+            Value::Number(number) if !kind.holds_numbers() => {
+                let right = Sql::bind(Bind::Real(*number));
+                let instead = differing(comparison, &right, "-9e999", "9e999");
+                let left = call_or(functions::NUMBER, name, instead);
+                return ComparisonSql::with(left, comparison, right);
+            }
+            Value::Number(number) if number.abs() < EXACT => {
+                return ComparisonSql::with(name, comparison, Sql::bind(Bind::Real(*number)));
+            }
+            Value::Number(number) => Bind::Real(*number),
+            Value::Boolean(boolean) => {
+                let right = Sql::bind(Bind::Integer(i64::from(*boolean)));
+                let instead = satisfying(comparison, &right, "-1", "2");
+                let left = call_or(functions::BOOLEAN, name, instead);
+                return ComparisonSql::with(left, comparison, right);
+            }
+            Value::Date(_) => {
+                #[expect(clippy::expect_used, reason = "another text would find other rows")]
+                let text = value.to_text().expect("a date has a text");
+                return ComparisonSql::with(left, comparison, binary(text));
+            }
+            Value::Datetime(micros) => return self.compare_time(column, name, comparison, *micros),
+            // No plan compares with these.
+            Value::Null
+            | Value::Json(_)
+            | Value::List(_)
+            | Value::Preview(_)
+            | Value::Malformed => {
+                return ComparisonSql::Never;
+            }
+        };
+        ComparisonSql::with(left, comparison, Sql::bind(right))
+    }
+
+    /// What equals a number or a date is of the datatype.
+    fn well_formed(
+        &self,
+        column: &Column,
+        kind: &Affinity,
+        name: &Sql,
+        comparison: Option<Comparison>,
+    ) -> Option<Sql> {
+        let is_told = match column.datatype {
+            Datatype::String | Datatype::Iri => true,
+            _ if column.many || *kind == Affinity::RowNumber => true,
+            Datatype::Integer | Datatype::Decimal | Datatype::Number | Datatype::Date => {
+                comparison == Some(Comparison::Eq)
+            }
+            Datatype::Boolean | Datatype::Datetime | Datatype::Json => false,
+        };
+        if is_told {
+            return None;
+        }
+        let word = Sql::text(format!("'{}'", column.datatype));
+        let fits = call_or(functions::FITS, name.clone(), word);
+        Some(match column.datatype {
+            // Most are, and that takes no call.
+            Datatype::Integer | Datatype::Decimal | Datatype::Number => {
+                let integer = name.clone().within("typeof(", ") = 'integer'");
+                Sql::joined([integer, fits], " OR ").within("(", ")")
+            }
+            _ => fits,
+        })
+    }
+
+    fn fail_where(&self, flag: Sql) -> Sql {
+        call(functions::DECIDED, flag)
+    }
+
+    /// Before `IN`, only the column's own collation counts.
+    fn listed(&self, column: &Column, left: Sql) -> Sql {
+        match column.datatype {
+            Datatype::String | Datatype::Iri | Datatype::Date => left.within("", " COLLATE BINARY"),
+            _ => left,
+        }
+    }
+
+    fn list_hint(
+        &self,
+        _column: &Column,
+        kind: &Affinity,
+        name: &Sql,
+        values: &[Value],
+    ) -> Option<Sql> {
+        let text = |value: &Value| match value {
+            Value::Text(text) => Some(Sql::bind(Bind::Text(text.to_string()))),
+            _ => None,
+        };
+        let texts: Option<Vec<Sql>> = values.iter().map(text).collect();
+        let texts = texts.filter(|_| *kind == Affinity::TextFolded)?;
+        let list = Sql::joined(texts, ", ").within(" COLLATE NOCASE IN (", ")");
+        Some(Sql::joined([name.clone(), list], ""))
+    }
+
+    fn contains(&self, column: &Column, kind: &Affinity, name: Sql, text: &str) -> Sql {
+        let key = self.key(column, kind, name);
+        let text = Sql::bind(Bind::Text(text.to_owned()));
+        Sql::joined([key, text], ", ").within("instr(", ") > 0")
+    }
+
+    fn order(&self, key: Sql, descending: bool, nullable: bool) -> Sql {
+        key.within(
+            "",
+            match (descending, nullable) {
+                (false, false) => "",
+                (false, true) => " NULLS LAST",
+                // Descending, NULLs are last already.
+                (true, _) => " DESC",
+            },
+        )
+    }
+
+    fn period(
+        &self,
+        column: &Column,
+        _kind: &Affinity,
+        name: Sql,
+        granularity: Granularity,
+        zone: &str,
+    ) -> Sql {
+        let unit = Bind::Text(format!("{granularity:?}"));
+        let unit = Sql::bind(unit);
+        if column.datatype == Datatype::Date {
+            return call(functions::DATE_PERIOD, Sql::joined([name, unit], ", "));
+        }
+        let micros = call(functions::DATETIME, name);
+        let zone = Sql::bind(Bind::Text(zone.to_owned()));
+        call(functions::PERIOD, Sql::joined([micros, unit, zone], ", "))
+    }
+
+    fn checks_periods(&self) -> bool {
+        true
+    }
+
+    fn addend(&self, column: &Column, _kind: &Affinity, name: Sql) -> Sql {
+        match column.datatype {
+            // A cast would take any text for a number, and a sum any number for a whole one.
+            Datatype::Number => unless_typed("real", functions::NUMBER, name),
+            Datatype::Integer => unless_typed("integer", functions::INTEGER, name),
+            _ => name,
+        }
+    }
+
+    fn sum(&self, column: &Column, addend: Sql) -> Sql {
+        match column.datatype {
+            Datatype::Number => addend.within("SUM(", ")"),
+            _ => call(functions::SUM, addend),
+        }
+    }
+
+    fn sum_order(&self, column: &Column, addend: Sql) -> Sql {
+        let sum = self.sum(column, addend);
+        match column.datatype {
+            Datatype::Number => call(functions::ROUNDED, sum),
+            _ => call(functions::DECIMAL, sum),
+        }
+    }
+
+    fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
+        if column.datatype == Datatype::Number {
+            return call(functions::ROUNDED, addend.within("AVG(", ")"));
+        }
+        let count = addend.clone().within("COUNT(", ")");
+        let sum = self.sum(column, addend);
+        let mean = call(functions::MEAN, Sql::joined([sum, count], ", "));
+        call(functions::DECIMAL, mean)
+    }
+}

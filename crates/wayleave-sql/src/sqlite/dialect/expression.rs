@@ -1,0 +1,122 @@
+//! Expressions over one column, and what they are compared with.
+
+use wayleave_plan::plan::Comparison;
+
+use super::super::types::Affinity;
+use super::functions;
+use super::raw_domain::near_text;
+use crate::compile::dialect::ComparisonSql;
+use crate::compile::numbers::{beside, beyond_all, nearest_float};
+use crate::compile::sql::{Bind, Sql};
+
+pub(super) fn call(function: &str, argument: Sql) -> Sql {
+    argument.within(&format!("{function}("), ")")
+}
+
+/// A function of a column that takes something else for a value which is not of the datatype.
+pub(super) fn call_or(function: &str, argument: Sql, instead: Sql) -> Sql {
+    call(function, Sql::joined([argument, instead], ", "))
+}
+
+/// What to take for a value that is not of the datatype, so that it satisfies a comparison: the
+/// operand itself, or what is beyond every value on the right side of it.
+pub(super) fn satisfying(
+    comparison: Comparison,
+    operand: &Sql,
+    least: &str,
+    greatest: &str,
+) -> Sql {
+    match comparison {
+        Comparison::Eq | Comparison::Gte | Comparison::Lte => operand.clone(),
+        Comparison::Gt | Comparison::Ne => Sql::text(greatest),
+        Comparison::Lt => Sql::text(least),
+    }
+}
+
+/// The same for numbers, where it equals none: columns that hold numbers as they are say so too.
+pub(super) fn differing(comparison: Comparison, operand: &Sql, least: &str, greatest: &str) -> Sql {
+    match comparison {
+        Comparison::Eq => Sql::text("NULL"),
+        _ => satisfying(comparison, operand, least, greatest),
+    }
+}
+
+/// A column as it is where it holds that type of SQLite's, and else what a function makes of it.
+pub(super) fn unless_typed(held: &str, function: &str, name: Sql) -> Sql {
+    let mut sql = name
+        .clone()
+        .within("CASE WHEN typeof(", &format!(") = '{held}' THEN "));
+    sql.add(name.clone());
+    sql.add(call(function, name).within(" ELSE ", " END"));
+    sql
+}
+
+pub(super) fn as_real(name: Sql) -> Sql {
+    name.within("CAST(", " AS REAL)")
+}
+
+/// A text compared by code point, whatever the column's collation.
+pub(super) fn binary(text: String) -> Sql {
+    Sql::bind(Bind::Text(text)).within("", " COLLATE BINARY")
+}
+
+pub(super) fn compare_text(
+    kind: Affinity,
+    raw: bool,
+    name: &Sql,
+    left: Sql,
+    comparison: Comparison,
+    text: &str,
+) -> ComparisonSql {
+    let right = binary(text.to_owned());
+    // Equal text forms are equal values, but for bytes, which are no text, and for numbers where
+    // the column does not take a text for one.
+    let indexed = comparison == Comparison::Eq
+        && !text.starts_with('\\')
+        && match kind {
+            Affinity::Text | Affinity::TextFolded => false,
+            Affinity::Blob => text.parse::<f64>().is_err(),
+            _ => true,
+        };
+    let hint = if kind == Affinity::TextFolded && comparison == Comparison::Eq {
+        // What is the same letter by letter is so when letters are folded.
+        let folded = Sql::bind(Bind::Text(text.to_owned())).within("", " COLLATE NOCASE");
+        Some(Sql::joined([name.clone(), folded], " = "))
+    } else if left == *name {
+        None
+    } else if indexed {
+        Some(Sql::joined([name.clone(), right.clone()], " = "))
+    } else {
+        raw.then(|| near_text(name, comparison, text)).flatten()
+    };
+    ComparisonSql::With {
+        left,
+        comparison,
+        right,
+        hint,
+    }
+}
+
+/// Numbers are held as integers or as floats, and a float stands for the decimal it is written
+/// as; texts are compared by a key of ours.
+pub(super) fn compare_decimal(
+    kind: Affinity,
+    name: Sql,
+    comparison: Comparison,
+    text: &str,
+) -> ComparisonSql {
+    if !kind.holds_numbers() {
+        let right = call(functions::DECIMAL, Sql::bind(Bind::Text(text.to_owned())));
+        let instead = differing(comparison, &right, "x''", "x'03'");
+        let left = call_or(functions::DECIMAL, name, instead);
+        return ComparisonSql::with(left, comparison, right);
+    }
+    let left = name;
+    if let Ok(integer) = text.parse::<i64>() {
+        return ComparisonSql::with(left, comparison, Sql::bind(Bind::Integer(integer)));
+    }
+    match nearest_float(text) {
+        Some((float, side)) => beside(left, comparison, Sql::bind(Bind::Real(float)), side),
+        None => beyond_all(comparison, !text.starts_with('-')),
+    }
+}

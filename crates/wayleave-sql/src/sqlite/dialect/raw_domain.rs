@@ -1,0 +1,185 @@
+//! Raw values of a column, and the times they may stand for.
+//!
+//! A column of SQLite's may hold anything, so a time is read by a function of ours, which no index
+//! knows. But a text begins with its day, and an offset moves it by less than another; a number is
+//! in seconds. Where all values are of one kind, a range of raw values therefore holds every time
+//! asked for, an index answers it, and the function decides among the few that are left.
+
+use wayleave_model::mapping::Datatype;
+use wayleave_plan::plan::{Column, Comparison};
+use wayleave_plan::value::Value;
+
+use super::super::types::Affinity;
+use super::binary;
+use super::form::Form;
+use crate::compile::sql::{Bind, Sql};
+use crate::values::EXACT;
+
+/// The domain of all raw values of a column, NULL apart. Read from an index, valid for one snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum RawDomain {
+    /// Unknown.
+    #[default]
+    Anything,
+    /// Texts; of a datetime, such as begin with a year.
+    Texts,
+    /// Numbers that are times; of a number, such as a float has alone.
+    Numbers,
+    /// Texts of one form, which sort as the times do.
+    Written(Form),
+}
+
+const DAY: i64 = 86_400_000_000;
+const SECOND: i64 = 1_000_000;
+/// Before and after every text that is a time. Neither looks like a number, which SQLite would
+/// make of it.
+const BEFORE_ALL: &str = "0000-";
+const AFTER_ALL: &str = "9999:";
+/// Far more seconds than any year that has four digits, and still countable in microseconds.
+const MAX_SECONDS: i64 = 8_000_000_000_000;
+
+/// Value domains that a column may have. Each carries the two predicates that no row in the domain
+/// satisfies; an index answers both at its ends.
+pub(crate) fn possible(
+    column: &Column,
+    affinity: Affinity,
+    name: &Sql,
+) -> Vec<(RawDomain, [Sql; 2])> {
+    let is = |operator: &str, right: Sql| Sql::joined([name.clone(), right], operator);
+    let text = |text: &str| Sql::text(format!("'{text}' COLLATE BINARY"));
+    let mut possible = Vec::new();
+    match column.datatype {
+        Datatype::Datetime => {
+            let outside = [is(" < ", text(BEFORE_ALL)), is(" >= ", text(AFTER_ALL))];
+            possible.push((RawDomain::Texts, outside));
+            if !affinity.is_text() {
+                let most = |sign: &str| Sql::text(format!("{sign}{MAX_SECONDS} COLLATE BINARY"));
+                let outside = [is(" < ", most("-")), is(" > ", most(""))];
+                possible.push((RawDomain::Numbers, outside));
+            }
+        }
+        Datatype::Number if affinity != Affinity::Real => {
+            let most = |sign: &str| Sql::text(format!("{sign}{EXACT}"));
+            possible.push((
+                RawDomain::Numbers,
+                [is(" < ", most("-")), is(" > ", most(""))],
+            ));
+        }
+        Datatype::String | Datatype::Iri if !affinity.is_text() => {
+            let bytes = Sql::text("x'' COLLATE BINARY");
+            possible.push((RawDomain::Texts, [is(" < ", text("")), is(" >= ", bytes)]));
+        }
+        _ => {}
+    }
+    possible
+}
+
+/// A condition on the raw column that holds for every time which satisfies the comparison, and for
+/// others within a day or two (texts) or a second (numbers).
+pub(super) fn near(
+    domain: RawDomain,
+    name: &Sql,
+    comparison: Comparison,
+    micros: i64,
+) -> Option<Sql> {
+    let bound = |operator: &str, right: Sql| Sql::joined([name.clone(), right], operator);
+    let (from, until) = match domain {
+        RawDomain::Texts => (
+            bound(" >= ", binary(day(micros.saturating_sub(DAY)))),
+            bound(" < ", binary(day(micros.saturating_add(2 * DAY)))),
+        ),
+        RawDomain::Numbers => {
+            let second = micros.div_euclid(SECOND);
+            (
+                bound(" >= ", Sql::bind(Bind::Integer(second - 1))),
+                bound(" <= ", Sql::bind(Bind::Integer(second + 2))),
+            )
+        }
+        RawDomain::Anything | RawDomain::Written(_) => return None,
+    };
+    match comparison {
+        Comparison::Gt | Comparison::Gte => Some(from),
+        Comparison::Lt | Comparison::Lte => Some(until),
+        Comparison::Eq => Some(Sql::joined([from, until], " AND ")),
+        Comparison::Ne => None,
+    }
+}
+
+/// The first text that a time of that day, or of a later one, may be.
+fn day(micros: i64) -> String {
+    // 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
+    const FIRST: i64 = -719_162;
+    const END: i64 = 2_932_897;
+    let days = micros.div_euclid(DAY);
+    let text = match i32::try_from(days) {
+        Ok(day) if (FIRST..END).contains(&days) => Value::Date(day).to_text(),
+        _ => None,
+    };
+    text.unwrap_or_else(|| if days < FIRST { BEFORE_ALL } else { AFTER_ALL }.to_owned())
+}
+
+/// The same for a text that SQLite takes for a number beside a column that prefers those: texts
+/// just before and just after it, which are none.
+pub(super) fn near_text(name: &Sql, comparison: Comparison, text: &str) -> Option<Sql> {
+    let (operator, near) = match comparison {
+        Comparison::Gt | Comparison::Gte => {
+            let (start, last) = text.split_at_checked(text.len().checked_sub(1)?)?;
+            let before = char::from(last.bytes().next()?.checked_sub(1)?);
+            (" > ", format!("{start}{before}{}", char::MAX))
+        }
+        Comparison::Lt | Comparison::Lte => (" < ", format!("{text}\u{1}")),
+        Comparison::Eq | Comparison::Ne => return None,
+    };
+    (!looks_numeric(&near)).then(|| Sql::joined([name.clone(), binary(near)], operator))
+}
+
+/// Whether SQLite could take a text for a number, where a column prefers numbers.
+pub(super) fn looks_numeric(text: &str) -> bool {
+    // SQLite reads a number up to a NUL.
+    let text = text.split('\0').next().unwrap_or_default();
+    let text = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
+    let numeric = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    !text.is_empty() && text.bytes().all(numeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_is_the_least_text_of_its_times() {
+        for (micros, text) in [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (i64::MIN, BEFORE_ALL),
+            (i64::MAX, AFTER_ALL),
+        ] {
+            assert_eq!(day(micros), text);
+        }
+    }
+
+    #[test]
+    fn what_may_be_a_number_is_told_from_what_is_none() {
+        for text in ["1", " 1.5", "-2e9 ", "1-2", "."] {
+            for comparison in [Comparison::Gt, Comparison::Lte] {
+                let near = near_text(&Sql::text("c"), comparison, text).unwrap();
+                let (_, binds) = near.render(crate::compile::sql::Placeholder::Question);
+                let [Bind::Text(near)] = binds.as_slice() else {
+                    panic!("{binds:?}");
+                };
+                assert!(!looks_numeric(near), "{near:?}");
+                assert_eq!(
+                    near.as_str() < text,
+                    comparison == Comparison::Gt,
+                    "{near:?}"
+                );
+            }
+            assert!(looks_numeric(text), "{text}");
+        }
+        assert!(looks_numeric("7\0x"));
+        assert_eq!(near_text(&Sql::text("c"), Comparison::Gt, "7\0x"), None);
+        for text in ["", "x", "123e4567-e89b-12d3", "1a", "٣"] {
+            assert!(!looks_numeric(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Tables that change under a store that is open: every answer is right by the mapping, or the read
+//! fails because the source has drifted.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::interpret::{Fit, Row, Tables, fit, interpret};
+use wayleave_plan::value::{Value, date_from_text};
+use wayleave_store::conformance::{Dice, ServedMapping};
+use wayleave_store::{Store, StoreError};
+
+use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
+
+/// How many changes are made: all of them with `WAYLEAVE_FULL=1`.
+fn changes() -> usize {
+    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
+        500
+    } else {
+        40
+    }
+}
+
+const TABLE: &str = "CREATE TABLE things (id integer PRIMARY KEY);";
+const ROWS: i64 = 8;
+
+/// A value as SQL writes it, and what it is by the mapping; `None` where it is nothing by that.
+type Written = (&'static str, Option<Value>);
+
+/// What a column may be declared as, with values of that type.
+type Form = (&'static str, Vec<Written>);
+
+/// A column of the table, and what it may become.
+struct Altered {
+    name: &'static str,
+    forms: Vec<Form>,
+}
+
+fn text(sql: &'static str, text: &str) -> Written {
+    (sql, Some(Value::Text(text.into())))
+}
+
+fn integer(sql: &'static str, integer: i128) -> Written {
+    (sql, Some(Value::Integer(integer)))
+}
+
+fn date(sql: &'static str, text: &str) -> Written {
+    (sql, date_from_text(text).map(Value::Date))
+}
+
+fn nothing(sql: &'static str) -> Written {
+    (sql, None)
+}
+
+/// `tenant` is mapped as `string`, `lvl` as `integer`, `dd` as `date`.
+fn columns(kind: SourceKind) -> [Altered; 3] {
+    let tenants = vec![
+        text("'acme'", "acme"),
+        text("'ACME'", "ACME"),
+        text("'acmé'", "acmé"),
+        text("'acme '", "acme "),
+        text("'other'", "other"),
+    ];
+    let levels = vec![
+        integer("1", 1),
+        integer("2", 2),
+        integer("7", 7),
+        integer("70", 70),
+    ];
+    let days = vec![
+        date("'2020-01-01'", "2020-01-01"),
+        date("'2024-06-01'", "2024-06-01"),
+    ];
+    // A number as text is one only where a column holds whatever it is given.
+    let spelled = |sql, number| match kind {
+        SourceKind::Sqlite => integer(sql, number),
+        _ => nothing(sql),
+    };
+    let words = vec![
+        spelled("'1'", 1),
+        nothing("'1; secret'"),
+        nothing("'secret'"),
+        spelled("'70'", 70),
+    ];
+    let numbers = vec![text("1", "1"), text("2", "2")];
+    let parts = vec![nothing("1.5"), nothing("2.5")];
+    let written = vec![
+        date("'2020-01-01'", "2020-01-01"),
+        nothing("'12/31/2031'"),
+        nothing("''"),
+    ];
+    let types = types(kind);
+    let each = |types: &[&'static str], held: &[Written]| -> Vec<Form> {
+        types.iter().map(|it| (*it, held.to_vec())).collect()
+    };
+    let mut tenant = each(types.texts, &tenants);
+    tenant.push((types.number, numbers));
+    let mut level = each(types.integers, &levels);
+    level.extend([(types.word, words), (types.fraction, parts)]);
+    let mut day = each(types.dates, &days);
+    day.push((types.word, written));
+    let altered = |name, forms| Altered { name, forms };
+    [
+        altered("tenant", tenant),
+        altered("lvl", level),
+        altered("dd", day),
+    ]
+}
+
+/// What columns are declared as.
+struct Types {
+    texts: &'static [&'static str],
+    integers: &'static [&'static str],
+    dates: &'static [&'static str],
+    number: &'static str,
+    fraction: &'static str,
+    word: &'static str,
+}
+
+fn types(kind: SourceKind) -> Types {
+    match kind {
+        SourceKind::Sqlite => Types {
+            texts: &["TEXT", "TEXT COLLATE NOCASE", "TEXT COLLATE RTRIM"],
+            integers: &["INTEGER", "NUMERIC"],
+            dates: &["DATE", "TEXT"],
+            number: "INTEGER",
+            fraction: "REAL",
+            word: "TEXT",
+        },
+        SourceKind::Postgres => Types {
+            texts: &[
+                "text COLLATE \"C\"",
+                "text COLLATE loose",
+                "varchar(40)",
+                "text COLLATE \"en-x-icu\"",
+            ],
+            integers: &["int", "bigint"],
+            dates: &["date"],
+            number: "int",
+            fraction: "numeric",
+            word: "varchar(20)",
+        },
+        _ => Types {
+            texts: &[
+                "varchar(40) COLLATE utf8mb4_bin",
+                "varchar(40) COLLATE utf8mb4_general_ci",
+                "varchar(40) CHARACTER SET latin1",
+                "text COLLATE utf8mb4_unicode_ci",
+                // MySQL and MariaDB have different names for it.
+                "varchar(40) COLLATE BY_CODE_POINT",
+            ],
+            integers: &["int", "bigint", "smallint unsigned"],
+            dates: &["date"],
+            number: "int",
+            fraction: "double",
+            word: "varchar(20)",
+        },
+    }
+}
+
+/// A row filter or a filter of the caller's.
+fn filter(dice: &mut Dice) -> Json {
+    let filters = [
+        json!({"tenant": "acme"}),
+        json!({"tenant": ["acme", "1"]}),
+        json!({"tenant": {"ne": "acme"}}),
+        json!({"tenant": {"starts_with": "acme"}}),
+        json!({"tenant": "1x"}),
+        json!({"lvl": 1}),
+        json!({"lvl": {"lt": 3}}),
+        json!({"lvl": {"gte": 7}}),
+        json!({"lvl": {"not_in": [1, 2]}}),
+        json!({"dd": {"lt": "2024-01-01"}}),
+        json!({"dd": {"ne": "2020-01-01"}}),
+        json!({"dd": "2024-06-01"}),
+        json!({"dd": {"is_null": false}}),
+    ];
+    dice.pick(&filters).cloned().unwrap()
+}
+
+/// A table of these columns and what is in it, in a store that stays open.
+struct Changing {
+    loaded: Loaded,
+    model: Vec<Row>,
+    columns: [Altered; 3],
+    dice: Dice,
+    /// The server's collation by code point, where it is MySQL or MariaDB.
+    by_code_point: &'static str,
+}
+
+impl Changing {
+    async fn new(loaded: Loaded, by_code_point: &'static str) -> Self {
+        let columns = columns(loaded.kind);
+        let model =
+            (0..ROWS).map(|id| BTreeMap::from([("id".to_owned(), Value::Integer(id.into()))]));
+        let mut this = Self {
+            model: model.collect(),
+            columns,
+            dice: Dice::new(0xA17E),
+            by_code_point,
+            loaded,
+        };
+        if this.loaded.kind == SourceKind::Postgres {
+            let loose = "CREATE COLLATION loose \
+                (provider = icu, locale = 'und-u-ks-level1', deterministic = false);";
+            this.loaded.execute(loose).await;
+        }
+        for id in 0..ROWS {
+            let row = format!("INSERT INTO things (id) VALUES ({id});");
+            this.loaded.execute(&row).await;
+        }
+        for place in 0..this.columns.len() {
+            this.alter(place, false).await;
+        }
+        this
+    }
+
+    /// Declares a column anew and fills it.
+    async fn alter(&mut self, place: usize, drop: bool) {
+        let (columns, dice) = (&self.columns, &mut self.dice);
+        let name = columns[place].name;
+        let (declared, held) = dice.pick(&columns[place].forms).unwrap();
+        // Servers that alter a table in place do so only so many times.
+        let copied = match self.loaded.kind {
+            SourceKind::Mysql => ", ALGORITHM = COPY",
+            _ => "",
+        };
+        let mut sql = String::new();
+        if drop {
+            sql.push_str(&format!("ALTER TABLE things DROP COLUMN {name}{copied};"));
+        }
+        sql.push_str(&format!(
+            "ALTER TABLE things ADD COLUMN {name} {declared}{copied};"
+        ));
+        let null = ("NULL", Some(Value::Null));
+        let mut has_null = false;
+        for (id, row) in self.model.iter_mut().enumerate() {
+            let is_null = dice.percent(15);
+            has_null |= is_null;
+            let (literal, value) = if is_null {
+                &null
+            } else {
+                dice.pick(held).unwrap()
+            };
+            sql.push_str(&format!(
+                "UPDATE things SET {name} = {literal} WHERE id = {id};"
+            ));
+            // What is nothing by the mapping is a value of no datatype here.
+            let value = value.clone().unwrap_or(Value::List(Vec::new()));
+            row.insert(name.to_owned(), value);
+        }
+        if !has_null && dice.percent(40) && self.loaded.kind == SourceKind::Postgres {
+            sql.push_str(&format!(
+                "ALTER TABLE things ALTER COLUMN {name} SET NOT NULL;"
+            ));
+        }
+        let sql = sql.replace("BY_CODE_POINT", self.by_code_point);
+        self.loaded.execute(&sql).await;
+    }
+
+    /// Gives a column another name.
+    async fn rename(&self, from: &str, to: &str) {
+        let sql = format!("ALTER TABLE things RENAME COLUMN {from} TO {to};");
+        self.loaded.execute(&sql).await;
+    }
+
+    /// Reads once under a drawn grant; says whether it was answered.
+    async fn read(&mut self, store: &dyn Store, mapping: &str, gone: Option<&str>) -> bool {
+        let dice = &mut self.dice;
+        let rows = filter(dice);
+        let served = ServedMapping::to(mapping, &granted("things", &rows)).unwrap();
+        let sort = *dice.pick(&["id", "-id", "tenant", "-lvl"]).unwrap();
+        let mut asked = json!({"stream": "things", "sort": [sort], "limit": 20});
+        if dice.percent(50) {
+            asked["fields"] = json!(["id"]);
+        }
+        if dice.percent(40) {
+            asked["filter"] = filter(dice);
+        }
+        let plan = served.query(&arguments(asked.clone())).unwrap();
+        let tables = Tables::from([("things".to_owned(), self.model.clone())]);
+        let context = format!("{} {rows} {asked}", self.loaded.kind);
+        match all(store, plan.rows(), &patient()).await {
+            Ok(answered) => {
+                assert!(gone.is_none_or(|it| !names(plan.rows(), it)), "{context}");
+                assert_eq!(answered, interpret(plan.rows(), &tables), "{context}");
+                assert_ne!(fit(plan.rows(), &tables), Fit::Unfit, "{context}");
+                true
+            }
+            Err(StoreError::SchemaDrift { .. } | StoreError::Unfit { .. }) => false,
+            Err(other) => panic!("{context}: {other:?}"),
+        }
+    }
+}
+
+async fn stays_right(loaded: Loaded, by_code_point: &'static str) {
+    let fields: &[(&str, &str)] = &[("tenant", "string"), ("lvl", "integer"), ("dd", "date")];
+    let text = mapping(loaded.kind, &[("things", fields)]);
+    let mut changing = Changing::new(loaded, by_code_point).await;
+    let store = changing.loaded.store();
+    let (mut right, mut drifted) = (0, 0);
+    for _ in 0..changes() {
+        let place = changing.dice.below(3);
+        let name = changing.columns[place].name;
+        let gone = changing.dice.percent(15).then_some(name);
+        let old = format!("{name}_old");
+        if gone.is_some() {
+            changing.rename(name, &old).await;
+        } else {
+            changing.alter(place, true).await;
+        }
+        for _ in 0..3 {
+            if changing.read(store.as_ref(), &text, gone).await {
+                right += 1;
+            } else {
+                drifted += 1;
+            }
+        }
+        if gone.is_some() {
+            changing.rename(&old, name).await;
+        }
+    }
+    assert!(right > changes() / 2 && drifted > 0, "{right} {drifted}");
+    store.close().await;
+}
+
+fn names(plan: &wayleave_plan::AuthorizedPlan, column: &str) -> bool {
+    format!("{:?}", plan.read()).contains(&format!("name: \"{column}\""))
+}
+
+#[tokio::test]
+async fn sqlite_is_read_right_while_its_tables_change() {
+    stays_right(Loaded::new(SourceKind::Sqlite, TABLE).await, "").await;
+}
+
+#[tokio::test]
+async fn postgres_is_read_right_while_its_tables_change() {
+    stays_right(Loaded::new(SourceKind::Postgres, TABLE).await, "").await;
+}
+
+#[tokio::test]
+async fn mariadb_is_read_right_while_its_tables_change() {
+    let loaded = Loaded::new(SourceKind::Mysql, TABLE).await;
+    stays_right(loaded, "utf8mb4_nopad_bin").await;
+}
+
+#[tokio::test]
+async fn mysql_is_read_right_while_its_tables_change() {
+    if let Some(loaded) = Loaded::on_mysql(TABLE).await {
+        stays_right(loaded, "utf8mb4_0900_bin").await;
+    }
+}

@@ -1,0 +1,304 @@
+//! A table of chosen values, and requests drawn over it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json, json};
+use wayleave_model::mapping::{Datatype, SourceKind};
+use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::filter::operators;
+use wayleave_plan::interpret::{Row, Tables, interpret};
+use wayleave_plan::value::Value;
+use wayleave_store::Store;
+use wayleave_store::conformance::{Dice, ServedMapping};
+
+use crate::stores::{Loaded, all, arguments, patient, quoted};
+
+/// A column: its field, datatype, name and type in the store, the values it holds as the store's SQL
+/// writes them and as they are answered, and more operands to ask for.
+#[derive(Clone)]
+pub(crate) struct Edge {
+    pub(crate) field: &'static str,
+    pub(crate) datatype: Datatype,
+    pub(crate) column: &'static str,
+    pub(crate) declared: &'static str,
+    pub(crate) held: Vec<(String, Value)>,
+    pub(crate) asked: Vec<Json>,
+    /// Whether its values add up to one of its own.
+    pub(crate) summed: bool,
+}
+
+impl Edge {
+    /// A column named as its field.
+    pub(crate) fn new(
+        field: &'static str,
+        datatype: Datatype,
+        declared: &'static str,
+        held: Vec<(String, Value)>,
+    ) -> Self {
+        Self {
+            field,
+            datatype,
+            column: field,
+            declared,
+            held,
+            asked: Vec::new(),
+            summed: true,
+        }
+    }
+
+    /// Whose values are too large to be added up.
+    pub(crate) fn unsummed(mut self) -> Self {
+        self.summed = false;
+        self
+    }
+
+    /// In a column of another name.
+    pub(crate) fn named(mut self, column: &'static str) -> Self {
+        self.column = column;
+        self
+    }
+
+    /// With operands that no row holds.
+    pub(crate) fn asked(mut self, asked: impl IntoIterator<Item = Json>) -> Self {
+        self.asked.extend(asked);
+        self
+    }
+}
+
+/// A store with a table of such columns.
+pub(crate) struct Drawn {
+    kind: SourceKind,
+    store: std::sync::Arc<dyn Store>,
+    served: ServedMapping,
+    tables: Tables,
+    edges: Vec<Edge>,
+    dice: Dice,
+    loaded: Loaded,
+}
+
+const ROWS: usize = 60;
+const TABLE: &str = "things";
+
+impl Drawn {
+    /// Fills the table with values drawn from each column's, and NULLs.
+    pub(crate) async fn new(kind: SourceKind, before: &str, edges: Vec<Edge>) -> Self {
+        let (sql, rows, dice) = filled(kind, before, &edges);
+        Self::over(Loaded::new(kind, &sql).await, edges, rows, dice)
+    }
+
+    /// The same in a database of PostgreSQL's in that encoding.
+    pub(crate) async fn encoded(encoding: &str, edges: Vec<Edge>) -> Self {
+        let (sql, rows, dice) = filled(SourceKind::Postgres, "", &edges);
+        Self::over(Loaded::encoded(encoding, &sql).await, edges, rows, dice)
+    }
+
+    fn over(loaded: Loaded, edges: Vec<Edge>, rows: Vec<Row>, dice: Dice) -> Self {
+        let kind = loaded.kind;
+        Self {
+            kind,
+            store: loaded.store(),
+            served: ServedMapping::new(&mapping(kind, &edges)).unwrap(),
+            tables: BTreeMap::from([(TABLE.to_owned(), rows)]),
+            edges,
+            dice,
+            loaded,
+        }
+    }
+    /// With an index of every column.
+    pub(crate) async fn indexed(self) -> Self {
+        let mut sql = String::new();
+        for (number, edge) in self.edges.iter().enumerate() {
+            let column = quoted(self.kind, edge.column);
+            write!(sql, "CREATE INDEX by_{number} ON {TABLE} ({column});").unwrap();
+        }
+        self.loaded.execute(&sql).await;
+        self
+    }
+
+    /// Walks in the order of every column.
+    pub(crate) async fn sorts(&self) {
+        for Edge { field, .. } in &self.edges {
+            for sort in [json!([field]), json!([format!("-{field}")])] {
+                self.walk(json!({"sort": sort, "limit": 7})).await;
+            }
+        }
+    }
+
+    /// Every column alone, then drawn requests over all of them.
+    pub(crate) async fn check(mut self, requests: usize) {
+        self.sorts().await;
+        for edge in self.edges.clone() {
+            let field = edge.field;
+            for operand in operands(&edge) {
+                for op in ops(edge.datatype) {
+                    if operand == json!("") && matches!(*op, "contains" | "starts_with") {
+                        continue;
+                    }
+                    let filter = match *op {
+                        "in" | "not_in" => json!({field: {*op: [operand]}}),
+                        _ => json!({field: {*op: operand}}),
+                    };
+                    self.walk(json!({"filter": filter, "limit": 100})).await;
+                }
+            }
+            for op in edge.datatype.aggregates() {
+                let op = op.as_str();
+                if op == "group_by" {
+                    let asked = json!({"metrics": [{"op": "count"}], "group_by": [field]});
+                    self.groups(asked).await;
+                } else if op != "group_by_time" && (edge.summed || !matches!(op, "sum" | "avg")) {
+                    let asked = json!({"metrics": [{"op": op, "field": field}]});
+                    self.groups(asked).await;
+                }
+            }
+        }
+        for _ in 0..requests {
+            let asked = self.draw();
+            self.walk(asked).await;
+        }
+        self.store.close().await;
+    }
+
+    fn draw(&mut self) -> Json {
+        let edges = self.dice.some(&self.edges, 2);
+        let mut filter = Map::new();
+        for edge in &edges {
+            if self.dice.percent(50) {
+                let op = self.dice.pick(ops(edge.datatype)).copied().unwrap();
+                let operands = operands(edge);
+                let operand = match op {
+                    "in" | "not_in" => json!(self.dice.some(&operands, 3)),
+                    _ => self.dice.pick(&operands).cloned().unwrap_or_default(),
+                };
+                // The language refuses to look for nothing.
+                if operand != json!("") {
+                    filter.insert(edge.field.to_owned(), json!({op: operand}));
+                }
+            }
+        }
+        let sort: Vec<String> = edges
+            .iter()
+            .map(|edge| {
+                let sign = if self.dice.percent(50) { "-" } else { "" };
+                format!("{sign}{}", edge.field)
+            })
+            .collect();
+        let limit = 1 + self.dice.below(20);
+        let mut asked = json!({"sort": sort, "limit": limit});
+        if !filter.is_empty() {
+            asked["filter"] = Json::Object(filter);
+        }
+        asked
+    }
+
+    /// Walks all pages.
+    async fn walk(&self, asked: Json) {
+        let mut asked = arguments(asked);
+        asked.insert("stream".to_owned(), json!(TABLE));
+        // Each page shows a record, so there are no more pages than records.
+        for _ in 0..=ROWS {
+            let Some(plan) = self.served.query(&asked) else {
+                panic!("{}: refused {asked:?}", self.kind);
+            };
+            let rows = self.same(plan.rows(), &asked).await;
+            let page = plan.page(&rows);
+            match page.next_cursor(page.records().len(), self.served.seal()) {
+                Some(cursor) => asked.insert("cursor".to_owned(), Json::String(cursor)),
+                None => return,
+            };
+        }
+        panic!("{}: a walk without end: {asked:?}", self.kind);
+    }
+
+    async fn groups(&self, asked: Json) {
+        let mut asked = arguments(asked);
+        asked.insert("stream".to_owned(), json!(TABLE));
+        let plan = self.served.aggregate(&asked);
+        let plan = plan.unwrap_or_else(|| panic!("{}: refused {asked:?}", self.kind));
+        self.same(plan.groups(), &asked).await;
+    }
+
+    async fn same(&self, plan: &AuthorizedPlan, asked: &Map<String, Json>) -> Vec<Vec<Value>> {
+        let expected = interpret(plan, &self.tables);
+        let answered = all(self.store.as_ref(), plan, &patient()).await;
+        let answered =
+            answered.unwrap_or_else(|error| panic!("{}: {asked:?}: {error:?}", self.kind));
+        let text = |rows: &[Vec<Value>]| -> Vec<String> {
+            let line = |row: &Vec<Value>| row.iter().map(Value::to_json).collect::<Json>();
+            rows.iter().map(|row| line(row).to_string()).collect()
+        };
+        assert_eq!(
+            text(&answered),
+            text(&expected),
+            "{}: {asked:?}\n{:?}",
+            self.kind,
+            plan.read()
+        );
+        answered
+    }
+}
+
+/// The statements that make and fill the table, its rows, and the dice as they lie then.
+fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<Row>, Dice) {
+    let mut dice = Dice::new(0xED6E);
+    let declared = edges
+        .iter()
+        .map(|it| format!("{} {}", quoted(kind, it.column), it.declared));
+    let declared: Vec<String> = declared.collect();
+    let mut sql = format!(
+        "{before} CREATE TABLE {TABLE} (id integer PRIMARY KEY, {});",
+        declared.join(", ")
+    );
+    let mut rows = Vec::new();
+    for id in 0..ROWS {
+        let id = i64::try_from(id).unwrap();
+        let mut row = BTreeMap::from([("id".to_owned(), Value::Integer(id.into()))]);
+        let mut literals = vec![id.to_string()];
+        for it in edges {
+            let drawn = dice.pick(&it.held).filter(|_| !dice.clone().percent(15));
+            let null = ("NULL".to_owned(), Value::Null);
+            let (literal, value) = drawn.cloned().unwrap_or(null);
+            dice.roll();
+            literals.push(literal);
+            row.insert(it.column.to_owned(), value);
+        }
+        write!(sql, "INSERT INTO {TABLE} VALUES ({});", literals.join(", ")).unwrap();
+        rows.push(row);
+    }
+    (sql, rows, dice)
+}
+
+fn operands(edge: &Edge) -> Vec<Json> {
+    let mut operands: Vec<Json> = edge.asked.clone();
+    for (_, value) in &edge.held {
+        let json = value.to_json();
+        // The language refuses to ask for a NUL.
+        let askable = *value != Value::Null && !json.as_str().is_some_and(|it| it.contains('\0'));
+        if askable && !operands.contains(&json) {
+            operands.push(json);
+        }
+    }
+    operands
+}
+
+/// The operators that compare with something.
+fn ops(datatype: Datatype) -> &'static [&'static str] {
+    let all = operators(datatype);
+    all.strip_suffix(&["is_null"]).unwrap_or(all)
+}
+
+fn mapping(kind: SourceKind, edges: &[Edge]) -> String {
+    let mut text = crate::stores::mapping(kind, &[(TABLE, &[])]);
+    for edge in edges {
+        write!(
+            text,
+            "\n[streams.{TABLE}.fields.{}]\ncolumn = {}\ndatatype = \"{}\"\n",
+            edge.field,
+            json!(edge.column),
+            edge.datatype
+        )
+        .unwrap();
+    }
+    text
+}

@@ -1,0 +1,212 @@
+//! A page of a table of any size costs the memory of a page.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::stores::{KINDS, Loaded, all, arguments, mapping};
+use serde_json::json;
+use wayleave_model::mapping::SourceKind;
+use wayleave_plan::value::Value;
+use wayleave_sql::StoreOptions;
+use wayleave_store::ReadContext;
+use wayleave_store::conformance::ServedMapping;
+
+/// Sorting all rows without an index takes its time; that is not the question here.
+const READ_TIMEOUT: Duration = Duration::from_mins(15);
+/// The most that reading may add.
+const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
+
+/// A share of the rows on every run, all of them with `WAYLEAVE_FULL=1`.
+fn rows() -> usize {
+    if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
+        10_000_000
+    } else {
+        1_000_000
+    }
+}
+
+fn table(kind: SourceKind) -> String {
+    let rows = rows();
+    match kind {
+        SourceKind::Sqlite => format!(
+            "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+             INSERT INTO things SELECT i, 'word number ' || i FROM n;"
+        ),
+        SourceKind::Postgres => format!(
+            "CREATE TABLE things (id int PRIMARY KEY, word text);
+             INSERT INTO things SELECT i, 'word number ' || i FROM generate_series(1, {rows}) i;"
+        ),
+        _ => format!(
+            "CREATE TABLE things (id int PRIMARY KEY, word varchar(40));
+             INSERT INTO things SELECT seq, CONCAT('word number ', seq) FROM seq_1_to_{rows};"
+        ),
+    }
+}
+
+/// The memory this process holds.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4_096
+}
+
+/// Set in a process that runs one of these tests and nothing else.
+const ALONE: &str = "WAYLEAVE_TEST_ALONE";
+
+/// Runs a test in a process of its own, whose memory no other test uses.
+fn alone<W: Future<Output = ()>>(test: &str, work: impl FnOnce() -> W) {
+    if std::env::var_os(ALONE).is_some() {
+        return tokio::runtime::Runtime::new().unwrap().block_on(work());
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    println!("{told}{}", String::from_utf8_lossy(&output.stderr));
+    // A filter that matches nothing succeeds too.
+    assert!(
+        output.status.success() && told.contains("1 passed"),
+        "{test}"
+    );
+}
+
+/// How many characters a long text has.
+const LONG: usize = 12_000_000;
+
+fn long_texts(kind: SourceKind) -> String {
+    let half = LONG / 2;
+    match kind {
+        SourceKind::Sqlite => format!(
+            "CREATE TABLE things (id INTEGER PRIMARY KEY, word TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15)
+             INSERT INTO things SELECT i, hex(zeroblob({half})) FROM n;"
+        ),
+        SourceKind::Postgres => format!(
+            "CREATE TABLE things (id int PRIMARY KEY, word text);
+             INSERT INTO things SELECT i, repeat('0', {LONG}) FROM generate_series(1, 15) i;"
+        ),
+        _ => format!(
+            "CREATE TABLE things (id int PRIMARY KEY, word longtext);
+             INSERT INTO things SELECT seq, REPEAT('0', {LONG}) FROM seq_1_to_15;"
+        ),
+    }
+}
+
+#[test]
+fn a_page_of_long_texts_costs_their_beginnings() {
+    alone(
+        "memory::a_page_of_long_texts_costs_their_beginnings",
+        read_long_texts,
+    );
+}
+
+async fn read_long_texts() {
+    for kind in KINDS {
+        let loaded = Loaded::new(kind, &long_texts(kind)).await;
+        let mark = "INSERT INTO things VALUES (16, 'short');";
+        loaded.execute(mark).await;
+        let marked = match kind {
+            SourceKind::Postgres => "INSERT INTO things VALUES (17, chr(1) || 'P9:short');",
+            SourceKind::Sqlite => "INSERT INTO things VALUES (17, char(1) || 'P9:short');",
+            _ => "INSERT INTO things VALUES (17, CONCAT(CHAR(1), 'P9:short'));",
+        };
+        loaded.execute(marked).await;
+        let fields: &[(&str, &str)] = &[("word", "string")];
+        let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();
+        let store = loaded.store();
+        let page = |filter: serde_json::Value| {
+            let query = json!({"stream": "things", "limit": 20, "filter": filter});
+            let plan = served.query(&arguments(query)).unwrap().with_previews();
+            plan.rows().clone()
+        };
+        let context = || ReadContext::within(READ_TIMEOUT);
+        let short = page(json!({"id": {"gte": 16}}));
+        let found = all(store.as_ref(), &short, &context()).await.unwrap();
+        let words = found.iter().map(|row| row[1].clone());
+        let expected = ["short", "\u{1}P9:short"].map(|it| Value::Text(it.into()));
+        assert_eq!(words.collect::<Vec<_>>(), expected, "{kind}");
+        let before = resident();
+        let found = all(
+            store.as_ref(),
+            &page(json!({"id": {"lte": 17}})),
+            &context(),
+        )
+        .await
+        .unwrap();
+        let grown = resident().saturating_sub(before);
+        println!("{kind}: long texts, memory grew by {} KiB", grown / 1_024);
+        assert_eq!(found.len(), 17, "{kind}");
+        for row in &found[..15] {
+            let Value::Preview(preview) = &row[1] else {
+                panic!("{kind}: not a preview");
+            };
+            assert_eq!(preview.characters, LONG as u64, "{kind}");
+            assert_eq!(preview.start, "0".repeat(1_000), "{kind}");
+        }
+        assert!(grown <= MAX_ADDED_BYTES, "{kind}: {grown}");
+        store.close().await;
+    }
+}
+
+#[test]
+fn a_read_of_everything_holds_one_page() {
+    alone(
+        "memory::a_read_of_everything_holds_one_page",
+        read_everything,
+    );
+}
+
+async fn read_everything() {
+    for kind in KINDS {
+        let loaded = Loaded::new(kind, &table(kind)).await;
+        let fields: &[(&str, &str)] = &[("word", "string")];
+        let served = ServedMapping::new(&mapping(kind, &[("things", fields)])).unwrap();
+        let mut options = StoreOptions::default();
+        options.limits.statement = READ_TIMEOUT;
+        let store = loaded.store_with(options);
+        let page = |sort: &str| {
+            let query = json!({"stream": "things", "sort": [sort], "limit": 100});
+            served.query(&arguments(query)).unwrap().rows().clone()
+        };
+        // What a first read sets up is not what a row costs.
+        all(
+            store.as_ref(),
+            &page("id"),
+            &ReadContext::within(READ_TIMEOUT),
+        )
+        .await
+        .unwrap();
+        let before = resident();
+        for sort in ["id", "-id", "word", "-word"] {
+            let found = all(
+                store.as_ref(),
+                &page(sort),
+                &ReadContext::within(READ_TIMEOUT),
+            )
+            .await
+            .unwrap();
+            assert_eq!(found.len(), 101, "{kind} {sort}");
+        }
+        let count = json!({"stream": "things", "metrics": [{"op": "count"}, {"op": "count_distinct", "field": "id"}]});
+        let count = served.aggregate(&arguments(count)).unwrap();
+        let counted = all(
+            store.as_ref(),
+            count.groups(),
+            &ReadContext::within(READ_TIMEOUT),
+        )
+        .await
+        .unwrap();
+        assert_eq!(counted[0][0].to_text(), Some(rows().to_string()));
+        let grown = resident().saturating_sub(before);
+        println!(
+            "{kind}: {} rows, memory grew by {} KiB",
+            rows(),
+            grown / 1_024
+        );
+        assert!(grown <= MAX_ADDED_BYTES, "{kind}: {grown}");
+        store.close().await;
+    }
+}

@@ -20,7 +20,7 @@ import serving
 from mcp import Client, StdioServerParameters
 from serving import MODERN, PATIENCE, READING, ROOT, Calls, handle, rows_of, text_of, unwrapped
 
-FIXTURES = ROOT / "crates/wayleave-surface/tests/reading/fixtures"
+FIXTURES = ROOT / "crates/wayleave-surface/tests/it/reading/fixtures"
 HOSTILE = [
     "' OR '1'='1",
     "'; DROP TABLE personnel; --",

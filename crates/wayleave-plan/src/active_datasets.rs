@@ -36,11 +36,35 @@ pub enum ActiveDatasetsError {
     },
 }
 
+/// Which dataset has which connection. A connection id is one dataset's alone, so that
+/// `connection_id` says which; this is the one place that holds it.
+#[derive(Debug, Clone, Default)]
+pub struct ConnectionOwners(BTreeMap<String, String>);
+
+impl ConnectionOwners {
+    /// Takes a mapping's connections for it, all or none.
+    pub fn claim(&mut self, mapping: &Mapping) -> Result<(), ActiveDatasetsError> {
+        let name = &mapping.dataset.name.value;
+        for connection in &mapping.connections {
+            if let Some(first) = self.0.get(connection.id.as_str()) {
+                return Err(ActiveDatasetsError::Connection {
+                    id: connection.id.value.clone(),
+                    first: first.clone(),
+                    second: name.clone(),
+                });
+            }
+        }
+        let ids = mapping.connections.iter().map(|it| it.id.value.clone());
+        self.0.extend(ids.map(|id| (id, name.clone())));
+        Ok(())
+    }
+}
+
 impl ActiveDatasets {
     /// A world of these mappings.
     pub fn new(mut datasets: Vec<Arc<Ratified<Mapping>>>) -> Result<Self, ActiveDatasetsError> {
         datasets.sort_by(|a, b| a.dataset.name.as_str().cmp(b.dataset.name.as_str()));
-        let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut owners = ConnectionOwners::default();
         let mut before: Option<&str> = None;
         for mapping in &datasets {
             let name = mapping.dataset.name.as_str();
@@ -49,15 +73,7 @@ impl ActiveDatasets {
                     name: name.to_owned(),
                 });
             }
-            for connection in &mapping.connections {
-                if let Some(first) = owners.insert(connection.id.as_str(), name) {
-                    return Err(ActiveDatasetsError::Connection {
-                        id: connection.id.value.clone(),
-                        first: first.to_owned(),
-                        second: name.to_owned(),
-                    });
-                }
-            }
+            owners.claim(mapping)?;
         }
         Ok(Self { datasets })
     }

@@ -1,18 +1,18 @@
 //! `aggregate`: measures of records, by group and by calendar period.
 
 use serde_json::{Value as Json, json};
-use wayleave_model::mapping::{AggregateOp, Datatype, Field};
+use wayleave_model::mapping::{AggregateOp, Datatype};
 
 use crate::calendar::Calendar;
 use crate::filter;
-use crate::layout::unknown_field;
+use crate::layout::named_field;
 use crate::plan::{
     AuthorizedPlan, Granularity, GroupKey, GroupOrder, Groups, Measure, Predicate, Read,
 };
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::{AggregateRequest, Metric, TimeGroup};
 use crate::value::Value;
-use crate::view::{ConnectionView, StreamView, Tool, View, column};
+use crate::view::{ConnectionView, FieldView, StreamView, Tool, View};
 
 /// An authorized aggregate.
 #[derive(Debug, Clone)]
@@ -45,10 +45,9 @@ impl AggregatePlan {
         let mut header: Vec<String> = Vec::new();
         let mut by = Vec::new();
         for name in &request.group_by {
-            by.push(GroupKey::Column(column(
-                grouping(stream, name, AggregateOp::GroupBy, "group_by")
-                    .map_err(|refusal| elsewhere(stream, name, request).unwrap_or(refusal))?,
-            )));
+            let field = grouping(stream, name, AggregateOp::GroupBy, "group_by")
+                .map_err(|refusal| elsewhere(stream, name, request).unwrap_or(refusal))?;
+            by.push(GroupKey::Column(field.column()));
             header.push(name.clone());
         }
         if let Some(time) = &request.group_by_time {
@@ -132,8 +131,8 @@ fn invalid(message: impl Into<String>, param: &str) -> Refusal {
 fn elsewhere(stream: &StreamView, name: &str, request: &AggregateRequest) -> Option<Refusal> {
     let relation = stream.relation_of(name)?;
     let ours = stream.joined_on(relation);
-    let ours = ours.filter(|field| field.aggregate.contains(&AggregateOp::GroupBy));
-    let ours: Vec<&str> = ours.map(|field| field.name.as_str()).collect();
+    let ours = ours.filter(|field| field.aggregates().contains(&AggregateOp::GroupBy));
+    let ours: Vec<&str> = ours.map(FieldView::name).collect();
     // Fewer would join groups that differ there.
     if ours.len() < relation.on.len() {
         return None;
@@ -175,26 +174,24 @@ fn elsewhere(stream: &StreamView, name: &str, request: &AggregateRequest) -> Opt
 }
 
 /// A field that may be grouped by.
-fn grouping<'a>(
-    stream: &'a StreamView,
+fn grouping(
+    stream: &StreamView,
     name: &str,
     op: AggregateOp,
     param: &str,
-) -> Result<&'a Field, Refusal> {
-    let field = stream
-        .field(name)
-        .ok_or_else(|| unknown_field(stream, name, param))?;
-    if field.aggregate.contains(&op) {
+) -> Result<FieldView, Refusal> {
+    let field = named_field(stream, name, param)?;
+    if field.aggregates().contains(&op) {
         return Ok(field);
     }
     let fitting = stream
         .fields()
-        .filter(|field| field.aggregate.contains(&op));
+        .filter(|field| field.aggregates().contains(&op));
     Err(invalid(
         format!("records cannot be grouped by `{name}` there"),
         param,
     )
-    .allowed(fitting.map(|field| field.name.as_str())))
+    .allowed(fitting.map(FieldView::name)))
 }
 
 fn period(stream: &StreamView, time: &TimeGroup) -> Result<GroupKey, Refusal> {
@@ -205,13 +202,13 @@ fn period(stream: &StreamView, time: &TimeGroup) -> Result<GroupKey, Refusal> {
         "group_by_time.field",
     )?;
     let short = matches!(time.granularity, Granularity::Minute | Granularity::Hour);
-    if short && field.datatype.value == Datatype::Date {
+    if short && field.datatype() == Datatype::Date {
         let message = format!("`{}` is a date: it has no hours and minutes", time.field);
         return Err(invalid(message, "group_by_time.granularity")
             .allowed(["day", "week", "month", "quarter", "year"]));
     }
     Ok(GroupKey::Period {
-        column: column(field),
+        column: field.column(),
         granularity: time.granularity,
         time_zone: match &time.time_zone {
             None => "UTC".to_owned(),
@@ -241,21 +238,17 @@ fn measure(stream: &StreamView, metric: &Metric) -> Result<Measure, Refusal> {
             column: None,
         });
     };
-    let field = stream
-        .field(name)
-        .ok_or_else(|| unknown_field(stream, name, "metrics.field"))?;
-    if !field.aggregate.contains(&metric.op) {
+    let field = named_field(stream, name, "metrics.field")?;
+    if !field.aggregates().contains(&metric.op) {
         let fitting = stream
             .fields()
-            .filter(|field| field.aggregate.contains(&metric.op));
+            .filter(|field| field.aggregates().contains(&metric.op));
         let message = format!("`{}` of `{name}` cannot be asked for", metric.op);
-        return Err(
-            invalid(message, "metrics.field").allowed(fitting.map(|field| field.name.as_str()))
-        );
+        return Err(invalid(message, "metrics.field").allowed(fitting.map(FieldView::name)));
     }
     Ok(Measure {
         op: metric.op,
-        column: Some(column(field)),
+        column: Some(field.column()),
     })
 }
 

@@ -13,7 +13,7 @@ use crate::plan::{AuthorizedPlan, Column, Comparison, Each, Predicate, Read, Row
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::EXPANDED_ROWS;
 use crate::value::Value;
-use crate::view::{ConnectionView, StreamView, column};
+use crate::view::{ConnectionView, FieldView, StreamView};
 
 /// One relation to follow.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ impl Expansion {
             Read::Rows(Rows {
                 columns: Arc::clone(&self.layout.columns),
                 predicate: Predicate::all([self.target.base(), self.matching(wanted)]),
-                order: layout::order(&self.target, &[]).ok()?,
+                order: layout::default_order(&self.target),
                 after: None,
                 each: (!self.single).then(|| Each {
                     by: self.theirs.clone(),
@@ -102,7 +102,10 @@ impl Expansion {
     /// The related records of each of the records, from the rows that [`plan`](Self::plan) read.
     pub fn attach(&self, records: &[Record], rows: &[Vec<Value>]) -> Vec<Related> {
         let limit = usize::try_from(EXPANDED_ROWS).unwrap_or(usize::MAX);
-        let found: Vec<Record> = rows.iter().map(|row| self.layout.record(row)).collect();
+        let found: Vec<Record> = rows
+            .iter()
+            .map(|row| self.layout.record(row.clone()))
+            .collect();
         records
             .iter()
             .map(|record| {
@@ -131,13 +134,17 @@ impl Expansion {
 
     /// A record's joining values as values of the target's columns; `None` when one is NULL or
     /// can equal nothing there. Tombstones lead nowhere.
+    #[expect(
+        clippy::expect_used,
+        reason = "a relation must not pass for one that leads nowhere"
+    )]
     fn joining(&self, record: &Record) -> Option<Vec<Value>> {
         if record.deleted {
             return None;
         }
-        record
-            .joins
-            .get(self.index)?
+        let joins = record.joins.get(self.index);
+        joins
+            .expect("a record of the read this expansion was planned with")
             .iter()
             .zip(&self.theirs)
             .map(|(value, column)| converted(value, column.datatype))
@@ -262,20 +269,18 @@ pub(crate) fn incoming(
     index: usize,
     layout: &mut Layout,
 ) -> Option<Expansion> {
-    let mapped = &from.mapped;
     let mut ours = Vec::with_capacity(relation.on.len());
     let mut theirs = Vec::with_capacity(relation.on.len());
     for join in &relation.on {
-        let our = column(stream.field(&join.field)?);
-        let their = mapped.field_of_column(&join.column);
-        theirs.push(their.map_or_else(|| unmapped(&join.column, our.datatype), column));
+        let our = stream.field(&join.field)?.column();
+        theirs.push(joining(from, &join.column, our.datatype));
         ours.push(our);
     }
-    let joined = |name: &str| {
-        let named = mapped.field(name);
-        named.is_some_and(|field| relation.on.iter().any(|join| join.column == field.column))
+    let joined = |key: &FieldView| {
+        let mut joins = relation.on.iter();
+        joins.any(|join| key.is_read_from(&join.column))
     };
-    let single = mapped.key.iter().all(|name| joined(name));
+    let single = from.key_fields().iter().all(joined);
     layout.joined(&ours);
     let mut target_layout = Layout::whole(from);
     target_layout.joined(&theirs);
@@ -289,13 +294,15 @@ pub(crate) fn incoming(
     })
 }
 
-/// A column that is joined on and never a field: what it is compared with says what it holds.
-fn unmapped(name: &str, datatype: Datatype) -> Column {
-    Column {
-        name: name.to_owned(),
+/// A column that a relation starts from. One that is no field holds what it is compared with.
+fn joining(stream: &StreamView, column: &str, datatype: Datatype) -> Column {
+    let unmapped = || Column {
+        name: column.to_owned(),
         datatype,
         many: false,
-    }
+    };
+    let field = stream.field_of_column(column);
+    field.map_or_else(unmapped, FieldView::column)
 }
 
 pub(crate) fn expansion(
@@ -311,10 +318,9 @@ pub(crate) fn expansion(
     for join in &relation.on {
         let their = target
             .field(&join.field)
-            .map(column)
+            .map(FieldView::column)
             .ok_or_else(|| unknown_relation(stream, &relation.name))?;
-        let our = stream.mapped.field_of_column(&join.column);
-        ours.push(our.map_or_else(|| unmapped(&join.column, their.datatype), column));
+        ours.push(joining(stream, &join.column, their.datatype));
         theirs.push(their);
     }
     layout.joined(&ours);
@@ -333,9 +339,10 @@ pub(crate) fn expansion(
 /// Whether the fields joined on identify one record of the target.
 fn single(target: &StreamView, relation: &Relation) -> bool {
     let joined = |name: &str| relation.on.iter().any(|join| join.field == name);
-    let mapped = &target.mapped;
-    mapped.key.iter().all(|name| joined(name))
-        || mapped
+    let mut key = target.key_fields().iter();
+    key.all(|field| joined(field.name()))
+        || target
+            .mapped
             .unique
             .iter()
             .any(|set| set.iter().all(|name| joined(name)))

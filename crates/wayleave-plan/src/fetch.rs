@@ -11,13 +11,13 @@ use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::FetchRequest;
 use crate::value::Value;
-use crate::view::{ConnectionView, StreamView, Tool, View, column};
+use crate::view::{ConnectionView, StreamView, Tool, View};
 
 /// An authorized fetch.
 #[derive(Debug, Clone)]
 pub struct FetchPlan {
     id: RecordId,
-    connector_key: String,
+    stream: StreamView,
     label: String,
     layout: Layout,
     rows: AuthorizedPlan,
@@ -55,11 +55,11 @@ impl FetchPlan {
     ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref());
         let mut layout = Layout::with_fields(stream, own.as_deref())?;
-        let keys: Vec<_> = stream.key_fields().collect();
+        let keys = stream.key_fields();
         let values: Option<Vec<Value>> = keys
             .iter()
             .zip(&id.key)
-            .map(|(field, text)| Value::from_text(field.datatype.value, text).ok())
+            .map(|(field, text)| Value::from_text(field.datatype(), text).ok())
             .collect();
         // A key that cannot be is a record that is not there.
         let values = values
@@ -69,7 +69,7 @@ impl FetchPlan {
             .iter()
             .zip(values)
             .map(|(field, value)| Predicate::Compare {
-                column: column(field),
+                column: field.column(),
                 comparison: Comparison::Eq,
                 value,
             });
@@ -77,7 +77,7 @@ impl FetchPlan {
         let expansions =
             expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
         Ok(Self {
-            connector_key: connection.connector_key.clone(),
+            stream: stream.clone(),
             label: connection.label.clone(),
             rows: AuthorizedPlan::new(
                 stream.target(),
@@ -109,12 +109,17 @@ impl FetchPlan {
 
     /// The dataset that is read.
     pub fn connector_key(&self) -> &str {
-        &self.connector_key
+        self.stream.connector_key()
     }
 
     /// The stream that is read.
     pub fn stream(&self) -> &str {
         &self.id.stream
+    }
+
+    /// The stream that is read, as far as it may be seen.
+    pub fn view(&self) -> &StreamView {
+        &self.stream
     }
 
     /// The fields of the answer, in order.
@@ -135,7 +140,7 @@ impl FetchPlan {
     /// The record, or `not_found`.
     pub fn record(&self, rows: &[Vec<Value>]) -> Result<Record, Refusal> {
         match rows.first() {
-            Some(row) => Ok(self.layout.record(row)),
+            Some(row) => Ok(self.layout.record(row.clone())),
             None => Err(missing(&self.id)),
         }
     }

@@ -8,14 +8,12 @@
 mod operand;
 mod read;
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value as Json};
-use wayleave_model::mapping::{Datatype, Field, Stream};
+use wayleave_model::mapping::{Datatype, Stream};
 
 use crate::plan::Predicate;
 use crate::refusal::{Call, Code, Refusal, quoted};
-use crate::view::StreamView;
+use crate::view::{FieldView, StreamView};
 
 /// How deep `any` may nest.
 pub const MAX_DEPTH: usize = 3;
@@ -63,17 +61,17 @@ enum FilterOwner<'a> {
     Grant(&'a Stream),
 }
 
-impl<'a> FilterOwner<'a> {
-    fn field(self, name: &str) -> Option<&'a Field> {
+impl FilterOwner<'_> {
+    fn field(self, name: &str) -> Option<FieldView> {
         match self {
-            Self::Caller(view) => view.field(name),
-            Self::Grant(stream) => stream.field(name),
+            Self::Caller(view) => view.resolve(name),
+            Self::Grant(stream) => FieldView::all(stream).find(|field| field.name() == name),
         }
     }
 
-    fn may_name(self, field: &Field) -> bool {
+    fn may_name(self, field: &FieldView) -> bool {
         match self {
-            Self::Caller(_) => field.filter.value && field.is_scalar(),
+            Self::Caller(_) => field.can_filter(),
             Self::Grant(_) => field.is_scalar(),
         }
     }
@@ -85,7 +83,7 @@ impl<'a> FilterOwner<'a> {
         };
         let relation = view.relation_of(name)?;
         let ours = view.joined_on(relation);
-        let ours: Vec<String> = ours.map(|field| format!("`{}`", field.name)).collect();
+        let ours: Vec<String> = ours.map(|field| format!("`{}`", field.name())).collect();
         let then = match ours.join(" and ") {
             ours if ours.is_empty() => String::new(),
             ours => format!(", then filter this stream on {ours}"),
@@ -104,18 +102,11 @@ impl<'a> FilterOwner<'a> {
         )))
     }
 
-    fn names(self) -> Vec<&'a str> {
-        let named = |field: &&'a Field| self.may_name(field);
+    fn names(self) -> Vec<String> {
+        let named = |field: FieldView| self.may_name(&field).then(|| field.name().to_owned());
         match self {
-            Self::Caller(view) => view
-                .fields()
-                .filter(named)
-                .map(|f| f.name.as_str())
-                .collect(),
-            Self::Grant(stream) => {
-                let fields = stream.fields.iter().map(Arc::as_ref).filter(named);
-                fields.map(|f| f.name.as_str()).collect()
-            }
+            Self::Caller(view) => view.fields().cloned().filter_map(named).collect(),
+            Self::Grant(stream) => FieldView::all(stream).filter_map(named).collect(),
         }
     }
 }

@@ -37,29 +37,26 @@ impl RecordId {
         text.push_str(connection_id);
         text.push('/');
         text.push_str(stream);
-        let mut separator = ':';
-        for value in key {
-            text.push(separator);
-            separator = ',';
-            // Writing to a string cannot fail.
-            let _ = match value {
-                Value::Text(value) => encode_all(value, &mut text),
-                Value::Integer(integer) => {
-                    text.push_str(itoa::Buffer::new().format(*integer));
-                    Ok(())
-                }
-                other => encode_all(&other.to_text().unwrap_or_default(), &mut text),
-            };
-        }
+        text.push(':');
+        push_key(&mut text, key);
         text
     }
 
-    /// Whether a value of a key is in an id as it is shown, no character of it encoded.
-    pub(crate) fn is_plain(value: &Value) -> bool {
+    /// The key with these values as an id has it.
+    pub(crate) fn key_text<'a>(key: impl IntoIterator<Item = &'a Value>) -> String {
+        let mut text = String::new();
+        push_key(&mut text, key);
+        text
+    }
+
+    /// Whether an id has a value of a key otherwise than it is shown: some character is encoded.
+    pub(crate) fn is_encoded(value: &Value) -> bool {
         match value {
-            Value::Integer(_) | Value::Boolean(_) | Value::Date(_) => true,
-            Value::Text(text) => !text.contains(is_special),
-            _ => false,
+            Value::Integer(_) | Value::Boolean(_) | Value::Date(_) => false,
+            Value::Text(text) => text.contains(is_special),
+            other => other
+                .to_text()
+                .is_some_and(|text| text.contains(is_special)),
         }
     }
 
@@ -94,24 +91,38 @@ impl fmt::Display for RecordId {
     }
 }
 
+fn push_key<'a>(text: &mut String, key: impl IntoIterator<Item = &'a Value>) {
+    for (place, value) in key.into_iter().enumerate() {
+        if place > 0 {
+            text.push(',');
+        }
+        // Writing to a string cannot fail.
+        let _ = match value {
+            Value::Text(value) => encode_all(value, text),
+            Value::Integer(integer) => {
+                text.push_str(itoa::Buffer::new().format(*integer));
+                Ok(())
+            }
+            // A key that a store has as NULL is no text.
+            other => other
+                .to_text()
+                .map_or(Ok(()), |value| encode_all(&value, text)),
+        };
+    }
+}
+
 fn encode_all(value: &str, out: &mut impl fmt::Write) -> fmt::Result {
-    let mut rest = value;
-    while let Some(at) = rest.find(is_special) {
-        let (plain, from) = rest.split_at(at);
+    // Each part but the last ends with the one character to encode.
+    for part in value.split_inclusive(is_special) {
+        let special = part.chars().next_back().filter(|c| is_special(*c));
+        let plain = part.len() - special.map_or(0, char::len_utf8);
+        let (plain, special) = part.split_at(plain);
         out.write_str(plain)?;
-        let mut chars = from.chars();
-        let mut bytes = [0; 4];
-        for byte in chars
-            .next()
-            .unwrap_or_default()
-            .encode_utf8(&mut bytes)
-            .bytes()
-        {
+        for byte in special.bytes() {
             write!(out, "%{byte:02X}")?;
         }
-        rest = chars.as_str();
     }
-    out.write_str(rest)
+    Ok(())
 }
 
 fn is_special(c: char) -> bool {

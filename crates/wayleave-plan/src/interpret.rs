@@ -183,9 +183,8 @@ fn groups(read: &Groups, all: &[Row]) -> Vec<Vec<Value>> {
         .collect();
     answers.sort_by(|a, b| {
         let keys = read.order.iter().map(|by| {
-            let (a, b) = (a.get(by.index), b.get(by.index));
-            a.unwrap_or(&Value::Null)
-                .compare_directed(b.unwrap_or(&Value::Null), by.descending)
+            let (a, b) = (nth(a, by.index), nth(b, by.index));
+            a.compare_directed(b, by.descending)
         });
         first_difference(keys)
     });
@@ -200,10 +199,21 @@ fn group_value(by: &GroupKey, row: &Row) -> Value {
             column,
             granularity,
             time_zone,
-        } => Calendar::new(time_zone).map_or(Value::Null, |calendar| {
-            calendar.period(&get(row, column), *granularity)
-        }),
+        } => calendar(time_zone).period(&get(row, column), *granularity),
     }
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "a plan's zone was found when it was made"
+)]
+fn calendar(time_zone: &str) -> Calendar {
+    Calendar::new(time_zone).expect("an IANA time zone")
+}
+
+#[expect(clippy::expect_used, reason = "groups are ordered by their own values")]
+fn nth(group: &[Value], index: usize) -> &Value {
+    group.get(index).expect("a key or a measure of the group")
 }
 
 fn measured(measure: &Measure, rows: &[&Row]) -> Value {
@@ -317,6 +327,7 @@ fn compares(ordering: Ordering, comparison: Comparison) -> bool {
     }
 }
 
+/// A row names the columns that have a value.
 fn get(row: &Row, column: &Column) -> Value {
     row.get(&column.name).cloned().unwrap_or(Value::Null)
 }

@@ -3,27 +3,52 @@
 
 use std::sync::Arc;
 
-use wayleave_model::mapping::{Datatype, Field};
-
 use crate::id::RecordId;
 use crate::plan::{Column, OrderBy};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::SortKey;
 use crate::value::Value;
-use crate::view::{StreamView, column};
+use crate::view::{FieldView, StreamView};
 
 /// One record of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// `connection_id/stream:key`. Empty on a page that is only to be
-    /// [shown](crate::query::QueryPlan::shown) and tells it by the key.
-    pub id: String,
+    show: Arc<Show>,
     /// The values of the header's fields; of a deleted record only the key's, NULL the rest.
     pub values: Vec<Value>,
     /// Whether the record is a tombstone.
     pub deleted: bool,
     /// Values of each expansion's joining columns.
     pub(crate) joins: Vec<Vec<Value>>,
+}
+
+impl Record {
+    /// The values of its key, in key order: every record shows them.
+    pub fn key(&self) -> impl Iterator<Item = &Value> + Clone {
+        self.show.key.iter().map(|place| at(&self.values, *place))
+    }
+
+    /// The value of a field, where that is shown.
+    pub fn value(&self, field: &str) -> Option<&Value> {
+        let place = self.show.header.iter().position(|name| name == field)?;
+        Some(at(&self.values, place))
+    }
+
+    /// Its id: `connection_id/stream:key`.
+    pub fn id(&self) -> String {
+        RecordId::text_of(&self.show.connection_id, &self.show.stream, self.key())
+    }
+
+    /// Its key as its id has it.
+    pub fn key_text(&self) -> String {
+        RecordId::key_text(self.key())
+    }
+
+    /// Whether its id has its key otherwise than its values show it, because some characters are
+    /// encoded there.
+    pub fn is_key_encoded(&self) -> bool {
+        self.key().any(RecordId::is_encoded)
+    }
 }
 
 /// Which column is which. Cheap to clone.
@@ -37,7 +62,7 @@ pub(crate) struct Layout {
 }
 
 /// What is shown of which stream.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Show {
     connection_id: String,
     stream: String,
@@ -48,7 +73,27 @@ struct Show {
     repeats: bool,
     /// Whether they are the first columns, in their order.
     as_read: bool,
+    /// Where each field of the key is in the header.
     key: Vec<usize>,
+}
+
+/// The value at a place of a row.
+#[expect(
+    clippy::expect_used,
+    reason = "rows are as wide as their plan has columns, which stores' answers are checked for"
+)]
+fn at(row: &[Value], place: usize) -> &Value {
+    row.get(place).expect("a value for each column of the plan")
+}
+
+/// The same, leaving NULL behind.
+#[expect(clippy::expect_used, reason = "as above")]
+fn take(row: &mut [Value], place: usize) -> Value {
+    let value = row.get_mut(place);
+    std::mem::replace(
+        value.expect("a value for each column of the plan"),
+        Value::Null,
+    )
 }
 
 impl Layout {
@@ -59,30 +104,35 @@ impl Layout {
     ) -> Result<Self, Refusal> {
         match fields {
             None => Ok(Self::whole(view)),
-            Some(fields) => Ok(Self::new(view, &projected(view, fields)?)),
+            Some(fields) => Ok(Self::new(view, projected(view, fields)?)),
         }
     }
 
     /// A layout that shows all fields, in the mapping's order; made once for each view.
     pub(crate) fn whole(view: &StreamView) -> Self {
-        let all = || Self::new(view, &view.fields().collect::<Vec<_>>());
+        let all = || Self::new(view, view.fields().cloned().collect());
         view.whole.get_or_init(all).clone()
     }
 
-    /// A layout that shows these fields.
-    pub(crate) fn new(view: &StreamView, shown: &[&Field]) -> Self {
+    /// A layout that shows these fields, and those of the key that are not among them.
+    pub(crate) fn new(view: &StreamView, mut shown: Vec<FieldView>) -> Self {
+        let mut key = Vec::with_capacity(view.key_fields().len());
+        for field in view.key_fields() {
+            let known = shown.iter().position(|one| one.name() == field.name());
+            key.push(known.unwrap_or(shown.len()));
+            if known.is_none() {
+                shown.push(field.clone());
+            }
+        }
         let mut columns = Vec::with_capacity(shown.len());
-        let fields = shown.iter().map(|f| place(&mut columns, &column(f)));
+        let fields = shown.iter().map(|it| place(&mut columns, &it.column()));
         let fields: Vec<usize> = fields.collect();
-        let read = columns.len();
-        let key = view.key_fields().map(|f| place(&mut columns, &column(f)));
-        let key = key.collect();
         let show = Show {
             connection_id: view.connection_id().to_owned(),
             stream: view.name().to_owned(),
-            header: shown.iter().map(|field| field.name.value.clone()).collect(),
-            repeats: read < fields.len(),
-            as_read: fields.iter().copied().eq(0..read),
+            header: shown.iter().map(|it| it.name().to_owned()).collect(),
+            repeats: columns.len() < fields.len(),
+            as_read: fields.iter().copied().eq(0..columns.len()),
             fields,
             key,
         };
@@ -93,16 +143,6 @@ impl Layout {
             deleted: None,
             joins: Vec::new(),
         }
-    }
-
-    /// The connection that is read.
-    pub(crate) fn connection_id(&self) -> &str {
-        &self.show.connection_id
-    }
-
-    /// The stream that is read.
-    pub(crate) fn stream(&self) -> &str {
-        &self.show.stream
     }
 
     /// The fields that are shown, in order.
@@ -117,8 +157,8 @@ impl Layout {
     }
 
     /// Reads the mark of the deleted too.
-    pub(crate) fn with_deleted(mut self, field: Option<&Field>) -> Self {
-        self.deleted = field.map(|field| self.place(&column(field)));
+    pub(crate) fn with_deleted(mut self, field: Option<&FieldView>) -> Self {
+        self.deleted = field.map(|field| self.place(&field.column()));
         self
     }
 
@@ -143,8 +183,7 @@ impl Layout {
 
     /// The values of the order's columns: where a row is in it.
     pub(crate) fn position(&self, row: &[Value]) -> impl Iterator<Item = Value> {
-        let at = |place: &usize| row.get(*place).map_or(Value::Null, Value::clone);
-        self.order.iter().map(at)
+        self.order.iter().map(|place| at(row, *place).clone())
     }
 
     /// Whether the values of a record tell where it is in the order.
@@ -159,63 +198,49 @@ impl Layout {
     }
 
     /// A row of the store as a record.
-    pub(crate) fn record(&self, row: &[Value]) -> Record {
-        self.record_of(row.to_vec())
-    }
-
-    /// Whether the values of a row's key are in its id as they are shown.
-    pub(crate) fn is_plainly_keyed(&self, row: &[Value]) -> bool {
-        let key = self.show.key.iter().filter_map(|place| row.get(*place));
-        key.into_iter().all(RecordId::is_plain)
-    }
-
-    /// The same, of a row that nobody needs any more.
-    pub(crate) fn record_of(&self, row: Vec<Value>) -> Record {
-        let key = self.show.key.iter().filter_map(|place| row.get(*place));
-        let id = RecordId::text_of(self.connection_id(), self.stream(), key);
-        self.named(id, row)
-    }
-
-    /// The same, under this id.
-    pub(crate) fn named(&self, id: String, mut row: Vec<Value>) -> Record {
+    pub(crate) fn record(&self, mut row: Vec<Value>) -> Record {
         let show = &*self.show;
-        let at = |place: &usize| row.get(*place).cloned().unwrap_or(Value::Null);
-        let deleted = match self.deleted.map(|place| at(&place)) {
-            None | Some(Value::Null | Value::Boolean(false)) => false,
-            Some(_) => true,
-        };
-        let mut joins = Vec::new();
-        for join in &self.joins {
-            joins.push(join.iter().map(at).collect());
-        }
-        if show.as_read && !deleted {
+        let deleted = self
+            .deleted
+            .is_some_and(|place| !matches!(at(&row, place), Value::Null | Value::Boolean(false)));
+        let values = |places: &Vec<usize>| places.iter().map(|it| at(&row, *it).clone()).collect();
+        let joins = self.joins.iter().map(values).collect();
+        let values = if show.as_read && !deleted {
             row.truncate(show.fields.len());
-            return Record {
-                id,
-                values: row,
-                deleted,
-                joins,
-            };
-        }
-        let mut taken = |(index, place): (usize, &usize)| {
-            if deleted && !show.key.contains(place) {
-                return Value::Null;
-            }
-            let later = show.fields.get(index + 1..).unwrap_or_default();
-            match row.get_mut(*place) {
-                // Two fields may show one column.
-                Some(value) if show.repeats && later.contains(place) => value.clone(),
-                Some(value) => std::mem::replace(value, Value::Null),
-                None => Value::Null,
-            }
+            row
+        } else {
+            show.taken(&mut row, deleted)
         };
-        let values = show.fields.iter().enumerate().map(&mut taken).collect();
         Record {
-            id,
+            show: Arc::clone(&self.show),
             values,
             deleted,
             joins,
         }
+    }
+}
+
+impl Show {
+    /// The values that are shown of a row: of a deleted record, those of its key.
+    fn taken(&self, row: &mut [Value], deleted: bool) -> Vec<Value> {
+        let taken = |(index, place): (usize, &usize)| {
+            if deleted && !self.is_of_key(*place) {
+                return Value::Null;
+            }
+            // Two fields may show one column.
+            let mut later = self.fields.iter().skip(index + 1);
+            if self.repeats && later.any(|it| it == place) {
+                return at(row, *place).clone();
+            }
+            take(row, *place)
+        };
+        self.fields.iter().enumerate().map(taken).collect()
+    }
+
+    /// Whether a column holds a field of the key.
+    fn is_of_key(&self, column: usize) -> bool {
+        let mut key = self.key.iter();
+        key.any(|place| self.fields.get(*place) == Some(&column))
     }
 }
 
@@ -234,21 +259,29 @@ fn place(columns: &mut Vec<Column>, wanted: &Column) -> usize {
 
 /// The fields to show: the key, which every record is known by, then those that are asked for,
 /// in the caller's order.
-fn projected<'a>(view: &'a StreamView, fields: &[String]) -> Result<Vec<&'a Field>, Refusal> {
-    let mut shown: Vec<&Field> = view.key_fields().collect();
+fn projected(view: &StreamView, fields: &[String]) -> Result<Vec<FieldView>, Refusal> {
+    let mut shown = view.key_fields().to_vec();
     for name in fields {
-        let field = view
-            .field(name)
-            .ok_or_else(|| unknown_field(view, name, "fields"))?;
-        if !shown.iter().any(|one| one.name == field.name) {
+        let field = named_field(view, name, "fields")?;
+        if !shown.contains(&field) {
             shown.push(field);
         }
     }
     Ok(shown)
 }
 
+/// The field that a caller names in a parameter, or the refusal of a name that is no field's.
+pub(crate) fn named_field(
+    view: &StreamView,
+    name: &str,
+    param: &str,
+) -> Result<FieldView, Refusal> {
+    let field = view.resolve(name);
+    field.ok_or_else(|| unknown_field(view, name, param))
+}
+
 /// The refusal of a field that is not there. One of a related stream can be had, but not here.
-pub(crate) fn unknown_field(view: &StreamView, name: &str, param: &str) -> Refusal {
+fn unknown_field(view: &StreamView, name: &str, param: &str) -> Refusal {
     let message = match view.relation_of(name) {
         None => format!("stream `{}` has no field {}", view.name(), quoted(name)),
         Some(relation) => format!(
@@ -260,39 +293,42 @@ pub(crate) fn unknown_field(view: &StreamView, name: &str, param: &str) -> Refus
     };
     Refusal::new(Code::UnknownField, message)
         .param(param)
-        .allowed(view.fields().map(|field| field.name.as_str()))
+        .allowed(view.fields().map(FieldView::name))
         .near(name)
 }
 
-/// The order of a read: what is asked for, or the latest first where the stream has a time;
-/// always made total by the key.
+/// The order of a read: what is asked for, or the default; always made total by the key.
 pub(crate) fn order(view: &StreamView, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
+    if sort.is_empty() {
+        return Ok(default_order(view));
+    }
     let mut order: Vec<OrderBy> = Vec::new();
     for key in sort {
-        let field = view
-            .field(&key.name)
-            .ok_or_else(|| unknown_field(view, &key.name, "sort"))?;
-        if !sortable(field) {
+        let field = named_field(view, &key.name, "sort")?;
+        if !field.can_sort() {
             let message = format!("records cannot be sorted by `{}`", key.name);
-            let names = view.fields().filter(|field| sortable(field));
+            let names = view.fields().filter(|field| field.can_sort());
             return Err(Refusal::new(Code::InvalidSort, message)
                 .param("sort")
-                .allowed(names.map(|field| field.name.as_str())));
+                .allowed(names.map(FieldView::name)));
         }
-        order.push(by(view, field, key.descending));
-    }
-    if sort.is_empty()
-        && let Some(field) = view.event_time().filter(|field| sortable(field))
-    {
-        order.push(by(view, field, true));
+        order.push(by(view, &field, key.descending));
     }
     Ok(total(view, order))
+}
+
+/// The order of a read that asks for none: the latest first where the stream has a time, then by
+/// the key.
+pub(crate) fn default_order(view: &StreamView) -> Vec<OrderBy> {
+    let time = view.event_time().filter(|field| field.can_sort());
+    let latest = time.map(|field| by(view, field, true));
+    total(view, latest.into_iter().collect())
 }
 
 /// An order that ends with the key.
 pub(crate) fn total(view: &StreamView, mut order: Vec<OrderBy>) -> Vec<OrderBy> {
     for field in view.key_fields() {
-        let is_there = |one: &OrderBy| one.column.name == field.column.value;
+        let is_there = |one: &OrderBy| field.is_read_from(&one.column.name);
         if !order.iter().any(is_there) {
             order.push(by(view, field, false));
         }
@@ -300,15 +336,11 @@ pub(crate) fn total(view: &StreamView, mut order: Vec<OrderBy>) -> Vec<OrderBy> 
     order
 }
 
-pub(crate) fn by(view: &StreamView, field: &Field, descending: bool) -> OrderBy {
-    let is_key = view.key_fields().any(|key| key.name == field.name);
+pub(crate) fn by(view: &StreamView, field: &FieldView, descending: bool) -> OrderBy {
+    let is_key = view.key_fields().contains(field);
     OrderBy {
-        column: column(field),
+        column: field.column(),
         descending,
-        nullable: !is_key && !field.required.value,
+        nullable: !is_key && !field.is_required(),
     }
-}
-
-fn sortable(field: &Field) -> bool {
-    field.sort.value && field.is_scalar() && field.datatype.value != Datatype::Json
 }

@@ -114,7 +114,7 @@ impl Around {
     /// The id of the record with this key, whether there is one or not: the values of a composite
     /// key with commas between them. `None` where it cannot be a key of this stream.
     pub fn id_of(&self, key: &str) -> Option<String> {
-        let parts = self.stream.key_fields().count();
+        let parts = self.stream.key_fields().len();
         let key: Vec<String> = if parts == 1 {
             vec![key.to_owned()]
         } else {
@@ -133,7 +133,6 @@ impl Around {
     /// Reads the records of these ids, the first [`MAX_CANDIDATES`]; `None` where no id is one of
     /// this stream's.
     pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
-        let keys: Vec<_> = self.stream.key_fields().collect();
         let known: Vec<Vec<Value>> = ids
             .into_iter()
             .take(MAX_CANDIDATES)
@@ -147,7 +146,10 @@ impl Around {
             Read::Rows(Rows {
                 columns: Arc::clone(&self.layout.columns),
                 limit: u32::try_from(known.len()).unwrap_or(u32::MAX),
-                predicate: Predicate::all([one_of(&keys, known), self.stream.base()]),
+                predicate: Predicate::all([
+                    one_of(self.stream.key_fields(), known),
+                    self.stream.base(),
+                ]),
                 order: layout::total(&self.stream, Vec::new()),
                 after: None,
                 each: None,
@@ -157,7 +159,7 @@ impl Around {
     }
 
     /// A row as a record.
-    pub fn record(&self, row: &[Value]) -> Record {
+    pub fn record(&self, row: Vec<Value>) -> Record {
         self.layout.record(row)
     }
 }
@@ -170,8 +172,7 @@ fn pointed_at(on: &[Join]) -> Vec<String> {
 /// The visible fields a relation starts from; a column that is no field is none of them.
 fn pointing(stream: &StreamView, on: &[Join]) -> Vec<String> {
     on.iter()
-        .filter_map(|join| stream.mapped.field_of_column(&join.column))
-        .filter(|field| stream.field(&field.name).is_some())
-        .map(|field| field.name.value.clone())
+        .filter_map(|join| stream.field_of_column(&join.column))
+        .map(|field| field.name().to_owned())
         .collect()
 }

@@ -105,6 +105,17 @@ pub enum Read {
     },
 }
 
+impl Read {
+    /// How many values each row of the answer has; a count has one.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.columns.len(),
+            Self::Groups(groups) => groups.by.len() + groups.measures.len(),
+            Self::Count { .. } => 1,
+        }
+    }
+}
+
 /// Rows in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
@@ -330,11 +341,7 @@ impl Predicate {
                 other => kept.push(other),
             }
         }
-        match kept.len() {
-            0 => Self::True,
-            1 => kept.pop().unwrap_or(Self::True),
-            _ => Self::And(kept),
-        }
+        only(kept, Self::And).unwrap_or(Self::True)
     }
 
     /// Any of these, with what is needless left out.
@@ -348,10 +355,17 @@ impl Predicate {
                 other => kept.push(other),
             }
         }
-        match kept.len() {
-            0 => Self::False,
-            1 => kept.pop().unwrap_or(Self::False),
-            _ => Self::Or(kept),
-        }
+        only(kept, Self::Or).unwrap_or(Self::False)
     }
+}
+
+/// The one part there is, or several joined; `None` of none.
+fn only(
+    mut parts: Vec<Predicate>,
+    join: impl FnOnce(Vec<Predicate>) -> Predicate,
+) -> Option<Predicate> {
+    if parts.len() > 1 {
+        return Some(join(parts));
+    }
+    parts.pop()
 }

@@ -26,7 +26,7 @@ use changes::Changes;
 /// An authorized query: what to read, and how to make a page of it.
 #[derive(Debug, Clone)]
 pub struct QueryPlan {
-    connector_key: String,
+    stream: StreamView,
     layout: Layout,
     rows: AuthorizedPlan,
     count: Option<AuthorizedPlan>,
@@ -65,9 +65,7 @@ impl QueryPlan {
         };
         let predicate = match &changes {
             None => Predicate::all([stream.base(), wanted]),
-            Some(changes) => {
-                Predicate::all([stream.rows.clone().granted(), wanted, changes.since()])
-            }
+            Some(changes) => Predicate::all([stream.granted_rows(), wanted, changes.since()]),
         };
         let mut layout = layout.ordered(&order);
         if changes.is_some() {
@@ -77,7 +75,7 @@ impl QueryPlan {
             expand::planned(connection, stream, &request.expand, &theirs, &mut layout)?;
         let binding = binding(view, stream, request);
         let mut plan = Self {
-            connector_key: connection.connector_key.clone(),
+            stream: stream.clone(),
             count: count(stream, &predicate, request.count),
             rows: AuthorizedPlan::new(
                 stream.target(),
@@ -137,17 +135,22 @@ impl QueryPlan {
 
     /// The connection that is read.
     pub fn connection_id(&self) -> &str {
-        self.layout.connection_id()
+        self.stream.connection_id()
     }
 
     /// The dataset that is read.
     pub fn connector_key(&self) -> &str {
-        &self.connector_key
+        self.stream.connector_key()
     }
 
     /// The stream that is read.
     pub fn stream(&self) -> &str {
-        self.layout.stream()
+        self.stream.name()
+    }
+
+    /// The stream that is read, as far as it may be seen.
+    pub fn view(&self) -> &StreamView {
+        &self.stream
     }
 
     /// The fields of the answer, in order.
@@ -205,13 +208,7 @@ impl QueryPlan {
 
     /// The same, of rows that nobody needs any more.
     pub fn page_of(&self, rows: Vec<Vec<Value>>) -> Page<'_> {
-        Page::new(self, rows, false)
-    }
-
-    /// The same, of which nothing but what is shown is wanted: its records have ids only if one of
-    /// their keys is encoded in its id, so that its values do not tell it.
-    pub fn shown(&self, rows: Vec<Vec<Value>>) -> Page<'_> {
-        Page::new(self, rows, true)
+        Page::new(self, rows)
     }
 }
 

@@ -38,23 +38,28 @@ pub struct SealingKey {
 ///
 /// To rotate, put a new key first and keep the old ones until what they sealed has expired.
 pub struct KeyRing {
-    keys: Vec<(u8, Aes256GcmSiv)>,
+    current: (u8, Aes256GcmSiv),
+    older: Vec<(u8, Aes256GcmSiv)>,
 }
 
 impl KeyRing {
     /// A ring of these keys.
     pub fn new(current: &SealingKey, older: &[SealingKey]) -> Self {
-        let keys = std::iter::once(current)
-            .chain(older)
-            .map(|key| (key.id, Aes256GcmSiv::new(&key.secret.into())))
-            .collect();
-        Self { keys }
+        let cipher = |key: &SealingKey| (key.id, Aes256GcmSiv::new(&key.secret.into()));
+        Self {
+            current: cipher(current),
+            older: older.iter().map(cipher).collect(),
+        }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &(u8, Aes256GcmSiv)> {
+        std::iter::once(&self.current).chain(&self.older)
     }
 
     /// Seals what does not expire.
     pub(crate) fn seal_lasting(&self, binding: &Binding, position: &Position) -> String {
         let plain = codec::write(i64::MAX, position);
-        self.seal(binding, &plain).unwrap_or_default()
+        self.seal(binding, &plain)
     }
 
     /// Opens what does not expire.
@@ -63,17 +68,22 @@ impl KeyRing {
         codec::read(&plain).map(|(_, position)| position)
     }
 
-    fn seal(&self, binding: &Binding, plain: &[u8]) -> Option<String> {
-        let (id, cipher) = self.keys.first()?;
+    #[expect(
+        clippy::expect_used,
+        reason = "a text that opens nothing would be given to a caller as a cursor"
+    )]
+    fn seal(&self, binding: &Binding, plain: &[u8]) -> String {
+        let (id, cipher) = &self.current;
         let payload = Payload {
             msg: plain,
             aad: &binding.0,
         };
-        let sealed = cipher.encrypt(&binding.nonce(), payload).ok()?;
+        let sealed = cipher.encrypt(&binding.nonce(), payload);
+        let sealed = sealed.expect("AES-GCM-SIV seals up to 64 GiB");
         let mut bytes = Vec::with_capacity(sealed.len() + 1);
         bytes.push(*id);
         bytes.extend_from_slice(&sealed);
-        Some(URL_SAFE_NO_PAD.encode(bytes))
+        URL_SAFE_NO_PAD.encode(bytes)
     }
 
     fn open(&self, binding: &Binding, text: &str) -> Option<Vec<u8>> {
@@ -86,8 +96,7 @@ impl KeyRing {
             msg: sealed,
             aad: &binding.0,
         };
-        self.keys
-            .iter()
+        self.keys()
             .filter(|(known, _)| known == id)
             .find_map(|(_, cipher)| cipher.decrypt(&binding.nonce(), payload()).ok())
     }
@@ -95,7 +104,7 @@ impl KeyRing {
 
 impl std::fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ids: Vec<u8> = self.keys.iter().map(|(id, _)| *id).collect();
+        let ids: Vec<u8> = self.keys().map(|(id, _)| *id).collect();
         f.debug_struct("KeyRing").field("ids", &ids).finish()
     }
 }
@@ -115,7 +124,7 @@ impl Seal<'_> {
     pub(crate) fn seal(&self, binding: &Binding, hours: i64, position: &Position) -> String {
         let expires = self.now.div_euclid(3_600) + hours + 1;
         let plain = codec::write(expires, position);
-        self.keys.seal(binding, &plain).unwrap_or_default()
+        self.keys.seal(binding, &plain)
     }
 
     /// Opens a text sealed for this very binding and that many hours, unless it has expired or
@@ -140,7 +149,7 @@ impl Binding {
         let mut hash = Sha256::new();
         for part in parts {
             // The length first, so that no two lists of parts hash alike.
-            hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
         Self(hash.finalize().into())

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
-use wayleave_model::mapping::Field;
 
 use crate::filter;
 use crate::id::RecordId;
@@ -20,7 +19,7 @@ use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
 use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
 use crate::value::Value;
-use crate::view::{ConnectionView, StreamView, View, column};
+use crate::view::{ConnectionView, FieldView, StreamView, View};
 
 /// The most candidates that are read at once.
 pub const MAX_CANDIDATES: usize = 100;
@@ -62,7 +61,8 @@ impl SearchPlan {
     pub fn new(view: &View, request: &SearchRequest, seal: Seal<'_>) -> Result<Self, Refusal> {
         let mut streams = Vec::new();
         let mut refused = None;
-        for (connection, stream) in named(view, request)? {
+        let named = named(view, request)?;
+        for (connection, stream) in &named {
             match SearchStream::new(connection, stream, request) {
                 Ok(stream) => streams.push(stream),
                 // Without `streams`, those are searched that the filter and the fields fit. Where none
@@ -81,7 +81,7 @@ impl SearchPlan {
         }
         streams.retain(|stream| !stream.fields.is_empty());
         if streams.is_empty() {
-            return Err(nothing_to_search(view, request));
+            return Err(nothing_to_search(view, &named));
         }
         let binding = binding(view, &streams, request);
         let after = match &request.cursor {
@@ -100,6 +100,15 @@ impl SearchPlan {
     /// The streams to search.
     pub fn streams(&self) -> &[SearchStream] {
         &self.streams
+    }
+
+    /// The stream at a place of [`streams`](Self::streams).
+    #[expect(
+        clippy::expect_used,
+        reason = "a hit of no stream would be left out unseen"
+    )]
+    pub fn stream(&self, place: usize) -> &SearchStream {
+        self.streams.get(place).expect("a stream of this plan")
     }
 
     /// At most so many hits, of all streams together.
@@ -144,9 +153,9 @@ impl SearchStream {
         stream: &StreamView,
         request: &SearchRequest,
     ) -> Result<Self, Refusal> {
-        let asked = |field: &&Field| {
+        let asked = |field: &&FieldView| {
             let fields = request.fields.as_ref();
-            fields.is_none_or(|fields| fields.contains(&field.name.value))
+            fields.is_none_or(|fields| fields.iter().any(|name| name == field.name()))
         };
         let wanted = match &request.filter {
             None => Predicate::True,
@@ -155,30 +164,28 @@ impl SearchStream {
             }
         };
         for name in request.fields.iter().flatten() {
-            if stream.field(name).is_none() {
-                return Err(layout::unknown_field(stream, name, "fields").see(stream));
-            }
+            layout::named_field(stream, name, "fields").map_err(|refusal| refusal.see(stream))?;
         }
-        let searched: Vec<&Field> = stream.search().filter(asked).collect();
-        let mut shown: Vec<&Field> = stream.key_fields().collect();
+        let searched: Vec<&FieldView> = stream.search().filter(asked).collect();
+        let mut shown: Vec<FieldView> = stream.key_fields().to_vec();
         let around = stream.title().into_iter().chain(stream.event_time());
         for field in searched.iter().copied().chain(around.filter(asked)) {
-            if !shown.iter().any(|one| one.name == field.name) {
-                shown.push(field);
+            if !shown.contains(field) {
+                shown.push(field.clone());
             }
         }
         Ok(Self {
             view: stream.clone(),
             label: connection.label.clone(),
-            fields: searched.iter().map(|it| it.name.value.clone()).collect(),
+            fields: searched.iter().map(|it| it.name().to_owned()).collect(),
             predicate: Predicate::all([stream.base(), wanted]),
-            layout: Layout::new(stream, &shown),
+            layout: Layout::new(stream, shown),
         })
     }
 
     /// Whether the caller may see all rows. If not, no count of them may show in a score.
     pub fn is_whole(&self) -> bool {
-        self.view.rows == Predicate::True
+        self.view.is_whole()
     }
 
     /// The names of the values of a [`record`](Self::record).
@@ -189,7 +196,6 @@ impl SearchStream {
     /// Reads the records of these ids that the caller may see, the first
     /// [`MAX_CANDIDATES`]; `None` where no id is one of this stream's.
     pub fn rows<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Option<AuthorizedPlan> {
-        let keys: Vec<_> = self.view.key_fields().collect();
         let known: Vec<Vec<Value>> = ids
             .into_iter()
             .take(MAX_CANDIDATES)
@@ -203,7 +209,10 @@ impl SearchStream {
             self.view.target(),
             Read::Rows(Rows {
                 columns: Arc::clone(&self.layout.columns),
-                predicate: Predicate::all([one_of(&keys, known), self.predicate.clone()]),
+                predicate: Predicate::all([
+                    one_of(self.view.key_fields(), known),
+                    self.predicate.clone(),
+                ]),
                 order: layout::total(&self.view, Vec::new()),
                 after: None,
                 each: None,
@@ -214,7 +223,7 @@ impl SearchStream {
     }
 
     /// A row as a record.
-    pub fn record(&self, row: &[Value]) -> Record {
+    pub fn record(&self, row: Vec<Value>) -> Record {
         self.layout.record(row)
     }
 }
@@ -222,14 +231,14 @@ impl SearchStream {
 /// The values of a key that an id of one of the stream's records holds.
 pub(crate) fn key_of(stream: &StreamView, id: &str) -> Option<Vec<Value>> {
     let id = RecordId::parse(id).ok()?;
-    let keys: Vec<&Field> = stream.key_fields().collect();
+    let keys = stream.key_fields();
     let ours = id.connection_id == stream.connection_id() && id.stream == stream.name();
     if !ours || id.key.len() != keys.len() {
         return None;
     }
     keys.iter()
         .zip(&id.key)
-        .map(|(field, text)| Value::from_text(field.datatype.value, text).ok())
+        .map(|(field, text)| Value::from_text(field.datatype(), text).ok())
         .collect()
 }
 
@@ -254,16 +263,16 @@ impl Indexed {
 }
 
 /// Rows with one of these keys.
-pub(crate) fn one_of(keys: &[&Field], known: Vec<Vec<Value>>) -> Predicate {
+pub(crate) fn one_of(keys: &[FieldView], known: Vec<Vec<Value>>) -> Predicate {
     if let [only] = keys {
         return Predicate::In {
-            column: column(only),
+            column: only.column(),
             values: known.into_iter().flatten().collect(),
             negated: false,
         };
     }
-    let equal = |(field, value): (&&Field, Value)| Predicate::Compare {
-        column: column(field),
+    let equal = |(field, value): (&FieldView, Value)| Predicate::Compare {
+        column: field.column(),
         comparison: Comparison::Eq,
         value,
     };
@@ -307,12 +316,11 @@ fn named<'a>(
 }
 
 /// The refusal of a search in which no field would be looked at: what could be named instead.
-fn nothing_to_search(view: &View, request: &SearchRequest) -> Refusal {
-    let named = named(view, request).unwrap_or_default();
+fn nothing_to_search(view: &View, named: &[(&ConnectionView, &StreamView)]) -> Refusal {
     let fields: BTreeSet<&str> = named
         .iter()
         .flat_map(|(_, stream)| stream.search())
-        .map(|field| field.name.as_str())
+        .map(FieldView::name)
         .collect();
     if !fields.is_empty() {
         let message = "none of `fields` can be searched in these streams";

@@ -11,8 +11,8 @@ mod write;
 pub use arithmetic::{Total, average, mean, rounded, sum};
 pub use read::{NotAValue, date_from_text, datetime_from_text, decimal_from_text};
 
-pub use write::Simple;
 pub(crate) use write::sorted_object;
+pub use write::{Simple, date_text, datetime_text};
 
 use serde_json::Value as Json;
 
@@ -75,4 +75,29 @@ pub struct Preview {
     pub start: Text,
     /// How many characters the whole has.
     pub characters: u64,
+}
+
+impl Value {
+    /// About how many bytes its text takes, and its memory beside its own: the one measure of rows.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Decimal(text) => text.len(),
+            Self::Json(json) => json_bytes(json),
+            Self::List(values) => values.iter().map(Self::bytes).sum(),
+            Self::Preview(preview) => preview.start.len(),
+            _ => 8,
+        }
+    }
+}
+
+fn json_bytes(json: &Json) -> usize {
+    match json {
+        Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(json_bytes).sum(),
+        Json::Object(members) => members
+            .iter()
+            .map(|(name, value)| name.len() + json_bytes(value))
+            .sum(),
+        _ => 8,
+    }
 }

@@ -3,16 +3,21 @@
 //! Everything here is already narrowed: a stream, field or relation that is not granted is not
 //! there, so what is missing and what is forbidden cannot be told apart. Nothing is read here.
 
+mod field;
 mod locate;
 mod resolve;
 mod schema;
 mod stream;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use wayleave_model::mapping::Mapping;
+use wayleave_model::ratify::Ratified;
+
+pub use field::FieldView;
 pub use locate::Tool;
 pub use schema::Discovery;
-pub(crate) use stream::column;
 pub use stream::{StreamView, Tracking};
 
 use crate::active_datasets::ActiveDatasets;
@@ -43,9 +48,21 @@ pub struct ConnectionView {
     pub label: String,
     /// The granted streams, in mapping order.
     pub streams: Vec<StreamView>,
+    mapping: Arc<Ratified<Mapping>>,
 }
 
 impl ConnectionView {
+    /// The title of the dataset, for people.
+    pub fn dataset_title(&self) -> Option<&str> {
+        self.mapping.dataset.title.as_ref().map(|it| it.as_str())
+    }
+
+    /// What the dataset holds.
+    pub fn dataset_description(&self) -> Option<&str> {
+        let description = self.mapping.dataset.description.as_ref();
+        description.map(|it| it.as_str())
+    }
+
     /// The stream of that name.
     pub fn stream(&self, name: &str) -> Option<&StreamView> {
         self.streams.iter().find(|stream| stream.name() == name)
@@ -114,11 +131,16 @@ impl View {
             .get(stream)
             .into_iter()
             .flatten()
-            .filter_map(|(connection, stream)| {
-                let connection = self.connections.get(*connection)?;
-                Some((connection, connection.streams.get(*stream)?))
-            })
+            .map(|(connection, stream)| self.at(*connection, *stream))
             .collect()
+    }
+
+    #[expect(clippy::expect_used, reason = "a view does not change once it is made")]
+    fn at(&self, connection: usize, stream: usize) -> (&ConnectionView, &StreamView) {
+        let connection = self.connections.get(connection);
+        let connection = connection.expect("the connection was counted");
+        let stream = connection.streams.get(stream);
+        (connection, stream.expect("the stream was counted"))
     }
 
     /// Granted streams that are not served, for the operator's log.

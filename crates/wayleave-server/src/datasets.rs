@@ -11,7 +11,7 @@ use wayleave_ledger::{Activation, Governance, GovernanceError, RatificationEntry
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::active_datasets::{ActiveDatasets, ActiveDatasetsError};
+use wayleave_plan::active_datasets::{ActiveDatasets, ActiveDatasetsError, ConnectionOwners};
 
 /// Why an active dataset is not served as it was activated.
 #[derive(Debug, thiserror::Error)]
@@ -92,7 +92,7 @@ impl ServedDatasets {
         // Where two contradict each other, the one that was active first is served.
         active.sort_by_key(|(_, activation)| activation.seq);
         let mut next = Self::default();
-        let mut owners = Owners::default();
+        let mut owners = ConnectionOwners::default();
         for (name, activation) in active {
             let before = self.served.get(name);
             let found = match before {
@@ -103,7 +103,10 @@ impl ServedDatasets {
                     .map(Arc::new)
                     .map_err(WithheldReason::from),
             };
-            let claimed = found.and_then(|mapping| owners.claim(mapping));
+            let claimed = found.and_then(|mapping| {
+                owners.claim(&mapping)?;
+                Ok(mapping)
+            });
             let reason = match claimed {
                 Ok(mapping) => {
                     let revision = activation.revision;
@@ -115,8 +118,7 @@ impl ServedDatasets {
             };
             // What was served before is good, unless another has taken its place meanwhile.
             let fallback = before.filter(|it| {
-                it.mapping.digest() != activation.digest
-                    && owners.claim(Arc::clone(&it.mapping)).is_ok()
+                it.mapping.digest() != activation.digest && owners.claim(&it.mapping).is_ok()
             });
             next.faults.insert(
                 name.to_owned(),
@@ -174,46 +176,11 @@ impl ServedDatasets {
             .served
             .iter()
             .filter(|(name, _)| *mapping.dataset.name != **name);
+        let mut owners = ConnectionOwners::default();
         for (_, other) in others {
-            let mut ids = mapping.connections.iter().map(|it| it.id.as_str());
-            if let Some(id) = ids.find(|id| other.mapping.connection(id).is_some()) {
-                return Err(ActiveDatasetsError::Connection {
-                    id: id.to_owned(),
-                    first: other.mapping.dataset.name.value.clone(),
-                    second: mapping.dataset.name.value.clone(),
-                });
-            }
+            owners.claim(&other.mapping)?;
         }
-        Ok(())
-    }
-}
-
-/// Which dataset has which connection.
-#[derive(Default)]
-struct Owners(BTreeMap<String, String>);
-
-impl Owners {
-    /// Takes a mapping's connections for it, all or none.
-    fn claim(
-        &mut self,
-        mapping: Arc<Ratified<Mapping>>,
-    ) -> Result<Arc<Ratified<Mapping>>, WithheldReason> {
-        let name = &mapping.dataset.name.value;
-        for connection in &mapping.connections {
-            if let Some(first) = self.0.get(connection.id.as_str()) {
-                return Err(WithheldReason::Contradiction(
-                    ActiveDatasetsError::Connection {
-                        id: connection.id.value.clone(),
-                        first: first.clone(),
-                        second: name.clone(),
-                    },
-                ));
-            }
-        }
-        for connection in &mapping.connections {
-            self.0.insert(connection.id.value.clone(), name.clone());
-        }
-        Ok(mapping)
+        owners.claim(mapping)
     }
 }
 

@@ -104,3 +104,26 @@ pub enum Answer {
         exact: bool,
     },
 }
+
+impl Answer {
+    /// The rows or groups of a plan, each of which has one value for each column of the plan.
+    pub fn rows(self, plan: &AuthorizedPlan) -> Result<Rows, StoreError> {
+        match self {
+            Self::Rows(rows) | Self::Groups(rows) => rows.of_width(plan.read().width()),
+            Self::Count { .. } => Err(MISMATCH),
+        }
+    }
+
+    /// The number of rows, and whether it is exact.
+    pub fn count(self) -> Result<(u64, bool), StoreError> {
+        match self {
+            Self::Count { rows, exact } => Ok((rows, exact)),
+            Self::Rows(_) | Self::Groups(_) => Err(MISMATCH),
+        }
+    }
+}
+
+/// The answer is to another kind of plan.
+const MISMATCH: StoreError = StoreError::Unsupported {
+    what: "this kind of plan",
+};

@@ -40,6 +40,8 @@ pub struct Rows {
     current: vec::IntoIter<Row>,
     /// What `current` weighed when it came.
     bytes: usize,
+    /// How many values each row must have, once that is known.
+    width: Option<usize>,
     ended: bool,
 }
 
@@ -58,6 +60,7 @@ impl Rows {
             batches,
             current: Vec::new().into_iter(),
             bytes: 0,
+            width: None,
             ended: false,
         };
         (sender, rows)
@@ -78,20 +81,42 @@ impl Rows {
         }
     }
 
-    /// The rows that have come already, if there are any and they take at most so many bytes in
-    /// memory.
-    pub fn come_within(&mut self, bytes: usize) -> Option<Vec<Row>> {
-        let all = self.current.len() > 0 && self.bytes <= bytes;
-        all.then(|| std::mem::take(&mut self.current).collect())
+    /// The rows that have come already, where they take at most so many bytes in memory; none
+    /// otherwise.
+    pub fn come_within(&mut self, bytes: usize) -> Vec<Row> {
+        if self.bytes > bytes {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.current).collect()
+    }
+
+    /// The same rows, each of which must have so many values: one that has not is an error.
+    pub(crate) fn of_width(mut self, width: usize) -> Result<Self, StoreError> {
+        self.width = Some(width);
+        check_width(self.current.as_slice(), Some(width))?;
+        Ok(self)
     }
 
     /// Every row that is left.
     pub async fn collect(mut self) -> Result<Vec<Row>, StoreError> {
-        let mut rows = self.come_within(usize::MAX).unwrap_or_default();
+        let mut rows = self.come_within(usize::MAX);
         while let Some(row) = self.next().await {
             rows.push(row?);
         }
         Ok(rows)
+    }
+
+    /// The one value of an answer of one row of one value.
+    pub async fn into_value(self) -> Result<Value, StoreError> {
+        let mut values = self.collect().await?.into_iter().flatten();
+        match (values.next(), values.next()) {
+            (Some(value), None) => Ok(value),
+            _ => Err(StoreError::Failed {
+                doing: "reading a value",
+                code: None,
+                detail: Detail::fixed("the answer is not one row of one value"),
+            }),
+        }
     }
 
     /// Waits until the first rows, the end or a failure have come, so that a failure to begin is
@@ -103,10 +128,10 @@ impl Rows {
 
     async fn receive(&mut self) -> Result<(), StoreError> {
         match self.batches.recv().await.map(|batch| *batch) {
-            Some(Batch::Some(rows)) => self.take(rows),
+            Some(Batch::Some(rows)) => self.take(rows)?,
             Some(Batch::Last(rows)) => {
-                self.take(rows);
                 self.ended = true;
+                self.take(rows)?;
             }
             Some(Batch::Failed(error)) => {
                 self.ended = true;
@@ -126,9 +151,27 @@ impl Rows {
 }
 
 impl Rows {
-    fn take(&mut self, rows: Weighed) {
+    fn take(&mut self, rows: Weighed) -> Result<(), StoreError> {
+        if let Err(error) = check_width(&rows.rows, self.width) {
+            self.ended = true;
+            return Err(error);
+        }
         self.current = rows.rows.into_iter();
         self.bytes = rows.bytes;
+        Ok(())
+    }
+}
+
+/// Refuses rows with more or fewer values than they must have: read as they are, they would put
+/// values into the wrong fields.
+fn check_width(rows: &[Row], width: Option<usize>) -> Result<(), StoreError> {
+    match width {
+        Some(width) if rows.iter().any(|row| row.len() != width) => Err(StoreError::Failed {
+            doing: "reading rows",
+            code: None,
+            detail: Detail::fixed("a row has not one value for each column of its plan"),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -181,7 +224,7 @@ impl RowSender {
     /// Adds a row; whether a batch is full and [`flush`](Self::flush) is due.
     #[must_use = "a full batch must be flushed"]
     pub fn push(&mut self, row: Row) -> bool {
-        let texts = row.iter().map(weight).sum();
+        let texts = row.iter().map(Value::bytes).sum();
         self.push_weighed(row, texts)
     }
 
@@ -239,31 +282,6 @@ impl RowSender {
     }
 }
 
-/// About how many bytes a value takes beside its own.
-fn weight(value: &Value) -> usize {
-    match value {
-        Value::Text(text) | Value::Decimal(text) => text.len(),
-        Value::Json(json) => json_weight(json),
-        Value::List(values) => {
-            values.len() * size_of::<Value>() + values.iter().map(weight).sum::<usize>()
-        }
-        _ => 0,
-    }
-}
-
-fn json_weight(json: &serde_json::Value) -> usize {
-    size_of_val(json)
-        + match json {
-            serde_json::Value::String(text) => text.len(),
-            serde_json::Value::Array(items) => items.iter().map(json_weight).sum(),
-            serde_json::Value::Object(members) => members
-                .iter()
-                .map(|(name, value)| name.len() + json_weight(value))
-                .sum(),
-            _ => 0,
-        }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +330,24 @@ mod tests {
         assert!(unwanted.now());
         assert!(!sender.push(row(1)));
         assert!(!sender.flush().await);
+    }
+
+    #[tokio::test]
+    async fn a_row_without_a_value_for_each_column_is_an_error() {
+        for wrong in [Vec::new(), vec![Value::Null, Value::Null]] {
+            let (mut sender, rows) = Rows::channel();
+            assert!(!sender.push(row(1)));
+            assert!(sender.flush().await);
+            assert!(!sender.push(wrong));
+            let mut rows = rows.begun().await.unwrap().of_width(1).unwrap();
+            sender.finish(Ok(())).await;
+            assert_eq!(rows.next().await.unwrap().unwrap(), row(1));
+            assert!(matches!(
+                rows.next().await.unwrap(),
+                Err(StoreError::Failed { .. })
+            ));
+            assert!(rows.next().await.is_none());
+        }
     }
 
     #[test]

@@ -5,18 +5,18 @@ use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::AggregateRequest;
 
-use crate::query::CallContext;
+use crate::call_context::CallContext;
 use crate::reply::Reply;
 use crate::table::Table;
 
 /// Answers an aggregate.
 pub(crate) async fn answer(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = AggregateRequest::read(arguments)?;
-    let plan = AggregatePlan::new(asked.view, &request)?;
-    let read = asked.reading.rows(plan.groups(), asked.most * 4).await?;
+    let plan = AggregatePlan::new(&call.view, &request)?;
+    let read = call.rows(plan.groups(), call.max_bytes * 4).await?;
     let (groups, mut more) = plan.answer(&read.rows);
     more |= read.cut;
     // Room for what is said around the table.
@@ -24,7 +24,7 @@ pub(crate) async fn answer(
         plan.header()
             .iter()
             .map(|name| (name.clone(), name.clone())),
-        asked.most.saturating_sub(512),
+        call.max_bytes.saturating_sub(512),
     );
     for group in groups {
         if !table.push(group, &[]) {

@@ -15,7 +15,7 @@ pub(crate) fn of_value(text: &mut String, json: &mut String, value: &Value) {
             let Some(simple) = other.push_simple(text) else {
                 return of_json(text, json, &other.to_json());
             };
-            let shown = text.get(before..).unwrap_or_default();
+            let (_, shown) = text.split_at(before);
             match simple {
                 Simple::Bare => json.push_str(shown),
                 Simple::Quoted => quoted(json, shown),
@@ -44,9 +44,9 @@ fn string(text: &mut String, json: &mut String, value: &str) {
 }
 
 /// Appends text as JSON.
+#[expect(clippy::expect_used, reason = "without a value this is no JSON")]
 pub(crate) fn text_json(json: &mut String, text: &str) {
-    // Text is always JSON.
-    json.push_str(&serde_json::to_string(text).unwrap_or_default());
+    json.push_str(&serde_json::to_string(text).expect("text is JSON"));
 }
 
 fn quoted(json: &mut String, plain: &str) {

@@ -5,10 +5,10 @@ use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Completing, Completion, CompletionRef, RpcError};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::refusal::Refusal;
-use wayleave_plan::view::StreamView;
+use wayleave_plan::view::{FieldView, StreamView};
 
 use crate::access::Access;
-use crate::query::CallContext;
+use crate::call_context::CallContext;
 use crate::service::ReadService;
 use crate::{prompts, resources};
 
@@ -56,26 +56,21 @@ async fn complete(
     type_name: Option<&str>,
 ) -> Vec<String> {
     let package = &Access::from_caller(typed.context.caller()).package;
-    let found = service
-        .asked(package, BYTES, async |asked| {
-            match typed.argument.as_str() {
-                "dataset" => {
-                    let connections = asked.view.connections().iter();
-                    Ok(names(
-                        connections.map(|it| it.connector_key.as_str()),
-                        &typed.value,
-                    ))
-                }
-                "type" => {
-                    let streams = asked.view.connections().iter().flat_map(|it| &it.streams);
-                    Ok(names(streams.map(StreamView::type_name), &typed.value))
-                }
-                "entity" => entities(&asked, typed).await,
-                "id" => ids(&asked, type_name.unwrap_or_default(), &typed.value).await,
-                _ => Ok(Vec::new()),
-            }
-        })
-        .await;
+    let call = service.call(package, BYTES);
+    let connections = call.view.connections().iter();
+    let found = match (typed.argument.as_str(), type_name) {
+        ("dataset", _) => {
+            let datasets = connections.map(|it| it.connector_key.as_str());
+            Ok(names(datasets, &typed.value))
+        }
+        ("type", _) => {
+            let streams = connections.flat_map(|it| &it.streams);
+            Ok(names(streams.map(StreamView::type_name), &typed.value))
+        }
+        ("entity", _) => entities(&call, typed).await,
+        ("id", Some(type_name)) => ids(&call, type_name, &typed.value).await,
+        _ => Ok(Vec::new()),
+    };
     found.unwrap_or_default()
 }
 
@@ -89,27 +84,25 @@ fn names<'a>(all: impl Iterator<Item = &'a str>, typed: &str) -> Vec<String> {
 }
 
 /// Titles of records of the dataset that begin as typed.
-async fn entities(asked: &CallContext<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
+async fn entities(call: &CallContext<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
     let Some(dataset) = typed.resolved.get("dataset") else {
         return Ok(Vec::new());
     };
     let mut found = Vec::new();
     let mut left = STREAMS;
-    for connection in asked.view.connections() {
+    for connection in call.view.connections() {
         if connection.connector_key != *dataset {
             continue;
         }
         for stream in &connection.streams {
-            let title = stream
-                .title()
-                .filter(|it| can_begin(it.datatype.value, it.filter.value));
+            let title = stream.title().filter(|it| can_begin(it));
             let Some(title) = title.filter(|_| left > 0) else {
                 continue;
             };
             left -= 1;
-            let filter = begins(&title.name, &typed.value);
+            let filter = begins(title.name(), &typed.value);
             let limit = u32::try_from(MAX_VALUES).unwrap_or(u32::MAX);
-            let labelled = resources::labelled(asked, connection, stream, filter, limit).await?;
+            let labelled = resources::labelled(call, connection, stream, filter, limit).await?;
             found.extend(labelled.records.into_iter().map(|(_, label)| label));
         }
     }
@@ -119,28 +112,21 @@ async fn entities(asked: &CallContext<'_>, typed: &Completing) -> Result<Vec<Str
 }
 
 /// Ids of records of the type that begin as typed.
-async fn ids(
-    asked: &CallContext<'_>,
-    type_name: &str,
-    typed: &str,
-) -> Result<Vec<String>, Refusal> {
+async fn ids(call: &CallContext<'_>, type_name: &str, typed: &str) -> Result<Vec<String>, Refusal> {
     let mut found = Vec::new();
-    let holders = resources::holders(asked.view, type_name).filter(|(connection, stream)| {
+    let holders = resources::holders(&call.view, type_name).filter(|(connection, stream)| {
         let prefix = format!("{}/{}:", connection.connection_id, stream.name());
         prefix.starts_with(typed) || typed.starts_with(&prefix)
     });
     for (connection, stream) in holders.take(STREAMS) {
         let prefix = format!("{}/{}:", connection.connection_id, stream.name());
         let key = typed.strip_prefix(&prefix).unwrap_or_default();
-        let mut keys = stream.key_fields();
         // A key of one text can be narrowed by the store; of any other the first are looked at.
-        let narrowed = match (keys.next(), keys.next()) {
-            (Some(only), None) if can_begin(only.datatype.value, only.filter.value) => {
-                begins(&only.name, key)
-            }
+        let narrowed = match stream.key_fields() {
+            [only] if can_begin(only) => begins(only.name(), key),
             _ => None,
         };
-        let labelled = resources::labelled(asked, connection, stream, narrowed, LOOKED_AT).await?;
+        let labelled = resources::labelled(call, connection, stream, narrowed, LOOKED_AT).await?;
         let fit = labelled.records.into_iter().map(|(id, _)| id);
         found.extend(fit.filter(|id| id.starts_with(typed)));
         if found.len() >= MAX_VALUES {
@@ -151,8 +137,8 @@ async fn ids(
     Ok(found)
 }
 
-fn can_begin(datatype: Datatype, filter: bool) -> bool {
-    datatype == Datatype::String && filter
+fn can_begin(field: &FieldView) -> bool {
+    field.datatype() == Datatype::String && field.can_filter()
 }
 
 fn begins(field: &str, with: &str) -> Option<Map<String, Json>> {

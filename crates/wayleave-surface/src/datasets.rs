@@ -11,18 +11,17 @@ mod write;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde_json::{Map, Value as Json, json};
-use wayleave_mcp::{Behaviour, Call, SchemaError, Tool, ToolResult};
-use wayleave_model::grant::Scope;
+use wayleave_mcp::{Behaviour, Call, SchemaError, Tool};
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
-use wayleave_plan::request::{DEFAULT_DATASETS, DatasetRequest, DatasetsRequest, MAX_DATASETS};
+use wayleave_plan::request::{DatasetRequest, DatasetsRequest};
 
 pub use offer::{Offer, OfferError};
 pub use refused::{Code, Refused};
 
-use crate::access::{self, Access};
+use crate::access::Access;
 use crate::reply::Reply;
+use crate::tools::for_builders;
 
 /// The names of these tools.
 pub const NAMES: [&str; 3] = ["list_datasets", "connect_dataset", "disconnect_dataset"];
@@ -114,26 +113,23 @@ pub fn tools(datasets: &Arc<dyn Datasets>) -> Result<Vec<Tool>, SchemaError> {
 }
 
 fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
-    let schema = object(
-        &json!({
-            "after": { "type": "string", "description": "Only names after this one: next_after of an earlier list." },
-            "limit": { "type": "integer", "minimum": 1, "maximum": MAX_DATASETS, "default": DEFAULT_DATASETS },
-        }),
-        &[],
-    );
-    let tool = Tool::new("list_datasets", schema, move |call: Call| {
-        let datasets = Arc::clone(&datasets);
-        async move {
-            let request = match DatasetsRequest::read(&call.arguments) {
-                Ok(request) => request,
-                Err(refusal) => return Ok(Reply::from(refusal).into()),
-            };
-            let listed = datasets.list(&request.after, request.limit).await;
-            let package = &Access::from_caller(call.context.caller()).package;
-            Ok(answer(listed.map(|listed| write::list(&listed, package))))
-        }
-    })?;
-    Ok(finish(
+    let tool = Tool::new(
+        "list_datasets",
+        DatasetsRequest::input_schema(),
+        move |call: Call| {
+            let datasets = Arc::clone(&datasets);
+            async move {
+                let request = match DatasetsRequest::read(&call.arguments) {
+                    Ok(request) => request,
+                    Err(refusal) => return Ok(Reply::from(refusal)),
+                };
+                let listed = datasets.list(&request.after, request.limit).await;
+                let package = &Access::from_caller(call.context.caller()).package;
+                Ok(answer(listed.map(|listed| write::list(&listed, package))))
+            }
+        },
+    )?;
+    Ok(for_builders(
         tool,
         "Every dataset of this deployment: draft, ratified, active or retired, and what is wrong \
          with it. connect_dataset makes a ratified one live.",
@@ -142,20 +138,24 @@ fn list(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
 }
 
 fn connect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
-    let tool = Tool::new("connect_dataset", named(), move |call: Call| {
-        let datasets = Arc::clone(&datasets);
-        async move {
-            let request = match DatasetRequest::read("connect_dataset", &call.arguments) {
-                Ok(request) => request,
-                Err(refusal) => return Ok(Reply::from(refusal).into()),
-            };
-            let who = call.context.caller().subject();
-            let connected = datasets.connect(&request.name, who).await;
-            let package = &Access::from_caller(call.context.caller()).package;
-            Ok(answer(connected.map(|it| write::connected(&it, package))))
-        }
-    })?;
-    Ok(finish(
+    let tool = Tool::new(
+        "connect_dataset",
+        DatasetRequest::input_schema(),
+        move |call: Call| {
+            let datasets = Arc::clone(&datasets);
+            async move {
+                let request = match DatasetRequest::read("connect_dataset", &call.arguments) {
+                    Ok(request) => request,
+                    Err(refusal) => return Ok(Reply::from(refusal)),
+                };
+                let who = call.context.caller().subject();
+                let connected = datasets.connect(&request.name, who).await;
+                let package = &Access::from_caller(call.context.caller()).package;
+                Ok(answer(connected.map(|it| write::connected(&it, package))))
+            }
+        },
+    )?;
+    Ok(for_builders(
         tool,
         "Makes a ratified dataset live, for every client of this deployment: checks it against \
          its source, then its records can be read and workup_<name> appears.",
@@ -168,19 +168,23 @@ fn connect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
 }
 
 fn disconnect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
-    let tool = Tool::new("disconnect_dataset", named(), move |call: Call| {
-        let datasets = Arc::clone(&datasets);
-        async move {
-            let request = match DatasetRequest::read("disconnect_dataset", &call.arguments) {
-                Ok(request) => request,
-                Err(refusal) => return Ok(Reply::from(refusal).into()),
-            };
-            let who = call.context.caller().subject();
-            let disconnected = datasets.disconnect(&request.name, who).await;
-            Ok(answer(disconnected.map(|it| write::disconnected(&it))))
-        }
-    })?;
-    Ok(finish(
+    let tool = Tool::new(
+        "disconnect_dataset",
+        DatasetRequest::input_schema(),
+        move |call: Call| {
+            let datasets = Arc::clone(&datasets);
+            async move {
+                let request = match DatasetRequest::read("disconnect_dataset", &call.arguments) {
+                    Ok(request) => request,
+                    Err(refusal) => return Ok(Reply::from(refusal)),
+                };
+                let who = call.context.caller().subject();
+                let disconnected = datasets.disconnect(&request.name, who).await;
+                Ok(answer(disconnected.map(|it| write::disconnected(&it))))
+            }
+        },
+    )?;
+    Ok(for_builders(
         tool,
         "Takes a dataset out of service, for every client of this deployment. It stays ratified.",
         // It ends other clients' use of the dataset; no record is touched.
@@ -192,35 +196,6 @@ fn disconnect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
     ))
 }
 
-fn finish(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
-    let visibility = access::requires(Scope::Builder, tool.name());
-    tool.describe(description)
-        .behaving(behaviour)
-        .with_meta(Map::from_iter([(
-            "io.wayleave/tool".to_owned(),
-            json!({ "kind": "runtime" }),
-        )]))
-        // Refusals of ours name what would be right.
-        .checking_arguments()
-        .visible(visibility)
-}
-
-fn named() -> Json {
-    object(
-        &json!({ "name": { "type": "string", "minLength": 1, "description": "A dataset's name, as list_datasets shows it." } }),
-        &["name"],
-    )
-}
-
-fn object(properties: &Json, required: &[&str]) -> Json {
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
-}
-
-fn answer(reply: Result<Reply, Refused>) -> ToolResult {
-    reply.unwrap_or_else(|refused| refused.reply()).into()
+fn answer(reply: Result<Reply, Refused>) -> Reply {
+    reply.unwrap_or_else(|refused| refused.reply())
 }

@@ -5,19 +5,23 @@
 
 mod example;
 mod field;
+mod notes;
 mod text;
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_model::mapping::{Datatype, Mapping};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::filter;
 use wayleave_plan::request::{
     DEFAULT_ROWS, EXPANDED_ROWS, MAX_EXPANDED, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
     MAX_SORT_KEYS,
 };
-use wayleave_plan::view::{ConnectionView, StreamView, Tracking};
+use wayleave_plan::view::{ConnectionView, Discovery, FieldView, StreamView, Tracking};
 
+use crate::call_context::CallContext;
 use crate::escape::inline;
 use crate::reply::Reply;
+use crate::stream_index;
+use notes::{changes_answers, notes};
 
 /// What the description of a stream of no field may take, and
 const BASE_BYTES: usize = 3_600;
@@ -33,7 +37,7 @@ const LEGEND: &str = "A field can be filtered, sorted and aggregated as its type
     own line says otherwise. required: never null. type[]: several values. one_of: the only values.";
 
 /// How much is said, from most to least.
-const ROOMS: &[Room] = &[
+const ROOMS: [Room; 5] = [
     Room {
         description: 120,
         values: 24,
@@ -79,21 +83,34 @@ struct Room {
 }
 
 /// A stream as some connections hold it: all in the same way.
-pub(crate) struct Source<'a> {
-    pub(crate) connections: Vec<&'a ConnectionView>,
-    pub(crate) stream: &'a StreamView,
+struct Source<'a> {
+    connections: Vec<&'a ConnectionView>,
+    stream: &'a StreamView,
     /// Where the store's answers differ from the contract.
-    pub(crate) notes: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// Answers a `schema` call.
+pub(crate) fn answer(call: &CallContext<'_>, discovery: Discovery<'_>) -> Reply {
+    match discovery {
+        Discovery::Index(connections) => stream_index::index(&connections),
+        Discovery::Streams(holders) => compact(&sources(call, holders)),
+        Discovery::Full(connection, stream) => full(&Source {
+            connections: vec![connection],
+            stream,
+            notes: notes(call, stream, |_| true),
+        }),
+    }
 }
 
 /// The holders of a stream, those that hold it in the same way together.
-pub(crate) fn sources<'a>(
+fn sources<'a>(
+    call: &CallContext<'_>,
     holders: Vec<(&'a ConnectionView, &'a StreamView)>,
-    notes: impl Fn(&ConnectionView, &StreamView) -> Vec<String>,
 ) -> Vec<Source<'a>> {
     let mut sources: Vec<Source<'a>> = Vec::new();
     for (connection, stream) in holders {
-        let notes = notes(connection, stream);
+        let notes = notes(call, stream, changes_answers);
         let alike = sources
             .iter_mut()
             .find(|source| source.notes == notes && same(source.stream, stream));
@@ -113,7 +130,7 @@ pub(crate) fn sources<'a>(
 fn same(a: &StreamView, b: &StreamView) -> bool {
     let names = |stream: &StreamView| -> (Vec<String>, Vec<String>) {
         (
-            stream.fields().map(|it| it.name.value.clone()).collect(),
+            stream.fields().map(|it| it.name().to_owned()).collect(),
             stream.relations().map(|it| it.name.value.clone()).collect(),
         )
     };
@@ -121,10 +138,10 @@ fn same(a: &StreamView, b: &StreamView) -> bool {
 }
 
 /// The description of a stream for someone who is about to read it.
-pub(crate) fn compact(sources: &[Source<'_>]) -> Reply {
+fn compact(sources: &[Source<'_>]) -> Reply {
     let mut told = sources.len();
     loop {
-        let (described, others) = sources.split_at_checked(told).unwrap_or((sources, &[]));
+        let (described, others) = sources.split_at(told);
         let reply = fitted(described, others);
         // Where very many hold the stream, each its own way, some are only named.
         if reply.bytes() <= MAX_BYTES || told <= 1 {
@@ -147,8 +164,9 @@ fn fitted(sources: &[Source<'_>], others: &[Source<'_>]) -> Reply {
 
 /// The most that can be said in so many bytes, or else the least.
 fn within(bytes: usize, written: impl Fn(Room) -> Reply) -> Reply {
-    let mut reply = written(ROOMS.first().copied().unwrap_or(FULL));
-    for room in ROOMS.iter().skip(1) {
+    let [most, less @ ..] = &ROOMS;
+    let mut reply = written(*most);
+    for room in less {
         if reply.bytes() <= bytes {
             break;
         }
@@ -158,25 +176,26 @@ fn within(bytes: usize, written: impl Fn(Room) -> Reply) -> Reply {
 }
 
 /// Everything about one stream of one connection, with JSON Schema.
-pub(crate) fn full(source: &Source<'_>, mapping: Option<&Mapping>) -> Reply {
-    let reply = written(std::slice::from_ref(source), &[], mapping, FULL);
+fn full(source: &Source<'_>) -> Reply {
+    let full = Some(source.stream);
+    let reply = written(std::slice::from_ref(source), &[], full, FULL);
     if reply.bytes() <= MAX_BYTES {
         return reply;
     }
     within(MAX_BYTES, |room| {
-        written(std::slice::from_ref(source), &[], mapping, room)
+        written(std::slice::from_ref(source), &[], full, room)
     })
 }
 
-/// Some sources described, and others named; with JSON Schema where the mapping is given.
+/// Some sources described, and others named; with JSON Schema where it is the `full` description of one stream.
 fn written(
     sources: &[Source<'_>],
     others: &[Source<'_>],
-    mapping: Option<&Mapping>,
+    full: Option<&StreamView>,
     room: Room,
 ) -> Reply {
     let types = types(sources);
-    let detail = if mapping.is_some() { "full" } else { "compact" };
+    let detail = if full.is_some() { "full" } else { "compact" };
     let mut data = Map::new();
     data.insert("detail".to_owned(), detail.into());
     if let Some(first) = sources.first() {
@@ -184,7 +203,7 @@ fn written(
     }
     let described: Vec<Json> = sources
         .iter()
-        .map(|source| structure(source, mapping, room))
+        .map(|source| structure(source, full, room))
         .collect();
     data.insert("sources".to_owned(), described.into());
     let others: Vec<&str> = others
@@ -198,11 +217,12 @@ fn written(
     data.insert("types".to_owned(), types_structure(&types));
     data.insert("limits".to_owned(), limits());
     data.insert("legend".to_owned(), LEGEND.into());
-    let example = sources.first().map(example::query);
+    let example = sources.first().map(example::arguments);
     if let Some(example) = &example {
-        data.insert("example".to_owned(), example.clone());
+        let call = json!({ "tool": example::TOOL, "arguments": example });
+        data.insert("example".to_owned(), call);
     }
-    let text = text::text(sources, &others, &types, example.as_ref(), mapping, room);
+    let text = text::text(sources, &others, &types, example.as_ref(), full, room);
     Reply::done(text, json!({ "data": data }))
 }
 
@@ -211,7 +231,7 @@ fn types(sources: &[Source<'_>]) -> Vec<Datatype> {
     let seen: Vec<Datatype> = sources
         .iter()
         .flat_map(|source| source.stream.fields())
-        .map(|field| field.datatype.value)
+        .map(FieldView::datatype)
         .collect();
     Datatype::ALL
         .iter()
@@ -240,7 +260,7 @@ fn limits() -> Json {
     })
 }
 
-fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json {
+fn structure(source: &Source<'_>, full: Option<&StreamView>, room: Room) -> Json {
     let stream = source.stream;
     let connections: Vec<Json> = source
         .connections
@@ -264,19 +284,19 @@ fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json
             inline(description, room.description * 2).into(),
         );
     }
-    let key: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
+    let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
     put("key", json!(key));
     for (name, field) in [
         ("title", stream.title()),
         ("event_time", stream.event_time()),
     ] {
         if let Some(field) = field {
-            put(name, field.name.as_str().into());
+            put(name, field.name().into());
         }
     }
     let fields: Vec<Json> = stream
         .fields()
-        .map(|it| field::structure(it, mapping, room))
+        .map(|it| field::structure(it, full, room))
         .collect();
     put("fields", fields.into());
     let relations: Vec<Json> = stream
@@ -284,7 +304,7 @@ fn structure(source: &Source<'_>, mapping: Option<&Mapping>, room: Room) -> Json
         .map(|it| json!({ "name": it.name.as_str(), "to": it.to.as_str(), "type": it.type_name.as_str() }))
         .collect();
     put("relations", relations.into());
-    let search: Vec<&str> = stream.search().map(|it| it.name.as_str()).collect();
+    let search: Vec<&str> = stream.search().map(FieldView::name).collect();
     put("search", json!(search));
     put("changes_since", changes(stream).into());
     if room.notes && !source.notes.is_empty() {

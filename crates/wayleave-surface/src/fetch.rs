@@ -11,7 +11,8 @@ use wayleave_plan::request::FetchRequest;
 use wayleave_plan::value::Value;
 use wayleave_plan::view::StreamView;
 
-use crate::query::{CallContext, small_fields};
+use crate::call_context::CallContext;
+use crate::query::small_fields;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
 use crate::truncate::{self, Piece};
@@ -22,56 +23,48 @@ const TITLE: usize = 200;
 
 /// Answers a fetch.
 pub(crate) async fn answer(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = FetchRequest::read(arguments)?;
-    let plan = FetchPlan::new(asked.view, &request)?;
-    let stream = asked
-        .view
-        .connection(plan.connection_id())
-        .and_then(|connection| connection.stream(plan.stream()));
+    let plan = FetchPlan::new(&call.view, &request)?;
     // One row, whatever it weighs: what is too long is read in pieces.
-    let read = asked.reading.rows(plan.rows(), asked.most).await?;
+    let read = call.rows(plan.rows(), call.max_bytes).await?;
     let record = plan.record(&read.rows)?;
     let records = std::slice::from_ref(&record);
-    let related = related::follow(asked.reading, plan.expansions(), records, asked.most).await?;
+    let related = related::follow(call, plan.expansions(), records, call.max_bytes).await?;
     if related.parents == 0 {
-        return Err(too_large(&record.id, stream));
+        return Err(too_large(&record.id(), plan.view()));
     }
     let text = text(&plan, &record, &related);
-    let piece = truncate::piece(&text, request.offset, asked.most)
-        .ok_or_else(|| beyond(&record.id, text.chars().count()))?;
-    let type_name = stream.map_or("", StreamView::type_name);
+    let piece = truncate::piece(&text, request.offset, call.max_bytes)
+        .ok_or_else(|| beyond(&record.id(), text.chars().count()))?;
+    let type_name = plan.view().type_name();
+    let id = record.id();
     let document = json!({
-        "id": record.id,
-        "title": title(&plan, &record, stream),
+        "id": id,
+        "title": title(&plan, &record),
         "text": piece.text,
-        "url": url::record(type_name, &record.id),
+        "url": url::record(type_name, &id),
         "metadata": metadata(&plan, &record, type_name, &piece),
     });
     Ok(Reply::done(escape::json(&document), document))
 }
 
-/// A value among the fields that are shown.
-fn shown<'a>(plan: &FetchPlan, record: &'a Record, field: &str) -> Option<&'a Value> {
-    let place = plan.header().iter().position(|name| name == field)?;
-    record.values.get(place)
-}
-
 /// The record's title where it is shown, else its class and key.
-fn title(plan: &FetchPlan, record: &Record, stream: Option<&StreamView>) -> String {
-    let named = stream
-        .and_then(StreamView::title)
-        .and_then(|field| shown(plan, record, &field.name))
+fn title(plan: &FetchPlan, record: &Record) -> String {
+    let named = plan
+        .view()
+        .title()
+        .and_then(|field| record.value(field.name()))
         .and_then(Value::to_text)
         .map(|title| escape::inline(&title, TITLE))
         .filter(|title| !title.trim().is_empty());
     named.unwrap_or_else(|| {
-        let class = stream.map_or("record", StreamView::type_name);
+        let class = plan.view().type_name();
         format!(
             "{class} {}",
-            escape::inline(&ids::readable_key(&record.id), TITLE)
+            escape::inline(&ids::readable_key(record), TITLE)
         )
     })
 }
@@ -83,7 +76,7 @@ fn metadata(plan: &FetchPlan, record: &Record, type_name: &str, piece: &Piece<'_
         "label": plan.label(),
         "stream": plan.stream(),
         "type": type_name,
-        "record_id": ids::key(&record.id),
+        "record_id": record.key_text(),
     });
     // A document that is shown whole needs no more words.
     if let (true, Json::Object(members)) = (!piece.is_whole(), &mut metadata) {
@@ -116,7 +109,6 @@ fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
         }
     }
     for (expansion, found) in plan.expansions().iter().zip(related.for_record(0)) {
-        let Some(found) = found else { continue };
         say!(
             text,
             "{} ({}): {} {}{}\n",
@@ -147,8 +139,8 @@ fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
     text
 }
 
-fn too_large(id: &str, stream: Option<&StreamView>) -> Refusal {
-    let small = stream.map(small_fields).unwrap_or_default();
+fn too_large(id: &str, stream: &StreamView) -> Refusal {
+    let small = small_fields(stream);
     Refusal::new(
         Code::ResultTooLarge,
         "the record exceeds a result; name fewer `fields`, or leave `expand` out",

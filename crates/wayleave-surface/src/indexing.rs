@@ -19,13 +19,12 @@ use wayleave_plan::request::{CountKind, QueryRequest, SortKey};
 use wayleave_plan::seal::Seal;
 use wayleave_plan::search::Indexed;
 use wayleave_plan::value::Value;
-use wayleave_plan::view::{StreamView, Tracking, View};
+use wayleave_plan::view::{FieldView, StreamView, Tracking, View};
 use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
 use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
-use wayleave_store::{Answer, CallerKey, OnMalformed, ReadContext, Rows, StoreError};
+use wayleave_store::{CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
-use crate::ids;
-use crate::store_reads::Stores;
+use crate::call_context::Stores;
 
 /// How long reading a whole stream may take.
 const READ_TIMEOUT: Duration = Duration::from_hours(24);
@@ -184,12 +183,8 @@ impl Indexing<'_> {
         mut walk: Walk,
         sender: &mpsc::Sender<FeedMessage>,
     ) -> Result<(), Unreadable> {
-        let stream = self.stream(what);
-        let keys = stream.map_or(0, |it| it.key_fields().count());
         loop {
             let plan = &walk.plan;
-            let place = |name: &String| plan.header().iter().position(|it| it == name);
-            let places: Vec<Option<usize>> = what.spec.fields.iter().map(place).collect();
             let mut rows = self.rows(plan.rows()).await?;
             let (mut count, mut portion, mut last, mut next) = (0, Vec::new(), None, None);
             while let Some(row) = rows.next().await {
@@ -205,9 +200,9 @@ impl Indexing<'_> {
                 let is_malformed = row.contains(&Value::Malformed);
                 portion.extend(page.records().first().map(|record| {
                     if is_malformed {
-                        malformed(record, &places, keys)
+                        malformed(record, &what.spec.fields)
                     } else {
-                        change(record, &places)
+                        change(record, &what.spec.fields)
                     }
                 }));
                 if plan.can_resume_after(&row) {
@@ -245,20 +240,17 @@ impl Indexing<'_> {
             None
         };
         let mut request = request(what);
-        let stream = self.stream(what);
+        let plan = QueryPlan::new(&self.view, &request, self.seal)?;
+        let stream = plan.view();
         // Only read to count records that no later walk of changes will find.
-        let updated = stream.and_then(StreamView::updated);
-        if let (Some(fields), Some(updated)) = (&mut request.fields, updated) {
-            fields.push(updated.name.value.clone());
+        if let (Some(fields), Some(updated)) = (&mut request.fields, stream.updated()) {
+            fields.push(updated.name().to_owned());
         }
-        let key = |stream: &StreamView| -> Vec<SortKey> {
-            let ascending = |name: &str| SortKey {
-                name: name.to_owned(),
-                descending: false,
-            };
-            stream.key_fields().map(|it| ascending(&it.name)).collect()
+        let ascending = |field: &FieldView| SortKey {
+            name: field.name().to_owned(),
+            descending: false,
         };
-        request.sort = stream.map(key).unwrap_or_default();
+        request.sort = stream.key_fields().iter().map(ascending).collect();
         if let Ok(plan) = QueryPlan::new(&self.view, &request, self.seal) {
             return Ok((Walk { plan, request }, bookmark));
         }
@@ -283,50 +275,41 @@ impl Indexing<'_> {
         request.changes_since = Some(since);
         let mut plan = QueryPlan::new(&self.view, &request, self.seal)?;
         if let Some(horizon) = plan.horizon() {
-            let rows = self.rows(horizon).await?.collect().await?;
-            let value = rows.into_iter().flatten().next();
-            let value = match value.unwrap_or(Value::Null) {
+            let value = match self.rows(horizon).await?.into_value().await? {
                 Value::Malformed => self.latest(what).await?,
                 value => value,
             };
             plan = plan.within(value);
         }
         let bookmark = plan.page(&[]).next_changes_since(0, self.seal);
-        Ok((Walk { plan, request }, bookmark.unwrap_or_default()))
+        let bookmark = bookmark.ok_or(Unreadable::NoReadableUpdate)?;
+        Ok((Walk { plan, request }, bookmark))
     }
 
     /// The greatest value of `updated`, where malformed ones are greater to the store: PostgreSQL has
     /// `infinity` after every time, SQLite texts after every number.
     async fn latest(&self, what: &Searchable) -> Result<Value, Unreadable> {
-        let updated = self.stream(what).and_then(StreamView::updated);
-        let updated = updated.ok_or(Unreadable::NoReadableUpdate)?;
         let mut request = request(what);
-        request.fields = Some(vec![updated.name.value.clone()]);
+        let plan = QueryPlan::new(&self.view, &request, self.seal)?;
+        let updated = plan.view().updated().ok_or(Unreadable::NoReadableUpdate)?;
+        let updated = updated.name().to_owned();
+        request.fields = Some(vec![updated.clone()]);
         request.sort = vec![SortKey {
-            name: updated.name.value.clone(),
+            name: updated.clone(),
             descending: true,
         }];
         let plan = QueryPlan::new(&self.view, &request, self.seal)
             .map_err(|_| Unreadable::NoReadableUpdate)?;
-        let place = plan
-            .header()
-            .iter()
-            .position(|it| *it == updated.name.value);
         let mut rows = self.rows(plan.rows()).await?;
         while let Some(row) = rows.next().await {
             let page = plan.page_of(vec![row?]);
-            let values = page.records().first().map(|it| &it.values);
-            match values.and_then(|values| values.get(place?)) {
+            let mut records = page.records().iter();
+            match records.find_map(|record| record.value(&updated)) {
                 Some(Value::Malformed) | None => {}
                 Some(value) => return Ok(value.clone()),
             }
         }
         Err(Unreadable::NoReadableUpdate)
-    }
-
-    fn stream(&self, what: &Searchable) -> Option<&StreamView> {
-        let connection = self.view.connection(&what.connection_id)?;
-        connection.stream(&what.stream)
     }
 
     async fn rows(&self, plan: &AuthorizedPlan) -> Result<Rows, Unreadable> {
@@ -337,13 +320,7 @@ impl Indexing<'_> {
             ..ReadContext::within(READ_TIMEOUT)
         };
         let store = self.stores.store(&plan.target().source)?;
-        match store.read(plan, &context).await? {
-            Answer::Rows(rows) | Answer::Groups(rows) => Ok(rows),
-            Answer::Count { .. } => Err(StoreError::Unsupported {
-                what: "this kind of plan",
-            }
-            .into()),
-        }
+        Ok(store.read(plan, &context).await?.rows(plan)?)
     }
 }
 
@@ -407,36 +384,39 @@ impl Feed for FeedReceiver {
     }
 }
 
-/// A record as a change of an index; `places` says where each indexed field is among its values.
-fn change(record: &Record, places: &[Option<usize>]) -> Change {
+/// A record as a change of an index of these fields.
+fn change(record: &Record, fields: &[String]) -> Change {
     if record.deleted {
-        return Change::Gone(ids::key(&record.id).to_owned());
+        return Change::Gone(record.key_text());
     }
-    Change::Put(document(record, places))
+    Change::Put(document(record, fields))
 }
 
-fn document(record: &Record, places: &[Option<usize>]) -> Document {
-    let text = |place: &Option<usize>| {
-        let value = place.and_then(|at| record.values.get(at));
-        value.map(words_of).unwrap_or_default().into_owned()
+#[expect(
+    clippy::expect_used,
+    reason = "an index without a field's text would not find its records"
+)]
+fn document(record: &Record, fields: &[String]) -> Document {
+    let text = |field: &String| {
+        let value = record.value(field);
+        words_of(value.expect("a field that was asked for")).into_owned()
     };
     Document {
-        key: ids::key(&record.id).to_owned(),
-        texts: places.iter().map(text).collect(),
+        key: record.key_text(),
+        texts: fields.iter().map(text).collect(),
     }
 }
 
-/// The same of a record with malformed values; its first `keys` are those of its key.
-fn malformed(record: &Record, places: &[Option<usize>], keys: usize) -> Change {
-    let is_malformed = |at: usize| record.values.get(at) == Some(&Value::Malformed);
-    if (0..keys).any(is_malformed) {
+/// The same of a record with malformed values.
+fn malformed(record: &Record, fields: &[String]) -> Change {
+    if record.key().any(|value| *value == Value::Malformed) {
         return Change::Skipped(None);
     }
-    let mut texts = places.iter().flatten();
-    if record.deleted || texts.any(|at| is_malformed(*at)) {
-        return Change::Skipped(Some(ids::key(&record.id).to_owned()));
+    let is_malformed = |field: &String| record.value(field) == Some(&Value::Malformed);
+    if record.deleted || fields.iter().any(is_malformed) {
+        return Change::Skipped(Some(record.key_text()));
     }
-    Change::Untracked(document(record, places))
+    Change::Untracked(document(record, fields))
 }
 
 /// The text of a value; of several, each on its line.

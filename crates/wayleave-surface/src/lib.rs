@@ -14,6 +14,7 @@ macro_rules! say {
 
 pub mod access;
 mod aggregate;
+mod call_context;
 mod cell;
 mod completions;
 pub mod datasets;
@@ -23,6 +24,7 @@ mod failure;
 mod fetch;
 mod ids;
 mod indexing;
+mod json_bytes;
 mod prompts;
 mod query;
 mod related;
@@ -30,7 +32,6 @@ mod reply;
 mod resources;
 mod search;
 mod service;
-mod store_reads;
 mod stream_index;
 mod table;
 mod tools;
@@ -39,9 +40,9 @@ mod url;
 mod views;
 pub mod workup;
 
+pub use call_context::Stores;
 pub use indexing::{Extent, Searchable, Unreadable, searchable};
 pub use reply::{MAX_ERROR_BYTES, Reply};
 pub use search::{Indexed, Indexes};
 pub use service::{ReadLimits, ReadService};
-pub use store_reads::Stores;
 pub use tools::{NAMES, instructions, tools};

@@ -28,7 +28,7 @@ pub(crate) fn explore(service: &ReadService, who: Visibility) -> Prompt {
         let service = service.clone();
         async move {
             let dataset = call.text("dataset");
-            let streams = streams(&service, &call, dataset).await?;
+            let streams = streams(&service, &call, dataset)?;
             Ok(PromptMessage::user(format!(
                 "Get to know the dataset `{dataset}`. It has these streams:\n{streams}\n\
                  1. Call schema with each stream that matters for its fields, operators and relations.\n\
@@ -50,7 +50,7 @@ pub(crate) fn workup(service: &ReadService, who: Visibility) -> Prompt {
         let service = service.clone();
         async move {
             let dataset = call.text("dataset");
-            streams(&service, &call, dataset).await?;
+            streams(&service, &call, dataset)?;
             let entity = escape::inline(call.text("entity"), ENTITY);
             let tool = format!("workup_{}", dataset.replace('-', "_"));
             Ok(PromptMessage::user(format!(
@@ -70,24 +70,15 @@ pub(crate) fn workup(service: &ReadService, who: Visibility) -> Prompt {
 }
 
 /// The visible streams of a dataset, a line each.
-async fn streams(
-    service: &ReadService,
-    call: &PromptCall,
-    dataset: &str,
-) -> Result<String, RpcError> {
-    let package = &Access::from_caller(call.context.caller()).package;
-    let lines = service
-        .asked(package, 0, async |asked| {
-            let mut lines: Vec<String> = Vec::new();
-            for connection in asked.view.connections() {
-                if connection.connector_key == dataset {
-                    let of = &connection.connection_id;
-                    lines.extend(connection.streams.iter().map(|stream| line(of, stream)));
-                }
-            }
-            lines
-        })
-        .await;
+fn streams(service: &ReadService, prompt: &PromptCall, dataset: &str) -> Result<String, RpcError> {
+    let package = &Access::from_caller(prompt.context.caller()).package;
+    let call = service.call(package, 0);
+    let connections = call.view.connections().iter();
+    let lines: Vec<String> = connections
+        .filter(|connection| connection.connector_key == dataset)
+        .flat_map(|connection| &connection.streams)
+        .map(line)
+        .collect();
     if lines.is_empty() {
         let message = format!("there is no dataset {}", quoted(dataset));
         return Err(RpcError::invalid_params(message));
@@ -100,10 +91,11 @@ async fn streams(
     Ok(text)
 }
 
-fn line(connection_id: &str, stream: &StreamView) -> String {
+fn line(stream: &StreamView) -> String {
     let about = stream.description().unwrap_or_default();
     let about = escape::inline(about, ABOUT);
     let colon = if about.is_empty() { "" } else { ": " };
     let (name, of) = (stream.name(), stream.type_name());
+    let connection_id = stream.connection_id();
     format!("- {name} ({of}, connection_id {connection_id}){colon}{about}\n")
 }

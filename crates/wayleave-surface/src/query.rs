@@ -3,66 +3,55 @@
 use std::ops::Range;
 
 use serde_json::{Map, Value as Json, json};
+use wayleave_plan::Record;
 use wayleave_plan::query::{Page, QueryPlan};
 use wayleave_plan::refusal::{Call, Code, Refusal};
 use wayleave_plan::request::QueryRequest;
 use wayleave_plan::seal::Seal;
 use wayleave_plan::value::Value;
-use wayleave_plan::view::{StreamView, View};
+use wayleave_plan::view::{FieldView, StreamView};
 
-use crate::ids::RecordIds;
+use crate::call_context::CallContext;
+use crate::ids;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
-use crate::store_reads::StoreReads;
 use crate::table::Table;
 use crate::truncate::{self, Cut};
 
 /// Cursors of rows whose sorted values are longer than this are none a client should carry.
 const MAX_CURSOR_BYTES: usize = 2_048;
 
-/// What a query needs from outside.
-pub(crate) struct CallContext<'a> {
-    pub(crate) view: &'a View,
-    pub(crate) seal: Seal<'a>,
-    pub(crate) reading: &'a StoreReads<'a>,
-    /// The most bytes of the text.
-    pub(crate) most: usize,
-}
-
 /// Answers a query.
 pub(crate) async fn answer(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = QueryRequest::read(arguments)?;
-    let mut plan = QueryPlan::new(asked.view, &request, asked.seal)?.with_previews();
+    let mut plan = QueryPlan::new(&call.view, &request, call.seal)?.with_previews();
     if let Some(horizon) = plan.horizon() {
-        let read = asked.reading.rows(horizon, usize::MAX).await?;
-        let value = read.rows.into_iter().flatten().next();
-        plan = plan.within(value.unwrap_or(Value::Null));
+        let horizon = call.value(horizon).await?;
+        plan = plan.within(horizon);
     }
     // Rows beyond four times the text's budget could not be shown, whatever they hold.
-    let rows = asked.reading.rows_at_least(2, plan.rows(), asked.most * 4);
+    let rows = call.rows_at_least(2, plan.rows(), call.max_bytes * 4);
     let count = async {
         match plan.count() {
-            Some(count) => asked.reading.count(count).await.map(Some),
+            Some(count) => call.count(count).await.map(Some),
             None => Ok(None),
         }
     };
     // The last while the store works.
-    let frame = async { Ok(PageFrame::new(&plan, asked)) };
+    let frame = async { Ok(PageFrame::new(&plan, call)) };
     let (read, count, frame) = tokio::try_join!(biased; rows, count, frame)?;
     let read_rows = read.rows.len();
-    let page = plan.shown(read.rows);
+    let page = plan.page_of(read.rows);
     // What a cut left behind follows the last row: that row shows that the page goes on. One
     // beyond the page shows it already.
     let is_shown_by_last = read.cut && read_rows == page.records().len();
     let offered = page.records().len() - usize::from(is_shown_by_last);
-    let records = page.records().get(..offered).unwrap_or_default();
-    let related =
-        related::follow(asked.reading, plan.expansions(), records, asked.most * 8).await?;
+    let (records, _) = page.records().split_at(offered);
+    let related = related::follow(call, plan.expansions(), records, call.max_bytes * 8).await?;
     let offered = records.len();
-    let stream = frame.stream;
     let writer = Writer {
         plan: &plan,
         page,
@@ -70,38 +59,34 @@ pub(crate) async fn answer(
         count,
         cuts: Vec::new(),
     };
-    let too_large = || too_large(&plan, stream, arguments);
     writer
-        .written(asked, offered, &related)?
-        .ok_or_else(too_large)
+        .written(call, offered, &related)?
+        .ok_or_else(|| too_large(&plan, arguments))
 }
 
 /// What an answer holds whatever the rows are.
-struct PageFrame<'a> {
-    stream: Option<&'a StreamView>,
-    ids: RecordIds,
+struct PageFrame {
+    /// How ids are made of the key's values.
+    id_pattern: String,
     /// The table of most pages, without a row.
     table: Table,
     meta: Map<String, Json>,
 }
 
-impl<'a> PageFrame<'a> {
-    fn new(plan: &QueryPlan, asked: &CallContext<'a>) -> Self {
-        let connection = asked.view.connection(plan.connection_id());
-        let stream = connection.and_then(|connection| connection.stream(plan.stream()));
-        let ids = RecordIds::new(plan.connection_id(), plan.stream(), stream);
+impl PageFrame {
+    fn new(plan: &QueryPlan, call: &CallContext<'_>) -> Self {
+        let id_pattern = ids::pattern(plan.view());
         let meta = [
             ("stream", plan.stream()),
             ("connection_id", plan.connection_id()),
             ("connector_key", plan.connector_key()),
-            ("id", ids.pattern()),
+            ("id", id_pattern.as_str()),
         ];
         let meta = meta.map(|(name, value)| (name.to_owned(), value.into()));
         Self {
-            stream,
-            table: Table::new(columns(plan, false), asked.most),
+            table: Table::new(columns(plan, false), call.max_bytes),
             meta: Map::from_iter(meta),
-            ids,
+            id_pattern,
         }
     }
 }
@@ -118,7 +103,7 @@ fn columns(plan: &QueryPlan, shows_ids: bool) -> Vec<(String, String)> {
 struct Writer<'a> {
     plan: &'a QueryPlan,
     page: Page<'a>,
-    frame: PageFrame<'a>,
+    frame: PageFrame,
     count: Option<(u64, bool)>,
     /// What was cut of the first record, which alone exceeds a page.
     cuts: Vec<Cut>,
@@ -128,15 +113,15 @@ impl Writer<'_> {
     /// The reply of the first `offered` records; `None` when not even one fits.
     fn written(
         mut self,
-        asked: &CallContext<'_>,
+        call: &CallContext<'_>,
         offered: usize,
         related: &Relations,
     ) -> Result<Option<Reply>, Refusal> {
         let mut records = self.page.records().iter().take(offered);
-        let shows_ids = records.any(|record| self.frame.ids.is_encoded(record));
+        let shows_ids = records.any(Record::is_key_encoded);
         let mut table = std::mem::take(&mut self.frame.table);
         if shows_ids {
-            table = Table::new(columns(self.plan, shows_ids), asked.most);
+            table = Table::new(columns(self.plan, shows_ids), call.max_bytes);
         }
         table.reserve(offered);
         // Beyond the parents nothing was read about relations.
@@ -150,7 +135,7 @@ impl Writer<'_> {
                     return Ok(None);
                 }
                 let before = self.head(1, shows_ids).len() + table.text_bytes();
-                let Some(row) = self.cut(asked, before, related, shows_ids)? else {
+                let Some(row) = self.cut(call, before, related, shows_ids)? else {
                     return Ok(None);
                 };
                 if table.push(&[], &row) {
@@ -158,10 +143,10 @@ impl Writer<'_> {
                 }
                 continue;
             }
-            let handles = self.handles(shown, asked.seal)?;
+            let handles = self.handles(shown, call.seal)?;
             let head = self.head(shown, shows_ids);
             let tail = self.tail(&handles, related, shown, &self.cuts);
-            if head.len() + table.text_bytes() + tail.len() > asked.most && shown > 0 {
+            if head.len() + table.text_bytes() + tail.len() > call.max_bytes && shown > 0 {
                 table.pop();
                 continue;
             }
@@ -173,13 +158,14 @@ impl Writer<'_> {
     fn fill(&self, table: &mut Table, records: Range<usize>, related: &Relations, shows_ids: bool) {
         let values_alone =
             !shows_ids && !self.plan.marks_deleted() && self.plan.expansions().is_empty();
-        for index in records {
+        let all = self.page.records().iter().enumerate();
+        for (index, record) in all.take(records.end).skip(records.start) {
             let more = if values_alone {
                 Vec::new()
             } else {
-                self.more(index, related, shows_ids)
+                self.more(index, record, related, shows_ids)
             };
-            if !table.push(self.values(index), &more) {
+            if !table.push(&record.values, &more) {
                 return;
             }
         }
@@ -189,29 +175,28 @@ impl Writer<'_> {
     /// `before` it. What identifies the record is never cut, nor what it is related to.
     fn cut(
         &mut self,
-        asked: &CallContext<'_>,
+        call: &CallContext<'_>,
         before: usize,
         related: &Relations,
         shows_ids: bool,
     ) -> Result<Option<Vec<Json>>, Refusal> {
-        let mut row: Vec<Json> = self.values(0).iter().map(Value::to_json).collect();
-        row.extend(self.more(0, related, shows_ids));
-        let handles = self.handles(1, asked.seal)?;
+        let Some(record) = self.page.records().first() else {
+            return Ok(None);
+        };
+        let mut row: Vec<Json> = record.values.iter().map(Value::to_json).collect();
+        row.extend(self.more(0, record, related, shows_ids));
+        let handles = self.handles(1, call.seal)?;
         let is_key = |name: &String| {
-            let mut keys = self
-                .frame
-                .stream
-                .into_iter()
-                .flat_map(StreamView::key_fields);
-            keys.any(|field| *field.name == *name)
+            let mut keys = self.plan.view().key_fields().iter();
+            keys.any(|field| field.name() == name)
         };
         let may_cut =
             |column: usize| (self.plan.header().get(column)).is_some_and(|name| !is_key(name));
         let room = |cuts: &[Cut]| {
             let tail = self.tail(&handles, related, 1, cuts);
-            asked.most.saturating_sub(before + tail.len())
+            call.max_bytes.saturating_sub(before + tail.len())
         };
-        let previews = self.values(0).iter().map(|value| match value {
+        let previews = record.values.iter().map(|value| match value {
             Value::Preview(preview) => usize::try_from(preview.characters).ok(),
             _ => None,
         });
@@ -249,22 +234,20 @@ impl Writer<'_> {
         tail
     }
 
-    /// The values of a record.
-    fn values(&self, index: usize) -> &[Value] {
-        let record = self.page.records().get(index);
-        record.map_or(&[], |record| &record.values)
-    }
-
-    /// The cells behind them.
-    fn more(&self, index: usize, related: &Relations, shows_ids: bool) -> Vec<Json> {
+    /// The cells behind the values of a record.
+    fn more(
+        &self,
+        index: usize,
+        record: &Record,
+        related: &Relations,
+        shows_ids: bool,
+    ) -> Vec<Json> {
         let mut more = related.cells(self.plan.expansions(), index);
-        let record = self.page.records().get(index);
         if shows_ids {
-            more.push(record.map(|record| record.id.as_str()).into());
+            more.push(record.id().into());
         }
         if self.plan.marks_deleted() {
-            let deleted = record.is_some_and(|record| record.deleted);
-            more.push(deleted.then_some(true).into());
+            more.push(record.deleted.then_some(true).into());
         }
         more
     }
@@ -274,7 +257,7 @@ impl Writer<'_> {
         let id = if shows_ids {
             "@id"
         } else {
-            self.frame.ids.pattern()
+            &self.frame.id_pattern
         };
         format!(
             "{shown} {rows} of {}, connection_id {}, fetch id {id}\n",
@@ -353,17 +336,13 @@ impl Handles {
 }
 
 /// The refusal of a record that alone exceeds what a result may hold, however its values are cut.
-fn too_large(
-    plan: &QueryPlan,
-    stream: Option<&StreamView>,
-    arguments: &Map<String, Json>,
-) -> Refusal {
+fn too_large(plan: &QueryPlan, arguments: &Map<String, Json>) -> Refusal {
     let message = if plan.expansions().is_empty() {
         "one record alone exceeds a result; name fewer `fields`, and `fetch` the long ones"
     } else {
         "one record with its relations exceeds a result; leave `expand` out or name fewer `fields`"
     };
-    let small: Vec<&str> = stream.map(small_fields).unwrap_or_default();
+    let small = small_fields(plan.view());
     let mut next = vec![
         ("stream", plan.stream().into()),
         ("connection_id", plan.connection_id().into()),
@@ -371,7 +350,7 @@ fn too_large(
     ];
     // Without them it would be another question.
     for name in ["filter", "sort"] {
-        next.extend(arguments.get(name).map(|asked| (name, asked.clone())));
+        next.extend(arguments.get(name).map(|given| (name, given.clone())));
     }
     Refusal::new(Code::ResultTooLarge, message)
         .param("fields")
@@ -383,11 +362,11 @@ fn too_large(
 pub(crate) fn small_fields(stream: &StreamView) -> Vec<&str> {
     use wayleave_model::mapping::Datatype::{Iri, Json, String};
     const MAX_SMALL_FIELDS: usize = 6;
-    let mut small: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
+    let mut small: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
     for field in stream.fields() {
-        let short = !field.many.value && !matches!(field.datatype.value, String | Iri | Json);
-        if short && small.len() < MAX_SMALL_FIELDS && !small.contains(&field.name.as_str()) {
-            small.push(&field.name);
+        let short = !field.is_many() && !matches!(field.datatype(), String | Iri | Json);
+        if short && small.len() < MAX_SMALL_FIELDS && !small.contains(&field.name()) {
+            small.push(field.name());
         }
     }
     small

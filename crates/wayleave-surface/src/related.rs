@@ -6,7 +6,7 @@ use wayleave_plan::expand::{Expansion, Related};
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::value::Value;
 
-use crate::store_reads::StoreReads;
+use crate::call_context::CallContext;
 
 /// What is related to some records: for each expansion, for each record.
 #[derive(Default)]
@@ -19,20 +19,20 @@ pub(crate) struct Relations {
 /// Follows the expansions from these records, or from as many of the first of them as make no
 /// more than `most` bytes.
 pub(crate) async fn follow(
-    reading: &StoreReads<'_>,
+    call: &CallContext<'_>,
     expansions: &[Expansion],
     records: &[Record],
     most: usize,
 ) -> Result<Relations, Refusal> {
     let mut parents = records.len();
     'fewer: loop {
-        let from = records.get(..parents).unwrap_or_default();
+        let (from, _) = records.split_at(parents);
         let mut found = Vec::with_capacity(expansions.len());
         for expansion in expansions {
             let rows = match expansion.plan(from) {
                 None => Vec::new(),
                 Some(plan) => {
-                    let read = reading.rows(&plan, most).await?;
+                    let read = call.rows(&plan, most).await?;
                     if read.cut {
                         // Related records come in their own order, so those of one record are
                         // whole only when all are read.
@@ -62,8 +62,15 @@ pub(crate) fn values(record: &Record) -> Json {
 
 impl Relations {
     /// What is related to one record, in the order of the expansions.
-    pub(crate) fn for_record(&self, index: usize) -> impl Iterator<Item = Option<&Related>> {
-        self.found.iter().map(move |all| all.get(index))
+    #[expect(
+        clippy::expect_used,
+        reason = "what was not read must not pass for what is not related"
+    )]
+    pub(crate) fn for_record(&self, index: usize) -> impl Iterator<Item = &Related> {
+        self.found.iter().map(move |all| {
+            let related = all.get(index);
+            related.expect("a record that relations were followed from")
+        })
     }
 
     /// The cells of one record: the one related record, or a list of them.
@@ -72,7 +79,7 @@ impl Relations {
             .iter()
             .zip(self.for_record(index))
             .map(|(expansion, related)| {
-                let records = related.map_or(&[][..], |it| &it.records);
+                let records = &related.records;
                 if expansion.single() {
                     records.first().map_or(Json::Null, values)
                 } else {
@@ -83,8 +90,7 @@ impl Relations {
     }
 
     /// The rows of which more is related than is shown, counted from 0.
-    fn more(&self, expansion: usize, shown: usize) -> Vec<usize> {
-        let all = self.found.get(expansion).map_or(&[][..], Vec::as_slice);
+    fn more(all: &[Related], shown: usize) -> Vec<usize> {
         let counted = all.iter().take(shown).enumerate();
         counted
             .filter(|(_, it)| it.more)
@@ -95,9 +101,9 @@ impl Relations {
     /// What the structure says about the expansions.
     pub(crate) fn structure(&self, expansions: &[Expansion], shown: usize) -> Json {
         let mut all = Map::new();
-        for (index, expansion) in expansions.iter().enumerate() {
+        for (expansion, related) in expansions.iter().zip(&self.found) {
             let mut told = json!({ "stream": expansion.stream(), "fields": expansion.header() });
-            let more = self.more(index, shown);
+            let more = Self::more(related, shown);
             if let (false, Json::Object(members)) = (more.is_empty(), &mut told) {
                 members.insert("more_in_rows".to_owned(), json!(more));
             }
@@ -109,8 +115,8 @@ impl Relations {
     /// What the text says about the expansions.
     pub(crate) fn text(&self, expansions: &[Expansion], shown: usize) -> String {
         let mut text = String::new();
-        for (index, expansion) in expansions.iter().enumerate() {
-            let more = self.more(index, shown);
+        for (expansion, related) in expansions.iter().zip(&self.found) {
+            let more = Self::more(related, shown);
             if !more.is_empty() {
                 let rows: Vec<String> = more.iter().map(|row| (row + 1).to_string()).collect();
                 say!(

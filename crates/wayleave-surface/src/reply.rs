@@ -1,10 +1,10 @@
 //! What a read answers: text for the model, the same as structure, or a typed refusal.
 
-use serde_json::{Map, Value as Json, json};
-use wayleave_mcp::{Structured, ToolResult};
+use serde_json::{Value as Json, json};
+use wayleave_mcp::{Structured, ToolReply, ToolResult};
 use wayleave_plan::refusal::Refusal;
 
-use crate::escape;
+use crate::{escape, json_bytes};
 
 /// The most bytes of an error result, text and structure together.
 pub const MAX_ERROR_BYTES: usize = 2_048;
@@ -18,8 +18,6 @@ pub struct Reply {
     pub structured: Structured,
     /// Whether the call was refused or failed; the structure is then `{error}`.
     pub is_error: bool,
-    /// Metadata, under reverse-DNS keys.
-    pub meta: Option<Map<String, Json>>,
 }
 
 impl Reply {
@@ -29,7 +27,6 @@ impl Reply {
             text,
             structured: structured.into(),
             is_error: false,
-            meta: None,
         }
     }
 
@@ -45,15 +42,11 @@ impl Reply {
 
     /// How many bytes it takes as a tool result.
     pub fn bytes(&self) -> usize {
-        let mut result = json!({
-            "content": [{ "type": "text", "text": self.text }],
-            "structuredContent": self.structured.value(),
-            "isError": self.is_error,
-        });
-        if let (Some(meta), Json::Object(members)) = (&self.meta, &mut result) {
-            members.insert("_meta".to_owned(), Json::Object(meta.clone()));
-        }
-        result.to_string().len()
+        const AROUND: &str =
+            r#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":}"#;
+        let is_error = json_bytes::of_value(&Json::Bool(self.is_error));
+        let text = json_bytes::of_text(&self.text);
+        AROUND.len() + text + json_bytes::of_value(self.structured.value()) + is_error
     }
 }
 
@@ -67,7 +60,6 @@ impl From<&Refusal> for Reply {
                 text: escape::json(&error),
                 structured: json!({ "error": error }).into(),
                 is_error: true,
-                meta: None,
             };
             // Below 512 bytes a refusal is not shortened any more.
             if reply.bytes() <= MAX_ERROR_BYTES || within < 512 {
@@ -88,7 +80,40 @@ impl From<Reply> for ToolResult {
     fn from(reply: Reply) -> Self {
         let mut result = Self::text(reply.text).with_structured(reply.structured);
         result.is_error = reply.is_error;
-        result.meta = reply.meta;
         result
+    }
+}
+
+impl From<Reply> for ToolReply {
+    fn from(reply: Reply) -> Self {
+        Self::Done(reply.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_counted_as_it_will_be_written() {
+        let all: String = (0..0x120).filter_map(char::from_u32).collect();
+        for structured in [
+            Json::Null,
+            json!([]),
+            json!({}),
+            json!([true, false, -1, 1.5e300, 12.3456, "é"]),
+            json!({ "data": { "results": [{ "score": 0.1, &all: all }, {}] }, "meta": [[], 7] }),
+        ] {
+            for (text, is_error) in [("", false), ("|a\n", true), (&all, false)] {
+                let written = json!({
+                    "content": [{ "type": "text", "text": text }],
+                    "structuredContent": structured,
+                    "isError": is_error,
+                });
+                let mut reply = Reply::done(text.to_owned(), structured.clone());
+                reply.is_error = is_error;
+                assert_eq!(reply.bytes(), written.to_string().len());
+            }
+        }
     }
 }

@@ -21,7 +21,7 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{ConnectionView, StreamView, View};
 
 use crate::access::Access;
-use crate::query::CallContext;
+use crate::call_context::CallContext;
 use crate::service::ReadService;
 use crate::{escape, ids, url};
 
@@ -75,8 +75,10 @@ pub(crate) fn pages(
     let template = ResourceTemplate::new(PAGE, "type", move |read: Read| {
         let service = service.clone();
         async move {
-            let wanted = read.variables.get("type").cloned().unwrap_or_default();
-            page(&service, &read, &wanted).await
+            match read.variables.get("type") {
+                Some(wanted) => page(&service, &read, wanted).await,
+                None => Ok(ReadReply::Missing),
+            }
         }
     })?;
     Ok(template
@@ -122,12 +124,9 @@ async fn page(service: &ReadService, read: &Read, type_name: &str) -> Result<Rea
     let limit = number(&read.variables, "limit", USUAL, 1, MAX_RECORDS)?;
     let offset = number(&read.variables, "offset", 0, 0, FARTHEST)?;
     let package = &Access::from_caller(read.context.caller()).package;
-    let listed = service
-        .asked(package, PAGE_BYTES, async |asked| {
-            list(&asked, type_name, offset, limit).await
-        })
-        .await
-        .map_err(|refusal| failed(&refusal))?;
+    let call = service.call(package, PAGE_BYTES);
+    let listed = list(&call, type_name, offset, limit).await;
+    let listed = listed.map_err(|refusal| failed(&refusal))?;
     let Some(listed) = listed else {
         return Ok(ReadReply::Missing);
     };
@@ -169,7 +168,7 @@ struct ListedType {
 
 /// Records of a type, over all connections that hold it; `None` where none is visible.
 async fn list(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     type_name: &str,
     offset: u32,
     limit: u32,
@@ -177,10 +176,10 @@ async fn list(
     let (mut skip, mut records, mut seen) = (offset, Vec::new(), false);
     let mut more = false;
     let enough = usize::try_from(limit).unwrap_or(usize::MAX);
-    for (connection, stream) in holders(asked.view, type_name) {
+    for (connection, stream) in holders(&call.view, type_name) {
         seen = true;
         let missing = limit - u32::try_from(records.len()).unwrap_or(limit).min(limit);
-        let labelled = labelled(asked, connection, stream, None, skip + missing).await?;
+        let labelled = labelled(call, connection, stream, None, skip + missing).await?;
         let passed = u32::try_from(labelled.records.len())
             .unwrap_or(u32::MAX)
             .min(skip);
@@ -206,13 +205,13 @@ pub(crate) struct LabelledRecords {
 
 /// The first records of a stream that a filter lets through.
 pub(crate) async fn labelled(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     connection: &ConnectionView,
     stream: &StreamView,
     filter: Option<serde_json::Map<String, Json>>,
     limit: u32,
 ) -> Result<LabelledRecords, Refusal> {
-    let title = stream.title().map(|field| field.name.value.clone());
+    let title = stream.title().map(|field| field.name().to_owned());
     let request = QueryRequest {
         stream: stream.name().to_owned(),
         connection_id: Some(connection.connection_id.clone()),
@@ -225,25 +224,24 @@ pub(crate) async fn labelled(
         count: CountKind::None,
         changes_since: None,
     };
-    let plan = QueryPlan::new(asked.view, &request, asked.seal)?;
-    let read = asked.reading.rows(plan.rows(), asked.most).await?;
+    let plan = QueryPlan::new(&call.view, &request, call.seal)?;
+    let read = call.rows(plan.rows(), call.max_bytes).await?;
     if read.cut {
         return Err(too_large());
     }
-    let place = title.and_then(|title| plan.header().iter().position(|name| *name == title));
     let more = read.rows.len() > usize::try_from(limit).unwrap_or(usize::MAX);
     let page = plan.page_of(read.rows);
     let records = page.records().iter().map(|record| {
-        let title = place.and_then(|place| record.values.get(place));
+        let title = title.as_ref().and_then(|title| record.value(title));
         let label = title
             .and_then(Value::to_text)
             .map(|text| escape::inline(&text, LABEL))
             .filter(|text| !text.trim().is_empty());
         let label = label.unwrap_or_else(|| {
-            let key = ids::readable_key(&record.id);
+            let key = ids::readable_key(record);
             format!("{} {}", stream.type_name(), escape::inline(&key, LABEL))
         });
-        (record.id.clone(), label)
+        (record.id(), label)
     });
     Ok(LabelledRecords {
         records: records.collect(),
@@ -256,14 +254,12 @@ async fn record(
     read: &Read,
     type_name: &str,
 ) -> Result<ReadReply, RpcError> {
-    let id = read.variables.get("id").cloned().unwrap_or_default();
+    let Some(id) = read.variables.get("id").cloned() else {
+        return Ok(ReadReply::Missing);
+    };
     let package: &Package = &Access::from_caller(read.context.caller()).package;
-    let document = service
-        .asked(package, RECORD_BYTES, async |asked| {
-            document(&asked, type_name, id).await
-        })
-        .await;
-    match document {
+    let call = service.call(package, RECORD_BYTES);
+    match document(&call, type_name, id).await {
         Ok(Some(document)) => {
             let text = escape::json(&document);
             Ok(ResourceContents::text(&read.uri, "application/ld+json", text).into())
@@ -284,7 +280,7 @@ fn is_missing(code: Code) -> bool {
 }
 
 async fn document(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     type_name: &str,
     id: String,
 ) -> Result<Option<Json>, Refusal> {
@@ -295,21 +291,16 @@ async fn document(
         expand: Vec::new(),
         offset: 0,
     };
-    let plan = FetchPlan::new(asked.view, &request)?;
-    let stream = asked
-        .view
-        .connection(plan.connection_id())
-        .and_then(|connection| connection.stream(plan.stream()))
-        .filter(|stream| stream.type_name() == type_name);
-    let Some(stream) = stream else {
+    let plan = FetchPlan::new(&call.view, &request)?;
+    if plan.view().type_name() != type_name {
         return Ok(None);
-    };
-    let read = asked.reading.rows(plan.rows(), asked.most).await?;
+    }
+    let read = call.rows(plan.rows(), call.max_bytes).await?;
     if read.cut {
         return Err(too_large());
     }
     let record = plan.record(&read.rows)?;
-    Ok(Some(json_ld::document(stream, plan.header(), &record)))
+    Ok(Some(json_ld::document(plan.view(), plan.header(), &record)))
 }
 
 fn too_large() -> Refusal {

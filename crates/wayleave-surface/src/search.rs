@@ -17,7 +17,7 @@ use wayleave_plan::request::{MAX_QUERY, SearchRequest};
 use wayleave_plan::search::SearchPlan;
 use wayleave_search::{Index, Query, Spec};
 
-use crate::query::CallContext;
+use crate::call_context::CallContext;
 use crate::reply::Reply;
 use find::Search;
 pub(crate) use sources::Missing;
@@ -60,20 +60,19 @@ impl Indexes for NoIndexes {
 
 /// Answers a search.
 pub(crate) async fn answer(
-    asked: &CallContext<'_>,
-    indexes: &dyn Indexes,
+    call: &CallContext<'_>,
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = SearchRequest::read(arguments)?;
-    let plan = SearchPlan::new(asked.view, &request, asked.seal)?;
+    let plan = SearchPlan::new(&call.view, &request, call.seal)?;
     let known = |name: &str| {
         let mut streams = plan.streams().iter();
         streams.any(|stream| stream.fields.iter().any(|field| field == name))
     };
     let query = Query::parse(&request.q, known);
-    let mut sources = Sources::new(&plan, indexes);
+    let mut sources = Sources::new(&plan, call.indexes);
     if let Some(generation) = plan.generation().filter(|it| *it != sources.generation()) {
-        let earlier = indexes.earlier().into_iter();
+        let earlier = call.indexes.earlier().into_iter();
         let mut earlier = earlier.map(|indexes| Sources::new(&plan, indexes.as_ref()));
         let held = earlier.find(|sources| sources.generation() == generation);
         sources = held.ok_or_else(|| plan.outlived())?;
@@ -81,8 +80,8 @@ pub(crate) async fn answer(
     if !sources.any_ready() {
         return Err(nothing_ready(sources.any_making()));
     }
-    let found = Search::new(asked, &plan, &query).run(&mut sources).await?;
-    Ok(write::written(asked, &plan, &query, &found, &sources))
+    let found = Search::new(call, &plan, &query).run(&mut sources).await?;
+    Ok(write::written(call, &plan, &query, &found, &sources))
 }
 
 /// The ids of the records that match best, and the connections that could not be searched with why.
@@ -95,20 +94,19 @@ pub(crate) struct BestMatches {
 
 /// Finds records without writing them down; only such as match each of `required` too.
 pub(crate) async fn best(
-    asked: &CallContext<'_>,
-    indexes: &dyn Indexes,
+    call: &CallContext<'_>,
     request: &SearchRequest,
     required: &[Query],
 ) -> Result<BestMatches, Refusal> {
-    let plan = SearchPlan::new(asked.view, request, asked.seal)?;
+    let plan = SearchPlan::new(&call.view, request, call.seal)?;
     let query = Query::parse(&request.q, |_| false);
-    let mut sources = Sources::new(&plan, indexes);
-    let search = Search::new(asked, &plan, &query).requiring(required);
+    let mut sources = Sources::new(&plan, call.indexes);
+    let search = Search::new(call, &plan, &query).requiring(required);
     let found = search.run(&mut sources).await?;
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
     let ids = found.hits.iter().take(limit);
     Ok(BestMatches {
-        ids: ids.map(|hit| hit.record.id.clone()).collect(),
+        ids: ids.map(|hit| hit.position.id.clone()).collect(),
         more: found.hits.len() > limit || found.ended_at.is_some(),
         missing: sources.missing(),
     })

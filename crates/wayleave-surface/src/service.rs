@@ -7,24 +7,21 @@ use arc_swap::ArcSwap;
 use serde_json::{Map, Value as Json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use wayleave_model::mapping::{Datatype, Mapping};
+use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
-use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::SchemaRequest;
 use wayleave_plan::seal::{KeyRing, Seal};
-use wayleave_plan::view::{ConnectionView, Discovery, StreamView, View};
+use wayleave_plan::view::View;
 use wayleave_search::{Index, IndexDir, IndexError};
-use wayleave_store::Topic;
 
+use crate::call_context::{CallContext, ReadBackends, Stores};
 use crate::indexing::{self, Extent, Indexing, Searchable};
-use crate::query::CallContext;
 use crate::reply::Reply;
 use crate::search::{self, Indexes, NoIndexes};
-use crate::store_reads::{StoreReads, Stores};
 use crate::views::Views;
-use crate::{aggregate, describe, fetch, query, stream_index};
+use crate::{aggregate, describe, fetch, query};
 
 /// Bounds of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,200 +166,68 @@ impl ReadService {
     /// What there is to read, or what one stream is like.
     #[expect(clippy::unused_async, reason = "all reads are called alike")]
     pub async fn schema(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        let snapshot = self.0.snapshot.load_full();
-        let view = snapshot.view(caller);
-        let request = match SchemaRequest::read(&arguments) {
-            Ok(request) => request,
-            Err(refusal) => return refusal.into(),
-        };
-        let notes = |connection: &ConnectionView, stream: &StreamView| {
-            self.notes(&snapshot, connection, stream, changes_answers)
-        };
-        match view.discover(&request) {
-            Err(refusal) => refusal.into(),
-            Ok(Discovery::Index(connections)) => stream_index::index(&snapshot.world, &connections),
-            Ok(Discovery::Streams(holders)) => {
-                describe::compact(&describe::sources(holders, notes))
-            }
-            Ok(Discovery::Full(connection, stream)) => {
-                let source = describe::Source {
-                    connections: vec![connection],
-                    stream,
-                    notes: self.notes(&snapshot, connection, stream, |_| true),
-                };
-                let mapping = snapshot.mapping(stream.connector_key());
-                describe::full(&source, mapping.map(|mapping| &***mapping))
-            }
-        }
+        let call = self.call(caller, self.0.limits.text_bytes);
+        let described = SchemaRequest::read(&arguments)
+            .and_then(|request| Ok(describe::answer(&call, call.view.discover(&request)?)));
+        described.unwrap_or_else(Reply::from)
     }
 
     /// A page of records.
     pub async fn query_records(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        self.answer(caller, self.0.limits.text_bytes, async |asked| {
-            query::answer(&asked, &arguments).await
-        })
-        .await
+        let call = self.call(caller, self.0.limits.text_bytes);
+        let answered = query::answer(&call, &arguments).await;
+        answered.unwrap_or_else(Reply::from)
     }
 
     /// Groups and their measures.
     pub async fn aggregate(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        self.answer(caller, self.0.limits.text_bytes, async |asked| {
-            aggregate::answer(&asked, &arguments).await
-        })
-        .await
+        let call = self.call(caller, self.0.limits.text_bytes);
+        let answered = aggregate::answer(&call, &arguments).await;
+        answered.unwrap_or_else(Reply::from)
     }
 
     /// The records that match a text best, of all connections.
     pub async fn search(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        let none: &dyn Indexes = &NoIndexes;
-        let indexes = self.0.indexes.get().map_or(none, AsRef::as_ref);
-        self.answer(caller, self.0.limits.text_bytes, async |asked| {
-            search::answer(&asked, indexes, &arguments).await
-        })
-        .await
+        let call = self.call(caller, self.0.limits.text_bytes);
+        let answered = search::answer(&call, &arguments).await;
+        answered.unwrap_or_else(Reply::from)
     }
 
     /// One record as a document.
     pub async fn fetch(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
-        self.answer(caller, self.0.limits.document_bytes, async |asked| {
-            fetch::answer(&asked, &arguments).await
-        })
-        .await
+        let call = self.call(caller, self.0.limits.document_bytes);
+        let answered = fetch::answer(&call, &arguments).await;
+        answered.unwrap_or_else(Reply::from)
     }
 
-    async fn answer(
-        &self,
-        caller: &Package,
-        most: usize,
-        answer: impl AsyncFnOnce(CallContext<'_>) -> Result<Reply, Refusal>,
-    ) -> Reply {
-        self.asked(caller, most, answer)
-            .await
-            .unwrap_or_else(Reply::from)
-    }
-
-    /// Answers from what one package sees of the world that is served now. Whatever replaces it
-    /// meanwhile, one answer has one world.
-    pub(crate) async fn asked<T>(
-        &self,
-        caller: &Package,
-        most: usize,
-        answer: impl AsyncFnOnce(CallContext<'_>) -> T,
-    ) -> T {
+    /// One call: it reads what one package sees of the datasets that are active now.
+    pub(crate) fn call(&self, caller: &Package, max_bytes: usize) -> CallContext<'_> {
         let view = self.0.snapshot.load_full().view(caller);
-        let reading = self.reading(caller);
-        let asked = CallContext {
-            view: &view,
-            seal: self.seal(),
-            reading: &reading,
-            most,
-        };
-        answer(asked).await
+        self.call_in(view, max_bytes)
     }
 
-    /// One dataset as a caller sees it, and nothing else, so that nothing else can be read. `None`
-    /// where the caller sees nothing of that name.
-    pub(crate) fn view_of(&self, caller: &Package, dataset: &str) -> Option<View> {
+    /// One call that reads one dataset as a caller sees it, and nothing else, so that nothing else
+    /// can be read. `None` where the caller sees nothing of that name.
+    pub(crate) fn call_in_dataset(
+        &self,
+        caller: &Package,
+        dataset: &str,
+    ) -> Option<CallContext<'_>> {
         let snapshot = self.0.snapshot.load_full();
         let mapping = Arc::clone(snapshot.mapping(dataset)?);
         let view = View::new(&ActiveDatasets::new(vec![mapping]).ok()?, caller);
-        (!view.connections().is_empty()).then_some(view)
+        let is_seen = !view.connections().is_empty();
+        is_seen.then(|| self.call_in(Arc::new(view), self.0.limits.document_bytes))
     }
 
-    /// Reads of a caller within the deadline of one call.
-    pub(crate) fn reading(&self, caller: &Package) -> StoreReads<'_> {
-        let stores = self.0.stores.as_ref();
-        StoreReads::within(self.0.limits.deadline, stores, &caller.subject)
-    }
-
-    /// What a read in a view needs.
-    pub(crate) fn asking<'a>(
-        &'a self,
-        view: &'a View,
-        reading: &'a StoreReads<'a>,
-    ) -> CallContext<'a> {
-        CallContext {
-            view,
+    fn call_in(&self, view: Arc<View>, max_bytes: usize) -> CallContext<'_> {
+        let backends = ReadBackends {
+            stores: self.0.stores.as_ref(),
+            indexes: self.0.indexes.get().map_or(&NoIndexes, AsRef::as_ref),
             seal: self.seal(),
-            reading,
-            most: self.0.limits.document_bytes,
-        }
-    }
-
-    pub(crate) fn indexes(&self) -> &dyn Indexes {
-        self.0.indexes.get().map_or(&NoIndexes, AsRef::as_ref)
-    }
-
-    /// The names of the datasets of which a caller sees anything.
-    pub(crate) fn datasets_of(&self, caller: &Package) -> Vec<String> {
-        let view = self.0.snapshot.load_full().view(caller);
-        let names = view.connections().iter().map(|it| it.connector_key.clone());
-        let mut names: Vec<String> = names.collect();
-        names.dedup();
-        names
-    }
-
-    pub(crate) fn keys(&self) -> &KeyRing {
-        &self.0.keys
-    }
-
-    /// Where the store of a connection answers otherwise than others would, as far as the fields
-    /// of a stream can show it. A store that cannot be opened says nothing here.
-    fn notes(
-        &self,
-        snapshot: &Snapshot,
-        connection: &ConnectionView,
-        stream: &StreamView,
-        wanted: fn(Topic) -> bool,
-    ) -> Vec<String> {
-        let bound = snapshot
-            .mapping(&connection.connector_key)
-            .and_then(|mapping| mapping.connection(&connection.connection_id));
-        let Some(store) = bound.and_then(|it| self.0.stores.store(&it.source).ok()) else {
-            return Vec::new();
         };
-        store
-            .capabilities()
-            .differences
-            .iter()
-            .filter(|difference| wanted(difference.topic) && concerns(difference.topic, stream))
-            .map(|difference| format!("{}: {}", difference.topic.as_str(), difference.note))
-            .collect()
+        CallContext::new(view, backends, self.0.limits.deadline, max_bytes)
     }
-}
-
-/// Whether a topic is about what answers mean. The others are about how a store's values are read
-/// and shown, which an answer shows by itself; they are told to whoever asks for everything.
-fn changes_answers(topic: Topic) -> bool {
-    !matches!(
-        topic,
-        Topic::Binary
-            | Topic::Booleans
-            | Topic::Dates
-            | Topic::Datetimes
-            | Topic::Integers
-            | Topic::Text
-    )
-}
-
-/// Whether a topic is about a type that a stream has fields of.
-fn concerns(topic: Topic, stream: &StreamView) -> bool {
-    let types: &[Datatype] = match topic {
-        Topic::Binary | Topic::Text => &[Datatype::String, Datatype::Iri],
-        Topic::Booleans => &[Datatype::Boolean],
-        Topic::Dates => &[Datatype::Date],
-        Topic::Datetimes => &[Datatype::Datetime],
-        Topic::Decimals => &[Datatype::Decimal],
-        Topic::FloatSums => &[Datatype::Number],
-        Topic::Integers => &[Datatype::Integer],
-        Topic::TimeZones => &[Datatype::Date, Datatype::Datetime],
-        // What costs time is the operator's to know.
-        Topic::Sorting => &[],
-        // Better told once too often than not at all.
-        _ => return true,
-    };
-    let mut fields = stream.fields();
-    fields.any(|field| types.contains(&field.datatype.value))
 }
 
 fn unix_time() -> i64 {

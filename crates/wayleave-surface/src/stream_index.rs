@@ -4,7 +4,6 @@
 //! result stays within its budget. Nothing here touches a store.
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::view::{ConnectionView, StreamView};
 
 use crate::escape::inline;
@@ -18,7 +17,7 @@ const BASE_BYTES: usize = 4_000;
 const STREAM_BYTES: usize = 166;
 
 /// How much is said, from most to least.
-const ROOMS: &[Room] = &[
+const ROOMS: [Room; 7] = [
     Room {
         description: 160,
         label: 48,
@@ -91,48 +90,39 @@ struct Group<'a> {
 }
 
 /// The index of these connections.
-pub(crate) fn index(world: &ActiveDatasets, shown: &[&ConnectionView]) -> Reply {
-    let connectors = connectors(world, shown);
+pub(crate) fn index(shown: &[&ConnectionView]) -> Reply {
+    let connectors = connectors(shown);
     let streams: usize = connectors.iter().map(Connector::streams).sum();
     let budget = (BASE_BYTES + STREAM_BYTES * streams).min(MAX_BYTES);
-    let mut reply = None;
-    for room in ROOMS {
-        let written = Reply::done(
-            text(&connectors, shown.len(), streams, *room),
-            json!({ "data": structure(&connectors, shown.len(), streams, *room) }),
-        );
-        let fits = written.bytes() <= budget;
-        reply = Some(written);
-        if fits {
+    let written = |room: Room| {
+        Reply::done(
+            text(&connectors, shown.len(), streams, room),
+            json!({ "data": structure(&connectors, shown.len(), streams, room) }),
+        )
+    };
+    let [most, less @ ..] = &ROOMS;
+    let mut reply = written(*most);
+    for room in less {
+        if reply.bytes() <= budget {
             break;
         }
+        reply = written(*room);
     }
-    reply.unwrap_or_else(|| Reply::done(String::new(), Json::Null))
+    reply
 }
 
-fn connectors<'a>(world: &'a ActiveDatasets, shown: &[&'a ConnectionView]) -> Vec<Connector<'a>> {
+fn connectors<'a>(shown: &[&'a ConnectionView]) -> Vec<Connector<'a>> {
     let mut connectors: Vec<Connector<'a>> = Vec::new();
     for connection in shown {
         match connectors.last_mut() {
             Some(last) if last.key == connection.connector_key => last.connections.push(connection),
-            _ => {
-                let mapping = world
-                    .datasets()
-                    .iter()
-                    .find(|mapping| mapping.dataset.name == connection.connector_key.as_str());
-                let dataset = mapping.map(|mapping| &mapping.dataset);
-                connectors.push(Connector {
-                    key: &connection.connector_key,
-                    title: dataset
-                        .and_then(|it| it.title.as_ref())
-                        .map(|it| it.as_str()),
-                    description: dataset
-                        .and_then(|it| it.description.as_ref())
-                        .map(|it| it.as_str()),
-                    connections: vec![connection],
-                    groups: Vec::new(),
-                });
-            }
+            _ => connectors.push(Connector {
+                key: &connection.connector_key,
+                title: connection.dataset_title(),
+                description: connection.dataset_description(),
+                connections: vec![connection],
+                groups: Vec::new(),
+            }),
         }
     }
     for connector in &mut connectors {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_mcp::{Behaviour, Call, Caller, SchemaError, Tool, ToolResult};
+use wayleave_mcp::{Behaviour, Call, Caller, SchemaError, Tool};
+use wayleave_model::grant::Scope;
 use wayleave_plan::package::Package;
 use wayleave_plan::request::{
     AggregateRequest, FetchRequest, QueryRequest, SchemaRequest, SearchRequest,
 };
 
+use crate::access;
 use crate::reply::Reply;
 use crate::service::ReadService;
 
@@ -97,24 +99,28 @@ fn tool(
     let handler = move |call: Call| {
         let service = service.clone();
         let package = package_of(call.context.caller());
-        async move {
-            Ok::<ToolResult, _>(
-                answer(&service, name, &package, call.arguments)
-                    .await
-                    .into(),
-            )
-        }
+        async move { Ok(answer(&service, name, &package, call.arguments).await) }
     };
-    let tool = Tool::new(name, described.schema, handler)?
-        .describe(described.description)
-        .behaving(Behaviour::READ)
+    let tool = Tool::new(name, described.schema, handler)?;
+    Ok(finish(tool, described.description, Behaviour::READ))
+}
+
+/// What all our tools have: a description, hints, a mark, and handlers that check arguments.
+fn finish(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
+    tool.describe(description)
+        .behaving(behaviour)
         .with_meta(Map::from_iter([(
             "io.wayleave/tool".to_owned(),
             json!({ "kind": "runtime" }),
         )]))
-        // The planner reads arguments strictly, and its refusals name what would be right.
-        .checking_arguments();
-    Ok(tool)
+        // Requests are read strictly, and their refusals name what would be right.
+        .checking_arguments()
+}
+
+/// The same of a tool for callers with the `builder` scope.
+pub(crate) fn for_builders(tool: Tool, description: &str, behaviour: Behaviour) -> Tool {
+    let visibility = access::requires(Scope::Builder, tool.name());
+    finish(tool, description, behaviour).visible(visibility)
 }
 
 async fn answer(

@@ -22,14 +22,24 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
+    #[expect(
+        clippy::expect_used,
+        reason = "a cut that names no field cannot be undone"
+    )]
+    fn field<'a>(&self, header: &'a [String]) -> &'a str {
+        header
+            .get(self.column)
+            .expect("only values of fields are cut")
+    }
+
     /// What the text says about the cut values of a page's first row.
     pub(crate) fn text(cuts: &[Self], header: &[String]) -> String {
         let mut text = String::new();
         for cut in cuts {
-            let field = header.get(cut.column).map_or("", String::as_str);
             say!(
                 text,
-                "cut: {field} of row 1 shows {} of {} characters; fetch reads all\n",
+                "cut: {} of row 1 shows {} of {} characters; fetch reads all\n",
+                cut.field(header),
                 cut.shown,
                 cut.of
             );
@@ -39,7 +49,7 @@ impl Cut {
 
     /// The same for programs.
     pub(crate) fn structure(cuts: &[Self], header: &[String]) -> Json {
-        let cut = |cut: &Self| json!({ "row": 0, "field": header.get(cut.column), "shown": cut.shown, "of": cut.of });
+        let cut = |cut: &Self| json!({ "row": 0, "field": cut.field(header), "shown": cut.shown, "of": cut.of });
         cuts.iter().map(cut).collect()
     }
 }

@@ -21,14 +21,13 @@ mod write;
 
 use std::sync::OnceLock;
 
-use serde_json::{Map, json};
 use wayleave_mcp::{Behaviour, Call, SchemaError, Tool, ToolResult};
-use wayleave_model::grant::Scope;
 use wayleave_model::mapping::Dataset;
 use wayleave_plan::request::{CitationsRequest, WorkupRequest};
 
-use crate::access::{Access, requires};
+use crate::access::Access;
 use crate::service::ReadService;
+use crate::tools;
 
 /// The name of the tool for any dataset.
 pub const WORKUP: &str = "workup";
@@ -68,19 +67,18 @@ fn tool_of(
         let (service, tool, dataset) = (service.clone(), tool.clone(), dataset.clone());
         async move {
             let package = &Access::from_caller(call.context.caller()).package;
-            let read = WorkupRequest::read(&tool, dataset.is_none(), &call.arguments);
-            let reply = match read {
-                Ok(request) => service.workup(package, dataset.as_deref(), &request).await,
+            let read = WorkupRequest::read(&tool, dataset.as_deref(), &call.arguments);
+            Ok(match read {
+                Ok(request) => service.workup(package, &request).await,
                 Err(refusal) => refusal.into(),
-            };
-            Ok::<ToolResult, _>(reply.into())
+            })
         }
     };
     let tool = match shape {
         None => Tool::new(name.to_owned(), WorkupRequest::input_schema(true), handler)?,
         Some(shape) => shape.like(name.to_owned(), handler)?,
     };
-    Ok(described(tool, name, description))
+    Ok(tools::for_builders(tool, description, Behaviour::READ))
 }
 
 /// What the workups of all datasets share: their schema, compiled once.
@@ -102,21 +100,9 @@ pub fn check_citations(service: &ReadService) -> Result<Tool, SchemaError> {
     let handler = move |call: Call| {
         let package = &Access::from_caller(call.context.caller()).package;
         let reply = service.check_citations(package, &call.arguments);
-        async move { Ok::<ToolResult, _>(reply.into()) }
+        async move { Ok(reply) }
     };
     let schema = CitationsRequest::input_schema();
     let tool = Tool::new(CHECK_CITATIONS, schema, handler)?;
-    Ok(described(tool, CHECK_CITATIONS, description))
-}
-
-fn described(tool: Tool, name: &str, description: &str) -> Tool {
-    tool.describe(description)
-        .behaving(Behaviour::READ)
-        .with_meta(Map::from_iter([(
-            "io.wayleave/tool".to_owned(),
-            json!({ "kind": "runtime" }),
-        )]))
-        // Refusals of ours name what would be right.
-        .checking_arguments()
-        .visible(requires(Scope::Builder, name))
+    Ok(tools::for_builders(tool, description, Behaviour::READ))
 }

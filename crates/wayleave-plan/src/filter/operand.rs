@@ -4,18 +4,19 @@
 //! misunderstood the field, and an empty page would not tell it so.
 
 use serde_json::{Number, Value as Json};
-use wayleave_model::mapping::{Datatype, ExactNumber, Field};
+use wayleave_model::mapping::{Datatype, ExactNumber};
 
 use super::MAX_TEXT;
 use crate::refusal::{Code, Refusal};
 use crate::value::Value;
+use crate::view::FieldView;
 
 /// Digits that survive the way through a floating-point number unharmed.
 const SAFE_DIGITS: usize = 15;
 
 /// The operand, checked against the field's list of values where it is to be `listed`.
 pub(super) fn operand(
-    field: &Field,
+    field: &FieldView,
     json: &Json,
     path: &str,
     listed: bool,
@@ -24,7 +25,7 @@ pub(super) fn operand(
     if json.is_null() {
         let message = format!(
             "nothing equals null; write {{\"{}\": {{\"is_null\": true}}}}",
-            field.name
+            field.name()
         );
         return Err(refuse(message));
     }
@@ -32,23 +33,23 @@ pub(super) fn operand(
         let message = format!("a text to compare with has at most {MAX_TEXT} bytes");
         return Err(refuse(message));
     }
-    let value = typed(field.datatype.value, json).ok_or_else(|| {
+    let value = typed(field.datatype(), json).ok_or_else(|| {
         refuse(format!(
             "`{}` ({}) takes {}",
-            field.name,
-            field.datatype,
-            spelling(field.datatype.value)
+            field.name(),
+            field.datatype(),
+            spelling(field.datatype())
         ))
     })?;
-    let known = |text: &str| field.one_of.iter().any(|one| one.to_string() == text);
+    let known = |text: &str| field.one_of().iter().any(|one| one.to_string() == text);
     if listed
-        && !field.one_of.is_empty()
+        && !field.one_of().is_empty()
         && let Some(text) = value.to_text()
         && !known(&text)
     {
-        let message = format!("`{}` never has that value", field.name);
+        let message = format!("`{}` never has that value", field.name());
         return Err(refuse(message)
-            .allowed(field.one_of.iter().map(ToString::to_string))
+            .allowed(field.one_of().iter().map(ToString::to_string))
             .near(&text));
     }
     Ok(value)

@@ -1,14 +1,14 @@
 //! Reads a filter object into a predicate.
 
 use serde_json::{Map, Value as Json};
-use wayleave_model::mapping::{Datatype, Field};
+use wayleave_model::mapping::Datatype;
 
 use super::operand::operand;
 use super::{FilterOwner, MAX_DEPTH, MAX_LEAVES, MAX_VALUES, operators};
 use crate::plan::{Comparison, Predicate};
 use crate::refusal::{Code, Kind, Refusal, quoted};
-use crate::value::Value;
-use crate::view::column;
+use crate::value::{Value, date_text};
+use crate::view::FieldView;
 
 pub(super) struct Reader<'a> {
     whose: FilterOwner<'a>,
@@ -82,14 +82,14 @@ impl<'a> Reader<'a> {
         let Some(field) = self.whose.field(name) else {
             return Err(self.unknown(name, path));
         };
-        if !self.whose.may_name(field) {
+        if !self.whose.may_name(&field) {
             let message = format!("field `{name}` cannot be filtered on");
             return Err(invalid(message, path).allowed(self.whose.names()));
         }
         match wanted {
-            Json::Array(values) => self.list(field, values, false, path),
-            Json::Object(wanted) => self.operators(field, wanted, path),
-            scalar => self.operator(field, "eq", scalar, path),
+            Json::Array(values) => self.list(&field, values, false, path),
+            Json::Object(wanted) => self.operators(&field, wanted, path),
+            scalar => self.operator(&field, "eq", scalar, path),
         }
     }
 
@@ -122,13 +122,13 @@ impl<'a> Reader<'a> {
 
     fn operators(
         &mut self,
-        field: &Field,
+        field: &FieldView,
         wanted: &Map<String, Json>,
         path: &str,
     ) -> Result<Predicate, Refusal> {
         if wanted.is_empty() {
             return Err(invalid(format!("`{path}` names no operator"), path)
-                .allowed(operators(field.datatype.value).iter().copied()));
+                .allowed(operators(field.datatype()).iter().copied()));
         }
         let parts = wanted
             .iter()
@@ -139,12 +139,12 @@ impl<'a> Reader<'a> {
 
     fn operator(
         &mut self,
-        field: &Field,
+        field: &FieldView,
         op: &str,
         value: &Json,
         path: &str,
     ) -> Result<Predicate, Refusal> {
-        let allowed = operators(field.datatype.value);
+        let allowed = operators(field.datatype());
         if !allowed.contains(&op) {
             let between = if op.trim_start_matches('$') == "between" && allowed.contains(&"gte") {
                 "; write {\"gte\": …, \"lt\": …}"
@@ -153,8 +153,8 @@ impl<'a> Reader<'a> {
             };
             let message = format!(
                 "`{}` ({}) has no operator {}{between}",
-                field.name,
-                field.datatype,
+                field.name(),
+                field.datatype(),
                 quoted(op)
             );
             return Err(invalid(message, path)
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
                 Json::Bool(null) => {
                     self.leaf(path)?;
                     Ok(Predicate::IsNull {
-                        column: column(field),
+                        column: field.column(),
                         negated: !null,
                     })
                 }
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
 
     fn compare(
         &mut self,
-        field: &Field,
+        field: &FieldView,
         comparison: Comparison,
         value: &Json,
         path: &str,
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
             self.moment(field, comparison, value, path)?;
         }
         Ok(Predicate::Compare {
-            column: column(field),
+            column: field.column(),
             comparison,
             value: operand(field, value, path, listed)?,
         })
@@ -213,7 +213,7 @@ impl<'a> Reader<'a> {
 
     fn like(
         &mut self,
-        field: &Field,
+        field: &FieldView,
         prefix: bool,
         value: &Json,
         path: &str,
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         self.leaf(path)?;
         match operand(field, value, path, false)? {
             Value::Text(text) if !text.is_empty() => Ok(Predicate::Like {
-                column: column(field),
+                column: field.column(),
                 text: text.into(),
                 prefix,
             }),
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
 
     fn list(
         &mut self,
-        field: &Field,
+        field: &FieldView,
         values: &[Json],
         negated: bool,
         path: &str,
@@ -252,7 +252,7 @@ impl<'a> Reader<'a> {
             })
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Predicate::In {
-            column: column(field),
+            column: field.column(),
             values,
             negated,
         })
@@ -262,21 +262,20 @@ impl<'a> Reader<'a> {
     /// nearly no record is of that very moment, and an empty or shorter page would not tell.
     fn moment(
         &self,
-        field: &Field,
+        field: &FieldView,
         comparison: Comparison,
         value: &Json,
         path: &str,
     ) -> Result<(), Refusal> {
         let is_a_callers = matches!(self.whose, FilterOwner::Caller(_));
-        let is_a_time = field.datatype.value == Datatype::Datetime;
+        let is_a_time = field.datatype() == Datatype::Datetime;
         let (true, true, Some(day)) = (is_a_callers, is_a_time, value.as_str()) else {
             return Ok(());
         };
         let Ok(Value::Date(days)) = Value::from_text(Datatype::Date, day) else {
             return Ok(());
         };
-        let after = Value::Date(days.saturating_add(1));
-        let after = after.to_text().unwrap_or_default();
+        let after = date_text(days.saturating_add(1));
         let whole = if comparison == Comparison::Lte {
             format!("{{\"lt\": \"{after}\"}}")
         } else {
@@ -284,7 +283,7 @@ impl<'a> Reader<'a> {
         };
         let message = format!(
             "`{}` is a time, and a date means its midnight UTC; for the whole day write {whole}, for the moment \"{day}T00:00:00Z\"",
-            field.name
+            field.name()
         );
         Err(invalid(message, path))
     }

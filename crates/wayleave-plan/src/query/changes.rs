@@ -20,7 +20,7 @@ use crate::refusal::{Call, Code, Refusal};
 use crate::request::QueryRequest;
 use crate::seal::{BOOKMARK_HOURS, Binding, Position, Seal};
 use crate::value::Value;
-use crate::view::{StreamView, View, column};
+use crate::view::{StreamView, View};
 
 /// How old a time must be before no more rows are expected to have it.
 const SETTLED_SECONDS: i64 = 60;
@@ -84,13 +84,13 @@ pub(super) fn begin(
             .next()
             .map(|value| From { value, settled })
     };
-    let column = column(updated);
+    let column = updated.column();
     let wanted = match &request.filter {
         None => Predicate::True,
         Some(filter) => filter::of_caller(stream, filter)?,
     };
     let predicate = Predicate::all([
-        stream.rows.clone().granted(),
+        stream.granted_rows(),
         wanted,
         since_predicate(&column, from.as_ref()),
     ]);

@@ -16,29 +16,19 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// The page of these rows. If it is only to be shown, its records have no ids where all of
-    /// them are told by the values of their keys.
-    pub(super) fn new(plan: &'a QueryPlan, rows: Vec<Vec<Value>>, only_shown: bool) -> Self {
+    /// The page of these rows.
+    pub(super) fn new(plan: &'a QueryPlan, mut rows: Vec<Vec<Value>>) -> Self {
         let limit = usize::try_from(plan.limit).unwrap_or(usize::MAX);
         let more = rows.len() > limit;
-        let shown = rows.len().min(limit);
-        let is_plain = |row: &Vec<Value>| plan.layout.is_plainly_keyed(row);
-        let told = only_shown && rows.iter().take(limit).all(is_plain);
+        rows.truncate(limit);
         let mut positions = Vec::new();
-        let mut records = Vec::with_capacity(shown);
-        for row in rows.into_iter().take(limit) {
-            if !plan.layout.shows_order() {
-                positions.extend(plan.layout.position(&row));
-            }
-            records.push(if told {
-                plan.layout.named(String::new(), row)
-            } else {
-                plan.layout.record_of(row)
-            });
+        if !plan.layout.shows_order() {
+            positions.extend(rows.iter().flat_map(|row| plan.layout.position(row)));
         }
+        let records = rows.into_iter().map(|row| plan.layout.record(row));
         Self {
             plan,
-            records,
+            records: records.collect(),
             positions,
             more,
         }
@@ -62,20 +52,24 @@ impl<'a> Page<'a> {
             .changes
             .as_ref()
             .and_then(|changes| changes.horizon().cloned());
-        let position = position(self.position(last)?, horizon);
+        let position = position(self.position(last), horizon);
         Some(seal.seal(&self.plan.binding, CURSOR_HOURS, &position))
     }
 
     /// Where a record is in the order.
-    fn position(&self, record: usize) -> Option<Vec<Value>> {
+    #[expect(
+        clippy::expect_used,
+        reason = "a page that could not say where it ends would pass for the last"
+    )]
+    fn position(&self, record: usize) -> Vec<Value> {
         let layout = &self.plan.layout;
         if layout.shows_order() {
-            let values = &self.records.get(record)?.values;
-            return Some(layout.position(values).collect());
+            let record = self.records.get(record).expect("a record of this page");
+            return layout.position(&record.values).collect();
         }
         let width = layout.order_len();
         let at = self.positions.get(record * width..(record + 1) * width);
-        at.map(<[Value]>::to_vec)
+        at.expect("a position for each record").to_vec()
     }
 
     /// The bookmark for the next walk of changes, when this page is the last of a walk and all

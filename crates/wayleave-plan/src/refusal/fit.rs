@@ -56,8 +56,13 @@ fn bound(refusal: &mut Facts) -> usize {
     known
 }
 
+#[expect(
+    clippy::expect_used,
+    reason = "a refusal without its words would tell nothing"
+)]
 fn written(refusal: &Facts, known: usize) -> Json {
-    let mut json = serde_json::to_value(refusal).unwrap_or(Json::Null);
+    let json = serde_json::to_value(refusal);
+    let mut json = json.expect("texts, numbers and lists of them are JSON");
     if refusal.allowed.len() < known
         && let Json::Object(members) = &mut json
     {
@@ -106,7 +111,7 @@ fn leave_out(refusal: &mut Facts, told: usize) -> bool {
 /// The first so many characters, and a sign that there were more.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        Some((at, _)) => format!("{}…", text.split_at(at).0),
         None => text.to_owned(),
     }
 }

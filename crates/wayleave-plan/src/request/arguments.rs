@@ -140,8 +140,8 @@ impl<'a> Arguments<'a> {
             Json::Bool(flag) => flag.to_string(),
             _ => String::new(),
         };
-        let given = given.as_str().unwrap_or_default();
-        match words.iter().find(|(word, _)| *word == given) {
+        let known = |given: &str| words.iter().find(|(word, _)| *word == given);
+        match given.as_str().and_then(known) {
             Some((_, value)) => Ok(Some(*value)),
             None => Err(self
                 .wrong(name, "one of the allowed words")

@@ -1,8 +1,9 @@
 //! What the dataset tools are asked.
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::arguments::Arguments;
+use super::schemas::object;
 use crate::refusal::Refusal;
 
 /// The most datasets of one list.
@@ -37,6 +38,15 @@ impl DatasetsRequest {
                 .unwrap_or(DEFAULT_DATASETS),
         })
     }
+
+    /// The JSON Schema of the arguments.
+    pub fn input_schema() -> Json {
+        let properties = json!({
+            "after": { "type": "string", "description": "Only names after this one: next_after of an earlier list." },
+            "limit": { "type": "integer", "minimum": 1, "maximum": MAX_DATASETS, "default": DEFAULT_DATASETS },
+        });
+        object(properties, Some(&[]))
+    }
 }
 
 impl DatasetRequest {
@@ -46,5 +56,11 @@ impl DatasetRequest {
         Ok(Self {
             name: given.required("name")?,
         })
+    }
+
+    /// The JSON Schema of the arguments.
+    pub fn input_schema() -> Json {
+        let properties = json!({ "name": { "type": "string", "minLength": 1, "description": "A dataset's name, as list_datasets shows it." } });
+        object(properties, Some(&["name"]))
     }
 }

@@ -8,12 +8,12 @@ use super::{
     AggregateRequest, FetchRequest, MAX_QUERY, MAX_ROWS, QueryRequest, SchemaRequest, SearchRequest,
 };
 
-/// An object of these properties and no others.
-fn object(properties: Json, required: &[&str]) -> Json {
+/// An object of these properties and no others; which of them are required, where that is told.
+pub(super) fn object(properties: Json, required: Option<&[&str]>) -> Json {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), "object".into());
     schema.insert("properties".to_owned(), properties);
-    if !required.is_empty() {
+    if let Some(required) = required {
         schema.insert("required".to_owned(), json!(required));
     }
     schema.insert("additionalProperties".to_owned(), false.into());
@@ -64,7 +64,7 @@ impl SchemaRequest {
                 "connection_id": text(),
                 "detail": {"type": "string", "enum": ["compact", "full"], "description": "full needs stream"},
             }),
-            &[],
+            None,
         )
     }
 }
@@ -85,7 +85,7 @@ impl QueryRequest {
                 "count": {"type": "string", "enum": ["none", "estimated", "exact"]},
                 "changes_since": said("\"beginning\" or next_changes_since"),
             }),
-            &["stream"],
+            Some(&["stream"]),
         )
     }
 }
@@ -93,14 +93,17 @@ impl QueryRequest {
 impl AggregateRequest {
     /// The JSON Schema of the arguments.
     pub fn input_schema() -> Json {
-        let metric = object(json!({"op": words(METRIC_OPS), "field": text()}), &["op"]);
+        let metric = object(
+            json!({"op": words(METRIC_OPS), "field": text()}),
+            Some(&["op"]),
+        );
         let time = object(
             json!({
                 "field": text(),
                 "granularity": words(GRANULARITIES),
                 "time_zone": said("IANA name; default UTC"),
             }),
-            &["field", "granularity"],
+            Some(&["field", "granularity"]),
         );
         object(
             json!({
@@ -113,7 +116,7 @@ impl AggregateRequest {
                 "sort": names("Group field or measure (count, sum_amount), - for descending"),
                 "limit": limit(super::DEFAULT_ROWS),
             }),
-            &["stream", "metrics"],
+            Some(&["stream", "metrics"]),
         )
     }
 }
@@ -131,7 +134,7 @@ impl SearchRequest {
                 "limit": limit(super::DEFAULT_HITS),
                 "cursor": said("next_cursor of the same call"),
             }),
-            &["q"],
+            Some(&["q"]),
         )
     }
 }
@@ -147,7 +150,7 @@ impl FetchRequest {
                 "expand": names("Relations to follow, one hop"),
                 "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "metadata.next_offset: reads on in a long text"},
             }),
-            &["id"],
+            Some(&["id"]),
         )
     }
 }

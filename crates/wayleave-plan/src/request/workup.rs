@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::arguments::Arguments;
+use super::schemas::object;
 use crate::refusal::{Code, Refusal, quoted};
 use crate::value::datetime_from_text;
 
@@ -61,12 +62,12 @@ impl Section {
 /// What `workup` was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkupRequest {
-    /// The dataset, where the tool is not one dataset's own.
-    pub dataset: Option<String>,
+    /// The dataset.
+    pub dataset: String,
     /// A record's id, its key, its title, or words to find it by.
     pub entity: String,
     /// How many relations away to look: 1 or 2.
-    pub depth: u8,
+    pub depth: usize,
     /// Only what happened then or later, in microseconds since 1970-01-01T00:00:00Z.
     pub since: Option<i64>,
     /// Only what happened before then.
@@ -87,21 +88,20 @@ pub struct CitationsRequest {
 }
 
 impl WorkupRequest {
-    /// Reads the arguments of a call of `tool`; `takes_dataset` unless it is one dataset's own.
+    /// Reads the arguments of a call of `tool`, which names the dataset unless it is one dataset's
+    /// `own`.
     pub fn read(
         tool: &str,
-        takes_dataset: bool,
+        own: Option<&str>,
         arguments: &Map<String, Json>,
     ) -> Result<Self, Refusal> {
-        let known = [
-            "dataset", "entity", "depth", "since", "until", "sections", "budget",
-        ];
-        let known = known.get(usize::from(!takes_dataset)..).unwrap_or_default();
-        let given = Arguments::new(tool, arguments, known)?;
-        let dataset = if takes_dataset {
-            Some(given.required("dataset")?)
-        } else {
-            None
+        let known = ["entity", "depth", "since", "until", "sections", "budget"];
+        let dataset = own.is_none().then_some("dataset");
+        let known: Vec<&'static str> = dataset.into_iter().chain(known).collect();
+        let given = Arguments::new(tool, arguments, &known)?;
+        let dataset = match own {
+            Some(own) => own.to_owned(),
+            None => given.required("dataset")?,
         };
         let entity = given.required("entity")?;
         if entity.len() > MAX_ENTITY || entity.trim().is_empty() {
@@ -119,7 +119,7 @@ impl WorkupRequest {
         Ok(Self {
             dataset,
             entity,
-            depth: u8::try_from(given.whole("depth", 1, 2)?.unwrap_or(2)).unwrap_or(2),
+            depth: given.whole("depth", 1, 2)?.unwrap_or(2),
             since,
             until,
             sections: sections(&given)?,
@@ -149,12 +149,7 @@ impl WorkupRequest {
             members.insert("dataset".to_owned(), dataset);
             required.insert(0, "dataset");
         }
-        json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-        })
+        object(properties, Some(&required))
     }
 }
 
@@ -176,15 +171,11 @@ impl CitationsRequest {
 
     /// The JSON Schema of the arguments.
     pub fn input_schema() -> Json {
-        json!({
-            "type": "object",
-            "properties": {
-                "note": { "type": "string", "description": "Markdown that cites as [g1]" },
-                "workup": { "type": "string", "description": "The workup= reference of the cited workup" },
-            },
-            "required": ["note", "workup"],
-            "additionalProperties": false,
-        })
+        let properties = json!({
+            "note": { "type": "string", "description": "Markdown that cites as [g1]" },
+            "workup": { "type": "string", "description": "The workup= reference of the cited workup" },
+        });
+        object(properties, Some(&["note", "workup"]))
     }
 }
 

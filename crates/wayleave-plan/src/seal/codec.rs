@@ -76,10 +76,15 @@ fn signed(out: &mut Vec<u8>, value: i128) {
 
 fn unsigned(out: &mut Vec<u8>, mut value: u128) {
     while value >= 0x80 {
-        out.push(u8::try_from(value & 0x7f).unwrap_or(0) | 0x80);
+        out.push(lowest_byte(value) | 0x80);
         value >>= 7;
     }
-    out.push(u8::try_from(value).unwrap_or(0));
+    out.push(lowest_byte(value));
+}
+
+fn lowest_byte(value: u128) -> u8 {
+    let [lowest, ..] = value.to_le_bytes();
+    lowest
 }
 
 /// Reads what [`write`] wrote. The bytes were authenticated, yet nothing here trusts them.

@@ -93,10 +93,9 @@ fn add(a: &str, b: &str) -> String {
     let sign: i8 = if a.negative == b.negative { 1 } else { -1 };
     let mut carry = 0_i8;
     for (left, right) in a.digits.iter_mut().zip(&b.digits).rev() {
-        let total =
-            i8::try_from(*left).unwrap_or(0) + sign * i8::try_from(*right).unwrap_or(0) + carry;
+        let total = left.cast_signed() + sign * right.cast_signed() + carry;
         carry = total.div_euclid(10);
-        *left = u8::try_from(total.rem_euclid(10)).unwrap_or(0);
+        *left = total.rem_euclid(10).cast_unsigned();
     }
     a.write()
 }
@@ -199,7 +198,7 @@ pub fn sum<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
 /// The mean of values of one numeric datatype, none of them NULL; NULL when there are none.
 pub fn mean(values: &[Value]) -> Value {
     // What is rounded is the mean, not also the sum.
-    average(&total(values), u64::try_from(values.len()).unwrap_or(0))
+    average(&total(values), values.len() as u64)
 }
 
 fn total<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
@@ -241,6 +240,10 @@ pub fn average(sum: &Value, count: u64) -> Value {
     }
 }
 
+#[expect(
+    clippy::expect_used,
+    reason = "a digit of another value is a wrong mean"
+)]
 fn divide(sum: &str, count: u64) -> String {
     let mut sum = Decimal::read(sum);
     sum.widen(MEAN_DIGITS, 0);
@@ -251,7 +254,8 @@ fn divide(sum: &str, count: u64) -> String {
     quotient.push(0);
     for digit in sum.digits.iter().take(kept) {
         rest = rest * 10 + u128::from(*digit);
-        quotient.push(u8::try_from(rest / count).unwrap_or(9));
+        let digit = u8::try_from(rest / count);
+        quotient.push(digit.expect("what is left is less than ten times the count"));
         rest %= count;
     }
     // What is left of a unit is (`rest` + the digits not kept) / `count`. Those digits are less
@@ -274,11 +278,14 @@ fn divide(sum: &str, count: u64) -> String {
 }
 
 /// A floating-point number rounded to 12 significant digits, `-0` as `0`.
+#[expect(
+    clippy::expect_used,
+    reason = "a number that was not rounded differs from store to store"
+)]
 pub fn rounded(number: f64) -> f64 {
     if number == 0.0 {
         return 0.0;
     }
-    format!("{number:.*e}", SIGNIFICANT - 1)
-        .parse()
-        .unwrap_or(number)
+    let rounded = format!("{number:.*e}", SIGNIFICANT - 1).parse();
+    rounded.expect("what Rust writes as a number it reads as one")
 }

@@ -30,8 +30,8 @@ impl Value {
             Self::Number(number) if *number == 0.0 => Json::from(0.0),
             Self::Number(number) => Number::from_f64(*number).map_or(Json::Null, Json::Number),
             Self::Boolean(boolean) => Json::Bool(*boolean),
-            Self::Date(days) => Json::String(written(|text| push_date(text, *days))),
-            Self::Datetime(micros) => Json::String(written(|text| push_datetime(text, *micros))),
+            Self::Date(days) => Json::String(date_text(*days)),
+            Self::Datetime(micros) => Json::String(datetime_text(*micros)),
             Self::Json(json) => sorted(json),
             Self::List(values) => Json::Array(values.iter().map(Self::to_json).collect()),
             Self::Preview(preview) => Json::String(preview.start.to_string()),
@@ -55,7 +55,7 @@ impl Value {
                 Some(Simple::Bare)
             }
             Self::Date(days) => {
-                push_date(out, *days);
+                push_date(out, i64::from(*days));
                 Some(Simple::Quoted)
             }
             Self::Datetime(micros) => {
@@ -75,6 +75,16 @@ impl Value {
             other => Some(other.to_string()),
         }
     }
+}
+
+/// The day so many days after 1970-01-01, as it is written.
+pub fn date_text(days: i32) -> String {
+    written(|text| push_date(text, i64::from(days)))
+}
+
+/// The moment so many microseconds after 1970-01-01T00:00:00Z, as it is written.
+pub fn datetime_text(micros: i64) -> String {
+    written(|text| push_datetime(text, micros))
 }
 
 fn integer_json(integer: i128) -> Json {
@@ -135,8 +145,8 @@ fn written(push: impl FnOnce(&mut String)) -> String {
     text
 }
 
-fn push_date(text: &mut String, days: i32) {
-    let (year, month, day) = civil(i64::from(days));
+fn push_date(text: &mut String, days: i64) {
+    let (year, month, day) = civil(days);
     // Years before 0 and after 9999 have no RFC 3339 form; ISO 8601 writes them with a sign.
     if (0..=9999).contains(&year) {
         push_two(text, year / 100);
@@ -152,13 +162,18 @@ fn push_date(text: &mut String, days: i32) {
 }
 
 /// Appends a number of two digits.
+#[expect(
+    clippy::expect_used,
+    reason = "a time without one of its numbers is another time"
+)]
 fn push_two(text: &mut String, number: i64) {
     const DIGITS: &str = "00010203040506070809101112131415161718192021222324\
         25262728293031323334353637383940414243444546474849\
         50515253545556575859606162636465666768697071727374\
         75767778798081828384858687888990919293949596979899";
-    let at = usize::try_from(number).unwrap_or(0) * 2;
-    text.push_str(DIGITS.get(at..at + 2).unwrap_or_default());
+    let at = usize::try_from(number * 2).ok();
+    let digits = at.and_then(|at| DIGITS.get(at..at + 2));
+    text.push_str(digits.expect("a number from 0 to 99"));
 }
 
 fn push_datetime(text: &mut String, micros: i64) {
@@ -166,7 +181,7 @@ fn push_datetime(text: &mut String, micros: i64) {
     let fraction = micros.rem_euclid(MICROS_A_SECOND);
     let days = seconds.div_euclid(86_400);
     let second_of_day = seconds.rem_euclid(86_400);
-    push_date(text, i32::try_from(days).unwrap_or(i32::MAX));
+    push_date(text, days);
     let (hour, minute, second) = (
         second_of_day / 3_600,
         second_of_day / 60 % 60,

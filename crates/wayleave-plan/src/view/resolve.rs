@@ -1,14 +1,13 @@
 //! The active datasets × a package → view.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 use wayleave_model::grant::{self, Claims};
 use wayleave_model::mapping::{Connection, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
-use super::stream::FieldView;
-use super::{ConnectionView, StreamView, View, Withheld};
+use super::{ConnectionView, FieldView, StreamView, View, Withheld};
 use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
@@ -95,16 +94,8 @@ fn connection(
                 None => continue,
             },
         };
-        match rows(stream, granted) {
-            Ok(rows) => streams.push(StreamView {
-                mapping: Arc::clone(mapping),
-                mapped: Arc::clone(stream),
-                fields: fields(stream, granted),
-                relations: relations(stream, granted),
-                rows,
-                target: Arc::new(target(mapping, connection, stream)),
-                whole: OnceLock::new(),
-            }),
+        match stream_view(mapping, connection, stream, granted) {
+            Ok(view) => streams.push(view),
             Err(reason) => withheld.push(Withheld {
                 connection_id: connection.id.value.clone(),
                 stream: stream.name.value.clone(),
@@ -118,9 +109,32 @@ fn connection(
         connector_key: mapping.dataset.name.value.clone(),
         connection_id: connection.id.value.clone(),
         label: connection.display_label().to_owned(),
+        mapping: Arc::clone(mapping),
         streams,
     })
     .filter(|connection| !connection.streams.is_empty())
+}
+
+/// A stream as far as it is granted, or why it is withheld.
+fn stream_view(
+    mapping: &Arc<Ratified<Mapping>>,
+    connection: &Connection,
+    stream: &Arc<Stream>,
+    granted: Option<&StreamGrant>,
+) -> Result<StreamView, String> {
+    let key = stream.key.iter().map(|name| mapped(stream, name));
+    let deleted = stream.deleted.as_ref().map(|name| mapped(stream, name));
+    Ok(StreamView {
+        mapping: Arc::clone(mapping),
+        mapped: Arc::clone(stream),
+        rows: Arc::new(rows(stream, granted)?),
+        key: key.collect::<Result<_, _>>()?,
+        deleted: deleted.transpose()?,
+        fields: fields(stream, granted),
+        relations: relations(stream, granted),
+        target: Arc::new(target(mapping, connection, stream)),
+        whole: Arc::default(),
+    })
 }
 
 fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream) -> Target {
@@ -135,16 +149,21 @@ fn target(mapping: &Ratified<Mapping>, connection: &Connection, stream: &Stream)
     }
 }
 
-fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<FieldView> {
-    stream
-        .fields
-        .iter()
+fn fields(stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[FieldView]> {
+    FieldView::all(stream)
         .filter(|field| match granted.map(|granted| &granted.fields) {
             None | Some(FieldScope::All) => true,
-            Some(FieldScope::Only(only)) => only.contains(field.name.as_str()),
+            Some(FieldScope::Only(only)) => only.contains(field.name()),
         })
-        .map(FieldView::new)
         .collect()
+}
+
+/// The field of that name, which a ratified mapping has. Where it has not, the stream is withheld:
+/// records without their key or their mark of deletion would be told and shown wrongly.
+fn mapped(stream: &Stream, name: &str) -> Result<FieldView, String> {
+    let mut fields = FieldView::all(stream);
+    let found = fields.find(|field| field.name() == name);
+    found.ok_or_else(|| format!("`{name}` is no field of it"))
 }
 
 /// A record is shown with its key. Where that is not granted, because a later mapping made another
@@ -161,7 +180,7 @@ fn identified(stream: &Stream, granted: Option<&StreamGrant>) -> Result<(), Stri
 }
 
 /// The relations that are granted, whether or not they can be followed.
-fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Vec<Arc<Relation>> {
+fn relations(stream: &Stream, granted: Option<&StreamGrant>) -> Arc<[Arc<Relation>]> {
     let relations = stream.relations.iter();
     relations
         .filter(|relation| match granted.map(|it| &it.relations) {
@@ -197,7 +216,7 @@ fn unbound(filter: &Map<String, Json>) -> Option<String> {
 
 /// Keeps the relations whose both ends are seen.
 fn relate(streams: &mut [StreamView]) {
-    let usable: Vec<Vec<Arc<Relation>>> = streams
+    let usable: Vec<Arc<[Arc<Relation>]>> = streams
         .iter()
         .map(|ours| {
             let granted = ours.relations.iter();
@@ -220,10 +239,9 @@ fn followable(ours: &StreamView, relation: &Relation, streams: &[StreamView]) ->
         return false;
     };
     relation.on.iter().all(|join| {
-        let our_end = ours
-            .mapped
-            .field_of_column(&join.column)
-            .is_none_or(|field| ours.field(&field.name).is_some());
+        let mut mapped = FieldView::all(&ours.mapped);
+        let field = mapped.find(|field| field.is_read_from(&join.column));
+        let our_end = field.is_none_or(|field| ours.field(field.name()).is_some());
         our_end && theirs.field(&join.field).is_some()
     })
 }

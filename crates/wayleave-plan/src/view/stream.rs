@@ -1,53 +1,36 @@
 //! One granted stream of one connection.
 
-use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-use wayleave_model::mapping::{Datatype, Field, Mapping, Relation, Stream};
+use wayleave_model::mapping::{Datatype, Mapping, Relation, Stream};
 use wayleave_model::ratify::Ratified;
 
+use super::FieldView;
 use crate::layout::Layout;
-use crate::plan::{Column, Comparison, Predicate, Target};
+use crate::plan::{Comparison, Predicate, Target};
 use crate::value::Value;
 
-/// One granted stream of one connection: only what may be seen of it.
+/// One granted stream of one connection: only what may be seen of it. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct StreamView {
     pub(crate) mapping: Arc<Ratified<Mapping>>,
     /// The mapped stream, hidden parts included.
     pub(crate) mapped: Arc<Stream>,
     /// The visible fields, in mapping order.
-    pub(crate) fields: Vec<FieldView>,
+    pub(super) fields: Arc<[FieldView]>,
+    /// The fields of the key, in key order; each of them is visible.
+    pub(super) key: Arc<[FieldView]>,
+    /// The field that marks a record as deleted, visible or not: that a record is gone is no
+    /// secret to whoever could see it.
+    pub(super) deleted: Option<FieldView>,
     /// The relations that may be followed.
-    pub(crate) relations: Vec<Arc<Relation>>,
+    pub(super) relations: Arc<[Arc<Relation>]>,
     /// The grant's row filter, without [`Predicate::Granted`] around it.
-    pub(crate) rows: Predicate,
+    pub(super) rows: Arc<Predicate>,
     /// Where it is read.
     pub(crate) target: Arc<Target>,
     /// How it is read when all of it is shown, once that was asked.
-    pub(crate) whole: OnceLock<Layout>,
-}
-
-/// A field that may be seen: the only way from a granted stream to one of its fields.
-#[derive(Debug, Clone)]
-pub(crate) struct FieldView {
-    field: Arc<Field>,
-}
-
-impl FieldView {
-    pub(crate) fn new(field: &Arc<Field>) -> Self {
-        Self {
-            field: Arc::clone(field),
-        }
-    }
-}
-
-impl Deref for FieldView {
-    type Target = Field;
-
-    fn deref(&self) -> &Field {
-        &self.field
-    }
+    pub(crate) whole: Arc<OnceLock<Layout>>,
 }
 
 /// How changes of a stream can be followed.
@@ -72,6 +55,11 @@ impl StreamView {
         &self.target.connection_id
     }
 
+    /// The operator's name for the source it is read from.
+    pub fn source(&self) -> &str {
+        &self.target.source
+    }
+
     /// The stream's name.
     pub fn name(&self) -> &str {
         &self.mapped.name
@@ -88,8 +76,8 @@ impl StreamView {
     }
 
     /// The IRI of what a field says.
-    pub fn predicate_iri(&self, field: &Field) -> String {
-        self.mapping.predicate_iri(field)
+    pub fn predicate_iri(&self, field: &FieldView) -> String {
+        field.predicate_iri(&self.mapping.dataset.iri)
     }
 
     /// What it holds.
@@ -99,18 +87,35 @@ impl StreamView {
     }
 
     /// The visible fields, in mapping order.
-    pub fn fields(&self) -> impl Iterator<Item = &Field> {
-        self.fields.iter().map(Deref::deref)
+    pub fn fields(&self) -> impl Iterator<Item = &FieldView> {
+        self.fields.iter()
     }
 
     /// The visible field of that name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields().find(|field| field.name == name)
+    pub fn field(&self, name: &str) -> Option<&FieldView> {
+        self.fields().find(|field| field.name() == name)
+    }
+
+    /// The field that a caller means by a name, wherever a request names one: in a projection, a
+    /// filter, a sort, a group, a measure or a search. Nothing else gives a caller's text a field.
+    pub(crate) fn resolve(&self, name: &str) -> Option<FieldView> {
+        self.field(name).cloned()
     }
 
     /// The fields of the key, in key order; always visible.
-    pub fn key_fields(&self) -> impl Iterator<Item = &Field> {
-        self.mapped.key_fields()
+    pub fn key_fields(&self) -> &[FieldView] {
+        &self.key
+    }
+
+    /// The visible field that is read from a column.
+    pub(crate) fn field_of_column(&self, column: &str) -> Option<&FieldView> {
+        self.fields().find(|field| field.is_read_from(column))
+    }
+
+    /// Whether a relation of the stream is joined on a field.
+    pub fn is_joined_on(&self, field: &FieldView) -> bool {
+        let mut relations = self.relations();
+        relations.any(|it| it.on.iter().any(|join| field.is_read_from(&join.column)))
     }
 
     /// The relations that may be followed.
@@ -129,30 +134,28 @@ impl StreamView {
     }
 
     /// The visible fields of this stream that a relation is joined on.
-    pub(crate) fn joined_on(&self, relation: &Relation) -> impl Iterator<Item = &Field> {
-        relation.on.iter().filter_map(|join| {
-            let field = self.mapped.field_of_column(&join.column)?;
-            self.field(&field.name)
-        })
+    pub(crate) fn joined_on(&self, relation: &Relation) -> impl Iterator<Item = &FieldView> {
+        let joins = relation.on.iter();
+        joins.filter_map(|join| self.field_of_column(&join.column))
     }
 
     /// The visible field that names a record for people.
-    pub fn title(&self) -> Option<&Field> {
+    pub fn title(&self) -> Option<&FieldView> {
         self.field(self.mapped.title.as_ref()?)
     }
 
     /// The visible field that says when a record's event happened.
-    pub fn event_time(&self) -> Option<&Field> {
+    pub fn event_time(&self) -> Option<&FieldView> {
         self.field(self.mapped.event_time.as_ref()?)
     }
 
     /// The visible field that grows whenever a record changes.
-    pub fn updated(&self) -> Option<&Field> {
+    pub fn updated(&self) -> Option<&FieldView> {
         self.field(self.mapped.updated.as_ref()?)
     }
 
     /// The visible fields that full-text search reads.
-    pub fn search(&self) -> impl Iterator<Item = &Field> {
+    pub fn search(&self) -> impl Iterator<Item = &FieldView> {
         self.mapped
             .search
             .iter()
@@ -173,27 +176,35 @@ impl StreamView {
         self.base() != Predicate::True
     }
 
-    /// The field that marks a record as deleted, visible or not: that a record is gone is no
-    /// secret to whoever could see it.
-    pub(crate) fn deleted(&self) -> Option<&Field> {
-        self.mapped.field(self.mapped.deleted.as_ref()?)
+    pub(crate) fn deleted(&self) -> Option<&FieldView> {
+        self.deleted.as_ref()
+    }
+
+    /// Whether the grant shows all rows.
+    pub(crate) fn is_whole(&self) -> bool {
+        *self.rows == Predicate::True
+    }
+
+    /// Which rows the grant shows, the deleted among them.
+    pub(crate) fn granted_rows(&self) -> Predicate {
+        Predicate::clone(&self.rows).granted()
     }
 
     /// Which rows an ordinary read may see: the grant's, without the deleted.
     pub(crate) fn base(&self) -> Predicate {
-        Predicate::all([self.rows.clone(), self.alive()]).granted()
+        Predicate::all([Predicate::clone(&self.rows), self.alive()]).granted()
     }
 
     fn alive(&self) -> Predicate {
         let Some(field) = self.deleted() else {
             return Predicate::True;
         };
-        let column = column(field);
+        let column = field.column();
         let none = Predicate::IsNull {
             column: column.clone(),
             negated: false,
         };
-        if field.datatype.value == Datatype::Boolean {
+        if field.datatype() == Datatype::Boolean {
             let not_deleted = Predicate::Compare {
                 column,
                 comparison: Comparison::Eq,
@@ -207,14 +218,5 @@ impl StreamView {
 
     pub(crate) fn target(&self) -> Arc<Target> {
         Arc::clone(&self.target)
-    }
-}
-
-/// The column a field is read from.
-pub(crate) fn column(field: &Field) -> Column {
-    Column {
-        name: field.column.value.clone(),
-        datatype: field.datatype.value,
-        many: field.many.value,
     }
 }

@@ -36,11 +36,11 @@ fn followed(around: &Around, index: usize, ids: &[String], tables: &Tables) -> V
     let mut found = Vec::new();
     for id in ids {
         let rows = interpret(&around.rows([id.as_str()]).unwrap(), tables);
-        let records: Vec<_> = rows.iter().map(|row| around.record(row)).collect();
+        let records: Vec<_> = rows.iter().map(|row| around.record(row.clone())).collect();
         let rows = edge.plan(&records).map(|plan| interpret(&plan, tables));
         let related = edge.attach(&records, &rows.unwrap_or_default());
         let ids = related.into_iter().flat_map(|it| it.records);
-        let mut ids: Vec<String> = ids.map(|it| it.id).collect();
+        let mut ids: Vec<String> = ids.map(|it| it.id()).collect();
         ids.sort();
         found.push(ids);
     }

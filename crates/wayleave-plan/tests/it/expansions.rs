@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
+use wayleave_plan::Record;
 use wayleave_plan::expand::Related;
 use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::interpret::{Row, Tables, interpret};
@@ -57,12 +58,8 @@ fn shop(orders: Vec<Row>, lines: Vec<Row>) -> Tables {
     ])
 }
 
-fn ids(related: &Related) -> Vec<&str> {
-    related
-        .records
-        .iter()
-        .map(|record| record.id.as_str())
-        .collect()
+fn ids(related: &Related) -> Vec<String> {
+    related.records.iter().map(Record::id).collect()
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn key_of(connection: &str, stream: &str) -> Vec<String> {
         .connection(connection)
         .and_then(|it| it.stream(stream));
     let key = seen.into_iter().flat_map(StreamView::key_fields);
-    key.map(|field| field.name.value.clone()).collect()
+    key.map(|field| field.name().to_owned()).collect()
 }
 
 /// A package written as `local`, or as one grant a word:

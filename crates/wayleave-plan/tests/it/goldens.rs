@@ -14,7 +14,7 @@ use wayleave_plan::fetch::FetchPlan;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, MAX_BYTES, Refusal};
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, SchemaRequest};
-use wayleave_plan::view::{Discovery, StreamView, View};
+use wayleave_plan::view::{Discovery, FieldView, StreamView, View};
 
 use crate::explain::{explain, trimmed};
 use crate::fixture::{NOW, arguments, at, keys, package, world};
@@ -83,7 +83,7 @@ fn discovered(discovery: &Discovery<'_>) -> String {
         }
         Discovery::Streams(streams) => {
             for (connection, stream) in streams {
-                let fields: Vec<_> = stream.fields().map(|f| f.name.as_str()).collect();
+                let fields: Vec<_> = stream.fields().map(FieldView::name).collect();
                 writeln!(
                     text,
                     "stream     {}/{}: {}",

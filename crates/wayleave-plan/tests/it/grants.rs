@@ -77,7 +77,7 @@ fn query(
 
 fn record(record: &wayleave_plan::Record) -> Json {
     json!([
-        record.id,
+        record.id(),
         record.values.iter().map(Value::to_json).collect::<Vec<_>>()
     ])
 }

@@ -71,7 +71,7 @@ fn walk(
 }
 
 fn ids(records: &[Record]) -> Vec<String> {
-    records.iter().map(|record| record.id.clone()).collect()
+    records.iter().map(Record::id).collect()
 }
 
 proptest! {
@@ -89,7 +89,7 @@ proptest! {
         request["limit"] = json!(limit);
         let walked = walk(&request, &mut tables, shown, |_, _| {}).0;
         let values = |records: &[Record]| -> Vec<(String, Vec<Value>)> {
-            records.iter().map(|r| (r.id.clone(), r.values.clone())).collect()
+            records.iter().map(|r| (r.id(), r.values.clone())).collect()
         };
         prop_assert_eq!(values(&walked), values(&whole));
     }
@@ -175,9 +175,9 @@ proptest! {
             for record in records {
                 if record.deleted {
                     prop_assert!(record.values[2..].iter().all(|value| *value == Value::Null), "{:?}", record);
-                    copy.remove(&record.id);
+                    copy.remove(&record.id());
                 } else {
-                    copy.insert(record.id.clone(), record.values);
+                    copy.insert(record.id(), record.values);
                 }
             }
         }
@@ -185,14 +185,14 @@ proptest! {
         let request = json!({"stream": "orders", "changes_since": since});
         for record in walk(&request, &mut tables, usize::MAX, |_, _| {}).0 {
             if record.deleted {
-                copy.remove(&record.id);
+                copy.remove(&record.id());
             } else {
-                copy.insert(record.id.clone(), record.values);
+                copy.insert(record.id(), record.values);
             }
         }
         let request = json!({"stream": "orders", "limit": 100});
         let truth: BTreeMap<String, Vec<Value>> = walk(&request, &mut tables, usize::MAX, |_, _| {}).0
-            .into_iter().map(|record| (record.id, record.values)).collect();
+            .into_iter().map(|record| (record.id(), record.values)).collect();
         prop_assert_eq!(copy, truth);
     }
 }
@@ -307,7 +307,7 @@ fn a_tombstone_says_which_record_is_gone_and_nothing_more() {
         json!({"stream": "people", "connection_id": "crm-eu", "changes_since": "beginning"});
     let (records, ..) = page(&view, &request, &tables, NOW, usize::MAX);
     assert!(records[0].deleted && !records[1].deleted);
-    assert_eq!(records[0].id, "crm-eu/people:1");
+    assert_eq!(records[0].id(), "crm-eu/people:1");
     assert_eq!(records[0].values[0], Value::Integer(1));
     assert!(
         records[0].values[1..]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wayleave_model::grant::{Claim, Claims, Terms};
 use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::{Grant, GrantSelection, Grants, Package, Unfit};
-use wayleave_plan::view::View;
+use wayleave_plan::view::{FieldView, View};
 
 use crate::fixture::{SHOP, package, ratified, world};
 
@@ -54,7 +54,7 @@ fn view(world: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
 fn seen(view: &View) -> String {
     let streams = view.connections().iter().flat_map(|it| &it.streams);
     let words = streams.map(|stream| {
-        let fields: Vec<_> = stream.fields().map(|it| it.name.as_str()).collect();
+        let fields: Vec<_> = stream.fields().map(FieldView::name).collect();
         format!("{}[{}]", stream.name(), fields.join(","))
     });
     words.collect::<Vec<_>>().join(" ")

@@ -37,9 +37,15 @@ impl Dice {
         from.get(self.below(from.len()))
     }
 
+    /// One of these, of which there is at least one.
+    #[expect(clippy::expect_used, reason = "tests choose from lists they wrote")]
+    pub fn one_of<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        self.pick(from).expect("something to choose from")
+    }
+
     /// One of these words.
     pub fn word(&mut self, from: &[&'static str]) -> &'static str {
-        self.pick(from).copied().unwrap_or_default()
+        self.one_of::<&'static str>(from)
     }
 
     /// Some of these, at most so many, each once.

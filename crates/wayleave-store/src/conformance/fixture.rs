@@ -311,8 +311,9 @@ const LINKS: [&str; 4] = [
     "urn:x:1",
 ];
 
+#[expect(clippy::expect_used, reason = "the literals of this file are read")]
 fn read(datatype: Datatype, text: &str) -> Value {
-    Value::from_text(datatype, text).unwrap_or(Value::Null)
+    Value::from_text(datatype, text).expect("a literal of its datatype")
 }
 
 fn one(dice: &mut Dice, datatype: Datatype, from: &[&'static str]) -> Value {
@@ -344,7 +345,7 @@ fn sample(number: usize, dice: &mut Dice) -> Row {
         one(dice, Datatype::Datetime, from)
     };
     let id = i128::try_from(number).unwrap_or(0) - 20;
-    let big = *dice.pick(&BIGS).unwrap_or(&0);
+    let big = *dice.one_of(&BIGS);
     // Eighths add up exactly in any order; and a zero with a sign.
     let eighths = i32::try_from(dice.below(200)).unwrap_or(0) - 100;
     let ratio = if eighths == 0 {
@@ -421,7 +422,7 @@ fn json_value(dice: &mut Dice) -> Value {
         json!(null),
         json!(false),
     ];
-    Value::Json(Box::new(dice.pick(&choices).cloned().unwrap_or_default()))
+    Value::Json(Box::new(dice.one_of(&choices).clone()))
 }
 
 fn tags(dice: &mut Dice) -> Value {

@@ -71,11 +71,9 @@ impl<'a> Maker<'a> {
     /// Filters that together hold for every record exactly once: one, its opposite, and NULL.
     pub(super) fn partition(&mut self) -> [Json; 3] {
         let scalars: Vec<FixtureColumn> = SAMPLE_COLUMNS.into_iter().filter(scalar).collect();
-        let column = *self.dice.pick(&scalars).unwrap_or(&SAMPLE_COLUMNS[0]);
-        let (is, is_not) = *self
-            .dice
-            .pick(&[("eq", "ne"), ("in", "not_in"), ("gt", "lte"), ("lt", "gte")])
-            .unwrap_or(&("eq", "ne"));
+        let column = *self.dice.one_of(&scalars);
+        let opposites = [("eq", "ne"), ("in", "not_in"), ("gt", "lte"), ("lt", "gte")];
+        let (is, is_not) = *self.dice.one_of(&opposites);
         let (is, is_not) = if column.datatype == Datatype::Boolean {
             ("eq", "ne")
         } else {
@@ -255,7 +253,7 @@ impl<'a> Maker<'a> {
                 "eq", "ne", "in", "not_in", "gt", "gte", "lt", "lte", "is_null",
             ],
         };
-        let op = self.dice.pick(ops).copied().unwrap_or("eq");
+        let op = *self.dice.one_of(ops);
         match op {
             "is_null" => json!({"is_null": self.dice.percent(50)}),
             "in" | "not_in" => {

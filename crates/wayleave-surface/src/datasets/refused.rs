@@ -143,7 +143,6 @@ impl Refused {
                 text: escape::json(&error),
                 structured: json!({ "error": error }).into(),
                 is_error: true,
-                meta: None,
             };
             if reply.bytes() <= MAX_ERROR_BYTES || names == 0 {
                 return reply;

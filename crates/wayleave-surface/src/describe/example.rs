@@ -1,16 +1,19 @@
 //! A call that works, made from what the stream has.
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_model::mapping::{Datatype, Field, Scalar};
-use wayleave_plan::view::StreamView;
+use wayleave_model::mapping::{Datatype, Scalar};
+use wayleave_plan::view::{FieldView, StreamView};
 
 use super::Source;
 
 /// How many fields an example asks for.
 const FIELDS: usize = 4;
 
-/// A query of the stream: a filter, a sort and a projection that the stream really has.
-pub(super) fn query(source: &Source<'_>) -> Json {
+/// The tool that an example calls.
+pub(super) const TOOL: &str = "query_records";
+
+/// The arguments of a query: a filter, a sort and a projection that the stream really has.
+pub(super) fn arguments(source: &Source<'_>) -> Json {
     let stream = source.stream;
     let mut arguments = Map::new();
     arguments.insert("stream".to_owned(), stream.name().into());
@@ -24,8 +27,8 @@ pub(super) fn query(source: &Source<'_>) -> Json {
         arguments.insert("filter".to_owned(), filter);
     }
     let time = stream.event_time().or_else(|| stream.updated());
-    if let Some(time) = time.filter(|field| field.sort.value && field.is_scalar()) {
-        arguments.insert("sort".to_owned(), json!([format!("-{}", time.name)]));
+    if let Some(time) = time.filter(|field| field.can_sort()) {
+        arguments.insert("sort".to_owned(), json!([format!("-{}", time.name())]));
     }
     let mut fields: Vec<&str> = Vec::new();
     for field in stream
@@ -34,27 +37,23 @@ pub(super) fn query(source: &Source<'_>) -> Json {
         .chain(time)
         .chain(stream.fields())
     {
-        if fields.len() < FIELDS && !fields.contains(&field.name.as_str()) {
-            fields.push(&field.name);
+        if fields.len() < FIELDS && !fields.contains(&field.name()) {
+            fields.push(field.name());
         }
     }
     arguments.insert("fields".to_owned(), json!(fields));
     arguments.insert("limit".to_owned(), 10.into());
-    json!({ "tool": "query_records", "arguments": arguments })
+    Json::Object(arguments)
 }
 
 /// A filter on the field that shows best how filters are written.
 fn filter(stream: &StreamView) -> Option<Json> {
-    let mut fields: Vec<&Field> = stream
-        .fields()
-        .filter(|field| field.filter.value && field.is_scalar())
-        .collect();
+    let fields = stream.fields().filter(|field| field.can_filter());
+    let mut fields: Vec<&FieldView> = fields.collect();
     fields.sort_by_key(|field| rank(field));
     let field = fields.first()?;
-    let operand = match (
-        field.one_of.first().map(|it| &it.value),
-        field.datatype.value,
-    ) {
+    let listed = field.one_of().first().map(|it| &it.value);
+    let operand = match (listed, field.datatype()) {
         (Some(Scalar::Text(text)), _) => json!([text]),
         (Some(Scalar::Number(number)), _) => json!([number.to_string()]),
         (None, Datatype::Boolean) => json!(true),
@@ -64,12 +63,12 @@ fn filter(stream: &StreamView) -> Option<Json> {
         (None, Datatype::Decimal) => json!({ "gte": "1.00" }),
         (None, _) => json!({ "starts_with": "a" }),
     };
-    Some(json!({ field.name.as_str(): operand }))
+    Some(json!({ field.name(): operand }))
 }
 
-fn rank(field: &Field) -> u8 {
-    match field.datatype.value {
-        _ if !field.one_of.is_empty() => 0,
+fn rank(field: &FieldView) -> u8 {
+    match field.datatype() {
+        _ if !field.one_of().is_empty() => 0,
         Datatype::Datetime | Datatype::Date => 1,
         Datatype::Boolean => 2,
         Datatype::String => 3,

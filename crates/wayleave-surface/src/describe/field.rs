@@ -1,7 +1,8 @@
 //! One field, as text and as structure.
 
 use serde_json::{Map, Value as Json, json};
-use wayleave_model::mapping::{AggregateOp, Datatype, Field, Mapping, Scalar};
+use wayleave_model::mapping::{AggregateOp, Datatype, Scalar};
+use wayleave_plan::view::{FieldView, StreamView};
 
 use super::Room;
 use crate::escape::inline;
@@ -13,17 +14,9 @@ pub(super) fn words(ops: &[AggregateOp]) -> String {
 }
 
 /// The type of a field's value.
-fn type_name(field: &Field) -> String {
-    let many = if field.many.value { "[]" } else { "" };
-    format!("{}{many}", field.datatype)
-}
-
-fn filterable(field: &Field) -> bool {
-    field.filter.value && field.is_scalar()
-}
-
-fn sortable(field: &Field) -> bool {
-    field.sort.value && field.is_scalar()
+fn type_name(field: &FieldView) -> String {
+    let many = if field.is_many() { "[]" } else { "" };
+    format!("{}{many}", field.datatype())
 }
 
 /// What sets a field apart from others of its type.
@@ -36,21 +29,21 @@ struct FieldTraits {
     aggregate: Option<String>,
 }
 
-fn apart(field: &Field) -> FieldTraits {
-    let datatype = field.datatype.value;
+fn apart(field: &FieldView) -> FieldTraits {
+    let datatype = field.datatype();
     let comparable = datatype != Datatype::Json;
     let usual = datatype.aggregates();
     FieldTraits {
-        no_filter: comparable && !filterable(field),
-        no_sort: comparable && !sortable(field),
-        aggregate: (field.aggregate.as_slice() != usual).then(|| words(&field.aggregate)),
+        no_filter: comparable && !field.can_filter(),
+        no_sort: comparable && !field.can_sort(),
+        aggregate: (field.aggregates() != usual).then(|| words(field.aggregates())),
     }
 }
 
 /// A field's line: its name, its type, and what sets it apart.
-pub(super) fn line(field: &Field, mapping: Option<&Mapping>, room: Room) -> String {
-    let mut line = format!("{} {}", field.name, type_name(field));
-    if field.required.value {
+pub(super) fn line(field: &FieldView, full: Option<&StreamView>, room: Room) -> String {
+    let mut line = format!("{} {}", field.name(), type_name(field));
+    if field.is_required() {
         line.push_str(" required");
     }
     let apart = apart(field);
@@ -65,25 +58,25 @@ pub(super) fn line(field: &Field, mapping: Option<&Mapping>, room: Room) -> Stri
         Some(words) => say!(line, " aggregate({words})"),
         None => {}
     }
-    if !field.one_of.is_empty() && room.values > 0 {
+    if !field.one_of().is_empty() && room.values > 0 {
         let values: Vec<String> = field
-            .one_of
+            .one_of()
             .iter()
             .take(room.values)
             .map(|value| inline(&value.to_string(), 64))
             .collect();
         say!(line, " one_of({}", values.join(", "));
-        let left = field.one_of.len() - values.len();
+        let left = field.one_of().len() - values.len();
         if left > 0 {
             say!(line, ", {left} more");
         }
         line.push(')');
     }
-    if let Some(mapping) = mapping {
+    if let Some(stream) = full {
         for (name, constraint) in constraints(field) {
             say!(line, " {name}({})", inline(&plain(&constraint), 200));
         }
-        say!(line, " predicate({})", mapping.predicate_iri(field));
+        say!(line, " predicate({})", stream.predicate_iri(field));
     }
     if let Some(description) = description(field, room) {
         line.push_str(": ");
@@ -98,21 +91,18 @@ fn plain(value: &Json) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn description(field: &Field, room: Room) -> Option<String> {
-    let description = field
-        .description
-        .as_ref()
-        .filter(|_| room.description > 0)?;
+fn description(field: &FieldView, room: Room) -> Option<String> {
+    let description = field.description().filter(|_| room.description > 0)?;
     Some(inline(description, room.description))
 }
 
-/// A field for programs; with its JSON Schema where the mapping is given.
-pub(super) fn structure(field: &Field, mapping: Option<&Mapping>, room: Room) -> Json {
+/// A field of a stream for programs; with its JSON Schema where the stream is given.
+pub(super) fn structure(field: &FieldView, full: Option<&StreamView>, room: Room) -> Json {
     let mut object = Map::new();
     let mut put = |name: &str, value: Json| object.insert(name.to_owned(), value);
-    put("name", field.name.as_str().into());
+    put("name", field.name().into());
     put("type", type_name(field).into());
-    if field.required.value {
+    if field.is_required() {
         put("required", true.into());
     }
     let apart = apart(field);
@@ -125,32 +115,32 @@ pub(super) fn structure(field: &Field, mapping: Option<&Mapping>, room: Room) ->
     if let Some(words) = apart.aggregate {
         put("aggregate", words.into());
     }
-    if !field.one_of.is_empty() && mapping.is_none() {
+    if !field.one_of().is_empty() && full.is_none() {
         let values: Vec<Json> = field
-            .one_of
+            .one_of()
             .iter()
             .take(room.values)
             .map(|it| scalar(it))
             .collect();
         put("one_of", values.into());
-        if field.one_of.len() > room.values {
-            put("one_of_total", field.one_of.len().into());
+        if field.one_of().len() > room.values {
+            put("one_of_total", field.one_of().len().into());
         }
     }
     if let Some(description) = description(field, room) {
         put("description", description.into());
     }
-    if let Some(mapping) = mapping {
-        put("predicate", mapping.predicate_iri(field).into());
+    if let Some(stream) = full {
+        put("predicate", stream.predicate_iri(field).into());
         put("schema", schema(field));
     }
     Json::Object(object)
 }
 
 /// The JSON Schema of a field's value, as results show it.
-fn schema(field: &Field) -> Json {
+fn schema(field: &FieldView) -> Json {
     let mut one = Map::new();
-    let (name, format) = match field.datatype.value {
+    let (name, format) = match field.datatype() {
         Datatype::String => (Some("string"), None),
         Datatype::Iri => (Some("string"), Some("iri")),
         Datatype::Integer => (Some("integer"), None),
@@ -162,7 +152,7 @@ fn schema(field: &Field) -> Json {
         Datatype::Json => (None, None),
     };
     if let Some(name) = name {
-        let nullable = !field.required.value && !field.many.value;
+        let nullable = !field.is_required() && !field.is_many();
         one.insert(
             "type".to_owned(),
             if nullable {
@@ -175,36 +165,29 @@ fn schema(field: &Field) -> Json {
     if let Some(format) = format {
         one.insert("format".to_owned(), format.into());
     }
-    if !field.one_of.is_empty() {
-        let values: Vec<Json> = field.one_of.iter().map(|it| scalar(it)).collect();
+    if !field.one_of().is_empty() {
+        let values: Vec<Json> = field.one_of().iter().map(|it| scalar(it)).collect();
         one.insert("enum".to_owned(), values.into());
     }
     for (name, constraint) in constraints(field) {
         one.insert(name.to_owned(), constraint);
     }
-    if field.many.value {
+    if field.is_many() {
         return json!({ "type": "array", "items": one });
     }
     Json::Object(one)
 }
 
-fn constraints(field: &Field) -> Vec<(&'static str, Json)> {
+fn constraints(field: &FieldView) -> Vec<(&'static str, Json)> {
     let mut constraints = Vec::new();
-    if let Some(pattern) = &field.pattern {
-        constraints.push(("pattern", pattern.as_str().into()));
+    if let Some(pattern) = field.pattern() {
+        constraints.push(("pattern", pattern.into()));
     }
-    for (name, length) in [
-        ("minLength", &field.min_length),
-        ("maxLength", &field.max_length),
-    ] {
-        if let Some(length) = length {
-            constraints.push((name, length.value.into()));
-        }
+    for (name, length) in ["minLength", "maxLength"].into_iter().zip(field.lengths()) {
+        constraints.extend(length.map(|length| (name, length.into())));
     }
-    for (name, bound) in [("minimum", &field.min_value), ("maximum", &field.max_value)] {
-        if let Some(bound) = bound {
-            constraints.push((name, number(&bound.value.to_string())));
-        }
+    for (name, bound) in ["minimum", "maximum"].into_iter().zip(field.bounds()) {
+        constraints.extend(bound.map(|bound| (name, number(&bound.to_string()))));
     }
     constraints
 }

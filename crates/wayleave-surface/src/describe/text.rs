@@ -1,14 +1,15 @@
 //! The description of a stream as text.
 
 use serde_json::Value as Json;
-use wayleave_model::mapping::{Datatype, Mapping};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::filter;
 use wayleave_plan::request::{
     DEFAULT_ROWS, EXPANDED_ROWS, MAX_EXPANDED, MAX_GROUP_FIELDS, MAX_METRICS, MAX_ROWS,
     MAX_SORT_KEYS,
 };
+use wayleave_plan::view::{FieldView, StreamView};
 
-use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, field};
+use super::{LEGEND, MAX_CONNECTIONS, Room, Source, changes, example, field};
 use crate::escape::inline;
 
 /// The whole text.
@@ -17,7 +18,7 @@ pub(super) fn text(
     others: &[&str],
     types: &[Datatype],
     example: Option<&Json>,
-    mapping: Option<&Mapping>,
+    full: Option<&StreamView>,
     room: Room,
 ) -> String {
     let mut text = String::new();
@@ -25,7 +26,7 @@ pub(super) fn text(
         heading(&mut text, source, room);
         text.push_str("fields:\n");
         for it in source.stream.fields() {
-            say!(text, "- {}\n", field::line(it, mapping, room));
+            say!(text, "- {}\n", field::line(it, full, room));
         }
         footing(&mut text, source, room);
     }
@@ -49,12 +50,7 @@ pub(super) fn text(
          legend: {LEGEND}\n"
     );
     if let Some(example) = example {
-        let tool = example
-            .get("tool")
-            .and_then(Json::as_str)
-            .unwrap_or_default();
-        let arguments = example.get("arguments").unwrap_or(&Json::Null);
-        say!(text, "example: {tool} {arguments}\n");
+        say!(text, "example: {} {example}\n", example::TOOL);
     }
     text
 }
@@ -83,14 +79,14 @@ fn heading(text: &mut String, source: &Source<'_>, room: Room) {
         let left = source.connections.len() - MAX_CONNECTIONS;
         say!(text, " and {left} more, which schema without stream lists");
     }
-    let key: Vec<&str> = stream.key_fields().map(|it| it.name.as_str()).collect();
+    let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
     say!(text, "\nkey {}", key.join(" "));
     for (name, field) in [
         ("title", stream.title()),
         ("event_time", stream.event_time()),
     ] {
         if let Some(field) = field {
-            say!(text, "; {name} {}", field.name);
+            say!(text, "; {name} {}", field.name());
         }
     }
     text.push('\n');
@@ -102,7 +98,7 @@ fn footing(text: &mut String, source: &Source<'_>, room: Room) {
         .relations()
         .map(|it| format!("{} -> {}", it.name, it.to))
         .collect();
-    let search: Vec<&str> = stream.search().map(|it| it.name.as_str()).collect();
+    let search: Vec<&str> = stream.search().map(FieldView::name).collect();
     say!(
         text,
         "expand: {}\nsearch: {}\nchanges_since: {}\n",

@@ -15,7 +15,7 @@ const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 /// The document of a record. Fields without a value are left out.
 pub(super) fn document(stream: &StreamView, header: &[String], record: &Record) -> Json {
     let mut members = Map::new();
-    let iri = url::record(stream.type_name(), &record.id);
+    let iri = url::record(stream.type_name(), &record.id());
     members.insert("@id".to_owned(), iri.into());
     members.insert("@type".to_owned(), stream.type_iri().into());
     for (name, value) in header.iter().zip(&record.values) {
@@ -25,10 +25,10 @@ pub(super) fn document(stream: &StreamView, header: &[String], record: &Record) 
         let shown = match value {
             Value::Null | Value::Malformed => continue,
             Value::List(values) => {
-                let each = values.iter().map(|it| term(field.datatype.value, it));
+                let each = values.iter().map(|it| term(field.datatype(), it));
                 Json::Array(each.collect())
             }
-            one => term(field.datatype.value, one),
+            one => term(field.datatype(), one),
         };
         members.insert(stream.predicate_iri(field), shown);
     }

@@ -10,8 +10,8 @@ use wayleave_plan::search::{HitPosition, MAX_CANDIDATES, SearchPlan, SearchStrea
 use wayleave_search::{Candidate, IndexError, Query, RankCursor, Ranking, Score, search};
 
 use super::sources::{Missing, Ready, Sources};
+use crate::call_context::CallContext;
 use crate::indexing::words_of;
-use crate::query::CallContext;
 
 /// The most candidates of one round.
 const A_ROUND: usize = 1_000;
@@ -20,7 +20,7 @@ const PORTION: usize = 4 * 1024 * 1024;
 
 /// A search at work.
 pub(super) struct Search<'a> {
-    asked: &'a CallContext<'a>,
+    call: &'a CallContext<'a>,
     plan: &'a SearchPlan,
     query: &'a Query,
     required: &'a [Query],
@@ -38,23 +38,22 @@ pub(super) struct SearchOutcome {
 pub(super) struct Hit {
     /// The place of its stream in the plan.
     pub(super) stream: usize,
-    pub(super) score: Score,
+    pub(super) position: HitPosition,
     pub(super) record: Record,
 }
 
-impl Hit {
-    pub(super) fn place(&self) -> HitPosition {
-        HitPosition {
-            score: self.score.units(),
-            id: self.record.id.clone(),
-        }
+/// Where a candidate is in the ranking.
+fn position(candidate: Candidate) -> HitPosition {
+    HitPosition {
+        score: candidate.score.units(),
+        id: candidate.id,
     }
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(asked: &'a CallContext<'a>, plan: &'a SearchPlan, query: &'a Query) -> Self {
+    pub(super) fn new(call: &'a CallContext<'a>, plan: &'a SearchPlan, query: &'a Query) -> Self {
         Self {
-            asked,
+            call,
             plan,
             query,
             required: &[],
@@ -73,7 +72,7 @@ impl<'a> Search<'a> {
         // The one reading decides what is searched and how words weigh, for the whole page.
         let ready = sources.ready();
         let mut round = 0;
-        while self.asked.reading.has_time() {
+        while self.call.has_time() {
             let missing = wanted.saturating_sub(hits.len());
             // Where many are hidden from the caller, ever more are asked for at once.
             let most = (missing << round).clamp(1, A_ROUND);
@@ -87,10 +86,7 @@ impl<'a> Search<'a> {
             }
             let exhausted = ranking.candidates.len() < most;
             if let Some(last) = ranking.candidates.last() {
-                after = Some(HitPosition {
-                    score: last.score.units(),
-                    id: last.id.clone(),
-                });
+                after = Some(position(last.clone()));
             }
             hits.extend(self.verified(&ready, ranking.candidates, sources).await);
             // A source that failed meanwhile takes its earlier hits back.
@@ -152,18 +148,14 @@ impl<'a> Search<'a> {
                 by_stream.entry(stream).or_default().push(&candidate.id);
             }
         }
-        let under_way = by_stream.into_iter().map(async |(at, ids)| {
-            let read = match self.plan.streams().get(at) {
-                Some(stream) => self.read(stream, ids).await,
-                None => Ok(Vec::new()),
-            };
-            (at, read)
-        });
+        let under_way = by_stream
+            .into_iter()
+            .map(async |(at, ids)| (at, self.read(self.plan.stream(at), ids).await));
         let mut records: BTreeMap<String, (usize, Record)> = BTreeMap::new();
         for (at, read) in join_all(under_way).await {
             match read {
                 Ok(read) => {
-                    records.extend(read.into_iter().map(|it| (it.id.clone(), (at, it))));
+                    records.extend(read.into_iter().map(|it| (it.id(), (at, it))));
                 }
                 Err(refusal) => sources.fail(at, Missing::Unread(refusal)),
             }
@@ -174,7 +166,7 @@ impl<'a> Search<'a> {
                 let (stream, record) = records.remove(&candidate.id)?;
                 Some(Hit {
                     stream,
-                    score: candidate.score,
+                    position: position(candidate),
                     record,
                 })
             })
@@ -188,13 +180,13 @@ impl<'a> Search<'a> {
             let Some(plan) = stream.rows(portion.iter().copied()) else {
                 continue;
             };
-            let read = self.asked.reading.rows(&plan, PORTION).await?;
+            let read = self.call.rows(&plan, PORTION).await?;
             if read.cut && portion.len() > 1 {
                 let (first, second) = portion.split_at(portion.len() / 2);
                 portions.extend([second, first]);
                 continue;
             }
-            let records = read.rows.iter().map(|row| stream.record(row));
+            let records = read.rows.into_iter().map(|row| stream.record(row));
             found.extend(records.filter(|record| self.matches(stream, record)));
         }
         Ok(found)
@@ -213,9 +205,6 @@ pub(super) fn texts<'a>(
     stream: &'a SearchStream,
     record: &'a Record,
 ) -> Vec<(&'a str, Cow<'a, str>)> {
-    let text = |field: &'a String| {
-        let at = stream.header().iter().position(|name| name == field)?;
-        Some((field.as_str(), words_of(record.values.get(at)?)))
-    };
+    let text = |field: &'a String| Some((field.as_str(), words_of(record.value(field)?)));
     stream.fields.iter().filter_map(text).collect()
 }

@@ -1,11 +1,11 @@
 //! One hit as a caller sees it: what the record is, and the part of it that was found.
 
 use serde_json::{Map, Value as Json};
-use wayleave_model::mapping::Field;
 use wayleave_plan::search::SearchStream;
 use wayleave_plan::value::Value;
-use wayleave_search::Query;
+use wayleave_plan::view::FieldView;
 use wayleave_search::snippet::{beginning, snippet};
+use wayleave_search::{Query, Score};
 
 use super::find::{Hit, texts};
 use crate::{escape, ids, url};
@@ -23,12 +23,16 @@ pub(super) struct WrittenHit {
 }
 
 /// A hit with a snippet of at most so many characters.
+#[expect(
+    clippy::expect_used,
+    reason = "a hit with another score would seem ranked otherwise"
+)]
 pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize) -> WrittenHit {
-    let id = &hit.record.id;
+    let id = &hit.position.id;
     let title = title(hit, stream);
     let snippet = found(hit, stream, query, &title, most);
-    let score = hit.score.to_string().parse::<f64>().unwrap_or_default();
-    let score = Json::from(score);
+    let score = Score::from_units(hit.position.score).to_string();
+    let score = Json::from(score.parse::<f64>().expect("a score is a number"));
     let view = &stream.view;
     let mut members = Map::with_capacity(10);
     for (name, value) in [
@@ -39,7 +43,7 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
         ("stream", view.name()),
         ("connection_id", view.connection_id()),
         ("connector_key", view.connector_key()),
-        ("record_id", ids::key(id)),
+        ("record_id", &hit.record.key_text()),
     ] {
         members.insert(name.to_owned(), value.into());
     }
@@ -56,22 +60,20 @@ pub(super) fn shown(hit: &Hit, stream: &SearchStream, query: &Query, most: usize
     }
 }
 
-fn value<'a>(hit: &'a Hit, stream: &SearchStream, field: Option<&Field>) -> Option<&'a Value> {
-    let name = &field?.name.value;
-    let at = stream.header().iter().position(|it| it == name)?;
-    hit.record.values.get(at)
+fn value<'a>(hit: &'a Hit, field: Option<&FieldView>) -> Option<&'a Value> {
+    hit.record.value(field?.name())
 }
 
 /// The record's own title where it may be shown; else the connection's label, the stream, and
 /// when it happened or, without a time, its key.
 fn title(hit: &Hit, stream: &SearchStream) -> String {
-    let own = value(hit, stream, stream.view.title())
+    let own = value(hit, stream.view.title())
         .and_then(Value::to_text)
         .map(|title| escape::inline(&title, TITLE))
         .filter(|title| !title.trim().is_empty());
     own.unwrap_or_else(|| {
-        let when = value(hit, stream, stream.view.event_time()).and_then(Value::to_text);
-        let which = when.unwrap_or_else(|| ids::readable_key(&hit.record.id));
+        let when = value(hit, stream.view.event_time()).and_then(Value::to_text);
+        let which = when.unwrap_or_else(|| ids::readable_key(&hit.record));
         let title = format!("{}: {} {which}", stream.label, stream.view.name());
         escape::inline(&title, TITLE)
     })
@@ -80,7 +82,7 @@ fn title(hit: &Hit, stream: &SearchStream) -> String {
 /// The part that was found, never the title alone: where only the title has it, the field's name
 /// comes before it.
 fn found(hit: &Hit, stream: &SearchStream, query: &Query, title: &str, most: usize) -> String {
-    let own = stream.view.title().map(|field| field.name.as_str());
+    let own = stream.view.title().map(FieldView::name);
     let mut texts = texts(stream, &hit.record);
     // The title is shown already: of texts that have as much, another says more.
     texts.sort_by_key(|(field, _)| Some(*field) == own);

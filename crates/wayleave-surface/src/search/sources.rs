@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json};
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::search::SearchPlan;
-use wayleave_plan::value::Value;
+use wayleave_plan::value::datetime_text;
 use wayleave_search::{Index, Query, Source};
 
 use super::{Indexed, Indexes};
@@ -242,9 +242,7 @@ pub(super) fn structure(listed: &[SearchedConnection<'_>]) -> (Json, usize) {
 }
 
 fn time(seconds: i64) -> String {
-    Value::Datetime(seconds.saturating_mul(1_000_000))
-        .to_text()
-        .unwrap_or_default()
+    datetime_text(seconds.saturating_mul(1_000_000))
 }
 
 /// Indexes that can go to another thread.

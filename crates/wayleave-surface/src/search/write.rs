@@ -7,7 +7,7 @@ use wayleave_search::Query;
 use super::find::SearchOutcome;
 use super::hit::{WrittenHit, shown};
 use super::sources::{self, Sources};
-use crate::query::CallContext;
+use crate::call_context::CallContext;
 use crate::reply::Reply;
 use crate::table::Table;
 
@@ -20,7 +20,7 @@ const SNIPPETS: [usize; 6] = [160, 120, 90, 60, 30, 12];
 
 /// The reply: as many hits as fit, with snippets as long as fit.
 pub(super) fn written(
-    asked: &CallContext<'_>,
+    call: &CallContext<'_>,
     plan: &SearchPlan,
     query: &Query,
     found: &SearchOutcome,
@@ -28,8 +28,8 @@ pub(super) fn written(
 ) -> Reply {
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);
     let mut count = found.hits.len().min(limit);
-    let mut snippets = SNIPPETS.iter();
-    let mut length = *snippets.next().unwrap_or(&0);
+    let [mut length, shorter @ ..] = SNIPPETS;
+    let mut snippets = shorter.iter();
     loop {
         let page = Page {
             plan,
@@ -37,20 +37,19 @@ pub(super) fn written(
                 .hits
                 .iter()
                 .take(count)
-                .filter_map(|hit| {
-                    let stream = plan.streams().get(hit.stream)?;
-                    Some((
-                        shown(hit, stream, query, length),
-                        stream.view.connection_id(),
-                    ))
+                .map(|hit| {
+                    let stream = plan.stream(hit.stream);
+                    let written = shown(hit, stream, query, length);
+                    (written, stream.view.connection_id())
                 })
                 .collect(),
             next_cursor: next(found, count)
-                .map(|place| plan.cursor(&place, sources.generation(), asked.seal)),
+                .map(|place| plan.cursor(&place, sources.generation(), call.seal)),
             ended_early: found.ended_at.is_some() && count == found.hits.len(),
         };
         let reply = page.reply(query, sources);
-        let fits = bytes(&reply) <= AROUND + A_HIT * count.max(1) && reply.text.len() <= asked.most;
+        let fits =
+            reply.bytes() <= AROUND + A_HIT * count.max(1) && reply.text.len() <= call.max_bytes;
         if fits || count <= 1 && snippets.len() == 0 {
             return reply;
         }
@@ -61,53 +60,11 @@ pub(super) fn written(
     }
 }
 
-/// What [`Reply::bytes`] says of a reply that is no error, without making a copy of it.
-fn bytes(reply: &Reply) -> usize {
-    const AROUND: &str =
-        r#"{"content":[{"type":"text","text":}],"structuredContent":,"isError":false}"#;
-    AROUND.len() + bytes_of_text(&reply.text) + bytes_of(reply.structured.value())
-}
-
-/// How many bytes a value takes as JSON.
-fn bytes_of(value: &Json) -> usize {
-    // As many commas as there are members but one, and two brackets.
-    let between = |members: usize| members.max(1) + 1;
-    match value {
-        Json::Null | Json::Bool(true) => 4,
-        Json::Bool(false) => 5,
-        Json::Number(number) => number.to_string().len(),
-        Json::String(text) => bytes_of_text(text),
-        Json::Array(items) => items.iter().map(bytes_of).sum::<usize>() + between(items.len()),
-        Json::Object(members) => {
-            let member =
-                |(name, value): (&String, &Json)| bytes_of_text(name) + 1 + bytes_of(value);
-            members.iter().map(member).sum::<usize>() + between(members.len())
-        }
-    }
-}
-
-/// How many bytes a text takes as JSON, between its quotation marks and with them.
-fn bytes_of_text(text: &str) -> usize {
-    let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    // To the end in any case: without a way out the compiler looks at many bytes at once.
-    if !text.bytes().fold(false, |any, byte| any | special(byte)) {
-        return 2 + text.len();
-    }
-    let escaped = |byte: u8| match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
-        0..0x20 => 6,
-        _ => 1,
-    };
-    2 + text.bytes().map(escaped).sum::<usize>()
-}
-
 /// Where the next page begins, if anything follows the first `count` hits.
 fn next(found: &SearchOutcome, count: usize) -> Option<HitPosition> {
     if count < found.hits.len() {
-        return found
-            .hits
-            .get(count.checked_sub(1)?)
-            .map(super::find::Hit::place);
+        let last = found.hits.get(count.checked_sub(1)?)?;
+        return Some(last.position.clone());
     }
     found.ended_at.clone()
 }
@@ -205,29 +162,5 @@ impl Page<'_> {
             }
         }
         mix
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_reply_is_counted_as_it_will_be_written() {
-        let all: String = (0..0x120).filter_map(char::from_u32).collect();
-        for structured in [
-            Json::Null,
-            json!([]),
-            json!({}),
-            json!([true, false, -1, 1.5e300, 12.3456, "é"]),
-            json!({ "data": { "results": [{ "score": 0.1, &all: all }, {}] }, "meta": [[], 7] }),
-        ] {
-            for text in ["", "|a\n", &all] {
-                let reply = Reply::done(text.to_owned(), structured.clone());
-                assert_eq!(bytes(&reply), reply.bytes());
-            }
-        }
     }
 }

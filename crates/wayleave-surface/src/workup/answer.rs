@@ -13,7 +13,7 @@ use super::reader::WorkupReader;
 use super::resolve::{self, FoundBy, Meaning};
 use super::write::{Dossier, NumberedWorkup};
 use super::{conflicts, refused, relations, sections};
-use crate::query::CallContext;
+use crate::call_context::CallContext;
 use crate::reply::Reply;
 use crate::service::ReadService;
 
@@ -21,80 +21,71 @@ use crate::service::ReadService;
 const ENDING: &str = "\nread a record with fetch; check a note with check_citations\n";
 
 impl ReadService {
-    /// A workup of one entity, in this dataset or in the one the request names.
-    pub async fn workup(
-        &self,
-        caller: &Package,
-        dataset: Option<&str>,
-        request: &WorkupRequest,
-    ) -> Reply {
-        let dataset = dataset.or(request.dataset.as_deref()).unwrap_or_default();
-        let Some(view) = self.view_of(caller, dataset) else {
-            return self.no_dataset(caller, dataset).into();
+    /// A workup of one entity, in the dataset the request names.
+    pub async fn workup(&self, caller: &Package, request: &WorkupRequest) -> Reply {
+        let Some(call) = self.call_in_dataset(caller, &request.dataset) else {
+            return no_dataset(&self.call(caller, 0), &request.dataset).into();
         };
-        let reading = self.reading(caller);
-        let asked = self.asking(&view, &reading);
-        let answered = self.worked_up(caller, dataset, request, &asked).await;
+        let answered = worked_up(&call, request).await;
         answered.unwrap_or_else(Reply::from)
     }
+}
 
-    fn no_dataset(&self, caller: &Package, dataset: &str) -> Refusal {
-        let message = format!("there is no active dataset {}", quoted(dataset));
-        Refusal::new(Code::NotFound, message)
-            .param("dataset")
-            .allowed(self.datasets_of(caller))
-            .near(dataset)
-            .retry_with("dataset")
-            .next(Call::new("schema", []))
-    }
+/// The refusal of a dataset that the caller does not see, with those it does.
+fn no_dataset(call: &CallContext<'_>, dataset: &str) -> Refusal {
+    let connections = call.view.connections().iter();
+    let mut known: Vec<&str> = connections.map(|it| it.connector_key.as_str()).collect();
+    known.dedup();
+    let message = format!("there is no active dataset {}", quoted(dataset));
+    Refusal::new(Code::NotFound, message)
+        .param("dataset")
+        .allowed(known)
+        .near(dataset)
+        .retry_with("dataset")
+        .next(Call::new("schema", []))
+}
 
-    async fn worked_up(
-        &self,
-        caller: &Package,
-        dataset: &str,
-        request: &WorkupRequest,
-        asked: &CallContext<'_>,
-    ) -> Result<Reply, Refusal> {
-        let desk = WorkupReader::new(asked, self.indexes());
-        let mut gaps = Gaps::default();
-        let (node, by) = match resolve::resolve(&desk, &request.entity, &mut gaps).await? {
-            Meaning::One(node, by) => (node, by),
-            Meaning::Several(several) => return Ok(refused::ambiguous(dataset, &several)),
-        };
-        let about = |evidence: u32| Reference {
-            dataset: dataset.to_owned(),
-            entity: node.id().to_owned(),
-            evidence,
-        };
-        let sealed = |reference: &Reference| reference.seal(&caller.subject, self.keys());
-        let ending = |sealed: &str| format!("{ENDING}workup={sealed}\n");
-        let opening = opening(&node, dataset, by);
-        let mut reached = ReachedRecords::default();
-        reached.add(node.clone());
-        let drafts = gathered(&desk, request, &mut reached, &mut gaps).await;
-        let is_partial = gaps.is_partial();
-        let written = Dossier {
-            reached: &reached,
-            opening,
-            drafts,
-            gaps: gaps.sorted(),
-            // None is longer: the room for it is known before its number is.
-            ending: ending(&sealed(&about(u32::MAX))).len(),
-            budget: request.budget,
-        }
-        .write()
-        .ok_or_else(too_small)?;
-        let reference = about(u32::try_from(written.cited.len()).unwrap_or(u32::MAX));
-        let told = WorkupNotes {
-            sealed: sealed(&reference),
-            reference,
-            by,
-            is_partial,
-            tally: desk.tally(),
-        };
-        let ending = ending(&told.sealed);
-        Ok(told.reply(written, &reached, &ending))
+async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Reply, Refusal> {
+    let dataset = request.dataset.as_str();
+    let desk = WorkupReader::new(call);
+    let mut gaps = Gaps::default();
+    let (node, by) = match resolve::resolve(&desk, &request.entity, &mut gaps).await? {
+        Meaning::One(node, by) => (node, by),
+        Meaning::Several(several) => return Ok(refused::ambiguous(dataset, &several)),
+    };
+    let about = |evidence: u32| Reference {
+        dataset: dataset.to_owned(),
+        entity: node.id().to_owned(),
+        evidence,
+    };
+    let sealed = |reference: &Reference| reference.seal(call.view.subject(), call.seal.keys);
+    let ending = |sealed: &str| format!("{ENDING}workup={sealed}\n");
+    let opening = opening(&node, dataset, by);
+    let mut reached = ReachedRecords::default();
+    reached.add(node.clone());
+    let drafts = gathered(&desk, request, &mut reached, &mut gaps).await;
+    let is_partial = gaps.is_partial();
+    let written = Dossier {
+        reached: &reached,
+        opening,
+        drafts,
+        gaps: gaps.sorted(),
+        // None is longer: the room for it is known before its number is.
+        ending: ending(&sealed(&about(u32::MAX))).len(),
+        budget: request.budget,
     }
+    .write()
+    .ok_or_else(too_small)?;
+    let reference = about(u32::try_from(written.cited.len()).unwrap_or(u32::MAX));
+    let told = WorkupNotes {
+        sealed: sealed(&reference),
+        reference,
+        by,
+        is_partial,
+        tally: desk.tally(),
+    };
+    let ending = ending(&told.sealed);
+    Ok(told.reply(written, &reached, &ending))
 }
 
 /// What is said about a workup beside what it says.
@@ -139,8 +130,7 @@ impl WorkupNotes {
 
 /// What stands under the heading.
 fn opening(node: &Node<'_>, dataset: &str, by: FoundBy) -> Draft {
-    let keys = node.stream.key_fields().map(|it| it.name.value.clone());
-    let fields = keys.chain(node.name_fields()).collect();
+    let fields = node.key_names().chain(node.name_fields()).collect();
     let (id, by) = (node.id(), by.as_str());
     Draft {
         section: Section::Record,
@@ -166,8 +156,8 @@ async fn gathered<'a>(
     let wants = |section: &Section| request.sections.contains(section);
     let wants_any = |sections: &[Section]| sections.iter().any(wants);
     let mut drafts = Vec::new();
-    if let Some(node) = reached.get(SUBJECT).filter(|_| wants(&Section::Record)) {
-        drafts.extend(sections::record(node, gaps));
+    if wants(&Section::Record) {
+        drafts.extend(sections::record(reached.get(SUBJECT), gaps));
     }
     let mut counterparts = Vec::new();
     if wants_any(&[Section::Record, Section::Conflicts, Section::Text]) {
@@ -185,9 +175,9 @@ async fn gathered<'a>(
         let others: Vec<usize> = counterparts.iter().map(|it| it.node).collect();
         drafts.extend(sections::texts(desk, request, &others, reached, gaps).await);
     }
-    drafts.extend(counterparts.iter().filter_map(|it| it.statement(reached)));
-    drafts.extend(first.iter().filter_map(|link| link.near(reached)));
-    drafts.extend(second.iter().filter_map(|link| link.far(reached)));
+    drafts.extend(counterparts.iter().map(|it| it.statement(reached)));
+    drafts.extend(first.iter().map(|link| link.near(reached)));
+    drafts.extend(second.iter().map(|link| link.far(reached)));
     drafts.extend(sections::timeline(request, reached));
     drafts.extend(counterparts.iter().flat_map(|it| it.conflicts(reached)));
     drafts.extend(conflicts::between(&first, reached));

@@ -21,8 +21,9 @@ const SENTENCE: usize = 200;
 impl ReadService {
     /// Whether every citation of a note leads to evidence of a workup, and every claim has one.
     pub fn check_citations(&self, caller: &Package, arguments: &Map<String, Json>) -> Reply {
+        let call = self.call(caller, 0);
         let checked = CitationsRequest::read(arguments).and_then(|request| {
-            let opened = Reference::open(&request.workup, &caller.subject, self.keys());
+            let opened = Reference::open(&request.workup, call.view.subject(), call.seal.keys);
             let reference = opened.ok_or_else(not_ours)?;
             Ok(report(&request.note, &reference))
         });

@@ -4,12 +4,11 @@
 //! related records of which the mapping says, by one predicate, that two of their fields state the
 //! same, and they do not.
 
-use wayleave_model::mapping::Field;
 use wayleave_plan::neighbours::Around;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::Section;
 use wayleave_plan::value::Value;
-use wayleave_plan::view::StreamView;
+use wayleave_plan::view::{FieldView, StreamView};
 
 use super::draft::{Draft, RecordUse};
 use super::gap::{Gap, Gaps};
@@ -37,22 +36,18 @@ pub(super) async fn counterparts<'a>(
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Counterpart> {
-    let Some(node) = reached.get(SUBJECT).cloned() else {
-        return Vec::new();
-    };
+    let node = reached.get(SUBJECT).clone();
     let mut found = Vec::new();
     let name = node.stream.name();
     for stream in desk.streams().filter(|stream| stream.name() == name) {
         match others(desk, &node, stream).await {
             Err(refusal) => gaps.add(Gap::unread(stream.connection_id(), &refusal)),
             Ok(others) => {
-                let same = |it: &Node<'a>| same_entity(&node, it);
+                let same = |it: Node<'a>| same_entity(&node, &it).map(|by| (it, by));
                 let own = stream.connection_id() == node.stream.connection_id();
-                let known: Vec<Node<'a>> =
-                    others.into_iter().filter(|it| same(it).is_some()).collect();
+                let known: Vec<(Node<'a>, &str)> = others.into_iter().filter_map(same).collect();
                 match known.as_slice() {
-                    [one] if !own => {
-                        let by = same(one).unwrap_or_default();
+                    [(one, by)] if !own => {
                         let node = reached.add(one.clone());
                         found.push(Counterpart { node, by });
                     }
@@ -84,8 +79,8 @@ async fn others<'a>(
             node.key()
         );
         for record in desk.by_id(&around, &[&id]).await? {
-            if !found.iter().any(|it| it.id() == record.id) {
-                found.push(Node { stream, record });
+            if !found.iter().any(|it| it.id() == record.id()) {
+                found.push(Node::new(stream, record));
             }
         }
     }
@@ -95,7 +90,7 @@ async fn others<'a>(
 
 fn namesakes<'a>(
     stream: &StreamView,
-    several: &[Node<'a>],
+    several: &[(Node<'a>, &str)],
     reached: &mut ReachedRecords<'a>,
 ) -> Gap {
     let many = several.len();
@@ -104,10 +99,10 @@ fn namesakes<'a>(
         stream.connection_id(),
         stream.name()
     );
-    let title = stream.title().map(|it| it.name.value.clone());
+    let title = stream.title().map(|it| it.name().to_owned());
     let fields: Vec<String> = title.into_iter().collect();
     let mut uses = vec![RecordUse::new(SUBJECT, fields.clone())];
-    for node in several {
+    for (node, _) in several {
         uses.push(RecordUse::new(reached.add(node.clone()), fields.clone()));
     }
     Gap::shown("namesakes", text, uses)
@@ -115,35 +110,32 @@ fn namesakes<'a>(
 
 impl Counterpart {
     /// Where else the entity is recorded.
-    pub(super) fn statement(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
-        let (one, other) = (reached.get(SUBJECT)?, reached.get(self.node)?);
+    pub(super) fn statement(&self, reached: &ReachedRecords<'_>) -> Draft {
+        let (one, other) = (reached.get(SUBJECT), reached.get(self.node));
         let fields = |node: &Node<'_>| -> Vec<String> {
-            let keys = node.stream.key_fields().map(|it| it.name.value.clone());
-            keys.chain(node.name_fields()).collect()
+            node.key_names().chain(node.name_fields()).collect()
         };
-        Some(Draft {
+        Draft {
             section: Section::Record,
             text: format!("also recorded as {}, by the same {}", other.id(), self.by),
             uses: vec![
                 RecordUse::new(SUBJECT, fields(one)),
                 RecordUse::new(self.node, fields(other)),
             ],
-        })
+        }
     }
 
     /// What it states otherwise than the record itself.
     pub(super) fn conflicts(&self, reached: &ReachedRecords<'_>) -> Vec<Draft> {
-        let (Some(one), Some(other)) = (reached.get(SUBJECT), reached.get(self.node)) else {
-            return Vec::new();
-        };
+        let (one, other) = (reached.get(SUBJECT), reached.get(self.node));
         let mut drafts = Vec::new();
         for (field, value) in one.fields() {
-            let theirs = other.value(&field.name);
+            let theirs = other.value(field.name());
             if !is_stated(one, field) {
                 continue;
             }
             if let Some(theirs) = theirs.filter(|it| differ(value, it)) {
-                let name = field.name.value.clone();
+                let name = field.name().to_owned();
                 let text = format!(
                     "{name} is {} in {} and {} in {}, the same entity by {}",
                     quote::value(value, VALUE),
@@ -165,25 +157,19 @@ impl Counterpart {
 
 /// Whether a field states something of the entity: not what its store uses to find, join and
 /// follow records.
-fn is_stated(node: &Node<'_>, field: &Field) -> bool {
+fn is_stated(node: &Node<'_>, field: &FieldView) -> bool {
     let stream = node.stream;
-    let name = &field.name;
-    let joins = stream
-        .relations()
-        .any(|relation| relation.on.iter().any(|join| join.column == field.column));
-    !joins
+    !stream.is_joined_on(field)
         && field.is_scalar()
-        && !stream.key_fields().any(|it| it.name == *name)
-        && stream.updated().is_none_or(|it| it.name != *name)
+        && !stream.key_fields().contains(field)
+        && stream.updated() != Some(field)
 }
 
 /// What related records state otherwise, of fields that the mapping gives one predicate.
 pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for link in links {
-        let (Some(one), Some(other)) = (reached.get(link.from), reached.get(link.to)) else {
-            continue;
-        };
+        let (one, other) = (reached.get(link.from), reached.get(link.to));
         for (ours, value) in one.fields() {
             for (theirs, other_value) in other.fields() {
                 let disputed_by_both = same_property(ours, theirs)
@@ -193,7 +179,7 @@ pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft
                 if !disputed_by_both {
                     continue;
                 }
-                let (our_name, their_name) = (&ours.name.value, &theirs.name.value);
+                let (our_name, their_name) = (ours.name(), theirs.name());
                 let text = format!(
                     "{our_name} of {} is {}, {their_name} of {} is {}",
                     one.name(),
@@ -201,9 +187,9 @@ pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft
                     other.name(),
                     quote::value(other_value, VALUE),
                 );
-                let fields = |node: &Node<'_>, field: &String| {
+                let fields = |node: &Node<'_>, field: &str| {
                     let mut fields = node.name_fields();
-                    fields.push(field.clone());
+                    fields.push(field.to_owned());
                     fields
                 };
                 let draft = disputed(
@@ -222,9 +208,9 @@ pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft
 
 /// Whether a person has said that two fields state the same: by giving them one predicate, which
 /// fields of one name have without anybody saying so.
-fn same_property(one: &Field, other: &Field) -> bool {
-    let said = |field: &Field| field.predicate.value != field.name.value;
-    one.predicate.value == other.predicate.value && (said(one) || said(other))
+fn same_property(one: &FieldView, other: &FieldView) -> bool {
+    let said = |field: &FieldView| field.predicate() != field.name();
+    one.predicate() == other.predicate() && (said(one) || said(other))
 }
 
 /// Whether two values are there and are not the same.

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use wayleave_model::mapping::{Datatype, Field};
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::Record;
 use wayleave_plan::value::Value;
-use wayleave_plan::view::StreamView;
+use wayleave_plan::view::{FieldView, StreamView};
 
 use super::quote;
-use crate::ids;
 
 /// The place of the record the workup is about.
 pub(super) const SUBJECT: usize = 0;
@@ -22,32 +21,38 @@ const DAY: i64 = 86_400_000_000;
 pub(super) struct Node<'a> {
     pub(super) stream: &'a StreamView,
     pub(super) record: Record,
+    id: String,
 }
 
-impl Node<'_> {
+impl<'a> Node<'a> {
+    pub(super) fn new(stream: &'a StreamView, record: Record) -> Self {
+        let id = record.id();
+        Self { stream, record, id }
+    }
+
     pub(super) fn id(&self) -> &str {
-        &self.record.id
+        &self.id
     }
 
     /// The text of the key, as its id has it.
-    pub(super) fn key(&self) -> &str {
-        ids::key(&self.record.id)
+    pub(super) fn key(&self) -> String {
+        self.record.key_text()
     }
 
     /// The fields and their values, in mapping order.
-    pub(super) fn fields(&self) -> impl Iterator<Item = (&Field, &Value)> {
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&FieldView, &Value)> {
         self.stream.fields().zip(&self.record.values)
     }
 
     pub(super) fn value(&self, field: &str) -> Option<&Value> {
         let mut fields = self.fields();
-        let found = fields.find(|(known, _)| known.name == field);
+        let found = fields.find(|(known, _)| known.name() == field);
         found.map(|(_, value)| value)
     }
 
     /// The title as it is, if there is one that says anything.
     pub(super) fn title(&self) -> Option<String> {
-        let title = self.value(&self.stream.title()?.name)?.to_text()?;
+        let title = self.value(self.stream.title()?.name())?.to_text()?;
         (!title.trim().is_empty()).then_some(title)
     }
 
@@ -63,31 +68,47 @@ impl Node<'_> {
     /// The fields that [`name`](Self::name) shows.
     pub(super) fn name_fields(&self) -> Vec<String> {
         match (self.title(), self.stream.title()) {
-            (Some(_), Some(title)) => vec![title.name.value.clone()],
-            _ => self
-                .stream
-                .key_fields()
-                .map(|field| field.name.value.clone())
-                .collect(),
+            (Some(_), Some(title)) => vec![title.name().to_owned()],
+            _ => self.key_names().collect(),
         }
     }
 
-    /// When its event happened: in microseconds since 1970, and as it is written.
-    pub(super) fn time(&self) -> Option<(i64, String)> {
-        let value = self.value(&self.stream.event_time()?.name)?;
+    /// The names of the fields of its key.
+    pub(super) fn key_names(&self) -> impl Iterator<Item = String> {
+        let key = self.stream.key_fields().iter();
+        key.map(|field| field.name().to_owned())
+    }
+
+    /// When its event happened, if that is known.
+    pub(super) fn time(&self) -> Option<EventTime<'_>> {
+        let field = self.stream.event_time()?.name();
+        let value = self.value(field)?;
         let micros = match value {
             Value::Datetime(micros) => *micros,
             Value::Date(days) => i64::from(*days) * DAY,
             _ => return None,
         };
-        Some((micros, value.to_text()?))
+        Some(EventTime {
+            field,
+            micros,
+            text: value.to_text()?,
+        })
     }
 
     /// Whether its key was made by its store, as numbers are, and means nothing elsewhere.
     pub(super) fn has_local_key(&self) -> bool {
-        let mut keys = self.stream.key_fields();
-        keys.all(|field| field.datatype.value == Datatype::Integer)
+        let mut keys = self.stream.key_fields().iter();
+        keys.all(|field| field.datatype() == Datatype::Integer)
     }
+}
+
+/// When the event of a record happened.
+pub(super) struct EventTime<'a> {
+    pub(super) field: &'a str,
+    /// In microseconds since 1970.
+    pub(super) micros: i64,
+    /// As it is written.
+    pub(super) text: String,
 }
 
 /// The records that were reached, in the order in which they were.
@@ -108,8 +129,13 @@ impl<'a> ReachedRecords<'a> {
         self.nodes.len() - 1
     }
 
-    pub(super) fn get(&self, place: usize) -> Option<&Node<'a>> {
-        self.nodes.get(place)
+    /// The record at a place that [`add`](Self::add) gave.
+    #[expect(
+        clippy::expect_used,
+        reason = "evidence must not be missing from a statement"
+    )]
+    pub(super) fn get(&self, place: usize) -> &Node<'a> {
+        self.nodes.get(place).expect("a record that was reached")
     }
 
     pub(super) fn len(&self) -> usize {

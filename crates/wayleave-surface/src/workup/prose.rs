@@ -224,12 +224,10 @@ pub(super) fn cites(text: &str) -> Vec<String> {
     while let Some(at) = rest.find('[') {
         let (before, from) = rest.split_at(at);
         let escapes = before.chars().rev().take_while(|c| *c == '\\').count();
-        match citation(from).filter(|_| escapes % 2 == 0) {
-            Some((ids, after)) => {
-                found.extend(ids);
-                rest = after;
-            }
-            None => rest = from.get(1..).unwrap_or_default(),
+        (_, rest) = from.split_at('['.len_utf8());
+        if let Some((ids, after)) = citation(from).filter(|_| escapes % 2 == 0) {
+            found.extend(ids);
+            rest = after;
         }
     }
     found

@@ -11,19 +11,18 @@ use crate::escape;
 
 /// A value of at most so many characters; NULL is nothing.
 pub(super) fn value(value: &Value, most: usize) -> String {
+    let Some(text) = value.to_text() else {
+        return "nothing".to_owned();
+    };
     match value {
-        Value::Null | Value::Malformed => "nothing".to_owned(),
         // These hold digits, signs, points and letters of ours alone.
         Value::Integer(_)
         | Value::Decimal(_)
         | Value::Number(_)
         | Value::Boolean(_)
         | Value::Date(_)
-        | Value::Datetime(_) => value.to_text().unwrap_or_default(),
-        Value::Text(text) => quoted(text, most),
-        Value::Json(_) | Value::List(_) | Value::Preview(_) => {
-            quoted(&value.to_text().unwrap_or_default(), most)
-        }
+        | Value::Datetime(_) => text,
+        _ => quoted(&text, most),
     }
 }
 

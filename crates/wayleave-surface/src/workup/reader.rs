@@ -13,9 +13,8 @@ use wayleave_plan::{AuthorizedPlan, Record};
 use wayleave_search::Query;
 
 use super::node::Node;
-use crate::query::CallContext;
-use crate::search::{self, BestMatches, Indexes};
-use crate::store_reads::RowBatch;
+use crate::call_context::{CallContext, RowBatch};
+use crate::search::{self, BestMatches};
 
 /// The most reads of stores.
 pub(super) const MAX_READS: usize = 400;
@@ -30,8 +29,7 @@ const AT_ONCE: usize = 4;
 
 /// Where a workup reads.
 pub(super) struct WorkupReader<'a> {
-    pub(super) asked: &'a CallContext<'a>,
-    indexes: &'a dyn Indexes,
+    pub(super) call: &'a CallContext<'a>,
     /// Reads and rows so far. A search is one read, however many candidates it passes over: their
     /// number tells of rows that the caller may not see.
     reads: AtomicUsize,
@@ -48,10 +46,9 @@ pub(super) enum Stop {
 }
 
 impl<'a> WorkupReader<'a> {
-    pub(super) fn new(asked: &'a CallContext<'a>, indexes: &'a dyn Indexes) -> Self {
+    pub(super) fn new(call: &'a CallContext<'a>) -> Self {
         Self {
-            asked,
-            indexes,
+            call,
             reads: AtomicUsize::new(0),
             read_rows: AtomicUsize::new(0),
         }
@@ -59,12 +56,12 @@ impl<'a> WorkupReader<'a> {
 
     /// Every stream of the dataset that the caller sees.
     pub(super) fn streams(&self) -> impl Iterator<Item = &'a StreamView> + use<'a> {
-        let connections = self.asked.view.connections().iter();
+        let connections = self.call.view.connections().iter();
         connections.flat_map(|connection| &connection.streams)
     }
 
     pub(super) fn stream(&self, connection_id: &str, name: &str) -> Option<&'a StreamView> {
-        self.asked.view.connection(connection_id)?.stream(name)
+        self.call.view.connection(connection_id)?.stream(name)
     }
 
     /// How many reads have begun, and how many rows they gave.
@@ -79,7 +76,7 @@ impl<'a> WorkupReader<'a> {
         if reads >= MAX_READS || rows >= MAX_ROWS {
             return Some(Stop::Caps);
         }
-        (!self.asked.reading.has_time()).then_some(Stop::Deadline)
+        (!self.call.has_time()).then_some(Stop::Deadline)
     }
 
     pub(super) async fn rows(&self, plan: &AuthorizedPlan) -> Result<RowBatch, Refusal> {
@@ -87,7 +84,7 @@ impl<'a> WorkupReader<'a> {
             return Err(stopped(stop));
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
-        let read = self.asked.reading.rows(plan, MAX_BYTES).await?;
+        let read = self.call.rows(plan, MAX_BYTES).await?;
         self.read_rows.fetch_add(read.rows.len(), Ordering::Relaxed);
         Ok(read)
     }
@@ -102,7 +99,11 @@ impl<'a> WorkupReader<'a> {
             return Ok(Vec::new());
         };
         let read = self.rows(&plan).await?;
-        Ok(read.rows.iter().map(|row| around.record(row)).collect())
+        Ok(read
+            .rows
+            .into_iter()
+            .map(|row| around.record(row))
+            .collect())
     }
 
     /// The records of a stream whose title is, or begins with, a text; none where titles cannot be
@@ -117,7 +118,7 @@ impl<'a> WorkupReader<'a> {
         let Some(title) = stream.title() else {
             return Ok(Vec::new());
         };
-        let filter = Map::from_iter([(title.name.value.clone(), json!({ operator: text }))]);
+        let filter = Map::from_iter([(title.name().to_owned(), json!({ operator: text }))]);
         let request = QueryRequest {
             stream: stream.name().to_owned(),
             connection_id: Some(stream.connection_id().to_owned()),
@@ -131,13 +132,13 @@ impl<'a> WorkupReader<'a> {
             changes_since: None,
         };
         // A title that no filter may name, or that is no text, has no such record.
-        let Ok(plan) = QueryPlan::new(self.asked.view, &request, self.asked.seal) else {
+        let Ok(plan) = QueryPlan::new(&self.call.view, &request, self.call.seal) else {
             return Ok(Vec::new());
         };
         let read = self.rows(plan.rows()).await?;
         let page = plan.page_of(read.rows);
         let records = page.records().iter().cloned();
-        Ok(records.map(|record| Node { stream, record }).collect())
+        Ok(records.map(|record| Node::new(stream, record)).collect())
     }
 
     /// The records that match a text best, of the whole dataset.
@@ -165,7 +166,7 @@ impl<'a> WorkupReader<'a> {
         words: &[Query],
         limit: u32,
     ) -> Result<BestMatches, Refusal> {
-        if !self.asked.reading.has_time() {
+        if !self.call.has_time() {
             return Err(stopped(Stop::Deadline));
         }
         self.reads.fetch_add(1, Ordering::Relaxed);
@@ -178,7 +179,7 @@ impl<'a> WorkupReader<'a> {
             limit,
             cursor: None,
         };
-        search::best(self.asked, self.indexes, &request, words).await
+        search::best(self.call, &request, words).await
     }
 
     /// The records of these ids, whatever their streams; those that are gone are left out.
@@ -191,7 +192,7 @@ impl<'a> WorkupReader<'a> {
                 continue;
             }
             let records = self.by_id(&around, &ours).await?;
-            found.extend(records.into_iter().map(|record| Node { stream, record }));
+            found.extend(records.into_iter().map(|record| Node::new(stream, record)));
         }
         found.sort_by_key(|node| ids.iter().position(|id| id == node.id()));
         Ok(found)

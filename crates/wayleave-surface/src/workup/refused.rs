@@ -21,7 +21,6 @@ pub(super) fn ambiguous(dataset: &str, several: &[Node<'_>]) -> Reply {
             text: escape::json(&error),
             structured: json!({ "error": error }).into(),
             is_error: true,
-            meta: None,
         };
         if reply.bytes() <= MAX_ERROR_BYTES || listed <= 1 {
             return reply;

@@ -40,11 +40,9 @@ pub(super) async fn first_hop<'a>(
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Link> {
-    let Some(node) = reached.get(SUBJECT) else {
-        return Vec::new();
-    };
+    let node = reached.get(SUBJECT);
     let (stream, id) = (node.stream, node.id().to_owned());
-    let Some(connection) = desk.asked.view.connection(stream.connection_id()) else {
+    let Some(connection) = desk.call.view.connection(stream.connection_id()) else {
         return Vec::new();
     };
     let around = Around::related(connection, stream);
@@ -80,7 +78,7 @@ pub(super) async fn second_hop<'a>(
 ) -> Vec<Link> {
     let mut links = Vec::new();
     for ((connection_id, name), ids) in to_follow(first, reached, gaps) {
-        let connection = desk.asked.view.connection(&connection_id);
+        let connection = desk.call.view.connection(&connection_id);
         let Some((connection, stream)) = connection.and_then(|it| Some((it, it.stream(&name)?)))
         else {
             continue;
@@ -96,7 +94,7 @@ pub(super) async fn second_hop<'a>(
         };
         for (edge, related) in followed(desk, &around, &records, gaps).await {
             for (record, related) in records.iter().zip(related) {
-                let Some(from) = reached.place(&record.id) else {
+                let Some(from) = reached.place(&record.id()) else {
                     continue;
                 };
                 if related.more {
@@ -120,7 +118,7 @@ fn to_follow(
     let mut by_stream: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
     let mut all = 0;
     let mut left = 0;
-    for node in first.iter().filter_map(|link| reached.get(link.to)) {
+    for node in first.iter().map(|link| reached.get(link.to)) {
         let stream = (
             node.stream.connection_id().to_owned(),
             node.stream.name().to_owned(),
@@ -193,7 +191,7 @@ fn linked<'a>(
     };
     let link = |record: Record| Link {
         from,
-        to: reached.add(Node { stream, record }),
+        to: reached.add(Node::new(stream, record)),
         relation: edge.expansion.relation().to_owned(),
         type_name: edge.type_name.clone(),
         direction: edge.direction,
@@ -239,8 +237,7 @@ fn called(edge: &Edge) -> String {
 impl Link {
     fn uses(&self, reached: &ReachedRecords<'_>, details: Vec<String>) -> Vec<RecordUse> {
         let named = |place: usize, more: &[String]| {
-            let node = reached.get(place);
-            let mut fields = node.map(Node::name_fields).unwrap_or_default();
+            let mut fields = reached.get(place).name_fields();
             fields.extend_from_slice(more);
             RecordUse::new(place, fields)
         };
@@ -254,8 +251,8 @@ impl Link {
     }
 
     /// The link as a statement about the entity itself.
-    pub(super) fn near(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
-        let to = reached.get(self.to)?;
+    pub(super) fn near(&self, reached: &ReachedRecords<'_>) -> Draft {
+        let to = reached.get(self.to);
         let (shown, fields) = details(to, &self.far_fields);
         let (relation, type_name) = (&self.relation, &self.type_name);
         let text = match self.direction {
@@ -268,26 +265,26 @@ impl Link {
                 )
             }
         };
-        Some(Draft {
+        Draft {
             section: Section::Relations,
             text,
             uses: self.uses(reached, fields),
-        })
+        }
     }
 
     /// The link as a statement about a record one hop away.
-    pub(super) fn far(&self, reached: &ReachedRecords<'_>) -> Option<Draft> {
-        let (from, to) = (reached.get(self.from)?.name(), reached.get(self.to)?.name());
+    pub(super) fn far(&self, reached: &ReachedRecords<'_>) -> Draft {
+        let (from, to) = (reached.get(self.from).name(), reached.get(self.to).name());
         let (relation, type_name) = (&self.relation, &self.type_name);
         let text = match self.direction {
             Direction::Outgoing => format!("{from} has {relation} ({type_name}): {to}"),
             Direction::Incoming => format!("{from} is named as {relation} ({type_name}) by {to}"),
         };
-        Some(Draft {
+        Draft {
             section: Section::SecondHop,
             text,
             uses: self.uses(reached, Vec::new()),
-        })
+        }
     }
 }
 
@@ -297,8 +294,8 @@ fn details(node: &Node<'_>, joined: &[String]) -> (String, Vec<String>) {
     let stream = node.stream;
     let passing = |name: &str| {
         named.iter().chain(joined).any(|it| it == name)
-            || stream.key_fields().any(|it| it.name == name)
-            || stream.updated().is_some_and(|it| it.name == name)
+            || stream.key_fields().iter().any(|it| it.name() == name)
+            || stream.updated().is_some_and(|it| it.name() == name)
     };
     let mut shown = String::new();
     let mut fields = Vec::new();
@@ -306,16 +303,11 @@ fn details(node: &Node<'_>, joined: &[String]) -> (String, Vec<String>) {
         if fields.len() == DETAILS {
             break;
         }
-        if passing(&field.name) || !field.is_scalar() || value.to_text().is_none() {
+        if passing(field.name()) || !field.is_scalar() || value.to_text().is_none() {
             continue;
         }
-        say!(
-            shown,
-            ", {} {}",
-            field.name.as_str(),
-            quote::value(value, DETAIL)
-        );
-        fields.push(field.name.value.clone());
+        say!(shown, ", {} {}", field.name(), quote::value(value, DETAIL));
+        fields.push(field.name().to_owned());
     }
     (shown, fields)
 }

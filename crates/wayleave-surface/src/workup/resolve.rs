@@ -102,7 +102,7 @@ async fn by_id<'a>(desk: &WorkupReader<'a>, entity: &str) -> Result<Option<Node<
     };
     let records = desk.by_id(&Around::alone(stream), &[entity]).await?;
     let record = records.into_iter().next();
-    Ok(record.map(|record| Node { stream, record }))
+    Ok(record.map(|record| Node::new(stream, record)))
 }
 
 async fn by_key<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
@@ -116,7 +116,7 @@ async fn by_key<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> V
         .map(|(stream, around, id)| async move {
             let read = desk.by_id(&around, &[&id]).await;
             let nodes = |records: Vec<Record>| -> Vec<Node<'a>> {
-                let nodes = records.into_iter().map(|record| Node { stream, record });
+                let nodes = records.into_iter().map(|record| Node::new(stream, record));
                 nodes.collect()
             };
             (stream, read.map(nodes))
@@ -190,7 +190,10 @@ async fn by_words<'a>(
         found.take(desk, best, &words, lost).await?;
     }
     let TitleSearch { nodes, more } = found;
-    let same = |node: &&Node<'_>| folded(&node.title().unwrap_or_default()) == folded(entity);
+    let same = |node: &&Node<'_>| {
+        let title = node.title();
+        title.is_some_and(|title| folded(&title) == folded(entity))
+    };
     let exact: Vec<Node<'a>> = nodes.iter().filter(same).cloned().collect();
     if !exact.is_empty() {
         return Ok(meant(exact, FoundBy::Words));
@@ -204,11 +207,9 @@ async fn by_words<'a>(
 /// The names of the fields that are titles and can be searched, each once.
 fn searched_titles<'a>(desk: &WorkupReader<'a>) -> BTreeSet<&'a str> {
     let titles = desk.streams().filter_map(|stream| {
-        let title = &stream.title()?.name;
+        let title = stream.title()?;
         let mut searched = stream.search();
-        searched
-            .any(|field| field.name == *title)
-            .then_some(title.as_str())
+        searched.any(|field| field == title).then(|| title.name())
     });
     titles.collect()
 }
@@ -249,8 +250,11 @@ impl<'a> TitleSearch<'a> {
         }
         self.more |= best.more;
         for node in desk.nodes(&best.ids).await? {
-            let title = node.title().unwrap_or_default();
-            let has = |word: &Query| word.matches([("title", title.as_str())]);
+            let title = node.title();
+            let has = |word: &Query| {
+                let title = title.as_deref();
+                title.is_some_and(|title| word.matches([("title", title)]))
+            };
             let known = self.nodes.iter().any(|it| it.id() == node.id());
             if !known && words.iter().all(has) {
                 self.nodes.push(node);

@@ -25,7 +25,7 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
     let mut drafts = Vec::new();
     let mut empty = Vec::new();
     for (field, value) in node.fields() {
-        let name = field.name.value.clone();
+        let name = field.name().to_owned();
         if *value == Value::Null {
             empty.push(name);
             continue;
@@ -51,22 +51,21 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
 pub(super) fn timeline(request: &WorkupRequest, reached: &ReachedRecords<'_>) -> Vec<Draft> {
     let mut events: Vec<(i64, usize, Draft)> = Vec::new();
     for (place, node) in reached.all() {
-        let Some((at, shown)) = node.time().filter(|(at, _)| within(request, *at)) else {
+        let Some(time) = node.time().filter(|time| within(request, time.micros)) else {
             continue;
         };
-        let event = node.stream.event_time().map_or("", |it| it.name.as_str());
-        let mut fields = vec![event.to_owned()];
+        let mut fields = vec![time.field.to_owned()];
         fields.extend(node.name_fields());
         let draft = Draft {
             section: Section::Timeline,
-            text: format!("{shown}: {} ({event})", node.name()),
+            text: format!("{}: {} ({})", time.text, node.name(), time.field),
             uses: vec![RecordUse::new(place, fields)],
         };
-        events.push((at, place, draft));
+        events.push((time.micros, place, draft));
     }
     events.sort_by(|a, b| {
-        let id = |place: usize| reached.get(place).map(Node::id);
-        a.0.cmp(&b.0).then_with(|| id(a.1).cmp(&id(b.1)))
+        let id = |place: usize| reached.get(place).id();
+        a.0.cmp(&b.0).then_with(|| id(a.1).cmp(id(b.1)))
     });
     let mut drafts: Vec<Draft> = Vec::new();
     for (_, _, draft) in events {
@@ -91,7 +90,7 @@ pub(super) async fn texts<'a>(
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Draft> {
-    let title = reached.get(SUBJECT).and_then(Node::title);
+    let title = reached.get(SUBJECT).title();
     let q = title.map(|title| phrase(&title)).unwrap_or_default();
     let query = Query::parse(&q, |_| false);
     if query.is_empty() {
@@ -132,7 +131,7 @@ pub(super) async fn texts<'a>(
     for node in nodes {
         let place = reached.place(node.id());
         let is_subject = place.is_some_and(|it| it == SUBJECT || counterparts.contains(&it));
-        let timely = node.time().is_none_or(|(at, _)| within(request, at));
+        let timely = node.time().is_none_or(|time| within(request, time.micros));
         if is_subject || !timely {
             continue;
         }
@@ -160,8 +159,8 @@ fn passage(query: &Query, node: &Node<'_>) -> Option<(String, String)> {
         .stream
         .search()
         .filter_map(|field| {
-            let value = node.value(&field.name)?;
-            Some((field.name.value.clone(), words_of(value).into_owned()))
+            let value = node.value(field.name())?;
+            Some((field.name().to_owned(), words_of(value).into_owned()))
         })
         .collect();
     let pairs = texts

@@ -10,7 +10,7 @@ use wayleave_plan::request::Section;
 
 use super::draft::{Draft, RecordUse};
 use super::gap::Gap;
-use super::node::{Node, ReachedRecords, SUBJECT};
+use super::node::{ReachedRecords, SUBJECT};
 use crate::url;
 
 /// Bytes kept for what is said about the room itself, and for the headings that are always there.
@@ -65,13 +65,12 @@ impl CitedRecord {
         activity: &str,
     ) -> Json {
         let node = reached.get(self.node);
-        let stream = node.map(|it| it.stream);
         json!({
             "id": format!("g{number}"),
-            "record_id": node.map(Node::id),
-            "uri": node.map(|it| url::record(it.stream.type_name(), it.id())),
-            "stream": stream.map(wayleave_plan::view::StreamView::name),
-            "connection_id": stream.map(wayleave_plan::view::StreamView::connection_id),
+            "record_id": node.id(),
+            "uri": url::record(node.stream.type_name(), node.id()),
+            "stream": node.stream.name(),
+            "connection_id": node.stream.connection_id(),
             "fields": self.fields,
             "activity": activity,
         })
@@ -112,11 +111,7 @@ impl Dossier<'_> {
     }
 
     fn head(&self, pen: &mut CitationWriter) {
-        let name = self
-            .reached
-            .get(SUBJECT)
-            .map(Node::name)
-            .unwrap_or_default();
+        let name = self.reached.get(SUBJECT).name();
         say!(pen.text, "# {name}");
         pen.cite(&self.opening.uses);
         say!(pen.text, "\n\n{}", self.opening.text);
@@ -167,7 +162,7 @@ impl Dossier<'_> {
         }
         pen.text.push_str("\n## Provenance\n\n");
         for (index, cited) in pen.cited.iter().enumerate() {
-            let id = self.reached.get(cited.node).map_or("", Node::id);
+            let id = self.reached.get(cited.node).id();
             say!(pen.text, "- g{}: {id}\n", index + 1);
         }
         Json::Array(told)
@@ -175,7 +170,7 @@ impl Dossier<'_> {
 
     /// What there is room for; `None` where there is none at all.
     fn choose(&self) -> Option<Selection> {
-        let name = self.reached.get(SUBJECT).map_or(0, |it| it.name().len());
+        let name = self.reached.get(SUBJECT).name().len();
         let fixed = name + 2 * CITE + self.ending + AROUND;
         let mut room = Room {
             reached: self.reached,
@@ -251,7 +246,7 @@ impl Room<'_> {
         let mut new = BTreeSet::new();
         for used in uses.iter().filter(|it| !self.nodes.contains(&it.node)) {
             if new.insert(used.node) {
-                let id = self.reached.get(used.node).map_or(0, |it| it.id().len());
+                let id = self.reached.get(used.node).id().len();
                 needed += "- g9999: \n".len() + id;
             }
         }

@@ -49,7 +49,7 @@ async fn check(
         for record in page.records() {
             let name = record.values[1].to_json();
             found.push((record.values[0].to_json(), name));
-            ids.push(record.id.clone());
+            ids.push(record.id());
         }
         match page.next_cursor(page.records().len(), served.seal()) {
             Some(cursor) => asked.insert("cursor".to_owned(), Json::String(cursor)),

@@ -1,0 +1,181 @@
+//! What the reads of one call need, made once a call: what the caller sees, one deadline, one
+//! cancellation, bounded memory.
+//!
+//! Tools, resources, completions, workups and citations all read through a [`CallContext`]. Every
+//! failure of a store passes [`CallContext::refused`] on its way to the caller. Dropping the context
+//! tells the stores that nobody waits any more.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::DropGuard;
+use wayleave_plan::AuthorizedPlan;
+use wayleave_plan::refusal::Refusal;
+use wayleave_plan::seal::Seal;
+use wayleave_plan::value::Value;
+use wayleave_plan::view::{StreamView, View};
+use wayleave_store::{Answer, CallerKey, ReadContext, Row, Rows, Store, StoreError};
+
+use crate::failure;
+use crate::search::Indexes;
+
+/// The stores of a deployment, by the operator's name for their source; opened when first needed.
+pub trait Stores: Send + Sync {
+    /// The store behind a source.
+    fn store(&self, source: &str) -> Result<Arc<dyn Store>, StoreError>;
+}
+
+/// What reads are made with, whoever calls.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadBackends<'a> {
+    pub(crate) stores: &'a dyn Stores,
+    pub(crate) indexes: &'a dyn Indexes,
+    pub(crate) seal: Seal<'a>,
+}
+
+/// Rows that were read.
+pub(crate) struct RowBatch {
+    pub(crate) rows: Vec<Row>,
+    /// Whether reading stopped because they are enough to fill any result.
+    pub(crate) cut: bool,
+}
+
+/// One call's reads.
+pub(crate) struct CallContext<'a> {
+    /// What the caller sees. Whatever is activated meanwhile, one answer is of one view.
+    pub(crate) view: Arc<View>,
+    pub(crate) seal: Seal<'a>,
+    pub(crate) indexes: &'a dyn Indexes,
+    /// The most bytes of the answer's text.
+    pub(crate) max_bytes: usize,
+    stores: &'a dyn Stores,
+    reads: ReadContext,
+    timeout: Duration,
+    _stop_when_dropped: DropGuard,
+}
+
+impl<'a> CallContext<'a> {
+    /// A call of whom the view is of, within so much time.
+    pub(crate) fn new(
+        view: Arc<View>,
+        backends: ReadBackends<'a>,
+        timeout: Duration,
+        max_bytes: usize,
+    ) -> Self {
+        let reads = ReadContext {
+            caller: CallerKey::from_subject(view.subject()),
+            ..ReadContext::within(timeout)
+        };
+        Self {
+            view,
+            seal: backends.seal,
+            indexes: backends.indexes,
+            max_bytes,
+            stores: backends.stores,
+            timeout,
+            _stop_when_dropped: reads.cancel.clone().drop_guard(),
+            reads,
+        }
+    }
+
+    /// Whether more may be begun: the last third of the time is for what is under way.
+    pub(crate) fn has_time(&self) -> bool {
+        let left = self
+            .reads
+            .deadline
+            .saturating_duration_since(Instant::now());
+        left > self.timeout / 3
+    }
+
+    /// Reads rows until there are no more, or until they weigh more than `most` bytes.
+    pub(crate) async fn rows(
+        &self,
+        plan: &AuthorizedPlan,
+        most: usize,
+    ) -> Result<RowBatch, Refusal> {
+        self.rows_at_least(1, plan, most).await
+    }
+
+    /// The same, and `least` rows in any case where there are so many.
+    pub(crate) async fn rows_at_least(
+        &self,
+        least: usize,
+        plan: &AuthorizedPlan,
+        most: usize,
+    ) -> Result<RowBatch, Refusal> {
+        let read = async { gather(self.answer(plan).await?.rows(plan)?, least, most).await };
+        self.with_deadline(plan, read).await
+    }
+
+    /// Reads the one value of a plan that has one row of one column.
+    pub(crate) async fn value(&self, plan: &AuthorizedPlan) -> Result<Value, Refusal> {
+        let read = async { self.answer(plan).await?.rows(plan)?.into_value().await };
+        self.with_deadline(plan, read).await
+    }
+
+    /// Reads a count, and whether it is exact.
+    pub(crate) async fn count(&self, plan: &AuthorizedPlan) -> Result<(u64, bool), Refusal> {
+        let read = async { self.answer(plan).await?.count() };
+        self.with_deadline(plan, read).await
+    }
+
+    /// The store of a stream; `None` where it cannot be opened.
+    pub(crate) fn store(&self, stream: &StreamView) -> Option<Arc<dyn Store>> {
+        self.stores.store(stream.source()).ok()
+    }
+
+    async fn answer(&self, plan: &AuthorizedPlan) -> Result<Answer, StoreError> {
+        let store = self.stores.store(&plan.target().source)?;
+        store.read(plan, &self.reads).await
+    }
+
+    /// A store ends by itself at the deadline. One that does not is left behind.
+    async fn with_deadline<T>(
+        &self,
+        plan: &AuthorizedPlan,
+        read: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, Refusal> {
+        const GRACE: Duration = Duration::from_millis(500);
+        let last = tokio::time::Instant::from_std(self.reads.deadline) + GRACE;
+        let answered = match tokio::time::timeout_at(last, read).await {
+            Ok(answered) => answered,
+            Err(_) => Err(StoreError::Timeout {
+                doing: "reading",
+                limit: self.timeout,
+            }),
+        };
+        answered.map_err(|error| Self::refused(plan, &error))
+    }
+
+    /// What the caller is told of a store's failure.
+    fn refused(plan: &AuthorizedPlan, error: &StoreError) -> Refusal {
+        failure::refusal(&plan.target().connection_id, error)
+    }
+}
+
+async fn gather(mut from: Rows, least: usize, most: usize) -> Result<RowBatch, StoreError> {
+    // Rows weigh more in memory than as text, and most answers are one light batch.
+    let mut rows = from.come_within(most);
+    let mut weighed = None;
+    while let Some(row) = from.next().await {
+        let row = row?;
+        let before = weighed.unwrap_or_else(|| rows.iter().map(text_bytes).sum::<usize>());
+        let bytes = before + text_bytes(&row);
+        weighed = Some(bytes);
+        rows.push(row);
+        if bytes > most && rows.len() >= least {
+            return Ok(RowBatch { rows, cut: true });
+        }
+    }
+    Ok(RowBatch { rows, cut: false })
+}
+
+/// About how many bytes of text a row takes.
+fn text_bytes(row: &Row) -> usize {
+    let bytes = |value: &Value| match value {
+        // As heavy as the whole, which no page has room for.
+        Value::Preview(preview) => usize::try_from(preview.characters).unwrap_or(usize::MAX / 2),
+        other => other.bytes(),
+    };
+    row.iter().map(bytes).sum()
+}

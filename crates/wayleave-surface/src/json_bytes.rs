@@ -1,0 +1,35 @@
+//! How many bytes JSON takes, without writing it.
+
+use serde_json::Value as Json;
+
+/// How many bytes a value takes as JSON.
+pub(crate) fn of_value(value: &Json) -> usize {
+    // As many commas as there are members but one, and two brackets.
+    let between = |members: usize| members.max(1) + 1;
+    match value {
+        Json::Null | Json::Bool(true) => 4,
+        Json::Bool(false) => 5,
+        Json::Number(number) => number.to_string().len(),
+        Json::String(text) => of_text(text),
+        Json::Array(items) => items.iter().map(of_value).sum::<usize>() + between(items.len()),
+        Json::Object(members) => {
+            let member = |(name, value): (&String, &Json)| of_text(name) + 1 + of_value(value);
+            members.iter().map(member).sum::<usize>() + between(members.len())
+        }
+    }
+}
+
+/// How many bytes a text takes as JSON, between its quotation marks and with them.
+pub(crate) fn of_text(text: &str) -> usize {
+    let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
+    // To the end in any case: without a way out the compiler looks at many bytes at once.
+    if !text.bytes().fold(false, |any, byte| any | special(byte)) {
+        return 2 + text.len();
+    }
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    2 + text.bytes().map(escaped).sum::<usize>()
+}

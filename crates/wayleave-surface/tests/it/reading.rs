@@ -1,0 +1,17 @@
+//! Reading, as a caller sees it: the tools over real SQLite files.
+
+mod arguments;
+mod budgets;
+mod canary;
+mod client;
+mod database;
+mod discovery;
+mod failures;
+mod fixture;
+mod goldens;
+mod injection;
+mod long;
+mod narrowing;
+mod patience;
+mod records;
+mod search;

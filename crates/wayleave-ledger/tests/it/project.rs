@@ -1,5 +1,4 @@
 //! A project folder to act upon, and the documents and hands to act with.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,12 +3,6 @@
 //! After every kill the folder holds the index of before or the one of after, whole, and says
 //! which; and the work can be done again. A run takes a share of the points; `WAYLEAVE_FULL=1`
 //! takes all.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

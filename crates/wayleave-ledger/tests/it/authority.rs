@@ -1,17 +1,8 @@
 //! Grants and tokens in a ledger on disk.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
-mod project;
 
 use std::collections::BTreeSet;
 
-use project::{NOW, governance, mapping, ratify_request, tamper};
+use crate::project::{NOW, governance, mapping, ratify_request, tamper};
 use wayleave_ledger::{
     Governance, GovernanceError, GrantRequest, LedgerError, Refusal, TokenRequest, Validity,
 };

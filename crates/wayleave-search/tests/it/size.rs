@@ -1,10 +1,8 @@
 //! What an index takes on disk, against SQLite's full-text search over the same documents.
 #![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
     clippy::print_stdout,
     clippy::cast_precision_loss,
-    reason = "tests"
+    reason = "measures and prints them"
 )]
 
 use rusqlite::Connection;

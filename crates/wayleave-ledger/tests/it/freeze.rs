@@ -1,19 +1,10 @@
 //! Ratifying: the frozen copy, the entry, and what stands between them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
-mod project;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use project::{NOW, governance, mapping, ratify_request};
+use crate::project::{NOW, governance, mapping, ratify_request};
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SourceKind;

@@ -1,21 +1,14 @@
 //! A ledger in a file: what it keeps, what it refuses, what it leaves alone.
 #![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "tests"
+    reason = "tests open the ledger's file themselves"
 )]
-
-mod project;
-mod replaced;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use project::{NOW, ledger, ledger_of, source, tamper};
+use crate::project::{NOW, ledger, ledger_of, source, tamper};
 use rusqlite::Connection;
 use serde_json::json;
 use wayleave_ledger::{
@@ -325,7 +318,10 @@ async fn a_damaged_database_is_a_typed_error_or_a_named_problem() {
     let folder = dir.path().join(".wayleave");
     let path = folder.join("ledger.db");
     let whole = fs::read(&path).unwrap();
-    let reference = project::ledger(&folder).entries(0, 99).await.unwrap();
+    let reference = crate::project::ledger(&folder)
+        .entries(0, 99)
+        .await
+        .unwrap();
     // Every 61st byte, in every page of the file.
     let mut found = 0;
     for place in (0..whole.len()).step_by(61) {

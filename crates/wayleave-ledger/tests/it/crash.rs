@@ -2,22 +2,13 @@
 //!
 //! A run of the suite takes every seventh point of the kills and every third of the faults;
 //! `WAYLEAVE_FULL=1` takes all.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
-mod project;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use project::{act_path, governance, mapping, ratify_request};
+use crate::project::{act_path, governance, mapping, ratify_request};
 use wayleave_ledger::Event;
 use wayleave_model::digest::Digest;
 use wayleave_test::crash::{Disturbed, copy_tree, fail_everywhere, kill_everywhere, strace};

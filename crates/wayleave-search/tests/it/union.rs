@@ -1,11 +1,4 @@
 //! Many indexes searched as one: fair, exact, walked to the end, and blind to what is not granted.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 
 use std::collections::BTreeSet;
 

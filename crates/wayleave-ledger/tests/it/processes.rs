@@ -1,16 +1,8 @@
 //! Several processes on one project at once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests"
-)]
-
-mod project;
 
 use std::collections::BTreeMap;
 
-use project::{act, governance};
+use crate::project::{act, governance};
 use wayleave_ledger::Event;
 
 #[tokio::test]

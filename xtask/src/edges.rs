@@ -100,6 +100,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "wayleave-model",
             "wayleave-plan",
+            "wayleave-store",
             "wayleave-sql",
             "wayleave-search",
             "wayleave-ledger",

@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
+use wayleave_store::conformance::Dice;
 
 /// Different words.
 const VOCABULARY: f64 = 200_000.0;
@@ -34,10 +35,10 @@ pub(crate) fn documents(count: u64) -> impl Iterator<Item = Text> {
 
 fn document(id: u64) -> Text {
     // Documents begin far apart in the row of numbers, so that no two share a stretch of it.
-    let mut dice = Dice(Dice(id).roll());
+    let mut dice = Dice::new(Dice::new(id).roll());
     let length = BODY.start() + dice.roll() % (BODY.end() - BODY.start() + 1);
     let mut words = |many: u64| {
-        let words: Vec<String> = (0..many).map(|_| word(dice.rank())).collect();
+        let words: Vec<String> = (0..many).map(|_| word(rank(&mut dice))).collect();
         words.join(" ")
     };
     Text {
@@ -47,31 +48,18 @@ fn document(id: u64) -> Text {
     }
 }
 
-/// Numbers that look like chance and are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// The rank of a word, 0 the most common: nearly as often as one over the rank, as in
-    /// languages.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 0 and the size of the vocabulary"
-    )]
-    fn rank(&mut self) -> u64 {
-        let share = (self.roll() >> 11) as f64 / (1_u64 << 53) as f64;
-        let spread = (VOCABULARY + FLATNESS) / FLATNESS;
-        (FLATNESS * spread.powf(share) - FLATNESS) as u64
-    }
+/// The rank of a word, 0 the most common: nearly as often as one over the rank, as in
+/// languages.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and the size of the vocabulary"
+)]
+fn rank(dice: &mut Dice) -> u64 {
+    let share = (dice.roll() >> 11) as f64 / (1_u64 << 53) as f64;
+    let spread = (VOCABULARY + FLATNESS) / FLATNESS;
+    (FLATNESS * spread.powf(share) - FLATNESS) as u64
 }
 
 /// The word of a rank. No stemmer changes it and no language has it, so that every engine finds

@@ -75,7 +75,8 @@ const FINDINGS: [&str; 8] = [
     "Cargo of methanol was declared late; the agent was reminded of the 48 hour rule.",
 ];
 
-/// Numbers that look random and are the same every time.
+/// Numbers that look random and are the same every time. Not the dice of the conformance suite:
+/// the product does not build test code.
 struct Dice(u64);
 
 impl Dice {

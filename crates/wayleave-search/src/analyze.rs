@@ -119,9 +119,8 @@ fn ascii(text: &str, prefixes: &WordPrefixes, stemmer: &mut TextAnalyzer) -> Vec
         let end = rest.find(|(_, byte)| !byte.is_ascii_alphanumeric());
         let to = end.map_or(text.len(), |(at, _)| at);
         let mut word = Word::between(from, to);
-        let plain = text
-            .get(from..to.min(from + MAX_WORD_CHARS))
-            .unwrap_or_default();
+        let (plain, _) = text.split_at(to.min(from + MAX_WORD_CHARS));
+        let (_, plain) = plain.split_at(from);
         if prefixes.has_any_case(plain.as_bytes()) {
             word.spell(plain.to_ascii_lowercase(), stemmer);
         }
@@ -202,7 +201,7 @@ impl TokenStream for RunStream<'_> {
     fn advance(&mut self) -> bool {
         self.token.text.clear();
         self.token.position = self.token.position.wrapping_add(1);
-        let rest = self.text.get(self.at..).unwrap_or_default();
+        let (_, rest) = self.text.split_at(self.at);
         let mut run = rest
             .char_indices()
             .skip_while(|(_, c)| !c.is_alphanumeric())

@@ -38,6 +38,13 @@ impl ImpactConfig {
         max_windows: 8_192,
         one_in: 256,
     };
+
+    /// No segment gets bounds, so every search scores all records that match.
+    #[cfg(test)]
+    pub(crate) const OFF: Self = Self {
+        min_documents: u32::MAX,
+        ..Self::DEFAULT
+    };
 }
 
 /// The bounds of one segment.
@@ -120,24 +127,20 @@ impl Impacts {
         Ok(Some(impacts))
     }
 
-    /// How many windows there are.
-    pub(crate) fn windows(&self) -> usize {
-        self.first_keys.len()
+    /// The first record of each window and the ordinal of its first key.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (DocId, u64)> {
+        let windows = self.first_keys.iter().zip(0..);
+        windows.map(|(key, window): (_, DocId)| (window << self.shift, *key))
     }
 
-    /// The ordinal of the first key of a window.
-    pub(crate) fn first_key(&self, window: usize) -> u64 {
-        self.first_keys.get(window).copied().unwrap_or_default()
+    /// How many windows there are.
+    pub(crate) fn window_count(&self) -> usize {
+        self.first_keys.len()
     }
 
     /// The window of a record.
     pub(crate) fn window(&self, document: DocId) -> usize {
-        usize::try_from(document >> self.shift).unwrap_or(usize::MAX)
-    }
-
-    /// The first record of a window.
-    pub(crate) fn first(&self, window: usize) -> DocId {
-        DocId::try_from(window << self.shift).unwrap_or(TERMINATED)
+        (document >> self.shift) as usize
     }
 
     /// How many records a window has.
@@ -150,12 +153,16 @@ impl Impacts {
         self.words.get(&field)?.get(stem)
     }
 
+    #[expect(
+        clippy::expect_used,
+        reason = "an index adds no document without its key"
+    )]
     fn first_keys_of(&self, segment: &SegmentReader) -> tantivy::Result<Vec<u64>> {
         let windows = self.window(segment.max_doc().saturating_sub(1)) + 1;
         let mut first = vec![u64::MAX; windows];
         if let Some(keys) = segment.fast_fields().str(KEY)? {
             for document in segment.doc_ids_alive() {
-                let key = keys.ords().first(document).unwrap_or_default();
+                let key = keys.ords().first(document).expect("a document has a key");
                 if let Some(first) = first.get_mut(self.window(document)) {
                     *first = key.min(*first);
                 }
@@ -185,7 +192,7 @@ impl Impacts {
             }
             let mut postings =
                 index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?;
-            let mut counting = CommonTermBuilder::new(self.windows());
+            let mut counting = CommonTermBuilder::new(self.window_count());
             while postings.doc() != TERMINATED {
                 let document = postings.doc();
                 if !segment.is_deleted(document) {

@@ -183,11 +183,11 @@ impl IndexDir {
         let Some(name) = self.current()? else {
             return Ok(None);
         };
-        let opstamp = engine(&self.folder.join(&name))
-            .ok()
-            .and_then(|inner| inner.load_metas().ok())
-            .map(|metas| metas.opstamp);
-        Ok(Some(format!("{name}@{}", opstamp.unwrap_or_default())))
+        let metas = engine(&self.folder.join(&name)).and_then(|inner| inner.load_metas());
+        Ok(Some(match metas {
+            Ok(metas) => format!("{name}@{}", metas.opstamp),
+            Err(_) => format!("{name}@damaged"),
+        }))
     }
 
     /// Locks the folder for writing. Other processes cannot lock it until this is dropped.

@@ -38,8 +38,13 @@ impl SegmentKeys {
     }
 
     /// The ordinal of a document's key.
+    #[expect(
+        clippy::expect_used,
+        reason = "an index adds no document without its key"
+    )]
     pub(crate) fn ordinal(&self, document: DocId) -> u64 {
-        self.column.ords().first(document).unwrap_or_default()
+        let key = self.column.ords().first(document);
+        key.expect("a document has a key")
     }
 
     /// The key of an ordinal.
@@ -57,7 +62,7 @@ impl SegmentKeys {
 
     /// The ordinal of the first key that is greater than this one.
     pub(crate) fn first_beyond(&self, key: &str) -> tantivy::Result<u64> {
-        let all = u64::try_from(self.column.num_terms()).unwrap_or(u64::MAX);
+        let all = self.column.num_terms() as u64;
         if let Some(terms) = &self.terms {
             let mut beyond = terms.terms().range().gt(key).into_stream()?;
             return Ok(if beyond.advance() {

@@ -20,6 +20,7 @@ mod index_root;
 mod keys;
 mod malformed;
 mod part_postings;
+mod prune;
 mod query;
 mod rank;
 mod segment;

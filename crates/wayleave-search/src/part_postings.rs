@@ -10,7 +10,7 @@ use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 use crate::impact::{CommonTerm, Impacts};
 use crate::index::IndexedField;
 use crate::query::{Part, Pattern};
-use crate::rank::{Scorer, Weights, each_term};
+use crate::rank::{PartWeight, Scorer, each_term};
 use crate::union::Source;
 use crate::window::Window;
 
@@ -58,10 +58,15 @@ impl Cursor<'_> {
         }
     }
 
+    /// How often the record that [`peek`](Self::peek) returned has it.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "asked only where `peek` found a record"
+    )]
     fn occurrences(&self) -> u32 {
         match self {
             Self::Word { now, .. } => now.term_freq(),
-            Self::List(list, at) => list.get(*at).map_or(0, |(_, many)| *many),
+            Self::List(list, at) => list[*at].1,
         }
     }
 
@@ -75,6 +80,10 @@ impl Cursor<'_> {
     }
 
     /// Goes on to the first record that is not before this one.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`at` never passes the end of the list"
+    )]
     fn seek(&mut self, document: DocId) {
         match self {
             Self::Word { now, .. } => {
@@ -83,7 +92,7 @@ impl Cursor<'_> {
                 }
             }
             Self::List(list, at) => {
-                let rest = list.get(*at..).unwrap_or_default();
+                let rest = &list[*at..];
                 *at += rest.partition_point(|(one, _)| *one < document);
             }
         }
@@ -102,8 +111,7 @@ impl<'a> PartPostings<'a> {
         segment: &SegmentReader,
         impacts: Option<&'a Impacts>,
         part: &Part,
-        at: usize,
-        weights: &Weights,
+        weight: &PartWeight<'_>,
         source: &Source<'_>,
     ) -> tantivy::Result<Self> {
         let mut fields = Vec::new();
@@ -112,13 +120,13 @@ impl<'a> PartPostings<'a> {
                 fields.push(FieldPostings {
                     cursor,
                     lengths: segment.get_fieldnorms_reader(field.stems)?,
-                    scorer: weights.scorer(at, &field.name),
+                    scorer: weight.scorer(&field.name),
                 });
             }
         }
         Ok(Self {
             fields,
-            presence: weights.presence(at),
+            presence: weight.presence(),
             negated: part.negated,
         })
     }

@@ -52,9 +52,7 @@ impl Query {
     /// Reads a query. `is_field` says which names may stand before a colon.
     pub fn parse(text: &str, is_field: impl Fn(&str) -> bool) -> Self {
         let mut query = Self::default();
-        let mut rest = text
-            .get(..text.floor_char_boundary(MAX_QUERY_BYTES))
-            .unwrap_or_default();
+        let (mut rest, _) = text.split_at(text.floor_char_boundary(MAX_QUERY_BYTES));
         let mut negate_next = false;
         while query.parts.len() < MAX_PARTS {
             rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
@@ -123,7 +121,7 @@ impl Query {
         let has = |part: &Part| {
             texts.iter().any(|(field, words)| {
                 part.applies_to(field)
-                    && (0..words.len()).any(|at| part.pattern.match_len(words, at) > 0)
+                    && suffixes(words).any(|from| part.pattern.match_len(from) > 0)
             })
         };
         let (negated, positive): (Vec<&Part>, Vec<&Part>) =
@@ -148,9 +146,8 @@ impl Pattern {
         words.iter().map(String::as_str)
     }
 
-    /// How many words match, starting from the word at this index; 0 if none.
-    pub(crate) fn match_len(&self, words: &[Word], at: usize) -> usize {
-        let from = words.get(at..).unwrap_or_default();
+    /// How many words match, starting from the first of these; 0 if none.
+    pub(crate) fn match_len(&self, from: &[Word]) -> usize {
         let found = match self {
             Self::Word(stem) => from.first().is_some_and(|word| word.stem == *stem),
             Self::Prefix(plain) => from
@@ -170,6 +167,11 @@ impl Pattern {
             Self::Word(_) | Self::Prefix(_) => 1,
         }
     }
+}
+
+/// The words from each word on.
+pub(crate) fn suffixes(words: &[Word]) -> impl Iterator<Item = &[Word]> {
+    std::iter::successors(Some(words), |words| words.get(1..)).take(words.len())
 }
 
 /// One term as it is written.

@@ -67,22 +67,39 @@ impl Weights {
         })
     }
 
+    /// The weights of the parts, in the order of the query.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = PartWeight<'_>> {
+        let rarities = self.rarities.iter();
+        rarities.map(|rarity| PartWeight {
+            rarity: *rarity,
+            lengths: &self.lengths,
+        })
+    }
+}
+
+/// The weight of one part of a query.
+pub(crate) struct PartWeight<'a> {
+    rarity: f64,
+    /// The average length of fields, by name.
+    lengths: &'a BTreeMap<String, f64>,
+}
+
+impl PartWeight<'_> {
     /// Weight of having the part at all.
-    pub(crate) fn presence(&self, part: usize) -> u64 {
-        let rarity = self.rarities.get(part).copied().unwrap_or(UNKNOWN_RARITY);
-        whole(rarity * RARE).max(1)
+    pub(crate) fn presence(&self) -> u64 {
+        whole(self.rarity * RARE).max(1)
     }
 
     /// How the part scores in the fields of one name.
-    pub(crate) fn scorer(&self, part: usize, field: &str) -> Scorer {
-        let rarity = self.rarities.get(part).copied().unwrap_or(UNKNOWN_RARITY);
+    pub(crate) fn scorer(&self, field: &str) -> Scorer {
         let average = self.lengths.get(field).copied().unwrap_or(UNKNOWN_LENGTH);
-        let norms = std::array::from_fn(|id| {
-            let length = FieldNormReader::id_to_fieldnorm(u8::try_from(id).unwrap_or(u8::MAX));
-            K1 * (1.0 - B + B * f64::from(length) / average)
-        });
+        let mut norms = [0.0; 256];
+        for (norm, id) in norms.iter_mut().zip(0..=u8::MAX) {
+            let length = FieldNormReader::id_to_fieldnorm(id);
+            *norm = K1 * (1.0 - B + B * f64::from(length) / average);
+        }
         Scorer {
-            weight: rarity * (K1 + 1.0) * wide(ONE),
+            weight: self.rarity * (K1 + 1.0) * wide(ONE),
             norms,
         }
     }
@@ -91,14 +108,16 @@ impl Weights {
 /// How one part scores in one field.
 pub(crate) struct Scorer {
     weight: f64,
+    /// By the length of the field, as the engine rounds it.
     norms: [f64; 256],
 }
 
 impl Scorer {
     /// The score of so many occurrences in a field of this length; never 0.
+    #[expect(clippy::indexing_slicing, reason = "there is a norm for every `u8`")]
     pub(crate) fn score(&self, occurrences: u32, length: u8) -> u64 {
         let occurrences = f64::from(occurrences);
-        let norm = self.norms.get(usize::from(length)).copied().unwrap_or(K1);
+        let norm = self.norms[usize::from(length)];
         whole(self.weight * occurrences / (occurrences + norm)).max(1)
     }
 

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::analyze::{self, Word};
-use crate::query::{Part, Query};
+use crate::query::{self, Part, Query};
 
 /// Longest snippet in characters, without marks and escapes.
 pub const MAX_CHARS: usize = 160;
@@ -91,11 +91,8 @@ impl<'a> Excerpt<'a> {
     }
 
     fn to_snippet(&self, max_chars: usize) -> Snippet {
-        let inside = self.text.get(self.window.0..self.window.1);
-        let inside = inside.unwrap_or_default();
-        let inside = inside
-            .get(..end_after(inside, 0, max_chars))
-            .unwrap_or_default();
+        let inside = between(self.text, self.window.0, self.window.1);
+        let (inside, _) = inside.split_at(end_after(inside, 0, max_chars));
         Snippet {
             field: self.field.to_owned(),
             marked: self.marked(),
@@ -106,11 +103,9 @@ impl<'a> Excerpt<'a> {
 
     fn marked(&self) -> String {
         let (from, to) = self.window;
-        let blank = |part: Option<&str>| part.unwrap_or_default().trim().is_empty();
-        let leads = !blank(self.text.get(..from));
-        let trails = !blank(self.text.get(to..));
-        let clean =
-            |from: usize, to: usize| single_line(self.text.get(from..to).unwrap_or_default());
+        let leads = !self.text.split_at(from).0.trim().is_empty();
+        let trails = !self.text.split_at(to).1.trim().is_empty();
+        let clean = |from: usize, to: usize| single_line(between(self.text, from, to));
         let mut body = String::with_capacity(2 * (to - from));
         let mut at = from;
         for mark in self.marks() {
@@ -151,12 +146,10 @@ fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
         .filter(|(_, part)| !part.negated && part.applies_to(field))
         .collect();
     let mut matches = Vec::new();
-    for at in 0..words.len() {
+    for words in query::suffixes(words) {
         for (part, wanted) in &wanted {
-            let many = wanted.pattern.match_len(words, at);
-            if let (1.., Some(first), Some(last)) =
-                (many, words.get(at), words.get(at + many.saturating_sub(1)))
-            {
+            let many = wanted.pattern.match_len(words);
+            if let Some([first, .., last] | [first @ last]) = words.get(..many) {
                 matches.push(Match {
                     from: first.from,
                     to: last.to,
@@ -182,7 +175,7 @@ fn window(
         let to = end_after(text, first.from, max_chars);
         let (mut many, mut last) = (0, 0);
         parts.clear();
-        let from_here = matches.get(at..).unwrap_or_default().iter();
+        let from_here = matches.iter().skip(at);
         for it in from_here.take_while(|it| it.from < to) {
             if it.to <= to {
                 many += 1;
@@ -223,10 +216,19 @@ fn window(
 
 /// The byte offset `max_chars` characters after `from`, or the end of the text.
 fn end_after(text: &str, from: usize, max_chars: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
+    let (_, rest) = text.split_at(from);
     rest.char_indices()
         .nth(max_chars)
         .map_or(text.len(), |(at, _)| from + at)
+}
+
+/// The text between two boundaries of words.
+#[expect(
+    clippy::expect_used,
+    reason = "words begin and end at characters, and come one after another"
+)]
+fn between(text: &str, from: usize, to: usize) -> &str {
+    text.get(from..to).expect("boundaries of words")
 }
 
 /// Text on one line: runs of white space, and of what breaks or turns lines or is not to be

@@ -31,7 +31,7 @@ impl Window {
     pub(crate) fn new(width: u32, whole: u64) -> Self {
         Self {
             from: 0,
-            rows: vec![Row::default(); usize::try_from(width).unwrap_or(usize::MAX)],
+            rows: vec![Row::default(); width as usize],
             having: Vec::new(),
             touched: Vec::new(),
             whole,
@@ -61,7 +61,7 @@ impl Window {
 
     /// A record has the part at hand, with this score or a better one.
     pub(crate) fn best(&mut self, document: DocId, score: u64) {
-        let at = usize::try_from(document - self.from).unwrap_or(usize::MAX);
+        let at = (document - self.from) as usize;
         let Some(row) = self.rows.get_mut(at) else {
             return;
         };

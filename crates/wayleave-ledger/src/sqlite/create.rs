@@ -30,9 +30,18 @@ pub(super) enum Access {
     ReadOnly,
 }
 
+/// The folder of a ledger's file.
+#[expect(
+    clippy::expect_used,
+    reason = "the path of a file that was made or opened has a last component"
+)]
+pub(super) fn folder(path: &Path) -> &Path {
+    path.parent().expect("a ledger is a file in a folder")
+}
+
 /// Makes a new ledger with its first entry at `path`, unless one is there by then.
 pub(super) fn create(path: &Path, at: Millis) -> Result<(), OpenError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = folder(path);
     let _lock = FolderLock::shared(folder)?;
     let ledger = uuid::Uuid::new_v4().to_string();
     let temporary = folder.join(format!("{TEMP_PREFIX}ledger-{ledger}"));

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::create::Access;
 use super::rows::{self, ScanError};
 use super::{create, error_mapping, schema};
-use crate::chain::{Head, SealedEntry};
+use crate::chain::{EntryHash, Head, SealedEntry};
 use crate::clock::Millis;
 use crate::durable::{self, FolderLock, PreparedFile};
 use crate::error::{LedgerError, OpenError};
@@ -71,7 +71,7 @@ impl Session {
             return Ok(());
         }
         let opened = || {
-            durable::check_private(self.path.parent().unwrap_or(Path::new(".")))?;
+            durable::check_private(create::folder(&self.path))?;
             Self::open(&self.path, self.head_file.clone(), self.access)
         };
         let mut next = opened().map_err(|error| error.into_ledger_error(&self.path))?;
@@ -137,7 +137,7 @@ impl Session {
 
     /// Records an event. Whatever can fail for want of space is done before the commit.
     pub(super) fn append(&mut self, at: Millis, event: &Event) -> Result<Entry, LedgerError> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let folder = create::folder(&self.path);
         let _lock = FolderLock::shared(folder)?;
         self.reopen_if_replaced()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)
@@ -201,7 +201,7 @@ impl Session {
         };
         if lags {
             // So that nobody takes the file being prepared for one that a crash left.
-            let folder = self.path.parent().unwrap_or(Path::new("."));
+            let folder = create::folder(&self.path);
             let _lock = FolderLock::shared(folder)?;
             let prepared = self.head_file.prepare(head)?;
             self.publish(head, prepared)?;
@@ -336,7 +336,8 @@ fn passes_through(conn: &Connection, head: Head) -> Result<(), ScanError> {
         witness: Witness::Memory,
     };
     memory.check_end(rows::last(conn)?)?;
-    let hash = rows::hash_at(conn, head.seq)?.unwrap_or(crate::chain::EntryHash::NONE);
+    // No entry has this hash, so a missing one differs from what was passed.
+    let hash = rows::hash_at(conn, head.seq)?.unwrap_or(EntryHash::NONE);
     memory.check_at(Head {
         seq: head.seq,
         hash,

@@ -129,9 +129,9 @@ impl fmt::Debug for TokenHash {
     }
 }
 
+#[expect(clippy::expect_used, reason = "32 bytes begin with 8")]
 fn first_eight(bytes: &[u8; 32]) -> u64 {
-    let (first, _) = bytes.as_chunks::<8>();
-    first.first().copied().map_or(0, u64::from_be_bytes)
+    u64::from_be_bytes(*bytes.first_chunk().expect("8 of 32 bytes"))
 }
 
 fn check(body: &str) -> [u8; 4] {
@@ -144,6 +144,11 @@ fn check(body: &str) -> [u8; 4] {
 }
 
 /// Appends a number, most significant byte first, as that many base-62 digits.
+#[expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a remainder of 62 is below 62, so the next value is below 62 times 256"
+)]
 fn push_digits(text: &mut String, number: &[u8], digits: usize) {
     let mut number = number.to_vec();
     let mut written = vec![b'0'; digits];
@@ -151,10 +156,10 @@ fn push_digits(text: &mut String, number: &[u8], digits: usize) {
         let mut rest = 0_u16;
         for byte in &mut number {
             let value = (rest << 8) | u16::from(*byte);
-            *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
+            *byte = u8::try_from(value / 62).expect("below 256");
             rest = value % 62;
         }
-        *digit = DIGITS.get(usize::from(rest)).copied().unwrap_or(b'0');
+        *digit = DIGITS[usize::from(rest)];
     }
     text.extend(written.into_iter().map(char::from));
 }

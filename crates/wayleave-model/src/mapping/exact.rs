@@ -38,8 +38,9 @@ impl ExactNumber {
     }
 
     /// The nearest floating-point number.
+    #[expect(clippy::expect_used, reason = "a decimal is also the text of a float")]
     pub fn to_f64(&self) -> f64 {
-        self.to_string().parse().unwrap_or(f64::NAN)
+        self.to_string().parse().expect("digits and a point")
     }
 
     /// The exact value a finite float prints as; `None` for infinities and NaN.

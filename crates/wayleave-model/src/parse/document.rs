@@ -27,7 +27,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(&str, Document<'_>), Vec<Problem>> {
         ]);
     }
     let source = std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let (before, _) = bytes.split_at(error.valid_up_to());
         let line = before.split(|byte| *byte == b'\n').count();
         let message = format!("line {line} holds a byte that is not UTF-8");
         vec![Problem::new(ProblemCode::NotUtf8, message).hint("save the document as UTF-8")]
@@ -132,7 +132,7 @@ pub(super) fn hidden(source: &str) -> Vec<Problem> {
         let start = from + at;
         problems.push(hidden_at(c, start..start + c.len_utf8()));
         // One a line will do.
-        let rest = source.get(start..).unwrap_or("");
+        let (_, rest) = source.split_at(start);
         from = start + rest.find('\n').unwrap_or(rest.len());
     }
     problems

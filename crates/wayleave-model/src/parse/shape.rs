@@ -143,6 +143,7 @@ impl Walk<'_> {
         self.report(Problem::new(ProblemCode::EmptyList, message).at(at.clone()));
     }
 
+    #[expect(clippy::expect_used, reason = "the document itself is not such a list")]
     fn tables(
         &mut self,
         section: &'static Section,
@@ -156,7 +157,7 @@ impl Walk<'_> {
             self.nothing_in(name, at);
         }
         // Each entry is its own in the path: `connections[0]` beside `connections`.
-        let base = self.path.pop().unwrap_or_default();
+        let base = self.path.pop().expect("the list is under a key");
         for (index, entry) in list.iter().enumerate().take(shape.most()) {
             let span = entry.span();
             self.within(format!("{base}[{index}]"), |walk| match entry.get_ref() {
@@ -167,6 +168,10 @@ impl Walk<'_> {
         self.path.push(base);
     }
 
+    #[expect(
+        clippy::expect_used,
+        reason = "the document itself is not such a table"
+    )]
     fn named(
         &mut self,
         kind: NameKind,
@@ -177,7 +182,7 @@ impl Walk<'_> {
     ) {
         self.count(shape, table.len(), at);
         if table.is_empty() && matches!(kind, NameKind::Stream | NameKind::Field) {
-            let name = self.path.last().cloned().unwrap_or_default();
+            let name = self.path.last().expect("the table is under a key").clone();
             self.nothing_in(&name, at);
         }
         for (name, at, entry) in in_order(table).into_iter().take(shape.most()) {

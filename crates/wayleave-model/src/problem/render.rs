@@ -90,24 +90,16 @@ struct Excerpt<'a> {
 
 impl<'a> Excerpt<'a> {
     fn around(source: &'a str, span: &Range<usize>) -> Self {
-        let start = floor(source, span.start);
-        let end = floor(source, span.end).max(start);
-        let before = source.get(..start).unwrap_or("");
+        let start = source.floor_char_boundary(span.start);
+        let end = source.floor_char_boundary(span.end).max(start);
+        let (before, _) = source.split_at(start);
         let from = before.rfind('\n').map_or(0, |at| at + 1);
-        let after = source.get(end..).unwrap_or("");
+        let (_, after) = source.split_at(end);
         let to = end + after.find('\n').unwrap_or(after.len());
         Self {
-            text: source.get(from..to).unwrap_or(""),
+            text: source.split_at(to).0.split_at(from).1,
             line: before.matches('\n').count() + 1,
             span: start - from..end - from,
         }
     }
-}
-
-/// The nearest character boundary at or before a byte.
-fn floor(source: &str, at: usize) -> usize {
-    (0..=at.min(source.len()))
-        .rev()
-        .find(|&at| source.is_char_boundary(at))
-        .unwrap_or(0)
 }

@@ -151,9 +151,13 @@ fn listed(column: &Column) -> Vec<String> {
 }
 
 /// Why a column of that type cannot be served, if so.
+#[expect(
+    clippy::expect_used,
+    reason = "a split has a first part, if an empty one"
+)]
 pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> {
     let native = native_type.to_ascii_lowercase();
-    let name = native.split(['(', ' ', '[']).next().unwrap_or_default();
+    let name = native.split(['(', ' ', '[']).next().expect("a first part");
     let shapes = [
         "geometry",
         "point",

@@ -2,9 +2,9 @@
 //! windows that hold no good match.
 //!
 //! Each window of consecutive records stores the highest number of occurrences of the word and the
-//! shortest field lengths. They bound the score for any statistics of a search. Bounds are counted
-//! when an index is opened, over live records, in bounded memory: only in large segments, and only
-//! for words that are common there.
+//! shortest field lengths. They bound the score whatever the statistics of a search are. Bounds are
+//! computed over live records when an index is opened. Only large segments get them, and only for
+//! words that are common there, so their memory is bounded.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use tantivy::{DocId, DocSet as _, SegmentReader, TERMINATED};
 
 use crate::index::KEY;
 
-/// Counts of occurrences saturate here: this value means this many or more.
+/// Occurrence counts saturate at this value, which means "this many or more".
 pub(crate) const MANY_OCCURRENCES: u8 = u8::MAX;
 
 /// Which segments and words get bounds, and how many windows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImpactConfig {
-    /// Smaller segments are searched whole.
+    /// Segments with fewer documents get no bounds.
     pub(crate) min_documents: u32,
-    /// The records of a window are at least two to the power of this.
+    /// A window has at least `1 << min_shift` records.
     pub(crate) min_shift: u32,
-    /// A segment has at most so many windows; windows grow with it.
+    /// Largest number of windows of a segment; in larger segments windows are wider.
     pub(crate) max_windows: u32,
-    /// A word is common when one record in so many has it.
+    /// A word is common if at least one record in `one_in` has it.
     pub(crate) one_in: u32,
 }
 
@@ -59,20 +59,20 @@ pub(crate) struct Impacts {
 pub(crate) struct CommonTerm {
     /// How many live records have it.
     pub(crate) live: u64,
-    /// Every impact it has anywhere, once.
+    /// The distinct impacts over all windows.
     impacts: Vec<Impact>,
-    /// For each window, the index of its impact plus one; 0 where no record has the word.
+    /// For each window, the index of its impact plus one; 0 if no record has the word.
     windows: Vec<u16>,
 }
 
 /// What bounds a word's score in one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Impact {
-    /// How often it is in a record at most.
+    /// Highest number of occurrences in one record.
     pub(crate) occurrences: u8,
-    /// The shortest length among records with so many.
+    /// The shortest length among records with that many occurrences.
     pub(crate) shortest_with_most: u8,
-    /// The shortest length among all records with it.
+    /// The shortest length among all records that have the word.
     pub(crate) shortest: u8,
 }
 
@@ -101,7 +101,7 @@ impl Impact {
 }
 
 impl Impacts {
-    /// Counts a segment; `None` where it is small.
+    /// Computes the bounds of a segment; `None` if it is small.
     pub(crate) fn from_segment(
         segment: &SegmentReader,
         fields: &[Field],
@@ -171,7 +171,7 @@ impl Impacts {
         Ok(first)
     }
 
-    /// Every word of a field that at least so many records have.
+    /// The words of a field that at least `least` records have.
     fn common(
         &self,
         segment: &SegmentReader,
@@ -238,7 +238,7 @@ impl CommonTermBuilder {
             impact.map_or(0, |impact| {
                 *places.entry(impact).or_insert_with(|| {
                     impacts.push(impact);
-                    // There are fewer windows, and so fewer impacts, than that.
+                    // `max_windows`, and so the number of impacts, is far below `u16::MAX`.
                     u16::try_from(impacts.len()).unwrap_or(u16::MAX)
                 })
             })

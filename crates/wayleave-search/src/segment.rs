@@ -17,14 +17,14 @@ const MIN_WINDOW: u32 = 64;
 /// Largest window where none can be skipped.
 const MAX_WINDOW: u32 = 4_096;
 
-/// What to return from one segment.
+/// Which records to return from one segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TopKRequest<'a> {
-    /// Only records after this point of the ranking.
+    /// Return only records after this point of the ranking.
     pub(crate) after: Option<StartAfter<'a>>,
-    /// The largest number of records.
+    /// Largest number of records to return.
     pub(crate) limit: usize,
-    /// No record with a lower score.
+    /// Return no record with a lower score.
     pub(crate) floor: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Snippets: the part of a record's text that shows why it matched.
 //!
-//! Matches are between `<mark>` and `</mark>`, always in pairs. The text's own `&`, `<` and `>`
-//! are written as `&amp;`, `&lt;` and `&gt;`, so that no other markup is in a snippet. White space
-//! and what cannot be seen become single spaces.
+//! Matches are enclosed in `<mark>` and `</mark>`, always in pairs. `&`, `<` and `>` of the text
+//! are escaped as `&amp;`, `&lt;` and `&gt;`, so a snippet holds no other markup. Runs of white
+//! space and invisible characters become single spaces.
 
 use std::borrow::Cow;
 
@@ -12,20 +12,20 @@ use crate::query::{self, Part, Query};
 /// Longest snippet in characters, without marks and escapes.
 pub const MAX_CHARS: usize = 160;
 
-/// A snippet, and what it says without marks and escapes.
+/// A snippet, with and without markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
     /// The field it was taken from.
     pub field: String,
-    /// With marks.
+    /// The text with marks and escapes.
     pub marked: String,
-    /// Without.
+    /// The text without marks and escapes.
     pub plain: String,
     /// How many of the query's parts it shows.
     pub parts: usize,
 }
 
-/// A match: which words, of which part.
+/// A match: a byte range and the part of the query that it matches.
 #[derive(Debug, Clone, Copy)]
 struct Match {
     from: usize,
@@ -33,8 +33,8 @@ struct Match {
     part: usize,
 }
 
-/// The snippet that shows the most parts of the query, from the first such text. Each text has the
-/// name of its field. The snippet has at most `max_chars` characters; `None` where no text matches.
+/// The snippet that shows the most parts of the query; of equal ones the first. Each text comes
+/// with the name of its field. Returns at most `max_chars` characters; `None` if no text matches.
 pub fn snippet<'a>(
     query: &Query,
     texts: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -63,11 +63,11 @@ struct Excerpt<'a> {
     field: &'a str,
     text: &'a str,
     words: Vec<Word>,
-    /// From this byte on, up to that one.
+    /// Byte range of the excerpt.
     window: (usize, usize),
-    /// Those inside.
+    /// The matches inside the window.
     matches: Vec<Match>,
-    /// How many of the query's parts are inside.
+    /// Number of the query's parts that match inside the window.
     parts: usize,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Excerpt<'a> {
         [ellipsis(leads), body.trim(), ellipsis(trails)].concat()
     }
 
-    /// Byte ranges to mark. The words of one phrase are one mark, with what is between them.
+    /// Byte ranges to mark. A phrase is one mark, from its first word to its last.
     fn marks(&self) -> Vec<(usize, usize)> {
         let in_one = |from: usize, to: usize| {
             let mut matches = self.matches.iter();
@@ -161,8 +161,8 @@ fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
     matches
 }
 
-/// The bytes to show: from a word on, the window with the most different parts, then the most
-/// matches, then the earliest.
+/// The byte range to show: the window with the most distinct parts, then the most matches, then
+/// the earliest.
 fn window(
     words: &[Word],
     matches: &[Match],
@@ -191,7 +191,7 @@ fn window(
         }
     }
     let (_, (from, to)) = best?;
-    // What room is left goes to the words around, a third of it before.
+    // Fill the remaining room with the words around: a third of it before, the rest after.
     let spare = max_chars.saturating_sub(text.get(from..to)?.chars().count());
     let lead = text.get(..from)?.char_indices().rev();
     let earliest = match (spare / 3).checked_sub(1) {
@@ -231,8 +231,8 @@ fn between(text: &str, from: usize, to: usize) -> &str {
     text.get(from..to).expect("boundaries of words")
 }
 
-/// Text on one line: runs of white space, and of what breaks or turns lines or is not to be
-/// seen, are one space.
+/// Text on one line: replaces each run of white space, control, bidirectional and invisible
+/// characters by one space.
 fn single_line(text: &str) -> Cow<'_, str> {
     if is_single_line(text) {
         return Cow::Borrowed(text);
@@ -258,7 +258,7 @@ fn single_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether it holds only visible ASCII and single spaces.
+/// Whether a text holds only visible ASCII and single spaces.
 fn is_single_line(text: &str) -> bool {
     let mut blank = false;
     text.bytes().all(|byte| {

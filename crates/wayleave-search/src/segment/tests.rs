@@ -1,4 +1,4 @@
-//! Leaving windows out changes nothing: the same records, order and scores as scoring them all.
+//! Pruning changes nothing: the same records, order and scores as scoring all windows.
 //!
 //! A run draws 10 corpora and 2,000 queries; `WAYLEAVE_FULL=1` draws 100 and 20,000.
 #![allow(
@@ -160,13 +160,13 @@ impl Ask {
         }
     }
 
-    /// The same from somewhere in the ranking on.
+    /// The same query, starting somewhere within the ranking.
     fn after(mut self, dice: &mut CorpusDice, found: &[Candidate]) -> Self {
         self.after = match found {
             [] => None,
             found => Some(found[dice.below(found.len())].cursor()),
         };
-        // Also from where no record is.
+        // Also start where there is no record.
         if let (0, Some(after)) = (dice.below(4), &mut self.after) {
             after.score = Score::from_units(after.score.units() + 1);
         }

@@ -76,7 +76,7 @@ async fn a_token_is_found_by_its_text_alone_also_after_a_restart() {
     let rows = state.grant(&grant).unwrap().terms.streams["people"]
         .rows
         .clone();
-    // To the byte: no reading and writing of numbers lies between.
+    // Byte for byte: numbers are not parsed and printed in between.
     assert_eq!(
         rows.unwrap().as_str(),
         r#"{"id": {"gte": 0.30000000000000004}}"#

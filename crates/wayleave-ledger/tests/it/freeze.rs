@@ -1,4 +1,4 @@
-//! Ratifying: the frozen copy, the entry, and what stands between them.
+//! Ratification: the frozen copy, the entry, and what can fail between them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -25,7 +25,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Writes to a frozen file, as someone would who means to.
+/// Writes to a frozen file in spite of its permissions.
 fn overwrite(path: &Path, bytes: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! A ledger in a file: what it keeps, what it refuses, what it leaves alone.
+//! A ledger in a file: what it records, what it refuses and what it leaves unchanged.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests open the ledger's file themselves"
@@ -239,7 +239,7 @@ async fn only_the_owner_can_enter_the_folder_or_read_its_files() {
         assert_eq!(mode(&path), 0o600, "{}", path.display());
         seen += 1;
     }
-    // The database, its two companions in use, and the head.
+    // The database, its log and shared memory, and the head file.
     assert_eq!(seen, 4);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
     let error = reopen(&folder);

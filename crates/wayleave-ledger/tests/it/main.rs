@@ -1,5 +1,5 @@
-//! The ledger's specification, in one binary: what it records and refuses, what stands between a
-//! ratification and a crash, and how tampering shows.
+//! The ledger's specification, in one binary: what it records and refuses, what a crash leaves,
+//! and how tampering shows.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

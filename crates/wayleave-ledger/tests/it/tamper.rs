@@ -1,4 +1,4 @@
-//! What someone with the database open can do to it, and how `verify` names it.
+//! What someone with write access to the database can do, and how `verify` reports it.
 #![allow(
     clippy::disallowed_methods,
     reason = "tests open the ledger's file themselves"
@@ -237,9 +237,9 @@ async fn a_ledger_cut_under_a_running_process_is_refused_by_it() {
     );
 }
 
-/// Keeps the first entries, lets `deed` change them, and then makes every hash and the head file
-/// fit again: what someone can do who may write the whole folder. The encoding is written out
-/// here a second time, as its specification.
+/// Keeps the first entries, lets `deed` change them, and then recomputes every hash and the head
+/// file, as someone with write access to the whole folder can. Repeats the encoding here, as its
+/// specification.
 fn rebuild(folder: &Path, keep: i64, deed: impl FnOnce(&Connection)) {
     tamper(folder, |conn| {
         conn.execute("DELETE FROM entries WHERE seq > ?1", [keep])

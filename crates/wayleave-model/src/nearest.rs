@@ -1,6 +1,6 @@
-//! Near misses: the name a person probably meant.
+//! Finds the name that a mistyped one probably means.
 
-/// The candidate nearest to a name, if one is near enough to be meant.
+/// The candidate nearest to a name, if one is near enough to be a typing mistake.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = name.to_lowercase().chars().collect();
     // A third of the name may differ, at least one character.
@@ -17,8 +17,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many insertions, deletions, substitutions and swaps of neighbours turn one text into
-/// the other; `None` when more than `allowed`.
+/// Number of insertions, deletions, substitutions and swaps of neighbours that turn one text into
+/// the other; `None` if it exceeds `allowed`.
 #[expect(
     clippy::indexing_slicing,
     reason = "each row has one element more than `b`, and the row two back exists after the first"

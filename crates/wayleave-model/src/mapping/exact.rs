@@ -1,4 +1,4 @@
-//! Exact numbers: bounds and listed values keep every digit a person wrote.
+//! Exact numbers: bounds and listed values keep every digit as written.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A decimal number of any size in its one canonical spelling: no exponent, no leading or
-/// trailing zeros, no `-0`.
+/// A decimal number of any size in canonical form: no exponent, no leading or trailing zeros, no
+/// `-0`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ExactNumber {
     negative: bool,
@@ -58,7 +58,7 @@ impl ExactNumber {
             .len()
             .cmp(&other.whole.len())
             .then_with(|| self.whole.cmp(&other.whole))
-            // Trailing zeros are gone, so comparing fractions as text compares their values.
+            // Without trailing zeros, comparing fractions as text compares their values.
             .then_with(|| self.fraction.cmp(&other.fraction))
     }
 }

@@ -1,4 +1,4 @@
-//! Problems as text with an excerpt of the document.
+//! Renders problems as text with an excerpt of the document.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use super::{Problem, ProblemCode, Severity};
 use crate::sensitive;
 
-/// How the text is to look.
+/// The style of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Plain ASCII, for files and pipes.
@@ -37,9 +37,9 @@ pub fn render(problems: &[Problem], file_name: &str, source: &str, style: Style)
     text
 }
 
-/// The source without its secrets: those that can be seen in the text, and those that were only
-/// found once it was read, such as one written with escapes. Each takes the rest of its line with
-/// it: a password may hold a quote or a space, and then goes on past where it seemed to end.
+/// Blots out the secrets of the source: those visible in the text, and those found only after
+/// parsing, such as one written with escapes. Each is blotted out to the end of its line: a
+/// password may hold a quote or a space, and then continues past its apparent end.
 fn blotted(problems: &[Problem], source: &str) -> String {
     let found = problems
         .iter()
@@ -78,13 +78,13 @@ fn group<'a>(problem: &'a Problem, file_name: &'a str, source: &'a str) -> Group
     group
 }
 
-/// The lines a span stands on. Only these are handed to the renderer, so that many problems in
-/// a large document cost no more than their own lines.
+/// The lines of a span. The renderer gets only these, so many problems in a large document cost no
+/// more than their own lines.
 struct Excerpt<'a> {
     text: &'a str,
     /// The number of its first line.
     line: usize,
-    /// The span, counted from the excerpt's start.
+    /// The span, relative to the excerpt's start.
     span: Range<usize>,
 }
 

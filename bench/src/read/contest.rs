@@ -1,5 +1,5 @@
-//! Four ways to the same rows, taken in turn within a round: the driver alone, the read service,
-//! the product's server over HTTP, and beside it the bare rmcp server that reads nothing.
+//! Four paths to the same rows, taken in turn within a round: the driver alone, the read service,
+//! the product's server over HTTP, and for comparison the bare rmcp server, which reads nothing.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,10 @@ use crate::process::{Server, Side};
 use crate::rounds::Taken;
 use crate::wire::{Ask, Checker, Era};
 
-/// How often a round turns to each way.
+/// Number of turns of each path in a round.
 const TURNS: u32 = 4;
 
-/// A way to the rows.
+/// A path to the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Way {
     /// The driver alone.
@@ -37,14 +37,14 @@ pub(crate) enum Way {
     Echo,
 }
 
-/// What one way took in one round.
+/// The figures of one path in one round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
-    /// Which way.
+    /// The path.
     pub(crate) way: Way,
     /// Median latency, in microseconds.
     pub(crate) p50: f64,
-    /// The latency that one call in a hundred exceeds, in microseconds.
+    /// 99th percentile of the latency, in microseconds.
     pub(crate) p99: f64,
     /// Calls in the round.
     pub(crate) calls: usize,
@@ -115,7 +115,7 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Takes these ways in turn, in an order that gives none the better place.
+    /// Takes these paths in turn, in a balanced order.
     pub(crate) fn round(
         &mut self,
         ways: &[Way],
@@ -159,7 +159,7 @@ impl<'a> Contest<'a> {
         Ok(samples)
     }
 
-    /// What takes a way; only a fetch has the echo beside it.
+    /// The load of a path; only a fetch is compared with the echo.
     fn runner(&mut self, way: Way) -> Result<Option<Runner>> {
         Ok(match way {
             Way::Driver => Some(Runner::Inside(
@@ -189,7 +189,7 @@ fn echo() -> Result<Runner> {
     Ok(Runner::Http { load, server })
 }
 
-/// What the service shows must be what the driver found.
+/// Checks that the service returns what the driver read.
 fn check_alike(case: Case, ours: &Json, theirs: &[Json]) -> Result<()> {
     let alike = match (ours.pointer("/data/rows"), theirs) {
         // A page reads one row more than it shows.
@@ -215,20 +215,20 @@ fn check_alike(case: Case, ours: &Json, theirs: &[Json]) -> Result<()> {
     Ok(())
 }
 
-/// What answers inside this process.
+/// A path inside this process.
 enum Inside {
     Driver(Box<Driver>),
     Service(Box<Service>),
 }
 
 impl Inside {
-    /// Asks one question after the other, at least one.
+    /// Asks the questions one after the other, at least one.
     async fn run(&mut self, time: Duration, asked: usize) -> Result<Vec<Nanoseconds>> {
         let mut latencies = Vec::new();
         let deadline = Instant::now() + time;
         while Instant::now() < deadline || latencies.is_empty() {
             let place = asked + latencies.len();
-            // What is asked is there before the clock runs: the driver's is already.
+            // Build the arguments before the clock starts, as the driver's are.
             let (filled, took) = match self {
                 Self::Driver(driver) => {
                     let started = Instant::now();
@@ -284,7 +284,7 @@ impl Service {
 enum Runner {
     Inside(Inside),
     Http {
-        // Before the server: the client goes first.
+        // Declared before the server, so that the client is dropped first.
         load: HttpLoad,
         server: Server,
     },
@@ -311,7 +311,7 @@ impl Contender {
         let asked = self.asked;
         let latencies = match self.runner.take().context("a contender is lost")? {
             Runner::Inside(mut inside) => {
-                // On a worker of the runtime, as in a server, not on this thread.
+                // On a worker thread of the runtime, as in a server, not on this thread.
                 let (inside, latencies) = runtime.block_on(runtime.spawn(async move {
                     let latencies = inside.run(time, asked).await;
                     (inside, latencies)

@@ -1,4 +1,4 @@
-//! The report of reads: what each way took, the ratios, and whether they meet the aims. It
+//! The report of reads: the figures of each path, the ratios, and whether they meet the aims. It
 //! measures nothing.
 
 use std::fmt;
@@ -10,20 +10,20 @@ use super::questions::Case;
 use crate::measure::Effort;
 use crate::rounds::{self, Head, Rounds, Spread, right, verdict, wide};
 
-/// What a read through the service may take, as a multiple of the driver's time.
+/// Largest allowed time of a read through the service, as a multiple of the driver's.
 const MAX_SERVICE: f64 = 1.15;
 
-/// What a fetch over HTTP may take beside the bare server's echo, as a multiple of the driver's
-/// time.
+/// Largest allowed time of a fetch over HTTP on top of the bare server's echo, as a multiple of the
+/// driver's.
 const MAX_FETCH: f64 = 1.3;
 
-/// Everything one run found.
+/// The results of one run.
 pub(crate) struct Report {
-    /// How many rows the table has.
+    /// Number of rows of the table.
     pub(crate) rows: u64,
-    /// Whether the aims are looked at: they take every way.
+    /// Whether the aims are judged, which needs every path.
     pub(crate) judged: bool,
-    /// How long and how often.
+    /// Duration and number of rounds.
     pub(crate) effort: Effort,
     /// The machine's load average when the run began.
     pub(crate) load_before: String,
@@ -41,17 +41,17 @@ pub(crate) struct Measured {
     pub(crate) case: Case,
     /// The statement both sides run.
     pub(crate) statement: String,
-    /// What each way took in each round.
+    /// The figures of each path in each round.
     pub(crate) rounds: Rounds<Sample>,
 }
 
 impl Measured {
-    /// A way's median latency over the driver's, round by round.
+    /// The ratio of a path's median latency to the driver's, round by round.
     fn to_driver(&self, way: Way) -> Spread {
         self.rounds.ratio(way, Way::Driver)
     }
 
-    /// The share of what a fetch over HTTP may take that it took, round by round.
+    /// The time of a fetch over HTTP as a share of the allowed time, round by round.
     fn to_allowance(&self) -> Spread {
         let p50s = |way| self.rounds.figures(way, |it| it.p50).into_iter();
         let allowed = p50s(Way::Echo)
@@ -60,7 +60,7 @@ impl Measured {
         Spread::from_values(p50s(Way::Mcp).zip(allowed).map(|(took, most)| took / most))
     }
 
-    /// The aim of a way, in words with its ratio, and whether it is met; most ways have none.
+    /// The aim of a path, in words with its ratio, and whether it is met; most paths have none.
     fn aim(&self, way: Way) -> Option<(String, bool)> {
         match (self.case, way) {
             (Case::Point, Way::Mcp) => {

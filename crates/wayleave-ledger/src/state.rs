@@ -1,8 +1,8 @@
-//! What is true now: the fold of all entries, and the rules an entry must meet.
+//! The current state: the fold of all entries, and the rules that admit an entry.
 //!
-//! Pure, and the only place that says what may follow what. Every ledger asks [`State::admit`]
-//! inside its write transaction, so two writers cannot both be right; `verify` asks it again of
-//! every entry. Nothing here is stored: the chain is the truth.
+//! Pure, and the only place that decides which events are allowed. Every ledger calls
+//! [`State::admit`] inside its write transaction, so of two conflicting writers only one succeeds;
+//! `verify` calls it again for every entry. Nothing here is stored: the chain is the truth.
 
 mod authority;
 mod refusal;
@@ -37,9 +37,9 @@ pub struct State {
 /// A dataset the ledger knows: ratified now, or retired.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dataset {
-    /// Its present ratification; `None` once retired.
+    /// Its current ratification; `None` once retired.
     pub ratified: Option<RatificationEntry>,
-    /// Its present activation; `None` while it is not live.
+    /// Its current activation; `None` while it is not live.
     pub active: Option<Activation>,
     /// The last revision used by an activation or a deactivation.
     pub revision: u64,
@@ -65,12 +65,12 @@ pub struct RatificationEntry {
 /// A dataset that is live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Activation {
-    /// The entry's place.
+    /// The entry's sequence number.
     pub seq: u64,
     /// When.
     pub at: Millis,
-    /// The digest that was checked and made live. Where it is no longer the ratified one, the
-    /// dataset was ratified again since, and the new mapping awaits its own activation.
+    /// The digest that was checked and activated. If it is no longer the ratified one, the dataset
+    /// was ratified again since, and the new mapping awaits its own activation.
     pub digest: Digest,
     /// The dataset's revision.
     pub revision: u64,
@@ -83,7 +83,7 @@ pub struct Activation {
 /// A source an operator declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Source {
-    /// The entry's place.
+    /// The entry's sequence number.
     pub seq: u64,
     /// When.
     pub at: Millis,
@@ -96,13 +96,13 @@ pub struct Source {
 }
 
 impl State {
-    /// The ledger's own random name; `None` before its first entry.
+    /// The ledger's random id; `None` before its first entry.
     pub fn ledger(&self) -> Option<&str> {
         self.ledger.as_deref()
     }
 
-    /// The time to judge expiry by: what a clock tells, yet never before the latest entry. A clock
-    /// that is set back does not bring back what has expired.
+    /// The time for judging expiry: the clock's, but never before the latest entry. A clock that is
+    /// set back does not revive what has expired.
     pub fn now(&self, clock: Millis) -> Millis {
         self.latest.map_or(clock, |latest| latest.max(clock))
     }
@@ -117,7 +117,7 @@ impl State {
         &self.sources
     }
 
-    /// The present ratification of a dataset.
+    /// The current ratification of a dataset.
     pub fn ratified(&self, dataset: &str) -> Option<&RatificationEntry> {
         self.datasets.get(dataset)?.ratified.as_ref()
     }
@@ -144,8 +144,8 @@ impl State {
         &self.authority.tokens
     }
 
-    /// The token whose text has that hash, valid or not: ask
-    /// [`TokenEntry::validity`] before anything is served to whoever brought it.
+    /// The token whose text has that hash, valid or not: check [`TokenEntry::validity`] before
+    /// serving its holder.
     pub fn token(&self, hash: &TokenHash) -> Option<&TokenEntry> {
         self.authority.token(hash)
     }
@@ -158,7 +158,7 @@ impl State {
             .saturating_add(1)
     }
 
-    /// Whether the event may follow.
+    /// Checks that an event may be recorded next.
     pub fn admit(&self, event: &Event) -> Result<(), Refusal> {
         if matches!(event, Event::LedgerCreated { .. }) == self.ledger.is_some() {
             return Err(Refusal::Misplaced);
@@ -223,7 +223,7 @@ impl State {
         }
     }
 
-    /// Takes in an entry that was admitted.
+    /// Applies an entry that was admitted.
     pub(crate) fn apply(&mut self, entry: &Entry) {
         let (seq, at) = (entry.seq, entry.at);
         self.latest = Some(self.now(at));
@@ -261,7 +261,7 @@ impl State {
                 who,
             } => {
                 let it = self.datasets.entry(dataset).or_default();
-                // It is there: only what is ratified is admitted.
+                // Always present: an activation is admitted only for a ratified dataset.
                 it.active = it.ratified.clone().map(|ratified| Activation {
                     seq,
                     at,

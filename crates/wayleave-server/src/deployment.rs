@@ -10,7 +10,6 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -165,7 +164,8 @@ impl Deployment {
         })
     }
 
-    /// Makes the full-text indexes and keeps them fresh, from now until the deployment is closed.
+    /// Opens or makes the full-text indexes and keeps them fresh, from now until the deployment is
+    /// closed. Does not wait for any; a search does, for those that are on disk already.
     pub fn keep_indexes(&self) {
         let mut indexing = self.indexing.lock().unwrap_or_else(PoisonError::into_inner);
         if indexing.is_none() {
@@ -174,13 +174,6 @@ impl Deployment {
             let task = indexes.run(self.service.clone(), stop.clone());
             *indexing = Some((stop, task));
         }
-    }
-
-    /// Waits until the full-text indexes that were there already are in service, and no longer
-    /// than `most`. Only [`keep_indexes`](Self::keep_indexes) opens them.
-    pub async fn indexes_opened(&self, most: Duration) {
-        let mut opened = self.indexes.opened();
-        let _ = tokio::time::timeout(most, opened.wait_for(|opened| *opened)).await;
     }
 
     /// Searches in the full-text indexes there are, without making any.

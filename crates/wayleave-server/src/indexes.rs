@@ -8,10 +8,12 @@ mod scheduled_index;
 mod snapshots;
 mod status;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +34,8 @@ const INDEX_FOLDER: &str = "index";
 const BUSY_RETRY: Duration = Duration::from_secs(5);
 /// How long to wait after a failure.
 const FAILURE_RETRY: Duration = Duration::from_mins(1);
+/// How long a search waits for an index that is being opened.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a stop waits for an index under way before leaving it behind.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -47,8 +51,8 @@ pub(crate) struct ServedIndexes {
     snapshots: Mutex<IndexSnapshots>,
     /// Counts what was taken into service and out of it.
     changes: watch::Sender<u64>,
-    /// Whether what was there at first is in service.
-    opened: watch::Sender<bool>,
+    /// The streams whose index may be on disk and has not been opened yet, each with its connection.
+    opening: watch::Sender<BTreeSet<(String, String)>>,
 }
 
 impl Indexes for ServedIndexes {
@@ -60,6 +64,19 @@ impl Indexes for ServedIndexes {
     fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
         self.snapshots().earlier()
     }
+
+    fn opened<'a>(&'a self, streams: Vec<(&'a str, &'a str)>) -> BoxFuture<'a, ()> {
+        let mut opening = self.opening.subscribe();
+        Box::pin(async move {
+            let opened = opening.wait_for(|opening| {
+                let is_asked = |(connection, stream): &(String, String)| {
+                    streams.contains(&(connection.as_str(), stream.as_str()))
+                };
+                !opening.iter().any(is_asked)
+            });
+            let _ = tokio::time::timeout(OPEN_TIMEOUT, opened).await;
+        })
+    }
 }
 
 impl ServedIndexes {
@@ -69,13 +86,8 @@ impl ServedIndexes {
             every,
             snapshots: Mutex::default(),
             changes: watch::Sender::new(0),
-            opened: watch::Sender::new(false),
+            opening: watch::Sender::default(),
         }
-    }
-
-    /// Tells when what was there at first is in service.
-    pub(crate) fn opened(&self) -> watch::Receiver<bool> {
-        self.opened.subscribe()
     }
 
     /// Tells whenever an index was taken into service, or those served no more were removed.
@@ -112,22 +124,27 @@ impl ServedIndexes {
         }
     }
 
-    /// Builds and refreshes the indexes of whatever a service serves, until stopped.
+    /// Opens, builds and refreshes the indexes of whatever a service serves, until stopped. Returns
+    /// before any is opened: a search waits for the ones it needs.
     pub(crate) fn run(
         self: Arc<Self>,
         service: ReadService,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
+        // Before whoever called goes on to serve, so that no search misses what is on disk.
+        let searchable = service.searchable();
+        self.opening
+            .send_modify(|opening| opening.extend(searchable.iter().map(name)));
         tokio::spawn(async move {
             let mut worlds = service.worlds();
             let mut scheduled = Vec::new();
             while !stop.is_cancelled() {
                 worlds.mark_unchanged();
                 self.follow(&service, &mut scheduled).await;
-                self.opened.send_replace(true);
                 self.update_due(&service, &mut scheduled, &mut worlds, &stop)
                     .await;
             }
+            self.opening.send_modify(BTreeSet::clear);
         })
     }
 
@@ -141,12 +158,18 @@ impl ServedIndexes {
                 scheduled.push(ScheduledIndex::new(what, self.every));
             }
         }
+        let new = scheduled.iter().skip(known).map(|one| name(&one.what));
+        self.opening.send_replace(new.collect());
         self.remove_others(scheduled).await;
         // First what is there already: it is served before anything new is made.
         for one in scheduled.iter_mut().skip(known) {
             if let Some(dir) = self.index_dir(one) {
                 self.open(one, dir).await;
             }
+            let opened = name(&one.what);
+            self.opening.send_modify(|opening| {
+                opening.remove(&opened);
+            });
         }
     }
 
@@ -209,10 +232,8 @@ impl ServedIndexes {
     /// Removes the indexes of streams that are served no more.
     async fn remove_others(&self, scheduled: &[ScheduledIndex]) {
         let all = self.index_root.clone();
-        let scheduled: Vec<(String, String)> = scheduled
-            .iter()
-            .map(|one| (one.what.connection_id.clone(), one.what.stream.clone()))
-            .collect();
+        let scheduled: Vec<(String, String)> =
+            scheduled.iter().map(|one| name(&one.what)).collect();
         self.snapshots().keep_only(&scheduled);
         let removed = tokio::task::spawn_blocking(move || {
             let scheduled: Vec<(&str, &str)> = scheduled
@@ -322,6 +343,11 @@ impl ServedIndexes {
             }
         }
     }
+}
+
+/// The connection and the stream of an index.
+fn name(what: &Searchable) -> (String, String) {
+    (what.connection_id.clone(), what.stream.clone())
 }
 
 async fn stop_timed_out(stop: &CancellationToken) {

@@ -11,6 +11,7 @@ mod write;
 
 use std::sync::Arc;
 
+use futures::future::{self, BoxFuture};
 use serde_json::{Map, Value as Json};
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{MAX_QUERY, SearchRequest};
@@ -35,6 +36,12 @@ pub trait Indexes: Send + Sync {
     /// walk that began in it goes on in it.
     fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
         Vec::new()
+    }
+
+    /// Waits while the index of any of these streams, each a connection and a stream, is being
+    /// opened, but no longer than a caller should have to.
+    fn opened<'a>(&'a self, _streams: Vec<(&'a str, &'a str)>) -> BoxFuture<'a, ()> {
+        Box::pin(future::ready(()))
     }
 }
 
@@ -70,7 +77,7 @@ pub(crate) async fn answer(
         streams.any(|stream| stream.fields.iter().any(|field| field == name))
     };
     let query = Query::parse(&request.q, known);
-    let mut sources = Sources::new(&plan, call.indexes);
+    let mut sources = opened_sources(&plan, call.indexes).await;
     if let Some(generation) = plan.generation().filter(|it| *it != sources.generation()) {
         let earlier = call.indexes.earlier().into_iter();
         let mut earlier = earlier.map(|indexes| Sources::new(&plan, indexes.as_ref()));
@@ -82,6 +89,13 @@ pub(crate) async fn answer(
     }
     let found = Search::new(call, &plan, &query).run(&mut sources).await?;
     Ok(write::written(call, &plan, &query, &found, &sources))
+}
+
+async fn opened_sources(plan: &SearchPlan, indexes: &dyn Indexes) -> Sources {
+    let streams = plan.streams().iter();
+    let streams = streams.map(|it| (it.view.connection_id(), it.view.name()));
+    indexes.opened(streams.collect()).await;
+    Sources::new(plan, indexes)
 }
 
 /// The ids of the records that match best, and the connections that could not be searched with why.
@@ -100,7 +114,7 @@ pub(crate) async fn best(
 ) -> Result<BestMatches, Refusal> {
     let plan = SearchPlan::new(&call.view, request, call.seal)?;
     let query = Query::parse(&request.q, |_| false);
-    let mut sources = Sources::new(&plan, call.indexes);
+    let mut sources = opened_sources(&plan, call.indexes).await;
     let search = Search::new(call, &plan, &query).requiring(required);
     let found = search.run(&mut sources).await?;
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);

@@ -1,7 +1,7 @@
-//! Names that tell a newcomer what is behind them.
+//! Checks that names tell a newcomer what they stand for.
 //!
-//! A short list of words that said nothing, constructors that are named like constructors, and one
-//! name for one type in the whole workspace.
+//! Bans a short list of meaningless words and constructors named `of`, and requires that a name
+//! stands for one type in the whole workspace.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,19 @@ use regex::Regex;
 
 use crate::finding::Finding;
 
-/// Words that are no name for a type: participles that say that something happened, and things of
-/// a household.
+/// Words that may not name a type: bare participles and household metaphors.
 const TYPE_WORDS: &[&str] = &[
     "Asked", "Bell", "Desk", "Desks", "Door", "Found", "Held", "Kept", "Known", "Lent", "Listed",
     "Roster", "Seen", "Served", "Shelf", "Shown", "Talk", "Tray", "Whose", "Wish", "World",
 ];
 
-/// Words that are no name for a module.
+/// Words that may not name a module.
 const MODULE_WORDS: &[&str] = &[
     "around", "bell", "citing", "desk", "door", "held", "lent", "long", "plain", "quick", "shelf",
     "talk", "tray", "who", "wish", "world",
 ];
 
-/// Types of one name in several crates, each with its reason.
+/// Type names allowed in several crates, each with its reason.
 const SAME_NAME: &[(&str, &str)] = &[
     (
         "Action",
@@ -101,12 +100,12 @@ const SAME_NAME: &[(&str, &str)] = &[
     ("Tool", "of MCP, and the five read tools"),
 ];
 
-/// What was found in the sources so far.
+/// The names found in the sources so far.
 pub(super) struct Names {
     declared: Regex,
     module: Regex,
     constructor: Regex,
-    /// By name, the crates that have a type of it which others can see, and where.
+    /// For each name, the crates with a visible type of that name, and where.
     types: BTreeMap<String, BTreeMap<String, (String, usize)>>,
 }
 
@@ -122,7 +121,7 @@ impl Names {
         })
     }
 
-    /// Looks at the names of one source file.
+    /// Checks the names of one source file.
     pub(super) fn read(&mut self, file: &str, text: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         let code = super::code_lines(text);
@@ -158,7 +157,7 @@ impl Names {
         findings
     }
 
-    /// The types that have one name in several crates.
+    /// Reports types that have the same name in several crates.
     pub(super) fn shared(&self) -> Vec<Finding> {
         let allowed = |name: &str| SAME_NAME.iter().any(|(allowed, _)| *allowed == name);
         let several = self

@@ -1,4 +1,4 @@
-//! The rules, tried with acts in any order.
+//! Checks the rules with acts in any order.
 
 use proptest::prelude::*;
 

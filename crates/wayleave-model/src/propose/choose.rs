@@ -1,4 +1,4 @@
-//! Choosing what of each table a draft shows: key, fields, the parts they play.
+//! Chooses the key and fields of each table for a draft, and the roles of the fields.
 
 use super::comment;
 use super::draft::{Draft, Entry, Field, Stream};
@@ -11,12 +11,12 @@ use crate::definitions::MAX_IDENTIFIER;
 use crate::mapping::SourceKind;
 use crate::sensitive;
 
-/// The most sets of `unique`.
+/// Largest number of `unique` sets.
 const MAX_UNIQUE: usize = 16;
-/// The most values of `one_of`.
+/// Largest number of `one_of` values.
 const MAX_VALUES: usize = 1000;
 
-/// The draft of a catalogue, with the names already given.
+/// The draft of a catalogue, with names given earlier.
 pub(super) fn draft(catalogue: &Catalogue, given: &Given) -> Draft {
     let names = naming::streams(&catalogue.tables, given);
     let types = naming::types(&catalogue.tables);
@@ -138,7 +138,7 @@ fn entry(kind: SourceKind, column: &Column, name: String) -> Entry {
     })
 }
 
-/// The closed list, where a mapping can hold every value of it.
+/// The closed list of values, if a mapping can hold all of them.
 fn listed(column: &Column) -> Vec<String> {
     let fit = |value: &String| {
         !value.chars().any(char::is_control)
@@ -151,9 +151,13 @@ fn listed(column: &Column) -> Vec<String> {
 }
 
 /// Why a column of that type cannot be served, if so.
+#[expect(
+    clippy::expect_used,
+    reason = "a split has a first part, if an empty one"
+)]
 pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> {
     let native = native_type.to_ascii_lowercase();
-    let name = native.split(['(', ' ', '[']).next().unwrap_or_default();
+    let name = native.split(['(', ' ', '[']).next().expect("a first part");
     let shapes = [
         "geometry",
         "point",
@@ -172,7 +176,7 @@ pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> 
     }
 }
 
-/// The fields of some columns, where all of them can be part of a key.
+/// The fields of some columns, if all of them can be part of a key.
 fn key_fields(stream: &Stream, columns: &[String]) -> Option<Vec<String>> {
     columns
         .iter()
@@ -230,7 +234,7 @@ fn choose_key(stream: &mut Stream, table: &Table) {
     stream.key_note = Some(note.to_owned());
 }
 
-/// What a person would take for the key of a table that declares none, such as a view.
+/// The likely key of a table that declares none, such as a view.
 fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
     if let Some(key) = table.unique.iter().find_map(|it| key_fields(stream, it)) {
         return (key, "unique, yet the store lets it be NULL");
@@ -285,7 +289,7 @@ fn choose_parts(stream: &mut Stream, table: &Table) {
     let title = guess::title(table, &candidates);
     let event_time = guess::event_time(&candidates);
     let updated = guess::updated(&candidates);
-    // A view over living rows has no dead ones to mark.
+    // A view over live rows has no deleted ones to mark.
     let deleted = (table.kind == TableKind::Table)
         .then(|| guess::deleted(&candidates))
         .flatten();

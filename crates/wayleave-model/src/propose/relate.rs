@@ -1,4 +1,4 @@
-//! Foreign keys as relations.
+//! Turns foreign keys into relations.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use super::naming::{self, Given, Taken};
 use crate::catalogue::{Catalogue, ForeignKey};
 use crate::names::NameKind;
 
-/// The most pairs of `on`.
+/// Largest number of `on` pairs.
 const MAX_PAIRS: usize = 16;
 
-/// Adds to each stream the relations its table's foreign keys make.
+/// Adds to each stream the relations of its table's foreign keys.
 pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
     let mut found: BTreeMap<String, StreamRelations> = BTreeMap::new();
     for stream in &draft.streams {
@@ -57,7 +57,7 @@ struct StreamRelations {
 
 type Joined = (String, Vec<(String, String)>);
 
-/// The target stream and the pairs of `on`, or why there can be none.
+/// The target stream and the pairs of `on`, or why there can be no relation.
 fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String> {
     let stream = |table: &str| draft.streams.iter().find(|it| it.table == table);
     let target = stream(&key.to_table)
@@ -88,7 +88,7 @@ fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String
     Ok((target.name.clone(), on))
 }
 
-/// Whether values of the two can be equal.
+/// Whether values of the two fields can be equal.
 fn can_meet(a: &Field, b: &Field) -> bool {
     let comparable = |it: &Field| !it.many && it.datatype != crate::mapping::Datatype::Json;
     let (left, right) = (a.datatype, b.datatype);
@@ -99,7 +99,7 @@ fn can_meet(a: &Field, b: &Field) -> bool {
             || (left.is_numeric() && right.is_numeric()))
 }
 
-/// A name for the edge: the column without its `_id`, or the column and whom it leads to.
+/// A name for the relation: the column without its `_id`, or the column and the target.
 fn name(key: &ForeignKey, taken: &mut Taken) -> String {
     let target: Vec<String> = naming::words(&key.to_table);
     let mut one = target.clone();

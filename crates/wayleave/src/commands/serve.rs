@@ -1,6 +1,6 @@
 //! `wayleave serve`: the project's active datasets, for agents.
 
-use std::{net::SocketAddr, path::Path, process::ExitCode, time::Duration};
+use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -55,7 +55,7 @@ async fn over_stdio(
     output: Output,
 ) -> Result<(), Failure> {
     warn(deployment, output);
-    keep_indexes(deployment).await;
+    deployment.keep_indexes();
     let served = deployment.serve_stdio(given, stop).await;
     served.map_err(|error| match error {
         ServeError::Stdio(error) => Failure::from_error(&error),
@@ -73,7 +73,7 @@ pub(super) async fn over_http(
 ) -> Result<(), Failure> {
     let http = deployment.bind(address).await?;
     warn(deployment, output);
-    keep_indexes(deployment).await;
+    deployment.keep_indexes();
     let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
     let token = client::token_variable(&url, settings.anonymous);
@@ -88,14 +88,6 @@ pub(super) async fn over_http(
     );
     http.serve(stop).await;
     Ok(())
-}
-
-/// Looks after the full-text indexes. What is indexed already is found by the first call, unless
-/// opening it takes longer than a client should wait.
-async fn keep_indexes(deployment: &Deployment) {
-    const INDEX_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
-    deployment.keep_indexes();
-    deployment.indexes_opened(INDEX_OPEN_TIMEOUT).await;
 }
 
 /// Tells what is not served as somebody may expect.

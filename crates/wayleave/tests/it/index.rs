@@ -133,6 +133,10 @@ impl Agent {
 
     fn ask(&mut self, id: u64, method: &str, params: &Json) -> Json {
         self.tell(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.answer_to(id)
+    }
+
+    fn answer_to(&mut self, id: u64) -> Json {
         loop {
             let mut line = String::new();
             assert!(
@@ -185,6 +189,58 @@ fn what_is_indexed_already_is_found_by_the_first_call() {
     let mut agent = Agent::of(&session);
     let rock = json!({ "name": "search", "arguments": { "q": "harbour rock" } });
     let found = agent.ask(1, "tools/call", &rock);
+    let hits = &found["structuredContent"]["data"]["results"];
+    assert_eq!(hits[0]["title"], "Harbour rock", "{found}");
+    agent.leaves();
+}
+
+/// Puts a pipe in the place of the file that names the current index of a stream: opening the index
+/// waits until it is let on.
+struct HeldIndex {
+    current: PathBuf,
+    name: String,
+}
+
+impl HeldIndex {
+    fn new(session: &Session, stream: &str) -> Self {
+        let current = session.here().join(".wayleave/index/music");
+        let current = current.join(stream).join("CURRENT");
+        let name = fs::read_to_string(&current).unwrap();
+        fs::remove_file(&current).unwrap();
+        let pipe = Command::new("mkfifo").arg(&current).status().unwrap();
+        assert!(pipe.success());
+        Self { current, name }
+    }
+
+    /// Waits until the server has begun to open the index, then runs `meanwhile`, then lets it on.
+    fn release(self, meanwhile: impl FnOnce()) {
+        let mut reader = fs::File::options().write(true).open(&self.current).unwrap();
+        meanwhile();
+        let whole = self.current.with_extension("whole");
+        fs::write(&whole, &self.name).unwrap();
+        fs::rename(&whole, &self.current).unwrap();
+        reader.write_all(self.name.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn serving_begins_before_indexes_are_opened_and_a_search_waits_for_its_own() {
+    let session = music();
+    session.run(&["connect", "music"]).exits(0);
+    session.run(&["index", "rebuild"]).exits(0);
+    let held = HeldIndex::new(&session, "genre");
+    let mut agent = Agent::of(&session);
+    let rock = json!({ "name": "search", "arguments": { "q": "harbour", "streams": ["genre"] } });
+    held.release(|| {
+        let listed = agent.ask(1, "tools/list", &json!({}));
+        assert!(listed["tools"].is_array(), "{listed}");
+        agent.tell(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": rock }));
+        // Answered although the search before it is not.
+        let fetch = json!({ "name": "fetch", "arguments": { "id": "music/genre:901" } });
+        let fetched = agent.ask(3, "tools/call", &fetch);
+        assert_eq!(fetched["structuredContent"]["id"], "music/genre:901");
+    });
+    let found = agent.answer_to(2);
     let hits = &found["structuredContent"]["data"]["results"];
     assert_eq!(hits[0]["title"], "Harbour rock", "{found}");
     agent.leaves();

@@ -1,10 +1,10 @@
-//! Rules of a stream: names, columns, and the parts its fields play.
+//! Rules of a stream: names, columns, and the roles of its fields.
 
 use super::{Rules, repeated, repeated_by};
 use crate::mapping::{Datatype, Field, SourceKind, Spanned, Stream};
 use crate::problem::{Problem, ProblemCode, shown};
 
-/// A part a field may play in its stream.
+/// A role of a field in its stream.
 struct Part {
     key: &'static str,
     fits: fn(&Field) -> bool,
@@ -118,7 +118,7 @@ impl<'m> Rules<'m> {
             .iter()
             .map(|field| &field.name)
             .chain(stream.relations.iter().map(|relation| &relation.name));
-        // A person and a model both misread names that differ only in case.
+        // People and models alike confuse names that differ only in case.
         for name in repeated_by(names, |name| name.to_ascii_lowercase()) {
             let message = format!(
                 "stream `{}` has another field or relation called {}",

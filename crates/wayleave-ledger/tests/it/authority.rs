@@ -1,17 +1,8 @@
 //! Grants and tokens in a ledger on disk.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
-mod project;
 
 use std::collections::BTreeSet;
 
-use project::{NOW, governance, mapping, ratify_request, tamper};
+use crate::project::{NOW, governance, mapping, ratify_request, tamper};
 use wayleave_ledger::{
     Governance, GovernanceError, GrantRequest, LedgerError, Refusal, TokenRequest, Validity,
 };
@@ -85,7 +76,7 @@ async fn a_token_is_found_by_its_text_alone_also_after_a_restart() {
     let rows = state.grant(&grant).unwrap().terms.streams["people"]
         .rows
         .clone();
-    // To the byte: no reading and writing of numbers lies between.
+    // Byte for byte: numbers are not parsed and printed in between.
     assert_eq!(
         rows.unwrap().as_str(),
         r#"{"id": {"gte": 0.30000000000000004}}"#

@@ -1,4 +1,4 @@
-//! Files that are replaced, removed or left behind under a ledger that is in use.
+//! Files that are replaced, removed or left behind while a ledger is in use.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ async fn a_ledger_restored_from_a_backup_is_followed_from_then_on() {
         Err(LedgerError::Replaced { .. })
     ));
     fs::rename(&backup, &folder).unwrap();
-    // Another process records in what was restored, and leaves its write-ahead log behind.
+    // Another process writes to the restored ledger, and leaves its write-ahead log behind.
     let other = ledger(&folder);
     other.append(NOW, source("theirs")).await.unwrap();
     assert_eq!(ours.epoch().await.unwrap(), 4);
@@ -108,7 +108,7 @@ async fn heads_that_killed_writers_left_are_removed_by_the_next_who_opens_to_wri
     for file in [&left, &other, &longer] {
         fs::write(file, "x").unwrap();
     }
-    // While somebody writes, it could be theirs.
+    // While another process writes, the file could be its own.
     let writing = fs::File::open(&folder).unwrap();
     writing.lock_shared().unwrap();
     drop(ledger(&folder));

@@ -1,10 +1,8 @@
-//! What an index takes on disk, against SQLite's full-text search over the same documents.
+//! Compares the size of an index on disk with SQLite's full-text search over the same documents.
 #![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
     clippy::print_stdout,
     clippy::cast_precision_loss,
-    reason = "tests"
+    reason = "measures and prints them"
 )]
 
 use rusqlite::Connection;
@@ -12,7 +10,7 @@ use wayleave_search::{Change, Document, IndexRoot, Spec, Watermark};
 
 const DOCUMENTS: u32 = 10_000;
 
-/// 22 words by a fixed draw in which few words are common and most are rare, as in languages.
+/// 22 words, drawn so that few are common and most are rare, as in natural languages.
 fn text(document: u32) -> String {
     let mut state = u64::from(document) * 2 + 1;
     let word = |_| {

@@ -1,28 +1,19 @@
-//! Killing and starving a freeze at every one of its system calls.
+//! Kills a freeze, and lets it fail, at each of its system calls.
 //!
 //! A run of the suite takes every seventh point of the kills and every third of the faults;
 //! `WAYLEAVE_FULL=1` takes all.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
-mod project;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use project::{act_path, governance, mapping, ratify_request};
+use crate::project::{act_path, governance, mapping, ratify_request};
 use wayleave_ledger::Event;
 use wayleave_model::digest::Digest;
 use wayleave_test::crash::{Disturbed, copy_tree, fail_everywhere, kill_everywhere, strace};
 
-/// A project before an act of ratifying, and that act.
+/// A project before a ratification, and that ratification.
 struct Case {
     dir: tempfile::TempDir,
     old: Option<String>,
@@ -30,7 +21,7 @@ struct Case {
 }
 
 impl Case {
-    /// The first freeze of a new project: makes folder and ledger too.
+    /// The first freeze of a new project, which also creates the folder and the ledger.
     fn first() -> Self {
         Self::with(None)
     }
@@ -80,8 +71,8 @@ impl Disturbed for Case {
             .output()
     }
 
-    /// Old or new and nothing else, whole, agreed upon by ledger and files; and a second try
-    /// leads to new, recorded once.
+    /// Checks that the project is in the old state or in the new one, complete, with ledger and
+    /// files in agreement; and that a second try leads to the new state, recorded once.
     async fn assert_sound(&self, project: &Path, succeeded: bool, point: &str) {
         let after = governance(project);
         let report = after.audit(None).await.unwrap();
@@ -147,7 +138,7 @@ fn is_temporary(path: &Path) -> bool {
         .starts_with(".tmp-")
 }
 
-/// The frozen mappings under their lasting names.
+/// The frozen mappings under their final names.
 fn frozen(project: &Path) -> Vec<PathBuf> {
     walk(&project.join(".wayleave/mappings"))
         .into_iter()
@@ -208,7 +199,7 @@ async fn after_a_failed_sync_a_process_writes_no_more() {
         assert!(report.is_ok(), "{point}: {report:?}");
         let sources = governance.ledger().state().await.unwrap().sources().len();
         let Some((first, later)) = told.split_first() else {
-            // A sync that SQLite can do without, or past the last one of the program.
+            // A sync whose failure SQLite tolerates, or one after the program's last.
             assert_eq!(sources, 4, "{point}");
             continue;
         };

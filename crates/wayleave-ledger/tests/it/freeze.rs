@@ -1,19 +1,10 @@
-//! Ratifying: the frozen copy, the entry, and what stands between them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
-
-mod project;
+//! Ratification: the frozen copy, the entry, and what can fail between them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use project::{NOW, governance, mapping, ratify_request};
+use crate::project::{NOW, governance, mapping, ratify_request};
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SourceKind;
@@ -34,7 +25,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Writes to a frozen file, as someone would who means to.
+/// Writes to a frozen file in spite of its permissions.
 fn overwrite(path: &Path, bytes: &[u8]) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(path, bytes).unwrap();

@@ -1,14 +1,7 @@
-//! Killing a build and a refresh while they run.
+//! Kills a build and a refresh while they run.
 //!
-//! After every kill the folder holds the index of before or the one of after, whole, and says
-//! which; and the work can be done again. A run takes a share of the points; `WAYLEAVE_FULL=1`
-//! takes all.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+//! After every kill the folder holds either the old index or the new one, complete, and names it;
+//! and the work can be repeated. A run takes a share of the points; `WAYLEAVE_FULL=1` takes all.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -90,7 +83,7 @@ fn held(root: &Path) -> Contents {
     }
 }
 
-/// Making or refreshing the index of a folder, with the word `second`.
+/// Runs a build or a refresh of the index of a folder, with the word `second`.
 struct Making {
     action: &'static str,
     root: TempDir,
@@ -99,7 +92,7 @@ struct Making {
 }
 
 impl Disturbed for Making {
-    /// The code of a panic; it has no other.
+    /// The exit code of a panic; the program has no other.
     const REFUSES: i32 = 101;
 
     fn project(&self) -> TempDir {

@@ -1,22 +1,14 @@
-//! Several processes on one project at once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests"
-)]
-
-mod project;
+//! Several processes that act on one project at once.
 
 use std::collections::BTreeMap;
 
-use project::{act, governance};
+use crate::project::{act, governance};
 use wayleave_ledger::Event;
 
 #[tokio::test]
 async fn two_processes_of_200_entries_each_make_one_chain_of_400() {
     let dir = tempfile::tempdir().unwrap();
-    // Neither finds a ledger: they also race to make it.
+    // Neither finds a ledger, so they also race to create it.
     let children: Vec<_> = ["a", "b"]
         .into_iter()
         .map(|prefix| {

@@ -1,5 +1,4 @@
-//! A project folder to act upon, and the documents and hands to act with.
-#![allow(dead_code, reason = "each test file uses its own part")]
+//! A project folder, and the mappings and helpers to act on it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +15,7 @@ use wayleave_model::ratify::{Draft, Proposed};
 /// 2023-11-14T22:13:20Z.
 pub(crate) const NOW: Millis = 1_700_000_000_000;
 
-/// A mapping of the dataset `crm`; the note makes versions that differ.
+/// A mapping of the dataset `crm`; the note makes versions differ.
 pub(crate) fn mapping(note: &str) -> String {
     format!(
         r#"# {note}
@@ -85,7 +84,7 @@ pub(crate) async fn ledger_of(entries: usize) -> (tempfile::TempDir, SqliteLedge
     (dir, ledger)
 }
 
-/// Does to a ledger what its triggers forbid, and leaves the triggers as they were.
+/// Changes a ledger in spite of its triggers, and restores the triggers.
 pub(crate) fn tamper(folder: &Path, deed: impl FnOnce(&Connection)) {
     let conn = Connection::open(folder.join("ledger.db")).unwrap();
     conn.pragma_update(None, "synchronous", "OFF").unwrap();
@@ -107,7 +106,7 @@ pub(crate) fn tamper(folder: &Path, deed: impl FnOnce(&Connection)) {
     }
 }
 
-/// The program of `examples/act.rs`, which acts on a project from a process of its own.
+/// The program of `examples/act.rs`, which acts on a project from another process.
 pub(crate) fn act() -> Command {
     Command::new(act_path())
 }

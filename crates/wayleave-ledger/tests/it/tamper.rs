@@ -1,19 +1,13 @@
-//! What someone with the database open can do to it, and how `verify` names it.
+//! What someone with write access to the database can do, and how `verify` reports it.
 #![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "tests"
+    reason = "tests open the ledger's file themselves"
 )]
-
-mod project;
 
 use std::fs;
 use std::path::Path;
 
-use project::{NOW, ledger_of, source, tamper};
+use crate::project::{NOW, ledger_of, source, tamper};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 use wayleave_ledger::{EntryHash, Head, Ledger as _, LedgerError, Problem, SqliteLedger, Witness};
@@ -110,7 +104,7 @@ async fn each_deed_is_named_with_its_first_bad_entry() {
         change(&dir.path().join(".wayleave"), &deed);
         assert_eq!(problem(&ledger).await, Some(expected.clone()), "{deed}");
         drop(ledger);
-        assert_refuses(&project::ledger(&dir.path().join(".wayleave"))).await;
+        assert_refuses(&crate::project::ledger(&dir.path().join(".wayleave"))).await;
     }
 }
 
@@ -157,7 +151,7 @@ async fn a_cut_tail_is_found_by_the_head_file_and_never_papered_over() {
             "{found}"
         );
         drop(ledger);
-        let ledger = project::ledger(&folder);
+        let ledger = crate::project::ledger(&folder);
         assert_refuses(&ledger).await;
         assert_eq!(fs::read(folder.join("ledger.head")).unwrap(), before);
     }
@@ -170,7 +164,7 @@ async fn an_emptied_ledger_without_its_head_file_is_found() {
     drop(ledger);
     change(&folder, "DELETE FROM entries");
     fs::remove_file(folder.join("ledger.head")).unwrap();
-    let ledger = project::ledger(&folder);
+    let ledger = crate::project::ledger(&folder);
     assert_eq!(problem(&ledger).await, Some(Problem::Empty));
     assert_refuses(&ledger).await;
 }
@@ -243,9 +237,9 @@ async fn a_ledger_cut_under_a_running_process_is_refused_by_it() {
     );
 }
 
-/// Keeps the first entries, lets `deed` change them, and then makes every hash and the head file
-/// fit again: what someone can do who may write the whole folder. The encoding is written out
-/// here a second time, as its specification.
+/// Keeps the first entries, lets `deed` change them, and then recomputes every hash and the head
+/// file, as someone with write access to the whole folder can. Repeats the encoding here, as its
+/// specification.
 fn rebuild(folder: &Path, keep: i64, deed: impl FnOnce(&Connection)) {
     tamper(folder, |conn| {
         conn.execute("DELETE FROM entries WHERE seq > ?1", [keep])

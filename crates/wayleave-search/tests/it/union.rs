@@ -1,11 +1,4 @@
-//! Many indexes searched as one: fair, exact, walked to the end, and blind to what is not granted.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
+//! Searches over many indexes: comparable scores, exact pages, and no influence of ungranted data.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +74,7 @@ fn find(sources: &[Source<'_>], q: &str, most: usize) -> Vec<Candidate> {
     ranking.candidates
 }
 
-/// Every page of a walk, put together.
+/// The records of all pages of a walk.
 fn walk(sources: &[Source<'_>], q: &str, page: usize) -> Vec<Candidate> {
     let query = Query::parse(q, |_| false);
     let mut all: Vec<Candidate> = Vec::new();
@@ -104,7 +97,7 @@ fn identical_matches_in_two_and_in_25_connections_share_the_page() {
     for connections in [2, 25] {
         let mut library = Library::new();
         for connection in 0..connections {
-            // Connections of very different size and make: only the match is the same.
+            // Connections that differ in everything but the match.
             let mut changes = vec![put("m", &["the harbour pilot"])];
             changes.extend((0..connection * 3).map(|n| {
                 let text = if n % 2 == 0 {

@@ -1,21 +1,14 @@
-//! A ledger in a file: what it keeps, what it refuses, what it leaves alone.
+//! A ledger in a file: what it records, what it refuses and what it leaves unchanged.
 #![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "tests"
+    reason = "tests open the ledger's file themselves"
 )]
-
-mod project;
-mod replaced;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use project::{NOW, ledger, ledger_of, source, tamper};
+use crate::project::{NOW, ledger, ledger_of, source, tamper};
 use rusqlite::Connection;
 use serde_json::json;
 use wayleave_ledger::{
@@ -246,7 +239,7 @@ async fn only_the_owner_can_enter_the_folder_or_read_its_files() {
         assert_eq!(mode(&path), 0o600, "{}", path.display());
         seen += 1;
     }
-    // The database, its two companions in use, and the head.
+    // The database, its log and shared memory, and the head file.
     assert_eq!(seen, 4);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
     let error = reopen(&folder);
@@ -325,7 +318,10 @@ async fn a_damaged_database_is_a_typed_error_or_a_named_problem() {
     let folder = dir.path().join(".wayleave");
     let path = folder.join("ledger.db");
     let whole = fs::read(&path).unwrap();
-    let reference = project::ledger(&folder).entries(0, 99).await.unwrap();
+    let reference = crate::project::ledger(&folder)
+        .entries(0, 99)
+        .await
+        .unwrap();
     // Every 61st byte, in every page of the file.
     let mut found = 0;
     for place in (0..whole.len()).step_by(61) {

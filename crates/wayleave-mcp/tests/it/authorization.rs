@@ -1,29 +1,21 @@
 //! What an embedder's own authorization can do: end, change between requests, deny with a status
 //! of its own, and say where to get a credential.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "tests"
-)]
-
-mod support;
 
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use crate::support::{
+    http::Listening,
+    pipe::{Era, Pipe},
+    server, tool,
+};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, StatusCode, request::Parts};
 use http_body_util::{BodyExt as _, Full};
 use serde_json::{Value, json};
-use support::{
-    http::Listening,
-    pipe::{Era, Pipe},
-    server, tool,
-};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -373,7 +365,7 @@ async fn ended_under_way(in_session: bool, expires: bool) -> (u16, Value) {
     let over = CancellationToken::new();
     let doorman = Doorman::with(Caller::new("alice"));
     let (registry, listening) = behind(&doorman).await;
-    let slow = support::puppet("slow");
+    let slow = crate::support::puppet("slow");
     registry.add_tool(slow.tool.clone());
     let client = listening.client();
     let named = json!({ "name": "slow" });
@@ -394,8 +386,10 @@ async fn ended_under_way(in_session: bool, expires: bool) -> (u16, Value) {
     if !expires {
         over.cancel();
     }
-    let reply = timeout(support::LOST, call).await.unwrap().unwrap();
-    timeout(support::LOST, slow.ended.notified()).await.unwrap();
+    let reply = timeout(crate::support::LOST, call).await.unwrap().unwrap();
+    timeout(crate::support::LOST, slow.ended.notified())
+        .await
+        .unwrap();
     (reply.status.as_u16(), reply.json()["error"].clone())
 }
 
@@ -413,7 +407,7 @@ async fn a_call_under_way_ends_with_its_authorization() {
 #[tokio::test]
 async fn a_call_under_way_on_a_pipe_ends_with_its_authorization() {
     let (registry, server) = server();
-    let slow = support::puppet("slow");
+    let slow = crate::support::puppet("slow");
     registry.add_tool(slow.tool.clone());
     let revoked = Revocation::default();
     let mut pipe = Pipe::raw(&server, Caller::new("alice").until(revoked.clone()));

@@ -1,19 +1,11 @@
 //! Who sees and calls what, and what becomes of a call.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "tests"
-)]
 
-mod support;
-
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     both,
     pipe::{Era, Pipe},
     puppet, server, text, tool,
 };
+use serde_json::{Value, json};
 use wayleave_mcp::{Caller, RpcError, Tool, ToolResult, Visibility};
 
 const TOOLS: &str = "notifications/tools/list_changed";
@@ -226,7 +218,7 @@ async fn a_client_that_cancels_has_its_handler_dropped() {
             "params": { "requestId": id }
         }))
         .await;
-    tokio::time::timeout(support::LOST, endless.ended.notified())
+    tokio::time::timeout(crate::support::LOST, endless.ended.notified())
         .await
         .unwrap();
 }

@@ -1,23 +1,20 @@
 //! Requests that mean one thing to one layer and another to the next.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
-
-mod support;
 
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
-use futures::future::BoxFuture;
-use http::{Method, StatusCode, header, request::Parts};
-use http_body_util::Full;
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     STATELESS,
     http::{Http, Listening, limited, started},
     pipe::{Era, Pipe},
     server, tool,
 };
+use futures::future::BoxFuture;
+use http::{Method, StatusCode, header, request::Parts};
+use http_body_util::Full;
+use serde_json::{Value, json};
 use wayleave_mcp::{
     Allowance, Budget, Caller, RpcError, Tool, ToolResult,
     http::{Authenticate, Limits, Options, Rejection},
@@ -243,7 +240,7 @@ async fn an_id_that_every_notice_would_repeat_is_short() {
     ] {
         let id = json!("x".repeat(length));
         for method in ["tools/call", "tools/list", "prompts/list"] {
-            let params = json!({ "name": "ok", "_meta": support::meta() });
+            let params = json!({ "name": "ok", "_meta": crate::support::meta() });
             let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
             let stateless = client
                 .request(Method::POST)

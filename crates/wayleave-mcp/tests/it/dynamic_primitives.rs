@@ -1,20 +1,12 @@
 //! Primitives that come and go: the rules, each with a session client and a stateless client
 //! connected at once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "tests"
-)]
 
-mod support;
-
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     both, names,
     pipe::{Era, Pipe},
     puppet, server, text, tool,
 };
+use serde_json::{Value, json};
 use wayleave_mcp::{
     Batch, Caller, Completion, CompletionRef, Prompt, PromptMessage, Registry, Resource,
     ResourceContents, ResourceTemplate, Tool, ToolResult,

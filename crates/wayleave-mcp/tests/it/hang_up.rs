@@ -1,20 +1,17 @@
 //! A call that lets its stream go, and answers when the client comes back for it; one that needs
 //! no stream; and one whose client leaves it.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
-mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::{BodyExt as _, Full};
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     Puppet,
     http::{Http, Listening, Reply},
     puppet, server, text, tool,
 };
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
 use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use wayleave_mcp::{Tool, ToolResult, http::Options};
 
@@ -26,7 +23,7 @@ const SOON: Duration = Duration::from_secs(1);
 /// call is over, in whatever way.
 fn caller_back(ended: Arc<Notify>) -> Tool {
     Tool::new("call_back", json!({ "type": "object" }), move |call| {
-        let ended = support::on_drop(ended.clone());
+        let ended = crate::support::on_drop(ended.clone());
         async move {
             let _ended = ended;
             call.context.hang_up(Duration::from_millis(25)).await;
@@ -81,7 +78,7 @@ async fn calls_that_hung_up_answer_each_on_its_own_stream_when_the_client_is_bac
         let request = client
             .request(Method::POST)
             .header("mcp-session-id", &session)
-            .header("mcp-protocol-version", support::SESSION)
+            .header("mcp-protocol-version", crate::support::SESSION)
             .body(Full::new(body.to_string().into()))
             .unwrap();
         streams.push(last_event_id(&client.send(request).await));
@@ -161,7 +158,7 @@ async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_move_to_an
     let request = client.in_session(&session, "tools/call", &json!({ "name": "slow" }));
     let mut response = client.open(request).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
-    let first = timeout(support::LOST, response.body_mut().frame()).await;
+    let first = timeout(crate::support::LOST, response.body_mut().frame()).await;
     let first = first.unwrap().unwrap().unwrap().into_data().unwrap();
     let first = std::str::from_utf8(&first).unwrap();
     let id = first.lines().find_map(|line| line.strip_prefix("id:"));
@@ -172,10 +169,10 @@ async fn an_answer_that_comes_soon_needs_no_stream_and_a_slow_one_can_move_to_an
         .body(Full::default())
         .unwrap();
     let back = client.open(request).await;
-    let rest = timeout(support::LOST, response.into_body().collect()).await;
+    let rest = timeout(crate::support::LOST, response.into_body().collect()).await;
     rest.unwrap().unwrap();
     slow.go_on.notify_one();
-    let rest = timeout(support::LOST, back.into_body().collect()).await;
+    let rest = timeout(crate::support::LOST, back.into_body().collect()).await;
     let rest = rest.unwrap().unwrap().to_bytes();
     assert!(std::str::from_utf8(&rest).unwrap().contains("finished"));
 }
@@ -188,7 +185,7 @@ async fn under_way(request: Request<Full<Bytes>>, client: &Http, slow: &Puppet) 
         let response = client.open(request).await;
         let _ = response.into_body().collect().await;
     });
-    timeout(support::LOST, slow.running.notified())
+    timeout(crate::support::LOST, slow.running.notified())
         .await
         .unwrap();
     sent
@@ -219,7 +216,7 @@ async fn a_caller_that_leaves_stops_its_call_in_either_era() {
     for request in [in_session(), with_progress()] {
         let mut response = client.open(request).await;
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        timeout(support::LOST, response.body_mut().frame())
+        timeout(crate::support::LOST, response.body_mut().frame())
             .await
             .unwrap();
         drop(response);

@@ -1,24 +1,16 @@
 //! What is too large, too slow, too many or too idle for the HTTP door, and room that comes back.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "tests"
-)]
-
-mod support;
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
-use http::{StatusCode, request::Parts};
-use http_body_util::BodyExt as _;
-use serde_json::json;
-use support::{
+use crate::support::{
     LOST,
     connection::Connection,
     http::{Http, Listening, limited, started, still_serves},
 };
+use futures::future::BoxFuture;
+use http::{StatusCode, request::Parts};
+use http_body_util::BodyExt as _;
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -323,8 +315,8 @@ async fn those_without_a_credential_do_not_crowd_out_those_with_one() {
 
 #[tokio::test]
 async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
-    let (registry, server) = support::server();
-    registry.add_tool(support::tool("ok", "ok"));
+    let (registry, server) = crate::support::server();
+    registry.add_tool(crate::support::tool("ok", "ok"));
     let limits = Limits {
         session_idle: Duration::from_millis(300),
         ..Limits::default()

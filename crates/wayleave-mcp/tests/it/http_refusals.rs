@@ -1,23 +1,15 @@
 //! What the HTTP door refuses, with the right status and a typed body, and goes on serving.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "tests"
-)]
-
-mod support;
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use crate::support::{
+    http::{Http, Listening, Reply, started, still_serves},
+    server, text, tool,
+};
 use futures::future::BoxFuture;
 use http::{Method, StatusCode, header, request::Parts};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use support::{
-    http::{Http, Listening, Reply, started, still_serves},
-    server, text, tool,
-};
 use wayleave_mcp::{
     Caller, RpcError, Tool, ToolResult,
     http::{Authenticate, Guests, Options, Rejection},

@@ -1,13 +1,5 @@
 //! Many clients of both eras at once: everyone is told, nobody waits for another, and stopping
 //! is orderly.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "tests"
-)]
-
-mod support;
 
 use std::{
     sync::Arc,
@@ -16,15 +8,15 @@ use std::{
 
 use futures::future::BoxFuture;
 
-use http::Method;
-use http_body_util::{BodyExt, Full};
-use serde_json::{Map, Value, json};
-use support::{
+use crate::support::{
     LOST,
     http::{Events, Listening},
     pipe::{Era, Pipe},
     puppet, server, text, tool,
 };
+use http::Method;
+use http_body_util::{BodyExt, Full};
+use serde_json::{Map, Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpStream, time::timeout};
 use wayleave_mcp::{
     Caller, InputRequired, RpcError, Tool, ToolReply, ToolResult,
@@ -97,10 +89,16 @@ async fn a_thousand_listeners_of_each_era_are_all_notified_once() {
     assert_eq!(registry.listening(), 0);
 }
 
+/// Far less than the time after which a client that does not read is cut off: whoever waited for
+/// that would be late.
+const UNDELAYED: Duration = Duration::from_secs(5);
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_stops_reading_delays_no_other() {
     let (registry, server) = server();
-    let listening = Listening::start(&server, Options::default()).await;
+    let options = Options::default();
+    assert!(options.limits.stall_time > UNDELAYED * 2);
+    let listening = Listening::start(&server, options).await;
     let client = listening.client();
 
     // A call whose answer is far larger than any socket buffer, never read.
@@ -114,24 +112,34 @@ async fn a_client_that_stops_reading_delays_no_other() {
 
     let mut streams = listeners(&listening, 10).await;
     for n in 0..3 {
-        registry.add_tool(tool(&format!("new{n}"), ""));
-        for stream in &mut streams {
-            hears(stream).await;
-        }
-        assert_eq!(client.ask("tools/list", json!({})).await.status, 200);
+        let round = async {
+            registry.add_tool(tool(&format!("new{n}"), ""));
+            for stream in &mut streams {
+                hears(stream).await;
+            }
+            assert_eq!(client.ask("tools/list", json!({})).await.status, 200);
+        };
+        timeout(UNDELAYED, round)
+            .await
+            .expect("others were held up");
     }
     // A session whose stream is never read: notices pile up nowhere, and its owner alone waits.
     let session = client.begin().await;
     let unread = client.open(client.get(&session)).await;
-    for n in 0..50 {
-        registry.commit(wayleave_mcp::Batch::new().add_tool(tool(&format!("more{n}"), "")));
-        registry
-            .settled(registry.revision(), Duration::from_millis(50))
-            .await;
-    }
-    for stream in &mut streams {
-        hears(stream).await;
-    }
+    let round = async {
+        for n in 0..50 {
+            registry.commit(wayleave_mcp::Batch::new().add_tool(tool(&format!("more{n}"), "")));
+            registry
+                .settled(registry.revision(), Duration::from_millis(50))
+                .await;
+        }
+        for stream in &mut streams {
+            hears(stream).await;
+        }
+    };
+    let settling = Duration::from_millis(50) * 50;
+    let heard = timeout(settling + UNDELAYED, round).await;
+    heard.expect("others were held up");
     drop((deaf, unread));
 }
 
@@ -242,10 +250,10 @@ async fn the_cached_list_says_what_the_full_path_says() {
         registry.add_tool(tool("c", ""));
     }
     let strange_id = json!({ "jsonrpc": "2.0", "id": "\u{e9}\"", "method": "tools/list",
-                             "params": { "_meta": support::meta() } });
+                             "params": { "_meta": crate::support::meta() } });
     let request = cached
         .request(Method::POST)
-        .header("mcp-protocol-version", support::STATELESS)
+        .header("mcp-protocol-version", crate::support::STATELESS)
         .header("mcp-method", "tools/list")
         .body(Full::new(strange_id.to_string().into()));
     assert_eq!(cached.send(request.unwrap()).await.json()["id"], "\u{e9}\"");
@@ -356,7 +364,7 @@ async fn a_call_on_a_pipe_says_what_the_full_path_says() {
             let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
                 "params": params, "more": 1 });
             if era == Era::Stateless {
-                message["params"]["_meta"] = support::meta();
+                message["params"]["_meta"] = crate::support::meta();
             }
             client.say(message).await;
             assert_eq!(direct, client.answer(id).await, "{era:?} {params}");

@@ -1,15 +1,12 @@
 //! What one caller may have under way at once on a pipe.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
-mod support;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-use support::{
+use crate::support::{
     pipe::{Era, Pipe},
     puppet, server, text, tool,
 };
+use serde_json::{Value, json};
 use tokio::time::timeout;
 use wayleave_mcp::{Allowance, Budget, Caller};
 
@@ -87,7 +84,9 @@ async fn a_call_that_never_gets_its_turn_is_told_so_in_either_era() {
         let refused = client.ask("prompts/get", json!({ "name": "any" })).await;
         assert_eq!(refused.unwrap_err()["code"], -32003);
         drop(client);
-        timeout(support::LOST, slow.ended.notified()).await.unwrap();
+        timeout(crate::support::LOST, slow.ended.notified())
+            .await
+            .unwrap();
     }
 }
 

@@ -1,8 +1,5 @@
 //! Tool calls on a pipe: what they say before their answer, being given up, and being heard by
 //! nobody.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-
-mod support;
 
 use std::{
     collections::BTreeSet,
@@ -12,12 +9,12 @@ use std::{
     },
 };
 
-use serde_json::json;
-use support::{
+use crate::support::{
     both,
     pipe::{Era, Pipe},
     puppet, server, text, tool,
 };
+use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     time::timeout,
@@ -69,7 +66,9 @@ async fn a_call_that_was_given_up_ends_unanswered_and_its_id_is_free() {
                 "params": { "requestId": id } }),
             )
             .await;
-        timeout(support::LOST, slow.ended.notified()).await.unwrap();
+        timeout(crate::support::LOST, slow.ended.notified())
+            .await
+            .unwrap();
         client.hears_nothing().await;
         client.next_id = id;
         assert_eq!(text(&client.call("ok", json!({})).await.unwrap()), "ok");
@@ -85,7 +84,9 @@ async fn a_call_still_under_way_when_its_client_leaves_ends_soon() {
         client.send("tools/call", json!({ "name": "slow" })).await;
         slow.running.notified().await;
         client.leave().await.unwrap();
-        timeout(support::LOST, slow.ended.notified()).await.unwrap();
+        timeout(crate::support::LOST, slow.ended.notified())
+            .await
+            .unwrap();
     }
 }
 
@@ -111,7 +112,7 @@ async fn whoever_reads_no_answers_is_read_no_longer_and_loses_none() {
     let mut sending = tokio::spawn(async move {
         for id in 0..MANY {
             let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
-                "params": { "name": "large", "_meta": support::meta() } });
+                "params": { "name": "large", "_meta": crate::support::meta() } });
             let line = format!("{call}\n");
             write.write_all(line.as_bytes()).await.unwrap();
         }
@@ -120,7 +121,7 @@ async fn whoever_reads_no_answers_is_read_no_longer_and_loses_none() {
     // As much is carried out as fits what lies between, and no more.
     let mut before = 0;
     loop {
-        let sent = timeout(support::SILENCE, &mut sending).await;
+        let sent = timeout(crate::support::SILENCE, &mut sending).await;
         assert!(sent.is_err(), "all was read");
         let now = calls.load(Ordering::SeqCst);
         if now == before {
@@ -132,7 +133,9 @@ async fn whoever_reads_no_answers_is_read_no_longer_and_loses_none() {
     let mut lines = BufReader::new(read).lines();
     let mut answered = BTreeSet::new();
     while answered.len() < usize::try_from(MANY).unwrap() {
-        let line = timeout(support::LOST, lines.next_line()).await.unwrap();
+        let line = timeout(crate::support::LOST, lines.next_line())
+            .await
+            .unwrap();
         let answer: serde_json::Value = serde_json::from_str(&line.unwrap().unwrap()).unwrap();
         assert!(answered.insert(answer["id"].as_u64().unwrap()), "{answer}");
     }

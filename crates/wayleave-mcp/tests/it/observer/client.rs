@@ -15,8 +15,8 @@ use wayleave_mcp::{
 };
 
 use crate::{
-    cases::{Case, Expected, ID, Way},
-    recorder::Recorder,
+    observer::cases::{Case, Expected, ID, Way},
+    observer::recorder::Recorder,
     support::{LOST, SESSION, STATELESS, http::Listening, meta, pipe::Pipe},
 };
 

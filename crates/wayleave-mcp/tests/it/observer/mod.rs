@@ -1,29 +1,19 @@
 //! An observer sees every message once, whatever it is, whatever becomes of it, and whatever
 //! carries it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests fail by panicking"
-)]
 
 mod cases;
 mod client;
 mod recorder;
-#[path = "../support/mod.rs"]
-mod support;
-
 use std::sync::Arc;
 
+use self::cases::{Case, Expected, ID, WAYS, Way, cases};
+use self::client::{Client, Gatekeeper, server};
+use self::recorder::{Fate, Recorder, fates};
+use crate::support::{http::Listening, meta, pipe::Pipe};
 use bytes::Bytes;
-use cases::{Case, Expected, ID, WAYS, Way, cases};
-use client::{Client, Gatekeeper, server};
 use http::Method;
 use http_body_util::Full;
-use recorder::{Fate, Recorder, fates};
 use serde_json::{Value, json};
-use support::{http::Listening, meta, pipe::Pipe};
 use wayleave_mcp::{Allowance, Budget, Caller, Carrier, RefusalReason, http::Options};
 
 fn matches_expected(fate: &Fate, expected: &Expected) -> bool {
@@ -204,7 +194,7 @@ async fn a_ping_before_the_handshake_and_a_notification_that_comes_first_are_see
 async fn a_call_that_gets_no_turn_on_a_pipe_is_seen_once_as_refused() {
     let recorder = Arc::<Recorder>::default();
     let server = server(&recorder);
-    let puppet = support::puppet("slow");
+    let puppet = crate::support::puppet("slow");
     server.registry().add_tool(puppet.tool);
     let budget = Budget::new(Allowance {
         per_minute: 6000,
@@ -236,7 +226,7 @@ async fn a_call_whose_client_leaves_is_seen_once_and_not_as_completed() {
     for way in [Way::StatelessHttp, Way::SessionHttp] {
         let recorder = Arc::<Recorder>::default();
         let server = server(&recorder);
-        let puppet = support::puppet("slow");
+        let puppet = crate::support::puppet("slow");
         server.registry().add_tool(puppet.tool);
         let gate = Gatekeeper::new(Caller::anonymous());
         let client = Client::begin(way, &server, &gate).await;

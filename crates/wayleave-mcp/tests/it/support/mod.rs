@@ -1,14 +1,4 @@
 //! Clients that speak the wire themselves, so that tests see exactly what is on it.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    unreachable_pub,
-    missing_docs,
-    reason = "shared by several test binaries, none of which uses all of it"
-)]
 
 pub mod connection;
 pub mod http;

@@ -9,7 +9,7 @@
 
 use std::{
     cell::Cell,
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
@@ -20,7 +20,7 @@ use futures::Stream;
 use rmcp::{
     model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage},
     transport::streamable_http_server::{
-        RestoreOutcome, SessionId, SessionManager,
+        RestoreOutcome, SessionId, SessionManager, SessionRestoreMarker,
         session::{
             EventStore, ServerSseMessage,
             local::{LocalSessionHandle, LocalSessionManager, LocalSessionManagerError},
@@ -33,29 +33,22 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{gate::CALLER, sessions::Sessions};
+use super::{begun::BegunRequest, streamable_http::CONVERSATION};
+use crate::http::sessions::Sessions;
 
 /// How long an answer may take before its client is given a stream to wait on, with an id to call
 /// again under.
-const STREAM_GRACE: Duration = Duration::from_millis(50);
+pub(crate) const STREAM_GRACE: Duration = Duration::from_millis(50);
 
 tokio::task_local! {
-    /// What is known of the request being handed over beside what the SDK is told.
-    pub(super) static HANDOFF: Handoff;
-}
-
-/// What the SDK does not pass on: it asks for the stream of a request, and makes a response of it.
-#[derive(Default)]
-pub(super) struct Handoff {
-    /// The stream of a request that has been pushed already.
-    pub(super) pending: Cell<Option<PendingCall>>,
-    /// The answer, when it came soon: the SDK's response is then an empty stream.
-    pub(super) answer: Cell<Option<Arc<ServerJsonRpcMessage>>>,
+    /// The answer to the request being handed over, when it came soon: the SDK's response is then an
+    /// empty stream.
+    pub(super) static QUICK_ANSWER: Cell<Option<Arc<ServerJsonRpcMessage>>>;
 }
 
 /// A request on its way, and what has been heard of it. Dropped before its end, it stops the
 /// request.
-pub(super) struct PendingCall {
+struct PendingCall {
     received: VecDeque<ServerSseMessage>,
     incoming: Receiver<ServerSseMessage>,
     /// None of what belongs to no request.
@@ -75,7 +68,7 @@ impl Drop for PendingCall {
 
 impl PendingCall {
     /// Waits for a moment: the answer, if it was there by then.
-    pub(super) async fn answer_within_grace(&mut self) -> Option<Arc<ServerJsonRpcMessage>> {
+    async fn answer_within_grace(&mut self) -> Option<Arc<ServerJsonRpcMessage>> {
         // Dropped at any point, it has lost no message that it took.
         let _ = timeout(STREAM_GRACE, self.receive_one()).await;
         let message = self.received.back()?.message.as_ref()?;
@@ -199,6 +192,8 @@ pub(crate) struct SessionStreams {
     sessions: LocalSessionManager,
     owned: Arc<Sessions>,
     requests: Arc<RequestTable>,
+    /// Sessions whose handshake is being repeated.
+    restoring: Mutex<HashSet<SessionId>>,
 }
 
 impl SessionStreams {
@@ -208,7 +203,14 @@ impl SessionStreams {
             sessions,
             owned,
             requests: Arc::default(),
+            restoring: Mutex::default(),
         }
+    }
+
+    fn restoring(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        self.restoring
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn session(&self, id: &str) -> Result<LocalSessionHandle, LocalSessionManagerError> {
@@ -217,7 +219,7 @@ impl SessionStreams {
     }
 
     /// Pushes a request into a session.
-    pub(super) async fn begin(
+    async fn begin(
         &self,
         id: &str,
         mut message: ClientJsonRpcMessage,
@@ -277,6 +279,26 @@ fn stream_of(event_id: &str) -> Option<StreamNumber> {
     event_id.split_once('/')?.1.parse().ok()
 }
 
+/// Whether a message brings a request that has begun.
+fn has_begun(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Request(request) = message else {
+        return false;
+    };
+    let parts = request.request.extensions().get::<http::request::Parts>();
+    parts.is_some_and(|parts| parts.extensions.get::<BegunRequest>().is_some())
+}
+
+/// Whether a message is one of a handshake that is repeated.
+fn is_replayed(message: &ClientJsonRpcMessage) -> bool {
+    match message {
+        JsonRpcMessage::Notification(told) => {
+            let extensions = told.notification.extensions();
+            extensions.get::<SessionRestoreMarker>().is_some()
+        }
+        _ => false,
+    }
+}
+
 impl SessionManager for SessionStreams {
     type Error = LocalSessionManagerError;
     type Transport = <LocalSessionManager as SessionManager>::Transport;
@@ -284,8 +306,9 @@ impl SessionManager for SessionStreams {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let created = self.sessions.create_session().await?;
         // Whoever asked may be gone before it is answered.
-        if let Ok(caller_cell) = CALLER.try_with(Clone::clone) {
-            self.owned.begin(&created.0, &caller_cell);
+        if let Ok(conversation) = CONVERSATION.try_with(Clone::clone) {
+            self.owned
+                .begin(created.0.clone(), Arc::clone(conversation.begin_session()));
         }
         Ok(created)
     }
@@ -299,10 +322,12 @@ impl SessionManager for SessionStreams {
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        self.sessions.has_session(id).await
+        // Nobody may speak in a session before its handshake; whoever asks meanwhile waits for it.
+        Ok(!self.restoring().contains(id) && self.sessions.has_session(id).await?)
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        self.restoring().remove(id);
         self.requests.stop(id);
         self.sessions.close_session(id).await
     }
@@ -312,14 +337,12 @@ impl SessionManager for SessionStreams {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        if let Ok(Some(pending)) = HANDOFF.try_with(|handoff| handoff.pending.take()) {
-            return Ok(pending);
-        }
+        let has_begun = has_begun(&message);
         let mut pending = self.begin(id, message).await?;
-        if let Some(answer) = pending.answer_within_grace().await
-            && HANDOFF
-                .try_with(|handoff| handoff.answer.set(Some(answer)))
-                .is_ok()
+        // A request that has begun has waited, or has something to say.
+        if !has_begun
+            && let Some(answer) = pending.answer_within_grace().await
+            && QUICK_ANSWER.try_with(|slot| slot.set(Some(answer))).is_ok()
         {
             pending.close();
         }
@@ -331,7 +354,12 @@ impl SessionManager for SessionStreams {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), Self::Error> {
-        self.sessions.accept_message(id, message).await
+        let ends_handshake = is_replayed(&message);
+        let accepted = self.sessions.accept_message(id, message).await;
+        if ends_handshake {
+            self.restoring().remove(id);
+        }
+        accepted
     }
 
     async fn create_standalone_stream(
@@ -364,7 +392,12 @@ impl SessionManager for SessionStreams {
         &self,
         id: SessionId,
     ) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
-        self.sessions.restore_session(id).await
+        self.restoring().insert(id.clone());
+        let restored = self.sessions.restore_session(id.clone()).await;
+        if !matches!(restored, Ok(RestoreOutcome::Restored(_))) {
+            self.restoring().remove(&id);
+        }
+        restored
     }
 
     fn event_store(&self) -> Option<Arc<dyn EventStore>> {
@@ -375,15 +408,20 @@ impl SessionManager for SessionStreams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Caller, caller_cell::CallerCell};
+    use crate::{
+        Caller, Identity, Registry, Server, caller_cell::CallerCell, conversation::Conversation,
+        server::Shutdown,
+    };
 
     #[tokio::test]
     async fn a_session_whose_client_left_before_it_was_told_counts_and_is_forgotten() {
         let owned = Arc::<Sessions>::default();
         let streams = SessionStreams::new(LocalSessionManager::default(), owned.clone());
-        let alice = Arc::new(Caller::new("alice"));
+        let server = Server::new(Registry::new(), Identity::new("test", "1.0.0"));
+        let alice = CallerCell::new(Arc::new(Caller::new("alice")));
+        let conversation = Conversation::new(server.0, &Shutdown::default(), alice);
         // The request is dropped here: nobody says any more that there is a session.
-        let creating = CALLER.scope(CallerCell::new(alice.clone()), streams.create_session());
+        let creating = CONVERSATION.scope(conversation, streams.create_session());
         let (id, _transport) = creating.await.unwrap();
         assert_eq!(owned.count(), 1);
         assert_eq!(owned.reap(Duration::from_mins(1)), Vec::<Arc<str>>::new());

@@ -3,15 +3,16 @@
 use rmcp::{
     ErrorData,
     model::{
-        CallToolResult, ContentBlock, ErrorCode, GetPromptResponse, GetPromptResult, InputRequests,
-        InputRequiredResult, MetaObject, PromptMessage, ReadResourceResponse, ReadResourceResult,
-        Resource, ResourceContents, Role,
+        CallToolResponse, CallToolResult, ContentBlock, ErrorCode, GetPromptResponse,
+        GetPromptResult, InputRequests, InputRequiredResult, MetaObject, PromptMessage,
+        ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, Role,
     },
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Content, InputRequired, PromptReply, ReadReply, ResourceBody, RpcError, Structured, ToolResult,
+    Content, InputRequired, PromptReply, ReadReply, ResourceBody, RpcError, Structured, ToolReply,
+    ToolResult,
 };
 
 pub(crate) fn error(error: RpcError) -> ErrorData {
@@ -21,6 +22,16 @@ pub(crate) fn error(error: RpcError) -> ErrorData {
 impl From<RpcError> for ErrorData {
     fn from(ours: RpcError) -> Self {
         error(ours)
+    }
+}
+
+impl From<&ErrorData> for RpcError {
+    fn from(theirs: &ErrorData) -> Self {
+        Self {
+            code: theirs.code.0,
+            message: theirs.message.clone(),
+            data: theirs.data.clone(),
+        }
     }
 }
 
@@ -67,6 +78,23 @@ pub(crate) fn tool_result(ours: ToolResult) -> CallToolResult {
     theirs.structured_content = ours.structured.map(Structured::into_value);
     theirs.meta = ours.meta.map(meta);
     theirs
+}
+
+/// A result of the protocol layer's own, as JSON.
+#[expect(
+    clippy::expect_used,
+    reason = "it holds text and JSON, and JSON of these cannot fail"
+)]
+pub(crate) fn tool_result_json(ours: ToolResult) -> Map<String, Value> {
+    let json = serde_json::to_value(tool_result(ours)).expect("text and JSON serialize");
+    serde_json::from_value(json).expect("a result is an object")
+}
+
+pub(super) fn tool_reply(ours: ToolReply) -> Result<CallToolResponse, RpcError> {
+    Ok(match ours {
+        ToolReply::Done(result) => CallToolResponse::Complete(tool_result(result)),
+        ToolReply::NeedsInput(required) => CallToolResponse::InputRequired(input(required)?),
+    })
 }
 
 pub(crate) fn read_reply(reply: ReadReply) -> Result<Option<ReadResourceResponse>, RpcError> {

@@ -84,14 +84,21 @@ impl ServerState {
             Request::Complete(params) => {
                 self.complete(params, context, turns).await.map(Answer::new)
             }
-            Request::ListTools(page) => self.list_tools(page, &context).await.map(Answer::new),
-            Request::ListResources(page) => {
-                self.list_resources(page, &context).await.map(Answer::new)
+            Request::ListTools(page) => {
+                self.list_tools(Some(page), &context).await.map(Answer::new)
             }
-            Request::ListTemplates(page) => {
-                self.list_templates(page, &context).await.map(Answer::new)
-            }
-            Request::ListPrompts(page) => self.list_prompts(page, &context).await.map(Answer::new),
+            Request::ListResources(page) => self
+                .list_resources(Some(page), &context)
+                .await
+                .map(Answer::new),
+            Request::ListTemplates(page) => self
+                .list_templates(Some(page), &context)
+                .await
+                .map(Answer::new),
+            Request::ListPrompts(page) => self
+                .list_prompts(Some(page), &context)
+                .await
+                .map(Answer::new),
             Request::Ping => self.ping(&context).await.map(Answer::empty),
             Request::SetLevel(params) => self.set_level(&params, &context).await.map(Answer::empty),
             Request::Subscribe(params) => self.subscribe(params, &context).await.map(Answer::empty),

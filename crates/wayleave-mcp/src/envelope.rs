@@ -356,29 +356,25 @@ impl<'m> Envelope<'m> {
         request_id(&serde_json::from_str(self.known.cancelled?.get()).ok()?)
     }
 
-    /// The bearer that an `initialize` brings: none if it is no `initialize`, `Some(None)` if it
-    /// brings none. One that is not text is as wrong as any other, and so is one that can be read
-    /// in two ways.
-    pub(crate) fn bearer(&self) -> Option<Option<String>> {
+    /// The bearer that an `initialize` brings, if it brings one. One that is not text is as wrong as
+    /// any other, and so is one that can be read in two ways.
+    pub(crate) fn bearer(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Client {
             authorization: Option<Value>,
         }
-        if !self.is_initialize() {
-            return None;
-        }
+        let wrong = String::new;
         if self.known.is_ambiguous || self.is_ambiguous {
-            return Some(Some(String::new()));
+            return Some(wrong());
         }
-        let Some(client) = self.known.client else {
-            return Some(None);
-        };
-        let Ok(client) = serde_json::from_str::<Option<Client>>(client.get()) else {
-            return Some(Some(String::new()));
-        };
-        let authorization = client.and_then(|client| client.authorization);
-        let bearer = authorization.as_ref().and_then(|it| it.get("bearer"));
-        Some(bearer.map(|bearer| bearer.as_str().map(str::to_owned).unwrap_or_default()))
+        match serde_json::from_str::<Option<Client>>(self.known.client?.get()) {
+            Ok(client) => {
+                let authorization = client?.authorization?;
+                let bearer = authorization.get("bearer")?;
+                Some(bearer.as_str().map_or_else(wrong, str::to_owned))
+            }
+            Err(_) => Some(wrong()),
+        }
     }
 
     /// Tells an observer what the message says.

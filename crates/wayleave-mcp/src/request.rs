@@ -22,10 +22,10 @@ pub(crate) enum Request {
     ReadResource(ReadResourceRequestParams),
     GetPrompt(GetPromptRequestParams),
     Complete(CompleteRequestParams),
-    ListTools(Option<PaginatedRequestParams>),
-    ListResources(Option<PaginatedRequestParams>),
-    ListTemplates(Option<PaginatedRequestParams>),
-    ListPrompts(Option<PaginatedRequestParams>),
+    ListTools(PaginatedRequestParams),
+    ListResources(PaginatedRequestParams),
+    ListTemplates(PaginatedRequestParams),
+    ListPrompts(PaginatedRequestParams),
 }
 
 impl Request {
@@ -55,11 +55,11 @@ impl Request {
     }
 }
 
-/// Which page of a list is asked for.
-fn page(envelope: &Envelope<'_>) -> Option<Option<PaginatedRequestParams>> {
+/// Which page of a list is asked for; without parameters it is the first.
+fn page(envelope: &Envelope<'_>) -> Option<PaginatedRequestParams> {
     if envelope.has_params() {
-        envelope.params().map(Some)
+        envelope.params()
     } else {
-        Some(None)
+        Some(PaginatedRequestParams::default())
     }
 }

@@ -68,8 +68,8 @@ impl StdioPeer {
         let Some(admit) = &self.admit else {
             return Ok(());
         };
-        if let Some(bearer) = envelope.bearer() {
-            admit.begin(bearer.as_deref()).await?;
+        if envelope.is_initialize() {
+            admit.begin(envelope.bearer().as_deref()).await?;
         }
         let caller = admit.caller().await?;
         self.caller_cell.replace(&caller);

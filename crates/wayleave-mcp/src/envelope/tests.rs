@@ -96,23 +96,35 @@ fn a_cancellation_names_the_request_it_gives_up() {
 
 #[test]
 fn only_an_initialize_carries_a_bearer() {
-    fn check(message: &str, expected: Option<Option<&str>>) {
-        let bearer = parse(message).bearer();
-        let bearer = bearer.as_ref().map(Option::as_deref);
-        assert_eq!(bearer, expected, "{message}");
+    #[derive(Debug, PartialEq)]
+    enum Says<'b> {
+        NoInitialize,
+        NoBearer,
+        Bearer(&'b str),
+    }
+    use Says::{Bearer, NoBearer, NoInitialize};
+    fn check(message: &str, expected: &Says<'_>) {
+        let envelope = parse(message);
+        let bearer = envelope.bearer();
+        let says = match &bearer {
+            _ if !envelope.is_initialize() => NoInitialize,
+            None => NoBearer,
+            Some(bearer) => Bearer(bearer),
+        };
+        assert_eq!(&says, expected, "{message}");
     }
     let with =
         r#"{"method":"initialize","params":{"clientInfo":{"authorization":{"bearer":"b"}}}}"#;
-    check(with, Some(Some("b")));
-    check(r#"{"method":"initialize","params":{}}"#, Some(None));
-    check(r#"{"method":"initialize"}"#, Some(None));
-    check(&with.replace("\"b\"", "7"), Some(Some("")));
-    check(&with.replace("initialize", "tools/list"), None);
-    check(r#"{"method":"notifications/initialized"}"#, None);
-    check("initialize", None);
+    check(with, &Bearer("b"));
+    check(r#"{"method":"initialize","params":{}}"#, &NoBearer);
+    check(r#"{"method":"initialize"}"#, &NoBearer);
+    check(&with.replace("\"b\"", "7"), &Bearer(""));
+    check(&with.replace("initialize", "tools/list"), &NoInitialize);
+    check(r#"{"method":"notifications/initialized"}"#, &NoInitialize);
+    check("initialize", &NoInitialize);
     check(
         &with.replace("\"initialize", "\"\\u0069nitialize"),
-        Some(Some("b")),
+        &Bearer("b"),
     );
     // What can be read in two ways is wrong in both.
     for (one, two) in [
@@ -129,7 +141,7 @@ fn only_an_initialize_carries_a_bearer() {
     ] {
         let twice = with.replace(one, two);
         assert_ne!(twice, with);
-        check(&twice, Some(Some("")));
+        check(&twice, &Bearer(""));
     }
 }
 

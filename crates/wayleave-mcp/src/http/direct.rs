@@ -157,16 +157,22 @@ impl Gate {
         if !began {
             return Ok(reply::message(message, post.permits));
         }
-        let session: Arc<str> = uuid::Uuid::new_v4().to_string().into();
+        let (session, header) = new_session_id();
         let client = Arc::clone(conversation.begin_session());
         self.sessions.begin(Arc::clone(&session), client);
         post.permits.session = self.sessions.enter(&session, &post.caller);
         let mut response = reply::message(message, post.permits);
-        if let Ok(session) = HeaderValue::from_str(&session) {
-            response.headers_mut().insert(&SESSION_ID, session);
-        }
+        response.headers_mut().insert(&SESSION_ID, header);
         Ok(response)
     }
+}
+
+/// An id for a session, and the header that tells it.
+#[expect(clippy::expect_used, reason = "an id is made of digits and dashes")]
+fn new_session_id() -> (Arc<str>, HeaderValue) {
+    let id = uuid::Uuid::new_v4().to_string();
+    let header = HeaderValue::from_str(&id).expect("digits and dashes make a header");
+    (id.into(), header)
 }
 
 /// The status the protocol gives an error.

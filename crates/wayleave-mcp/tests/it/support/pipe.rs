@@ -28,7 +28,6 @@ pub struct Pipe {
     heard: VecDeque<Value>,
     pub next_id: u64,
     pub server: JoinHandle<Result<(), StdioError>>,
-    pub stop: CancellationToken,
 }
 
 impl Pipe {
@@ -38,7 +37,7 @@ impl Pipe {
         let (their_read, their_write) = split(theirs);
         let stop = CancellationToken::new();
         let server = {
-            let (server, stop) = (server.clone(), stop.clone());
+            let server = server.clone();
             tokio::spawn(async move {
                 server
                     .serve_pipe(admit, their_read, their_write, stop)
@@ -53,7 +52,6 @@ impl Pipe {
             heard: VecDeque::new(),
             next_id: 1,
             server,
-            stop,
         }
     }
 

@@ -20,4 +20,6 @@ mod http_streams;
 mod observer;
 mod pipe_bounds;
 mod pipe_calls;
+mod sdk_confinement;
+mod session_calls;
 mod support;

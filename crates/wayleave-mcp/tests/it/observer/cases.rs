@@ -46,6 +46,8 @@ pub(crate) enum Expected {
     Refused(RefusalReason),
     /// Refused, for whatever reason, or answered with an error: which depends on the carrier.
     NotDone,
+    /// Whatever becomes of it.
+    Any,
     /// It goes on until its client leaves.
     Open,
     /// Not a request at all.
@@ -240,4 +242,88 @@ fn of_session_era(way: Way) -> Vec<Case> {
             Expected::Unseen,
         ),
     ]
+}
+
+/// Every method there is or was, and one that never was, with parameters that it takes.
+fn methods() -> Vec<(&'static str, Value)> {
+    let client = json!({ "name": "test", "version": "0" });
+    let initialize =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let complete = json!({
+        "ref": { "type": "ref/prompt", "name": "p" },
+        "argument": { "name": "a", "value": "" }
+    });
+    vec![
+        ("initialize", initialize),
+        ("ping", json!({})),
+        ("server/discover", json!({})),
+        ("tools/call", json!({ "name": "ok" })),
+        ("tools/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({ "uri": "x:/a" })),
+        ("resources/subscribe", json!({ "uri": "x:/a" })),
+        ("resources/unsubscribe", json!({ "uri": "x:/a" })),
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({ "name": "p" })),
+        ("completion/complete", complete),
+        ("logging/setLevel", json!({ "level": "info" })),
+        ("tasks/get", json!({ "taskId": "t" })),
+        ("no/such", json!({})),
+        ("notifications/initialized", json!({})),
+        ("notifications/cancelled", json!({ "requestId": 99 })),
+        (
+            "notifications/progress",
+            json!({ "progressToken": 1, "progress": 1 }),
+        ),
+        ("notifications/roots/list_changed", json!({})),
+    ]
+}
+
+/// A message, and ways of writing it that one reader might take and another not.
+fn spellings(method: &str, params: &Value) -> Vec<String> {
+    let id = format!(r#""id":{ID},"#);
+    let mut whole = format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#);
+    let mut spelt = vec![
+        whole.replace(&id, r#""id":null,"#),
+        whole.replace(&id, r#""id":{},"#),
+    ];
+    if method.starts_with("notifications/") {
+        whole = whole.replace(&id, "");
+    }
+    let params = format!(r#""params":{params}"#);
+    let escaped = format!("\\u{:04x}{}", method.as_bytes()[0], &method[1..]);
+    spelt.extend([
+        whole.replace(&format!(",{params}"), ""),
+        whole.replace(&params, r#""params":7"#),
+        whole.replace(&params, r#""params":null"#),
+        whole.replace(r#""jsonrpc""#, r#""more":1,"jsonrpc""#),
+        whole.replace(r#""jsonrpc":"2.0","#, ""),
+        whole.replace(r#""method""#, r#""method":"ping","method""#),
+        whole.replace(&format!(r#""{method}""#), &format!(r#""{escaped}""#)),
+        whole.replace(r#""method""#, r#""id":"text","method""#),
+        whole,
+    ]);
+    spelt
+}
+
+/// Every method in every spelling.
+pub(crate) fn generated(way: Way) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (method, mut params) in methods() {
+        if way.is_stateless() {
+            params["_meta"] = meta();
+        }
+        for body in spellings(method, &params) {
+            let named = params.get("name").or(params.get("uri"));
+            cases.push(Case {
+                name: format!("{way:?} {body}"),
+                named: named.and_then(Value::as_str).map(str::to_owned),
+                method: method.to_owned(),
+                body: body.into_bytes(),
+                expected: Expected::Any,
+            });
+        }
+    }
+    cases
 }

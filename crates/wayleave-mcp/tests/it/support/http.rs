@@ -253,7 +253,7 @@ pub struct Events {
 }
 
 impl Events {
-    fn new(body: Incoming) -> Self {
+    pub fn new(body: Incoming) -> Self {
         Self {
             body,
             unread: String::new(),

@@ -95,6 +95,11 @@ impl ClientSession {
         Some((listener, self.open.clone()))
     }
 
+    /// The listener has ended, and another may begin.
+    pub(crate) fn unlisten(&self) {
+        self.has_listener.store(false, Ordering::Release);
+    }
+
     /// Ends it, with what is under way in it.
     pub(crate) fn close(&self) {
         self.open.cancel();

@@ -98,10 +98,8 @@ impl Gate {
         };
         let context = Context::from_http(post.caller.clone(), Some(client), http);
         let shared = self.shared.clone();
-        let mut work: Work = Box::pin(async move {
-            let answered = shared.dispatch(request, context, TurnPolicy::Given);
-            answered.await
-        });
+        let mut work: Work =
+            Box::pin(async move { shared.dispatch(request, context, TurnPolicy::Given).await });
         tokio::select! {
             biased;
             reply = &mut work => {
@@ -130,7 +128,7 @@ impl Gate {
         if post.envelope.method() == "notifications/initialized" {
             session.client.set_ready();
         }
-        !self.sdk.has_session(&session.id).await
+        !self.sdk.keeps(&session.id).await
     }
 
     /// Begins a session. The SDK learns of it when it is needed.

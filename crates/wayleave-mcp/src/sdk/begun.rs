@@ -39,9 +39,9 @@ pub(crate) type Work = BoxFuture<'static, Result<Answer, ErrorData>>;
 
 /// A request that has begun. It goes with the message that brought it.
 #[derive(Clone)]
-pub(crate) struct BegunRequest(Arc<Begun>);
+pub(crate) struct BegunRequest(Arc<Inner>);
 
-struct Begun {
+struct Inner {
     link: Arc<ClientLink>,
     /// Until the SDK's handler takes it.
     running: Mutex<Option<(Work, RunningCall)>>,
@@ -49,7 +49,7 @@ struct Begun {
 
 impl BegunRequest {
     pub(crate) fn new(work: Work, call: RunningCall, link: Arc<ClientLink>) -> Self {
-        Self(Arc::new(Begun {
+        Self(Arc::new(Inner {
             link,
             running: Mutex::new(Some((work, call))),
         }))

@@ -173,8 +173,14 @@ impl ServerHandler for SdkHandler {
         }
         if let Some((listener, open)) = session.listener(&self.shared().registry) {
             let sink = NoticeSink::Session(context.peer);
-            let tasks = &self.conversation.shutdown().listener_tasks;
-            tasks.spawn(listener.run(sink, open));
+            let session = Arc::clone(session);
+            self.conversation
+                .shutdown()
+                .listener_tasks
+                .spawn(async move {
+                    listener.run(sink, open).await;
+                    session.unlisten();
+                });
         }
     }
 

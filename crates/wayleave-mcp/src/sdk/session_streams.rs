@@ -218,6 +218,11 @@ impl SessionStreams {
         session.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.into()))
     }
 
+    /// Whether anything is kept for a session, or is about to be.
+    pub(super) async fn keeps(&self, id: &SessionId) -> bool {
+        self.restoring().contains(id) || self.sessions.sessions.read().await.contains_key(id)
+    }
+
     /// Pushes a request into a session.
     async fn begin(
         &self,

@@ -89,9 +89,9 @@ impl SdkHttp {
         }
     }
 
-    /// Whether the SDK keeps anything for a session.
-    pub(crate) async fn has_session(&self, id: &Arc<str>) -> bool {
-        matches!(self.streams.has_session(id).await, Ok(true))
+    /// Whether the SDK keeps anything for a session, or is about to.
+    pub(crate) async fn keeps(&self, id: &Arc<str>) -> bool {
+        self.streams.keeps(id).await
     }
 
     /// Lets go of what the SDK keeps for a session.

@@ -23,3 +23,4 @@ mod pipe_calls;
 mod sdk_confinement;
 mod session_calls;
 mod support;
+mod two_paths;

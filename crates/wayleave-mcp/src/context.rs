@@ -116,14 +116,19 @@ impl Context {
     }
 
     /// The SDK's side of the request, through which the client is talked to. A call in a session that
-    /// was carried out without it waits here until the SDK has taken it over.
+    /// was carried out without it waits here until the SDK has taken it over; one that is over has
+    /// no way to its client any more.
     async fn sdk(&self) -> Option<&RequestContext<RoleServer>> {
         match &*self.origin {
             Origin::Sdk(request) => Some(request),
-            Origin::Http(request) => match &request.link {
-                Some(link) => Some(link.connect().await),
-                None => None,
-            },
+            Origin::Http(request) => {
+                let link = request.link.as_ref()?;
+                tokio::select! {
+                    biased;
+                    sdk = link.connect() => Some(sdk),
+                    () = request.cancelled.cancelled() => None,
+                }
+            }
         }
     }
 
@@ -274,16 +279,13 @@ impl Context {
     /// Sends the client a request and waits for its answer. Only sessions can: a stateless
     /// request returns [`InputRequired`](crate::InputRequired) instead.
     pub async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
-        let peer = match self.era() {
-            Era::Session => self.peer().await,
-            Era::Stateless => None,
-        };
-        let Some(peer) = peer else {
+        if self.era() == Era::Stateless {
             return Err(RpcError::new(
                 RpcError::INVALID_REQUEST,
                 "a stateless request cannot ask the client; return the input it requires",
             ));
-        };
+        }
+        let peer = self.peer().await.ok_or_else(RpcError::cancelled)?;
         let request: ServerRequest =
             serde_json::from_value(json!({ "method": method, "params": params })).map_err(
                 |error| RpcError::internal(&format!("request to the client is malformed: {error}")),

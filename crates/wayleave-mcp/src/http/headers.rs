@@ -45,9 +45,10 @@ pub(super) fn are_plain_stateless(headers: &HeaderMap, envelope: &Envelope<'_>) 
 
 /// Whether the one thing said of the body is that it is JSON, whatever else is said of that.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let kind = single(headers, &header::CONTENT_TYPE).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default();
-    kind.trim().eq_ignore_ascii_case("application/json")
+    single(headers, &header::CONTENT_TYPE).is_some_and(|kind| {
+        let (kind, _parameters) = kind.split_once(';').unwrap_or((kind, ""));
+        kind.trim().eq_ignore_ascii_case("application/json")
+    })
 }
 
 /// Whether the client takes an answer in either form, as it must.

@@ -107,23 +107,25 @@ pub(crate) fn write(reply: Result<Answer, ErrorData>, id: RequestId) -> Vec<u8> 
     }
 }
 
-/// A message as bytes, with what is written of its result put in. One that cannot be written is
-/// answered as an internal error: an empty answer would look like a success.
+/// A message as bytes, with what is written of its result put in.
 pub(crate) fn write_message(message: &ServerJsonRpcMessage, written: Option<&str>) -> Vec<u8> {
-    serialize(message, written).unwrap_or_else(|error| {
-        let id = match message {
-            ServerJsonRpcMessage::Response(response) => Some(&response.id),
-            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
-            _ => None,
-        };
-        let id = match id {
-            Some(RequestId::Number(id)) => Value::from(*id),
-            Some(RequestId::String(id)) => Value::from(&**id),
-            None => Value::Null,
-        };
-        let error = RpcError::internal(&format!("an answer cannot be written: {error}"));
-        wire_error::response(&error, &id).to_string().into_bytes()
-    })
+    let id = match message {
+        ServerJsonRpcMessage::Response(response) => Some(&response.id),
+        ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
+    };
+    serialize(message, written).unwrap_or_else(|error| unwritable(&error, id))
+}
+
+/// What is sent in place of a message that cannot be written: nothing would look like a success.
+fn unwritable(error: &serde_json::Error, id: Option<&RequestId>) -> Vec<u8> {
+    let id = match id {
+        Some(RequestId::Number(id)) => Value::from(*id),
+        Some(RequestId::String(id)) => Value::from(&**id),
+        None => Value::Null,
+    };
+    let error = RpcError::internal(&format!("an answer cannot be written: {error}"));
+    wire_error::response(&error, &id).to_string().into_bytes()
 }
 
 fn serialize(message: &ServerJsonRpcMessage, written: Option<&str>) -> serde_json::Result<Vec<u8>> {
@@ -197,5 +199,14 @@ mod tests {
         let error = ServerJsonRpcMessage::error(error, None);
         let bytes = write_message(&error, Some(JSON));
         assert_eq!(bytes, serde_json::to_vec(&error).unwrap());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_internal_error_under_its_id() {
+        let error = serde_json::from_str::<Value>("{").unwrap_err();
+        let answer = parsed(&unwritable(&error, Some(&id())));
+        assert_eq!(answer["id"], "a");
+        assert_eq!(answer["error"]["code"], RpcError::INTERNAL);
+        assert!(answer["error"]["data"]["trace_id"].is_string());
     }
 }

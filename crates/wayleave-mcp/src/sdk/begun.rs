@@ -64,7 +64,7 @@ impl BegunRequest {
     /// Sees the request to its end, with the SDK's side of it.
     pub(super) async fn finish(
         self,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
         let running = self.0.running.lock();
         let running = running.unwrap_or_else(PoisonError::into_inner).take();
@@ -77,6 +77,10 @@ impl BegunRequest {
         let given_up = context.ct.clone();
         if let Some(stream) = context.extensions.get::<SseStream>() {
             stream.cancel_on_end(&call.cancelled);
+        }
+        // The link keeps the context, and must not keep itself through it.
+        if let Some(parts) = context.extensions.get_mut::<http::request::Parts>() {
+            parts.extensions.remove::<Self>();
         }
         let _ = self.0.link.sdk.set(context);
         let answer = tokio::select! {

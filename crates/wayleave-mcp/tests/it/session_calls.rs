@@ -1,13 +1,17 @@
 //! Calls in a session over HTTP: they begin without the SDK, and get its help when they need it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Method, Request};
+use futures::future::BoxFuture;
+use http::{Method, Request, request::Parts};
 use http_body_util::Full;
 use serde_json::{Value, json};
-use tokio::time::timeout;
-use wayleave_mcp::{Batch, LogLevel, Resource, ResourceContents, Tool, ToolResult, http::Options};
+use tokio::{sync::Notify, time::timeout};
+use wayleave_mcp::{
+    Batch, Caller, LogLevel, Resource, ResourceContents, Tool, ToolResult,
+    http::{Authenticate, Options, Rejection},
+};
 
 use crate::support::{
     LOST, SESSION,
@@ -107,6 +111,73 @@ async fn a_call_that_is_given_up_ends_unanswered() {
     // Its id is free.
     let quick = client.in_session(&session, "tools/call", &json!({ "name": "quick" }));
     assert_eq!(text(&client.send(quick).await.result()), "at once");
+}
+
+/// Everybody is the same caller.
+struct Same(Arc<Caller>);
+
+impl Authenticate for Same {
+    fn authenticate<'r>(
+        &'r self,
+        _request: &'r Parts,
+    ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_session_whose_calls_needed_the_sdk() {
+    let caller = Arc::new(Caller::new("alice"));
+    let (registry, server) = server();
+    // What a call leaves behind has no way to the client any more.
+    let orphan = Arc::new(Notify::new());
+    let ended = orphan.clone();
+    let leaver = Tool::new("leaver", json!({ "type": "object" }), move |call| {
+        let ended = ended.clone();
+        async move {
+            tokio::spawn(async move {
+                call.context.cancelled().cancelled().await;
+                call.context
+                    .log(LogLevel::Error, "test", json!("unheard"))
+                    .await;
+                ended.notify_one();
+            });
+            Ok(ToolResult::text("gone"))
+        }
+    });
+    registry.add_tool(leaver.unwrap());
+    registry.add_tool(chatty());
+    let slow = puppet("slow");
+    registry.add_tool(slow.tool.clone());
+    let options = Options {
+        authenticate: Arc::new(Same(caller.clone())),
+        ..Options::default()
+    };
+    let listening = Listening::start(&server, options).await;
+    let client = listening.client();
+    let before = Arc::strong_count(&caller);
+    let session = client.begin().await;
+    let leaver = client.in_session(&session, "tools/call", &json!({ "name": "leaver" }));
+    client.send(leaver).await.result();
+    timeout(LOST, orphan.notified()).await.unwrap();
+    let slow_call = client.in_session(&session, "tools/call", &json!({ "name": "slow" }));
+    let response = client.open(slow_call).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    slow.go_on.notify_one();
+    let answer = Events::new(response.into_body()).next().await.unwrap();
+    assert_eq!(text(&answer["result"]), "finished");
+    let end = client
+        .request(Method::DELETE)
+        .header("mcp-session-id", &session)
+        .body(Full::default())
+        .unwrap();
+    assert_eq!(client.send(end).await.status, 204);
+    let forgotten = async {
+        while Arc::strong_count(&caller) > before {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LOST, forgotten).await.unwrap();
 }
 
 #[tokio::test]

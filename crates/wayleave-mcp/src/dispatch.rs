@@ -16,7 +16,7 @@ use crate::{
     request::Request,
     resolve,
     sdk::{
-        answer::{self, Answer},
+        answer::{self, WireAnswer},
         model::{
             CacheScope, CallToolRequestParams, CompleteRequestParams, CompleteResult, ErrorData,
             GetPromptRequestParams, GetPromptResponse, ListPromptsResult,
@@ -66,45 +66,54 @@ impl ServerState {
         request: Request,
         context: Context,
         turns: TurnPolicy,
-    ) -> Result<Answer, ErrorData> {
+    ) -> Result<WireAnswer, ErrorData> {
         let era = context.era();
         let done = match request {
             Request::CallTool(params) => self
                 .call_tool(params, context, turns)
                 .await
-                .and_then(|reply| Ok(Answer::from_reply(reply)?)),
+                .and_then(|reply| Ok(WireAnswer::from_reply(reply)?)),
             Request::ReadResource(params) => self
                 .read_resource(params, context, turns)
                 .await
-                .map(Answer::new),
+                .map(WireAnswer::new),
             Request::GetPrompt(params) => self
                 .get_prompt(params, context, turns)
                 .await
-                .map(Answer::new),
-            Request::Complete(params) => {
-                self.complete(params, context, turns).await.map(Answer::new)
-            }
-            Request::ListTools(page) => {
-                self.list_tools(Some(page), &context).await.map(Answer::new)
-            }
+                .map(WireAnswer::new),
+            Request::Complete(params) => self
+                .complete(params, context, turns)
+                .await
+                .map(WireAnswer::new),
+            Request::ListTools(page) => self
+                .list_tools(Some(page), &context)
+                .await
+                .map(WireAnswer::new),
             Request::ListResources(page) => self
                 .list_resources(Some(page), &context)
                 .await
-                .map(Answer::new),
+                .map(WireAnswer::new),
             Request::ListTemplates(page) => self
                 .list_templates(Some(page), &context)
                 .await
-                .map(Answer::new),
+                .map(WireAnswer::new),
             Request::ListPrompts(page) => self
                 .list_prompts(Some(page), &context)
                 .await
-                .map(Answer::new),
-            Request::Ping => self.ping(&context).await.map(Answer::empty),
-            Request::SetLevel(params) => self.set_level(&params, &context).await.map(Answer::empty),
-            Request::Subscribe(params) => self.subscribe(params, &context).await.map(Answer::empty),
-            Request::Unsubscribe(params) => {
-                self.unsubscribe(params, &context).await.map(Answer::empty)
-            }
+                .map(WireAnswer::new),
+            Request::Ping => self.ping(&context).await.map(WireAnswer::empty),
+            Request::SetLevel(params) => self
+                .set_level(&params, &context)
+                .await
+                .map(WireAnswer::empty),
+            Request::Subscribe(params) => self
+                .subscribe(params, &context)
+                .await
+                .map(WireAnswer::empty),
+            Request::Unsubscribe(params) => self
+                .unsubscribe(params, &context)
+                .await
+                .map(WireAnswer::empty),
         };
         match done {
             Ok(answer) => answer.for_era(era),

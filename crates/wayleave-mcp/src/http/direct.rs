@@ -23,7 +23,7 @@ use crate::{
     observation::{self, Observation},
     request::Request,
     sdk::{
-        answer::{self, Answer},
+        answer::{self, WireAnswer},
         begun::{BegunRequest, ClientLink, Work},
         handler::SdkHandler,
         model::{ErrorData, InitializeRequestParams},
@@ -151,7 +151,7 @@ impl Gate {
         let agreed = async { handler.introduce(&params) };
         let agreed = observation::run(observation, agreed).await;
         let began = agreed.is_ok();
-        let message = answer::write(agreed.map(Answer::new), id);
+        let message = answer::write(agreed.map(WireAnswer::new), id);
         if !began {
             return Ok(reply::message(message, post.permits));
         }

@@ -6,7 +6,7 @@
 
 use rmcp::{
     ErrorData,
-    model::{CallToolResponse, ErrorCode, RequestId, ServerJsonRpcMessage, ServerResult},
+    model::{ErrorCode, RequestId, ServerJsonRpcMessage, ServerResult},
 };
 use serde_json::Value;
 
@@ -15,13 +15,13 @@ use crate::{Era, RpcError, Structured, ToolReply, structured, wire_error};
 
 /// A result, with what is written of it already.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct WireAnswer {
     /// Without its structured content, if that is written.
     result: ServerResult,
     written: Option<String>,
 }
 
-impl Answer {
+impl WireAnswer {
     pub(crate) fn new(result: impl Into<ServerResult>) -> Self {
         Self {
             result: result.into(),
@@ -34,25 +34,17 @@ impl Answer {
         Self::new(ServerResult::empty(()))
     }
 
-    pub(crate) fn from_reply(reply: ToolReply) -> Result<Self, RpcError> {
-        let (response, written) = match reply {
-            ToolReply::Done(mut result) => {
-                let (written, value) = match result.structured.take().map(Structured::into_json) {
-                    Some(Ok(json)) => (Some(json), None),
-                    Some(Err(value)) => (None, Some(value.into())),
-                    None => (None, None),
-                };
-                result.structured = value;
-                let result = convert::tool_result(result);
-                (CallToolResponse::Complete(result), written)
+    pub(crate) fn from_reply(mut reply: ToolReply) -> Result<Self, RpcError> {
+        let mut written = None;
+        if let ToolReply::Done(result) = &mut reply {
+            match result.structured.take().map(Structured::into_json) {
+                Some(Ok(json)) => written = Some(json),
+                Some(Err(value)) => result.structured = Some(value.into()),
+                None => {}
             }
-            ToolReply::NeedsInput(required) => {
-                let required = convert::input(required)?;
-                (CallToolResponse::InputRequired(required), None)
-            }
-        };
+        }
         Ok(Self {
-            result: ServerResult::from(response),
+            result: ServerResult::from(convert::tool_reply(reply)?),
             written,
         })
     }
@@ -97,7 +89,7 @@ pub(crate) fn error_for_era(mut error: ErrorData, era: Era) -> ErrorData {
 }
 
 /// The message that answers request `id`.
-pub(crate) fn write(reply: Result<Answer, ErrorData>, id: RequestId) -> Vec<u8> {
+pub(crate) fn write(reply: Result<WireAnswer, ErrorData>, id: RequestId) -> Vec<u8> {
     match reply {
         Ok(answer) => {
             let message = ServerJsonRpcMessage::response(answer.result, id);
@@ -177,13 +169,13 @@ mod tests {
         let value: Value = serde_json::from_str(JSON).unwrap();
         for result in results() {
             let plain = result.clone().with_structured(value.clone());
-            let plain = Answer::from_reply(plain.into()).unwrap();
+            let plain = WireAnswer::from_reply(plain.into()).unwrap();
             assert!(plain.written.is_none());
             let plain = parsed(&write(Ok(plain), id()));
             assert_eq!(plain["result"]["structuredContent"], value);
 
             let written = result.with_structured(Structured::written(JSON.to_owned()));
-            let written = || Answer::from_reply(written.clone().into()).unwrap();
+            let written = || WireAnswer::from_reply(written.clone().into()).unwrap();
             let whole = write(Ok(written()), id());
             assert!(whole.ends_with(format!("{JSON}}}}}").as_bytes()));
             assert_eq!(parsed(&whole), plain);

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use rmcp::{ErrorData, RoleServer, model::ServerResult, service::RequestContext};
 use tokio::sync::{Notify, SetOnce};
 
-use super::{answer::Answer, session_streams::SseStream};
+use super::{answer::WireAnswer, session_streams::SseStream};
 use crate::{RpcError, running_calls::RunningCall};
 
 /// How a call that runs without the SDK gets its way to the client.
@@ -35,7 +35,7 @@ impl ClientLink {
 }
 
 /// The work of a request, and what comes of it.
-pub(crate) type Work = BoxFuture<'static, Result<Answer, ErrorData>>;
+pub(crate) type Work = BoxFuture<'static, Result<WireAnswer, ErrorData>>;
 
 /// A request that has begun. It goes with the message that brought it.
 #[derive(Clone)]
@@ -91,6 +91,6 @@ impl BegunRequest {
                 work.await
             }
         };
-        answer.and_then(Answer::into_result)
+        answer.and_then(WireAnswer::into_result)
     }
 }

@@ -24,7 +24,9 @@ use rmcp::{
     transport::streamable_http_server::SessionRestoreMarker,
 };
 
-use super::{answer::Answer, begun::BegunRequest, convert, method_errors, notice_sink::NoticeSink};
+use super::{
+    answer::WireAnswer, begun::BegunRequest, convert, method_errors, notice_sink::NoticeSink,
+};
 use crate::{
     Caller, Context, RefusalReason, RpcError,
     caller_cell::CallerCell,
@@ -88,7 +90,7 @@ impl SdkHandler {
         &self,
         request: Request,
         context: RequestContext<RoleServer>,
-    ) -> Result<Answer, ErrorData> {
+    ) -> Result<WireAnswer, ErrorData> {
         let context = self.context(context);
         self.shared().dispatch(request, context, self.turns).await
     }

@@ -107,7 +107,7 @@ async fn every_method_in_every_spelling_is_seen_once_by_every_carrier_in_every_e
 #[tokio::test]
 async fn what_a_budget_has_no_room_for_is_seen_once_as_refused() {
     for way in WAYS {
-        for mut case in cases(way) {
+        for mut case in cases(way).into_iter().chain(generated(way)) {
             let is_request = serde_json::from_slice::<Value>(&case.body)
                 .is_ok_and(|body| body["id"] == ID && body.get("method").is_some());
             if is_request {
@@ -121,7 +121,7 @@ async fn what_a_budget_has_no_room_for_is_seen_once_as_refused() {
 #[tokio::test]
 async fn what_comes_without_authorization_is_seen_once_as_refused() {
     for way in WAYS {
-        for mut case in cases(way) {
+        for mut case in cases(way).into_iter().chain(generated(way)) {
             let is_answer = matches!(case.expected, Expected::Unseen);
             let is_long = case.body.len() > 1024 * 1024;
             if is_answer || is_long {

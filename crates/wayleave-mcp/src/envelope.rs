@@ -318,6 +318,10 @@ impl<'m> Envelope<'m> {
         self.params.is_some()
     }
 
+    pub(crate) fn has_meta(&self) -> bool {
+        self.known.meta.is_some()
+    }
+
     /// Its `_meta`, if it has one of that type.
     pub(crate) fn meta<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.known.meta?.get()).ok()

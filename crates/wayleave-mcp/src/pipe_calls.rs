@@ -18,12 +18,12 @@ use tokio::{
 };
 
 use crate::{
-    request::Request,
+    request::PlainRequest,
     running_calls::RunningCalls,
     sdk::{
         answer,
         handler::SdkHandler,
-        model::{Extensions, Peer, RequestContext, RequestId, RequestMetaObject, RoleServer},
+        model::{Extensions, Peer, RequestContext, RequestId, RoleServer},
     },
 };
 
@@ -58,30 +58,24 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
     }
 
     /// Carries a request out, with what it was sent with, unless the SDK is to do it; says whether so.
-    pub(crate) fn begin(
-        &mut self,
-        id: RequestId,
-        request: Request,
-        meta: RequestMetaObject,
-        extensions: Extensions,
-    ) -> bool {
+    pub(crate) fn begin(&mut self, plain: PlainRequest, extensions: Extensions) -> bool {
         while self.tasks.try_join_next().is_some() {}
         let Some(session) = self.session.get() else {
             return false;
         };
         // The SDK judges what has an id that is taken.
-        let Some(call) = self.running.begin(&id) else {
+        let Some(call) = self.running.begin(&plain.id) else {
             return false;
         };
-        let mut context = RequestContext::new(id, session.peer.clone());
+        let mut context = RequestContext::new(plain.id, session.peer.clone());
         context.ct = call.cancelled.clone();
-        context.meta = meta;
+        context.meta = plain.meta;
         context.extensions = extensions;
         let handler = session.handler.clone();
         let (write, unwritten) = (self.write.clone(), self.unwritten.clone());
         // Boxed: it is large, and a task is moved several times before it runs.
         self.tasks.spawn(Box::pin(async move {
-            let reply = handler.dispatch(request, context).await;
+            let reply = handler.dispatch(plain.request, context).await;
             if call.cancelled.is_cancelled() {
                 return;
             }

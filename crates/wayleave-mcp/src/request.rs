@@ -6,8 +6,8 @@ use crate::{
     logging::LevelParams,
     sdk::model::{
         CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams,
-        PaginatedRequestParams, ReadResourceRequestParams, SubscribeRequestParams,
-        UnsubscribeRequestParams,
+        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, RequestId,
+        RequestMetaObject, SubscribeRequestParams, UnsubscribeRequestParams,
     },
 };
 
@@ -28,15 +28,44 @@ pub(crate) enum Request {
     ListPrompts(PaginatedRequestParams),
 }
 
-impl Request {
+/// A request, with what its envelope says of it.
+#[derive(Debug)]
+pub(crate) struct PlainRequest {
+    pub(crate) id: RequestId,
+    pub(crate) era: Era,
+    pub(crate) meta: RequestMetaObject,
+    pub(crate) request: Request,
+}
+
+impl PlainRequest {
     /// The request that `envelope` holds; none if it is to be refused, or carried by the SDK: what is
     /// odd about a message, even in the least, is judged there.
-    pub(crate) fn from_envelope(envelope: &Envelope<'_>) -> Option<(Self, Era)> {
+    pub(crate) fn from_envelope(envelope: &Envelope<'_>) -> Option<Self> {
         if !envelope.is_plain() || !envelope.is_request() {
             return None;
         }
         let era = envelope.era()?;
-        let request = match (envelope.method(), era) {
+        let meta: RequestMetaObject = if envelope.has_meta() {
+            envelope.meta()?
+        } else {
+            RequestMetaObject::default()
+        };
+        let required = ProtocolVersion::V_2026_07_28;
+        if era == Era::Stateless && !meta.missing_required_keys(&required).is_empty() {
+            return None;
+        }
+        Some(Self {
+            id: envelope.request_id()?,
+            era,
+            meta,
+            request: Request::from_envelope(envelope, era)?,
+        })
+    }
+}
+
+impl Request {
+    fn from_envelope(envelope: &Envelope<'_>, era: Era) -> Option<Self> {
+        Some(match (envelope.method(), era) {
             ("tools/call", _) => Self::CallTool(envelope.params()?),
             ("resources/read", _) => Self::ReadResource(envelope.params()?),
             ("prompts/get", _) => Self::GetPrompt(envelope.params()?),
@@ -50,8 +79,7 @@ impl Request {
             ("resources/subscribe", Era::Session) => Self::Subscribe(envelope.params()?),
             ("resources/unsubscribe", Era::Session) => Self::Unsubscribe(envelope.params()?),
             _ => return None,
-        };
-        Some((request, era))
+        })
     }
 }
 

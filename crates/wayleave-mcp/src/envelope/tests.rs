@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    request::Request,
+    request::{PlainRequest, Request},
     sdk::model::{
         CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetMeta as _, JsonRpcMessage,
         RequestMetaObject,
@@ -175,11 +175,9 @@ fn a_call_is_read_as_the_sdk_reads_it() {
             let envelope = parse(&message);
             let (by_sdk_id, by_sdk, by_sdk_meta) = parsed_by_sdk(&message).unwrap();
             assert_eq!(envelope.request_id(), Some(by_sdk_id), "{message}");
-            let meta: RequestMetaObject = envelope.meta().unwrap_or_default();
-            assert_eq!(meta, by_sdk_meta, "{message}");
-            let Some((Request::CallTool(mut params), Era::Session)) =
-                Request::from_envelope(&envelope)
-            else {
+            let plain = PlainRequest::from_envelope(&envelope).unwrap();
+            assert_eq!(plain.meta, by_sdk_meta, "{message}");
+            let Request::CallTool(mut params) = plain.request else {
                 panic!("no call: {message}");
             };
             params.meta = None;
@@ -200,9 +198,13 @@ fn whatever_is_unusual_about_a_call_is_left_to_the_sdk() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"no/such","params":{"name":"tools/call"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{"name":"t"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities":{"roots":5}}}}"#,
     ] {
         assert!(
-            Request::from_envelope(&parse(message)).is_none(),
+            PlainRequest::from_envelope(&parse(message)).is_none(),
             "{message}"
         );
     }

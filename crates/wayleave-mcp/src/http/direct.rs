@@ -18,10 +18,10 @@ use super::{
     reply::{self, Refused},
 };
 use crate::{
-    Context, Era, RpcError,
+    Context, RpcError,
     context::HttpRequest,
     observation::{self, Observation},
-    request::Request,
+    request::PlainRequest,
     sdk::{
         answer::{self, WireAnswer},
         begun::{BegunRequest, ClientLink, Work},
@@ -37,17 +37,14 @@ impl Gate {
     pub(super) async fn answer_stateless(
         &self,
         post: Post<'_>,
-        request: Request,
+        plain: PlainRequest,
     ) -> Response<ResponseBody> {
-        let (Some(id), Some(meta)) = (post.envelope.request_id(), post.envelope.meta()) else {
-            return self.hand_over(post).await;
-        };
         let cancelled = CancellationToken::new();
         let _dropped = cancelled.clone().drop_guard();
         let parts = Arc::new(post.parts);
         let http = HttpRequest {
-            era: Era::Stateless,
-            meta,
+            era: plain.era,
+            meta: plain.meta,
             parts: Arc::clone(&parts),
             cancelled,
             link: None,
@@ -55,7 +52,7 @@ impl Gate {
         let context = Context::from_http(post.caller, None, http);
         let reply = self
             .shared
-            .dispatch(request, context, TurnPolicy::Given)
+            .dispatch(plain.request, context, TurnPolicy::Given)
             .await;
         // Its authorization ended while it was under way.
         if let Err(error) = &reply
@@ -65,7 +62,7 @@ impl Gate {
             return reply::reject(&rejection, &post.envelope.id);
         }
         let status = reply.as_ref().map_or_else(status_of, |_| StatusCode::OK);
-        let mut response = reply::message(answer::write(reply, id), post.permits);
+        let mut response = reply::message(answer::write(reply, plain.id), post.permits);
         *response.status_mut() = status;
         response
     }
@@ -74,47 +71,48 @@ impl Gate {
     pub(super) async fn answer_in_session(
         &self,
         post: Post<'_>,
-        request: Request,
-    ) -> Result<Response<ResponseBody>, Refused> {
-        let begun = match (&post.permits.session, post.envelope.request_id()) {
-            (Some(session), Some(id)) => {
-                let client = session.client.clone();
-                client.calls.begin(&id).map(|call| (client, call))
-            }
-            _ => None,
-        };
+        plain: PlainRequest,
+    ) -> Response<ResponseBody> {
+        let session = post.permits.session.as_ref();
+        let begun = session.and_then(|session| {
+            let call = session.client.calls.begin(&plain.id)?;
+            Some((Arc::clone(&session.client), call))
+        });
         // The SDK judges what has an id that is taken.
         let Some((client, call)) = begun else {
-            return Ok(self.hand_over(post).await);
+            return self.hand_over(post).await;
         };
         let link = Arc::<ClientLink>::default();
         let parts = Arc::new(post.parts);
         let http = HttpRequest {
-            era: Era::Session,
-            meta: post.envelope.meta().unwrap_or_default(),
+            era: plain.era,
+            meta: plain.meta,
             parts: Arc::clone(&parts),
             cancelled: call.cancelled.clone(),
             link: Some(Arc::clone(&link)),
         };
         let context = Context::from_http(post.caller.clone(), Some(client), http);
         let shared = self.shared.clone();
-        let mut work: Work =
-            Box::pin(async move { shared.dispatch(request, context, TurnPolicy::Given).await });
+        let mut work: Work = Box::pin(async move {
+            shared
+                .dispatch(plain.request, context, TurnPolicy::Given)
+                .await
+        });
         tokio::select! {
             biased;
             reply = &mut work => {
                 if call.cancelled.is_cancelled() {
-                    return Ok(reply::unanswered());
+                    return reply::unanswered();
                 }
                 let message = answer::write(reply, call.id.clone());
-                return Ok(reply::message(message, post.permits));
+                return reply::message(message, post.permits);
             }
             () = link.wanted() => {}
             () = sleep(STREAM_GRACE) => {}
         }
         let mut parts = Arc::unwrap_or_clone(parts);
         parts.extensions.insert(BegunRequest::new(work, call, link));
-        Ok(self.hand_over(Post { parts, ..post }).await)
+        self.hand_over(Post { parts, ..post }).await
     }
 
     /// Takes a notification in a session; says whether that was all there is to do.

@@ -22,7 +22,7 @@ use crate::{
     envelope::{self, Envelope},
     list_cache,
     observation::{self, Observation},
-    request::Request as McpRequest,
+    request::PlainRequest,
     resolve,
     sdk::streamable_http::SdkResponse,
     wire_error,
@@ -114,11 +114,11 @@ impl Gate {
             if let Some(refused) = self.refuse(&post) {
                 return Ok(refused);
             }
-            if let Some((request, era)) = McpRequest::from_envelope(post.envelope) {
-                return match era {
-                    Era::Stateless => Ok(self.answer_stateless(post, request).await),
-                    Era::Session => self.answer_in_session(post, request).await,
-                };
+            if let Some(plain) = PlainRequest::from_envelope(post.envelope) {
+                return Ok(match plain.era {
+                    Era::Stateless => self.answer_stateless(post, plain).await,
+                    Era::Session => self.answer_in_session(post, plain).await,
+                });
             }
             if post.envelope.is_notification() && self.take_notification(&post).await {
                 return Ok(reply::accepted());

@@ -32,7 +32,7 @@ use crate::{
     list_cache,
     observation::{self, Observation},
     pipe_calls::{self, PipeCalls, PipeSession},
-    request::Request,
+    request::PlainRequest,
     server::ServerState,
     stdio::FINISH_TIMEOUT,
     stdio_auth::StdioPeer,
@@ -314,13 +314,10 @@ where
         let Some(agreed) = self.era else {
             return false;
         };
-        let Some((request, era)) = Request::from_envelope(envelope) else {
+        let Some(plain) = PlainRequest::from_envelope(envelope) else {
             return false;
         };
-        let Some(id) = envelope.request_id() else {
-            return false;
-        };
-        if era == Era::Session && agreed == Era::Stateless {
+        if plain.era == Era::Session && agreed == Era::Stateless {
             return false;
         }
         let mut extensions = Extensions::new();
@@ -330,8 +327,7 @@ where
         if let Some(observation) = observation {
             extensions.insert(Arc::clone(observation));
         }
-        let meta = envelope.meta().unwrap_or_default();
-        self.calls.begin(id, request, meta, extensions)
+        self.calls.begin(plain, extensions)
     }
 
     /// Refuses what one sends who has asked too much; says whether it could be refused.

@@ -4,7 +4,7 @@
 //! way; when it wants to talk to its client, or takes longer than a moment, the SDK takes it over
 //! and gives the client a stream.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, Response, StatusCode};
 use tokio::time::sleep;
@@ -27,10 +27,13 @@ use crate::{
         begun::{BegunRequest, ClientLink, Work},
         handler::SdkHandler,
         model::{ErrorData, InitializeRequestParams},
-        session_streams::STREAM_GRACE,
     },
     turn::TurnPolicy,
 };
+
+/// How long an answer in a session may take before its client is given a stream to wait on, with an
+/// id to call again under.
+const STREAM_GRACE: Duration = Duration::from_millis(50);
 
 impl Gate {
     /// Answers a request that has no session. Dropped, it stops.

@@ -24,7 +24,7 @@ use crate::{
     caller_cell::CallerCell,
     conversation::Conversation,
     observation::Observation,
-    sdk::streamable_http::{SdkHttp, SdkResponse},
+    sdk::streamable_http::SdkHttp,
     server::{ServerState, Shutdown},
 };
 
@@ -206,10 +206,8 @@ impl Gate {
         }
         let request = Request::from_parts(parts, Full::new(Bytes::new()));
         let conversation = self.conversation(permits.session.as_ref(), caller.clone());
-        let response = match self.sdk.handle(request, conversation).await {
-            SdkResponse::Http(response) => reply::finish(response, permits).await,
-            SdkResponse::Message(message) => reply::message(message, permits),
-        };
+        let response = self.sdk.handle(request, conversation).await;
+        let response = reply::finish(response, permits).await;
         Ok(match lifetime {
             // Nobody else would end it: the SDK does not know who listens.
             ResponseLifetime::UntilCut => {

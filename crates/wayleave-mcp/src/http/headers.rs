@@ -20,11 +20,10 @@ static NAME: HeaderName = HeaderName::from_static("mcp-name");
 const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// Whether nothing about the headers of a message in a session, or of one that begins a session,
-/// needs the SDK's judgement.
+/// needs the SDK's judgement. Headers that say what the body says are for those without a session.
 pub(super) fn are_plain_in_session(headers: &HeaderMap) -> bool {
     let version = headers.get(&PROTOCOL_VERSION).map(HeaderValue::to_str);
     accepts_both(headers)
-        && !headers.contains_key(&METHOD)
         && version.is_none_or(|version| version.is_ok_and(|it| SESSION_VERSIONS.contains(&it)))
 }
 

@@ -23,9 +23,7 @@ use crate::{
     list_cache,
     observation::{self, Observation},
     request::PlainRequest,
-    resolve,
-    sdk::streamable_http::SdkResponse,
-    wire_error,
+    resolve, wire_error,
 };
 
 /// A message whose caller may send it.
@@ -207,10 +205,7 @@ impl Gate {
         let begins = text(&parts.headers, &SESSION_ID).is_none();
         let conversation = self.conversation(permits.session.as_ref(), caller.clone());
         let request = Request::from_parts(parts, Full::new(message.clone()));
-        let made = match self.sdk.handle(request, conversation).await {
-            SdkResponse::Message(message) => return reply::message(message, permits),
-            SdkResponse::Http(made) => made,
-        };
+        let made = self.sdk.handle(request, conversation).await;
         if made.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
             let (error, id) = wire_error::diagnose(message, envelope);
             return reply::error(StatusCode::BAD_REQUEST, &error, &id);

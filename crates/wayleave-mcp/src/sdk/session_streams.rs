@@ -1,6 +1,6 @@
-//! The streams of sessions, kept by the SDK, with three things added: an answer that comes soon
-//! needs no stream, a handler can hang up on its client and wait until that client calls again, and
-//! a request whose client leaves, or whose session ends, is stopped.
+//! The streams of sessions, kept by the SDK, with two things added: a handler can hang up on its
+//! client and wait until that client calls again, and a request whose client leaves, or whose
+//! session ends, is stopped.
 //!
 //! To the SDK a stream that breaks can be taken up again later, so a request outlives its client.
 //! Here it does not: a query for nobody still costs the database. Only a handler that hung up
@@ -8,8 +8,7 @@
 //! left the first.
 
 use std::{
-    cell::Cell,
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
@@ -27,29 +26,14 @@ use rmcp::{
         },
     },
 };
-use tokio::{
-    sync::{Notify, mpsc::Receiver},
-    time::timeout,
-};
+use tokio::sync::{Notify, mpsc::Receiver};
 use tokio_util::sync::CancellationToken;
 
-use super::{begun::BegunRequest, streamable_http::CONVERSATION};
+use super::streamable_http::CONVERSATION;
 use crate::http::sessions::Sessions;
 
-/// How long an answer may take before its client is given a stream to wait on, with an id to call
-/// again under.
-pub(crate) const STREAM_GRACE: Duration = Duration::from_millis(50);
-
-tokio::task_local! {
-    /// The answer to the request being handed over, when it came soon: the SDK's response is then an
-    /// empty stream.
-    pub(super) static QUICK_ANSWER: Cell<Option<Arc<ServerJsonRpcMessage>>>;
-}
-
-/// A request on its way, and what has been heard of it. Dropped before its end, it stops the
-/// request.
+/// What comes of a request on its way. Dropped before its end, it stops the request.
 struct PendingCall {
-    received: VecDeque<ServerSseMessage>,
     incoming: Receiver<ServerSseMessage>,
     /// None of what belongs to no request.
     running: Option<Arc<RunningRequest>>,
@@ -66,44 +50,11 @@ impl Drop for PendingCall {
     }
 }
 
-impl PendingCall {
-    /// Waits for a moment: the answer, if it was there by then.
-    async fn answer_within_grace(&mut self) -> Option<Arc<ServerJsonRpcMessage>> {
-        // Dropped at any point, it has lost no message that it took.
-        let _ = timeout(STREAM_GRACE, self.receive_one()).await;
-        let message = self.received.back()?.message.as_ref()?;
-        match &**message {
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Some(message.clone()),
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
-        }
-    }
-
-    /// Hears up to the first message that says something, or the end.
-    async fn receive_one(&mut self) {
-        while let Some(event) = self.incoming.recv().await {
-            let says = event.message.is_some();
-            self.received.push_back(event);
-            if says {
-                return;
-            }
-        }
-    }
-
-    /// Nothing more is to be heard.
-    fn close(&mut self) {
-        self.received.clear();
-        self.incoming.close();
-    }
-}
-
 impl Stream for PendingCall {
     type Item = ServerSseMessage;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
-        match self.received.pop_front() {
-            Some(message) => Poll::Ready(Some(message)),
-            None => self.incoming.poll_recv(cx),
-        }
+        self.incoming.poll_recv(cx)
     }
 }
 
@@ -240,7 +191,6 @@ impl SessionStreams {
             });
         }
         let pending = PendingCall {
-            received: VecDeque::new(),
             incoming: receiver.inner,
             running,
         };
@@ -282,15 +232,6 @@ impl SseStream {
 /// The stream an event id of the SDK belongs to; none for the session's common one.
 fn stream_of(event_id: &str) -> Option<StreamNumber> {
     event_id.split_once('/')?.1.parse().ok()
-}
-
-/// Whether a message brings a request that has begun.
-fn has_begun(message: &ClientJsonRpcMessage) -> bool {
-    let JsonRpcMessage::Request(request) = message else {
-        return false;
-    };
-    let parts = request.request.extensions().get::<http::request::Parts>();
-    parts.is_some_and(|parts| parts.extensions.get::<BegunRequest>().is_some())
 }
 
 /// Whether a message is one of a handshake that is repeated.
@@ -342,16 +283,7 @@ impl SessionManager for SessionStreams {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let has_begun = has_begun(&message);
-        let mut pending = self.begin(id, message).await?;
-        // A request that has begun has waited, or has something to say.
-        if !has_begun
-            && let Some(answer) = pending.answer_within_grace().await
-            && QUICK_ANSWER.try_with(|slot| slot.set(Some(answer))).is_ok()
-        {
-            pending.close();
-        }
-        Ok(pending)
+        self.begin(id, message).await
     }
 
     async fn accept_message(
@@ -387,7 +319,6 @@ impl SessionManager for SessionStreams {
             running.resumed.notify_waiters();
         }
         Ok(PendingCall {
-            received: VecDeque::new(),
             incoming: resumed.inner,
             running,
         })

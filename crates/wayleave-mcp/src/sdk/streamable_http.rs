@@ -1,24 +1,17 @@
 //! The SDK's HTTP service: what it is given, and for whom.
 
-use std::{cell::Cell, convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{Full, combinators::BoxBody};
-use rmcp::{
-    model::ServerJsonRpcMessage,
-    transport::streamable_http_server::{
-        SessionManager as _, StreamableHttpServerConfig, StreamableHttpService,
-        session::{SessionState, SessionStore, SessionStoreError, local::LocalSessionManager},
-    },
+use rmcp::transport::streamable_http_server::{
+    SessionManager as _, StreamableHttpServerConfig, StreamableHttpService,
+    session::{SessionState, SessionStore, SessionStoreError, local::LocalSessionManager},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    answer,
-    handler::SdkHandler,
-    session_streams::{QUICK_ANSWER, SessionStreams},
-};
+use super::{handler::SdkHandler, session_streams::SessionStreams};
 use crate::{conversation::Conversation, http::sessions::Sessions, turn::TurnPolicy};
 
 tokio::task_local! {
@@ -29,13 +22,6 @@ tokio::task_local! {
 
 /// Our own reaper ends idle sessions; the SDK's timer also ends those that only listen.
 const SDK_KEEP_ALIVE: Duration = Duration::from_hours(365 * 24);
-
-/// What the SDK made of a request.
-pub(crate) enum SdkResponse {
-    Http(Response<BoxBody<Bytes, Infallible>>),
-    /// An answer that came soon, and needs no stream.
-    Message(Vec<u8>),
-}
 
 pub(crate) struct SdkHttp {
     service: StreamableHttpService<SdkHandler, SessionStreams>,
@@ -77,16 +63,10 @@ impl SdkHttp {
         &self,
         request: Request<Full<Bytes>>,
         conversation: Conversation,
-    ) -> SdkResponse {
-        let response = CONVERSATION.scope(conversation, self.service.handle(request));
-        let mut response = std::pin::pin!(QUICK_ANSWER.scope(Cell::default(), response));
-        let made = response.as_mut().await;
-        let quick: Option<Arc<ServerJsonRpcMessage>> =
-            response.take_value().and_then(Cell::into_inner);
-        match quick {
-            Some(message) => SdkResponse::Message(answer::write_message(&message, None)),
-            None => SdkResponse::Http(made),
-        }
+    ) -> Response<BoxBody<Bytes, Infallible>> {
+        CONVERSATION
+            .scope(conversation, self.service.handle(request))
+            .await
     }
 
     /// Whether the SDK keeps anything for a session, or is about to.

@@ -20,8 +20,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller, Registry, RpcError, caller_cell::CallerCell, notice_sink::NoticeSink,
-    registry::Snapshot, resolve,
+    Caller, Registry, RpcError, caller_cell::CallerCell, registry::Snapshot, resolve,
+    sdk::notice_sink::NoticeSink,
 };
 
 /// A listener that has just spoken stays silent this long, so that a burst is a few notices.

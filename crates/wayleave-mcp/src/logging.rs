@@ -6,11 +6,11 @@
     reason = "the SDK marks the whole feature deprecated, and older clients need it"
 )]
 
-use rmcp::{
-    model::{LoggingLevel, LoggingMessageNotificationParam, SetLevelRequestParams},
-    service::{Peer, RoleServer},
-};
 use serde_json::Value;
+
+use crate::sdk::model::{
+    LoggingLevel, LoggingMessageNotificationParam, Peer, RoleServer, SetLevelRequestParams,
+};
 
 pub(crate) type LevelParams = SetLevelRequestParams;
 

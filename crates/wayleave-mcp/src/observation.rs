@@ -7,20 +7,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
-use rmcp::{
-    ErrorData,
-    model::{
-        CallToolResponse, CompleteResult, DiscoverResult, GetPromptResponse, InitializeResult,
-        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        MetaObject, ReadResourceResponse,
-    },
-    service::{RequestContext, RoleServer},
-};
 use serde_json::{Map, Value};
 
 use crate::{
     CallObserver, Caller, Carrier, Era, ObservedCall, Outcome, RefusalReason, RequestFacts,
-    RpcError, envelope::Envelope, server::ServerState, tool_answer::ToolAnswer,
+    RpcError, ToolReply,
+    envelope::Envelope,
+    sdk::model::{
+        CompleteResult, DiscoverResult, ErrorData, GetPromptResponse, InitializeResult,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        MetaObject, ReadResourceResponse, RequestContext, RoleServer,
+    },
+    server::ServerState,
 };
 
 pub(crate) struct Observation {
@@ -81,9 +79,8 @@ impl Observation {
         self.locked().facts.id = id;
     }
 
-    /// Reads the facts out of the message. An answer of the client is no request, and not observed.
-    pub(crate) fn set_message(&self, message: &[u8]) {
-        let envelope = Envelope::parse(message);
+    /// Takes the facts out of the message. An answer of the client is no request, and not observed.
+    pub(crate) fn set_message(&self, envelope: &Envelope<'_>) {
         let mut state = self.locked();
         state.is_notification = envelope.is_notification();
         state.settled |= envelope.is_answer();
@@ -167,8 +164,8 @@ pub(crate) async fn run<T: ObservedResult, E: ObservedError>(
     match &mut reply {
         Ok(result) => {
             call.end(result.outcome(), &mut added);
-            if let Some(meta) = result.meta().filter(|_| !added.is_empty()) {
-                meta.get_or_insert_default().0.extend(added);
+            if !added.is_empty() {
+                result.add_meta(added);
             }
         }
         Err(error) => {
@@ -202,21 +199,23 @@ pub(crate) trait ObservedResult {
         Outcome::Completed
     }
 
-    /// Its `_meta`, where there is a place for it.
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>>;
+    /// Adds to its `_meta`, where there is a place for it.
+    fn add_meta(&mut self, added: Map<String, Value>);
+}
+
+fn extend(meta: &mut Option<MetaObject>, added: Map<String, Value>) {
+    meta.get_or_insert_default().0.extend(added);
 }
 
 impl ObservedResult for () {
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        None
-    }
+    fn add_meta(&mut self, _: Map<String, Value>) {}
 }
 
 macro_rules! with_meta {
     ($($result:ident),*) => {$(
         impl ObservedResult for $result {
-            fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-                Some(&mut self.meta)
+            fn add_meta(&mut self, added: Map<String, Value>) {
+                extend(&mut self.meta, added);
             }
         }
     )*};
@@ -233,45 +232,32 @@ with_meta!(
 );
 
 impl ObservedResult for ReadResourceResponse {
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        match self {
-            Self::Complete(result) => Some(&mut result.meta),
-            _ => None,
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        if let Self::Complete(result) = self {
+            extend(&mut result.meta, added);
         }
     }
 }
 
 impl ObservedResult for GetPromptResponse {
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        match self {
-            Self::Complete(result) => Some(&mut result.meta),
-            _ => None,
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        if let Self::Complete(result) = self {
+            extend(&mut result.meta, added);
         }
     }
 }
 
-impl ObservedResult for CallToolResponse {
+impl ObservedResult for ToolReply {
     fn outcome(&self) -> Outcome<'static> {
         match self {
-            Self::Complete(result) if result.is_error == Some(true) => Outcome::ToolError,
+            Self::Done(result) if result.is_error => Outcome::ToolError,
             _ => Outcome::Completed,
         }
     }
 
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        match self {
-            Self::Complete(result) => Some(&mut result.meta),
-            _ => None,
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        if let Self::Done(result) = self {
+            result.meta.get_or_insert_default().extend(added);
         }
-    }
-}
-
-impl ObservedResult for ToolAnswer {
-    fn outcome(&self) -> Outcome<'static> {
-        self.response.outcome()
-    }
-
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        self.response.meta()
     }
 }

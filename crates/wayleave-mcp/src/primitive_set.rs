@@ -28,7 +28,7 @@ pub(crate) trait Primitive: Clone {
 macro_rules! primitive {
     ($type:ident, $key:ident) => {
         impl Primitive for $type {
-            type Listing = rmcp::model::$type;
+            type Listing = crate::sdk::model::$type;
             fn key(&self) -> &str {
                 self.$key()
             }

@@ -91,7 +91,7 @@ pub(crate) type PromptHandler =
 /// A prompt.
 #[derive(Clone)]
 pub struct Prompt {
-    pub(crate) listing: Arc<rmcp::model::Prompt>,
+    pub(crate) listing: Arc<crate::sdk::model::Prompt>,
     pub(crate) handler: PromptHandler,
     pub(crate) visibility: Visibility,
 }
@@ -105,7 +105,7 @@ impl Prompt {
         R: Into<PromptReply>,
     {
         Self {
-            listing: Arc::new(rmcp::model::Prompt::new(name, None::<String>, None)),
+            listing: Arc::new(crate::sdk::model::Prompt::new(name, None::<String>, None)),
             handler: Arc::new(move |call| {
                 let reply = handler(call);
                 Box::pin(async move { reply.await.map(Into::into) })
@@ -132,7 +132,7 @@ impl Prompt {
     }
 
     fn with_argument(mut self, name: &str, description: &str, required: bool) -> Self {
-        let argument = rmcp::model::PromptArgument::new(name)
+        let argument = crate::sdk::model::PromptArgument::new(name)
             .with_description(description)
             .with_required(required);
         Arc::make_mut(&mut self.listing)

@@ -79,7 +79,7 @@ where
 /// A resource with one URI.
 #[derive(Clone)]
 pub struct Resource {
-    pub(crate) listing: Arc<rmcp::model::Resource>,
+    pub(crate) listing: Arc<crate::sdk::model::Resource>,
     pub(crate) handler: ReadHandler,
     pub(crate) subscribe: Option<SubscribeRule>,
     pub(crate) visibility: Visibility,
@@ -94,7 +94,7 @@ impl Resource {
         R: Into<ReadReply>,
     {
         Self {
-            listing: Arc::new(rmcp::model::Resource::new(uri, name)),
+            listing: Arc::new(crate::sdk::model::Resource::new(uri, name)),
             handler: boxed(handler),
             subscribe: None,
             visibility: Visibility::everyone(),
@@ -109,7 +109,7 @@ impl Resource {
     /// Sets `_meta`, under reverse-DNS keys.
     #[must_use]
     pub fn with_meta(mut self, meta: Map<String, Value>) -> Self {
-        Arc::make_mut(&mut self.listing).meta = Some(rmcp::model::MetaObject(meta));
+        Arc::make_mut(&mut self.listing).meta = Some(crate::sdk::model::MetaObject(meta));
         self
     }
 
@@ -152,7 +152,7 @@ impl fmt::Debug for Resource {
 /// ```
 #[derive(Clone)]
 pub struct ResourceTemplate {
-    pub(crate) listing: Arc<rmcp::model::ResourceTemplate>,
+    pub(crate) listing: Arc<crate::sdk::model::ResourceTemplate>,
     pub(crate) template: Arc<UriTemplate>,
     pub(crate) handler: ReadHandler,
     pub(crate) subscribe: Option<SubscribeRule>,
@@ -174,7 +174,7 @@ impl ResourceTemplate {
         let uri_template = uri_template.into();
         Ok(Self {
             template: Arc::new(UriTemplate::parse(&uri_template)?),
-            listing: Arc::new(rmcp::model::ResourceTemplate::new(uri_template, name)),
+            listing: Arc::new(crate::sdk::model::ResourceTemplate::new(uri_template, name)),
             handler: boxed(handler),
             subscribe: None,
             visibility: Visibility::everyone(),

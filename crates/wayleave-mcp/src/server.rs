@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use rmcp::model::{
-    Implementation, MetaObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
-    ServerConfig, ToolsCapability,
-};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    CallObserver, Registry, caller_cell::CallerCell, sdk_handler::SdkHandler, turn::TurnPolicy,
+    CallObserver, Registry,
+    sdk::model::{
+        Implementation, MetaObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
+        ServerConfig, ToolsCapability,
+    },
 };
 
 /// How a server introduces itself.
@@ -92,7 +92,7 @@ impl Server {
         Self(Arc::new(ServerState {
             registry,
             config,
-            signature_json: serde_json::to_string(&signature).unwrap_or_default(),
+            signature_json: Value::Object(signature.0.clone()).to_string(),
             signature,
             logging: identity.logging,
             page_size: Self::PAGE_SIZE,
@@ -115,15 +115,6 @@ impl Server {
     /// The registry being served.
     pub fn registry(&self) -> &Registry {
         &self.0.registry
-    }
-
-    pub(crate) fn sdk_handler(
-        &self,
-        caller_cell: CallerCell,
-        shutdown: &Shutdown,
-        turn_policy: TurnPolicy,
-    ) -> SdkHandler {
-        SdkHandler::new(self.0.clone(), caller_cell, shutdown, turn_policy)
     }
 }
 

@@ -4,10 +4,12 @@
 
 use std::time::Duration;
 
-use rmcp::model::{RequestStateCodec, RequestStateError, SealOptions};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Caller, RpcError};
+use crate::{
+    Caller, RpcError,
+    sdk::model::{RequestStateCodec, RequestStateError, SealOptions},
+};
 
 /// Seals the state of an [`InputRequired`](crate::InputRequired), so that what comes back in
 /// [`Answers`](crate::Answers) can be trusted.

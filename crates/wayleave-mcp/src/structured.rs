@@ -48,7 +48,7 @@ impl Structured {
     pub fn value(&self) -> &Value {
         match &self.0 {
             Form::Value(value) => value,
-            Form::Written { json, read } => read.get_or_init(|| value_of(json)),
+            Form::Written { json, read } => read.get_or_init(|| one_value(json)),
         }
     }
 
@@ -56,7 +56,7 @@ impl Structured {
     pub fn into_value(self) -> Value {
         match self.0 {
             Form::Value(value) => value,
-            Form::Written { json, read } => read.into_inner().unwrap_or_else(|| value_of(&json)),
+            Form::Written { json, read } => read.into_inner().unwrap_or_else(|| one_value(&json)),
         }
     }
 
@@ -79,10 +79,18 @@ impl Structured {
 
 /// What JSON of this program's says. It is as deep as its writer made it: what holds a value of a store
 /// is deeper than any value that is taken from one.
-pub(crate) fn value_of(json: &str) -> Value {
+pub(crate) fn value_of(json: &str) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(json);
     reader.disable_recursion_limit();
-    Value::deserialize(&mut reader).unwrap_or_default()
+    Value::deserialize(&mut reader)
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "whoever wrote it promised one value of JSON, and a debug build has looked"
+)]
+fn one_value(json: &str) -> Value {
+    value_of(json).expect("written content is one value of JSON")
 }
 
 impl From<Value> for Structured {

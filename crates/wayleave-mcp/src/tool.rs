@@ -169,7 +169,7 @@ where
 /// ```
 #[derive(Clone)]
 pub struct Tool {
-    pub(crate) listing: Arc<rmcp::model::Tool>,
+    pub(crate) listing: Arc<crate::sdk::model::Tool>,
     pub(crate) input: Arc<InputSchema>,
     pub(crate) handler: ToolHandler,
     pub(crate) refusal: Option<Refusal>,
@@ -191,7 +191,7 @@ impl Tool {
     {
         let name = name.into();
         let input = Arc::new(InputSchema::compile(&name, input_schema)?);
-        let listing = rmcp::model::Tool::new_with_raw(name, None, input.document().clone());
+        let listing = crate::sdk::model::Tool::new_with_raw(name, None, input.document().clone());
         Ok(Self {
             listing: Arc::new(listing),
             input,
@@ -230,7 +230,7 @@ impl Tool {
     {
         let name = name.into();
         schema::check_name(&name)?;
-        let mut listing = rmcp::model::Tool::clone(&self.listing);
+        let mut listing = crate::sdk::model::Tool::clone(&self.listing);
         listing.name = name;
         Ok(Self {
             listing: Arc::new(listing),
@@ -248,7 +248,7 @@ impl Tool {
     #[must_use]
     pub fn behaving(mut self, behaviour: Behaviour) -> Self {
         Arc::make_mut(&mut self.listing).annotations =
-            Some(rmcp::model::ToolAnnotations::from_raw(
+            Some(crate::sdk::model::ToolAnnotations::from_raw(
                 None,
                 behaviour.read_only,
                 behaviour.destructive,
@@ -268,7 +268,7 @@ impl Tool {
     /// Sets `_meta`, under reverse-DNS keys.
     #[must_use]
     pub fn with_meta(mut self, meta: Map<String, Value>) -> Self {
-        Arc::make_mut(&mut self.listing).meta = Some(rmcp::model::MetaObject(meta));
+        Arc::make_mut(&mut self.listing).meta = Some(crate::sdk::model::MetaObject(meta));
         self
     }
 

@@ -1,6 +1,6 @@
 //! Connections: accepting, bounding, and ending them.
 
-use std::{convert::Infallible, future::poll_fn, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
 use hyper::service::service_fn;
 use hyper_util::{
@@ -19,7 +19,6 @@ use super::{
     Limits, Options,
     connections::{Connections, OpenConnection},
     gate::Gate,
-    self_wake::SelfWakePoller,
     stall::StallGuard,
 };
 use crate::Server;
@@ -206,10 +205,9 @@ impl Driver {
         // one for HTTP/2, where an idle client may acknowledge pings for ever.
         let mut idle = std::pin::pin!(sleep(self.idle_timeout));
         let mut closed = false;
-        let mut poller = SelfWakePoller::default();
         loop {
             tokio::select! {
-                ended = poll_fn(|context| poller.poll(connection.as_mut(), context)) => {
+                ended = connection.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "connection ended");
                     }

@@ -1,22 +1,53 @@
 //! What the head of a request says.
 
 use http::{
-    HeaderMap,
+    HeaderMap, HeaderValue,
     header::{self, HeaderName},
 };
 
-use crate::{Era, list_cache};
+use crate::{
+    Era,
+    envelope::{Envelope, STATELESS},
+};
 
 // Names, not texts: a text is made a name of at every look.
 pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The revisions a session may speak.
+const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// Whether nothing about the headers of a message in a session, or of one that begins a session,
+/// needs the SDK's judgement. Headers that say what the body says are for those without a session.
+pub(super) fn are_plain_in_session(headers: &HeaderMap) -> bool {
+    let version = headers.get(&PROTOCOL_VERSION).map(HeaderValue::to_str);
+    accepts_both(headers)
+        && version.is_none_or(|version| version.is_ok_and(|it| SESSION_VERSIONS.contains(&it)))
+}
+
+/// Whether nothing about the headers of a stateless request needs the SDK's judgement: they say what
+/// its body says.
+pub(super) fn are_plain_stateless(headers: &HeaderMap, envelope: &Envelope<'_>) -> bool {
+    let named = match envelope.method() {
+        "tools/call" | "prompts/get" => envelope.name(),
+        "resources/read" => envelope.uri(),
+        _ => None,
+    };
+    let agrees = match named {
+        Some(named) => single(headers, &NAME) == Some(named),
+        None => !headers.contains_key(&NAME),
+    };
+    accepts_both(headers) && single(headers, &METHOD) == Some(envelope.method()) && agrees
+}
 
 /// Whether the one thing said of the body is that it is JSON, whatever else is said of that.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let kind = single(headers, &header::CONTENT_TYPE).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default();
-    kind.trim().eq_ignore_ascii_case("application/json")
+    single(headers, &header::CONTENT_TYPE).is_some_and(|kind| {
+        let (kind, _parameters) = kind.split_once(';').unwrap_or((kind, ""));
+        kind.trim().eq_ignore_ascii_case("application/json")
+    })
 }
 
 /// Whether the client takes an answer in either form, as it must.
@@ -53,7 +84,7 @@ pub(super) fn duplicate_header(headers: &HeaderMap) -> Option<&'static str> {
 /// The era it is of.
 pub(super) fn era(headers: &HeaderMap) -> Era {
     match text(headers, &PROTOCOL_VERSION) {
-        Some(list_cache::STATELESS) => Era::Stateless,
+        Some(STATELESS) => Era::Stateless,
         _ => Era::Session,
     }
 }

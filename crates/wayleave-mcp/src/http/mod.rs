@@ -19,19 +19,17 @@ mod authenticate;
 mod body;
 mod connections;
 mod cors;
+mod direct;
 mod gate;
 mod headers;
 mod origin;
+mod post;
 mod reply;
 mod request_body;
 mod request_permits;
-mod self_wake;
-mod session_call;
 mod session_limits;
-pub(crate) mod session_streams;
-mod sessions;
+pub(crate) mod sessions;
 mod stall;
-mod stateless_call;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 

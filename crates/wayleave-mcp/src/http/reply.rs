@@ -5,11 +5,10 @@ use std::{borrow::Cow, convert::Infallible};
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
-use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
 
 use super::{Rejection, body::ResponseBody, headers::text, request_permits::RequestPermits};
-use crate::{RpcError, budget::BudgetExceeded, envelope::Envelope, tool_answer, wire_error};
+use crate::{RpcError, budget::BudgetExceeded, envelope::Envelope, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
@@ -24,20 +23,30 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Respo
     response
 }
 
-/// A message as the whole answer to a request, with what is written of it already.
-pub(crate) fn message(
-    message: &ServerJsonRpcMessage,
-    written: Option<&str>,
-    permits: RequestPermits,
-) -> Response<ResponseBody> {
-    let body = tool_answer::write(message, written).unwrap_or_default();
-    let mut response = Response::new(ResponseBody::with_guard(
-        Full::new(body.into()).boxed(),
-        permits,
-    ));
+/// A message as the whole answer to a request.
+pub(crate) fn message(message: Vec<u8>, permits: RequestPermits) -> Response<ResponseBody> {
+    let body = Full::new(message.into()).boxed();
+    let mut response = Response::new(ResponseBody::with_guard(body, permits));
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         header::HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+/// Nothing, where nothing is to be said.
+pub(super) fn accepted() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(Full::default().boxed()));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// The end of a request that its client has given up: it is not answered.
+pub(super) fn unanswered() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(Full::default().boxed()));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("text/event-stream"),
     );
     response
 }
@@ -98,9 +107,15 @@ pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<ResponseBody
 }
 
 /// A refusal of one who has asked too much.
-pub(crate) fn over_budget(exceeded: BudgetExceeded, envelope: &Envelope) -> Response<ResponseBody> {
+pub(crate) fn over_budget(
+    exceeded: BudgetExceeded,
+    envelope: &Envelope<'_>,
+) -> Response<ResponseBody> {
     let mut response = if envelope.is_tool_call() {
-        json(StatusCode::OK, envelope.write_result(exceeded.result()))
+        json(
+            StatusCode::OK,
+            wire_error::tool_result(envelope, exceeded.result()),
+        )
     } else {
         error(
             StatusCode::TOO_MANY_REQUESTS,

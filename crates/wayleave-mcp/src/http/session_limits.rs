@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use rmcp::transport::streamable_http_server::SessionManager as _;
 use tokio::time::{Duration, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -75,9 +74,7 @@ impl Gate {
 
     async fn close(&self, sessions: Vec<Arc<str>>) {
         for id in sessions {
-            if let Err(error) = self.manager.close_session(&id).await {
-                tracing::debug!(%error, "session not closed");
-            }
+            self.sdk.close_session(&id).await;
         }
     }
 }

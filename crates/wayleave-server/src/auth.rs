@@ -11,7 +11,6 @@ mod known_callers;
 mod limits;
 mod metadata;
 mod refusal;
-mod rules;
 mod stdio;
 
 use std::{
@@ -33,7 +32,6 @@ use wayleave_surface::access::Access;
 pub use self::{
     http::HttpAuth,
     refusal::Refusal,
-    rules::{UnknownGrant, unknown_grants},
     stdio::{GivenToken, NonAgentToken, StdioAuth},
 };
 use self::{

@@ -36,7 +36,7 @@ pub struct CheckedDraft {
 
 impl CheckedDraft {
     /// Looks at a draft, by itself.
-    pub(crate) fn new(file: DraftFile, ontology: Option<&Ontology>) -> Self {
+    pub fn new(file: DraftFile, ontology: Option<&Ontology>) -> Self {
         let draft = file.bytes.as_deref().map(Draft::new);
         let (proposed, problems) = match draft.map(|it| it.propose(ontology)) {
             Ok(Ok(proposed)) => (Some(proposed), Vec::new()),
@@ -209,7 +209,7 @@ pub fn dataset(project: &Project, name: &str) -> Result<Report, CheckError> {
 }
 
 /// The project's vocabulary, if it has one.
-pub(crate) fn vocabulary(project: &Project) -> Option<Ontology> {
+pub fn vocabulary(project: &Project) -> Option<Ontology> {
     draft::ontology(project).map(read_ontology)?.ontology
 }
 

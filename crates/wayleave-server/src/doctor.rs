@@ -11,17 +11,18 @@ use wayleave_model::{
     grant::TokenKind,
     problem::{Problem, Severity, shown},
 };
+use wayleave_plan::search;
 use wayleave_store::Progress;
 
 use crate::{
-    auth::{self, UnknownGrant},
     check,
     datasets::{DatasetFault, ServedDatasets, WithheldReason},
-    indexes, keys,
+    index_status, keys,
     overview::with_causes,
     project::{Project, ProjectError},
     settings::{self, Settings},
     source_probe::{MappingComparison, SourceProbe},
+    token_rules::{self, UnknownGrant},
 };
 
 /// What is said of a SQLite file that is locked against writers while it is read.
@@ -276,7 +277,7 @@ fn drafts(project: &Project) -> Vec<Finding> {
 
 /// What the settings promise to holders of access tokens, and nobody granted.
 fn token_rules(settings: &Settings, state: &State) -> Vec<Finding> {
-    let unknown = auth::unknown_grants(settings, state);
+    let unknown = token_rules::unknown_grants(settings, state);
     let finding = |it: &UnknownGrant| Finding::warning(settings::FILE, it.to_string(), &it.hint());
     unknown.iter().map(finding).collect()
 }
@@ -391,15 +392,18 @@ async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
     let live = ServedDatasets::default()
         .follow(state, project.governance())
         .await;
-    let searchable = live
-        .world()
-        .map(|world| wayleave_surface::searchable(&world));
-    let searchable = searchable.unwrap_or_default();
-    let root = indexes::index_root(project.folder());
+    let searchable = match live.world() {
+        Ok(world) => search::searchable(&world),
+        Err(error) => {
+            let none: Option<String> = None;
+            return vec![Finding::problem("indexes", error.to_string(), none)];
+        }
+    };
+    let root = index_status::index_root(project.folder());
     let (mut ready, mut findings) = (0, Vec::new());
     for what in &searchable {
         let about = format!("index {}/{}", what.connection_id, what.stream);
-        let status = indexes::status(&root, what);
+        let status = index_status::status(&root, what);
         let malformed = status.as_ref().ok().and_then(|it| it.malformed);
         if let Some(many) = malformed.filter(|many| *many > 0) {
             findings.push(Finding::warning(

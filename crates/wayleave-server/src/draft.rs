@@ -89,7 +89,7 @@ pub fn all(project: &Project) -> Result<Vec<DraftFile>, ListDraftsError> {
 }
 
 /// The files of all drafts, sorted.
-pub(crate) fn paths(project: &Project) -> Result<Vec<PathBuf>, ListDraftsError> {
+pub fn paths(project: &Project) -> Result<Vec<PathBuf>, ListDraftsError> {
     let folder = project.drafts();
     let unlisted = |cause| ListDraftsError {
         folder: folder.clone(),

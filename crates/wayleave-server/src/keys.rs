@@ -14,7 +14,7 @@ use std::{
 use wayleave_plan::seal::{KeyRing, SealingKey};
 
 /// The file's name in the private folder.
-pub(crate) const FILE: &str = "cursor.keys";
+pub const FILE: &str = "cursor.keys";
 /// Largest number of keys in the file. Older keys stay while cursors they sealed may be alive.
 const MAX_KEYS: usize = 4;
 

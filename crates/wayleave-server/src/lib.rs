@@ -10,6 +10,8 @@ pub mod deployment;
 mod descriptors;
 pub mod doctor;
 pub mod draft;
+pub mod draft_cache;
+pub mod index_status;
 pub mod indexes;
 pub mod keys;
 pub mod overview;
@@ -22,6 +24,7 @@ pub mod source;
 pub mod source_probe;
 mod stores;
 pub mod tls;
+pub mod token_rules;
 pub mod watch;
 
 pub use deployment::{DeployError, Deployment};

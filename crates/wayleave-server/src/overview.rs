@@ -176,7 +176,7 @@ fn draft_problem(drafts: &[&CheckedDraft]) -> Option<String> {
 }
 
 /// An error and what it came from, in one line.
-pub(crate) fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -14,8 +14,7 @@ use wayleave_model::{
     nearest::nearest,
 };
 
-pub(crate) use issuer::endpoint;
-pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm};
+pub use issuer::{Algorithm, Issuer, PackageRule, UnknownAlgorithm, endpoint};
 use raw::RawSettings;
 
 /// The file's name in a project folder.
@@ -175,7 +174,7 @@ impl SettingsError {
     }
 
     /// What to do where listening is refused.
-    pub(crate) fn listener_hint(&self) -> Option<&'static str> {
+    pub fn listener_hint(&self) -> Option<&'static str> {
         match self {
             Self::OpenToTheWorld => Some(
                 "issue a token with `wayleave token create`, or set `tokens = true` under `[serve]`; `anonymous` is for this machine alone",

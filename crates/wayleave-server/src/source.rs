@@ -31,19 +31,20 @@ impl Environment {
     }
 
     /// Whether a variable is set: to something, to nothing, or to what is not text.
-    pub(crate) fn is_set(&self, name: &str) -> bool {
+    pub fn is_set(&self, name: &str) -> bool {
         self.given.contains_key(name) || std::env::var_os(name).is_some()
     }
 
     /// Every variable there is, with its value as far as that is text.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = (String, String)> {
+    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let given = self.given.iter();
         let given = given.map(|(name, value)| (name.clone(), value.clone()));
         given.chain(std::env::vars_os().map(move |(name, value)| (lossy(name), lossy(value))))
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<String> {
+    /// The value of a variable that is text.
+    pub fn get(&self, name: &str) -> Option<String> {
         self.given
             .get(name)
             .cloned()

@@ -13,8 +13,9 @@ use wayleave_mcp::{
 
 use super::{DeployError, Deployment};
 use crate::{
-    auth::{self, Credentials, GivenToken, HttpAuth, NonAgentToken, StdioAuth, UnknownGrant},
+    auth::{Credentials, GivenToken, HttpAuth, NonAgentToken, StdioAuth},
     descriptors, tls,
+    token_rules::{self, UnknownGrant},
 };
 
 /// Serving over stdio failed.
@@ -36,7 +37,7 @@ impl Deployment {
 
     /// The grants that the settings name for access tokens and that do not exist.
     pub fn unknown_grants(&self) -> Vec<UnknownGrant> {
-        auth::unknown_grants(&self.settings, &self.watch().now())
+        token_rules::unknown_grants(&self.settings, &self.watch().now())
     }
 
     /// Listens for agents, as the settings allow.

@@ -20,10 +20,10 @@ use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
 use super::change_limit::ChangeLimit;
-use super::drafts::DraftCache;
 use crate::Project;
 use crate::activation::ActivationEnv;
 use crate::datasets::{DatasetFault, ServedDatasets};
+use crate::draft_cache::DraftCache;
 use crate::overview::with_causes;
 use crate::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 use crate::stores::SourceStores;

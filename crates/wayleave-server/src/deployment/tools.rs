@@ -13,10 +13,10 @@ use wayleave_surface::datasets::{
     Code, Connected, Dataset, DatasetPage, Datasets, Disconnected, Refused,
 };
 
-use super::drafts::{DraftSummary, connections};
 use super::serving::ServingContext;
 use crate::activation::{self, ActivationEnv as _, ActivationError};
 use crate::datasets::{ServedDatasets, WithheldReason};
+use crate::draft_cache::{DraftSummary, connections};
 use crate::overview::with_causes;
 use crate::source_probe::{ConnectionDrift, ProbeError};
 

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use wayleave_model::problem::{Problem, Severity, Style, render, shown};
 use wayleave_server::{
     Project,
-    auth::{self, UnknownGrant},
     check::{self, CheckedDraft, Report},
     draft::ReadDraftError,
     source_probe::ConnectionDrift,
+    token_rules::{self, UnknownGrant},
 };
 
 use crate::{
@@ -74,7 +74,7 @@ async fn unknown_grants(project: &Project) -> Result<Vec<UnknownGrant>, Failure>
         return Ok(Vec::new());
     }
     let state = project.governance().ledger().state().await?;
-    Ok(auth::unknown_grants(project.settings(), &state))
+    Ok(token_rules::unknown_grants(project.settings(), &state))
 }
 
 /// The report as JSON.

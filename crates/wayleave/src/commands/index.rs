@@ -7,7 +7,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::json;
-use wayleave_server::{Deployment, indexes::IndexStatus, source::Environment};
+use wayleave_server::{Deployment, index_status::IndexStatus, source::Environment};
 use wayleave_surface::Searchable;
 
 use crate::{

@@ -23,12 +23,15 @@ const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// What a list shows of a draft.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DraftSummary {
+pub struct DraftSummary {
     /// The dataset it names, or its file.
-    pub(super) name: String,
-    pub(super) streams: Option<usize>,
-    pub(super) connections: Vec<String>,
-    pub(super) problem: Option<String>,
+    pub name: String,
+    /// How many streams it has, where it checks.
+    pub streams: Option<usize>,
+    /// The ids of its connections.
+    pub connections: Vec<String>,
+    /// What is wrong with it.
+    pub problem: Option<String>,
 }
 
 impl From<&CheckedDraft> for DraftSummary {
@@ -50,14 +53,14 @@ impl From<&CheckedDraft> for DraftSummary {
 }
 
 /// The ids of a mapping's connections.
-pub(super) fn connections(mapping: &Mapping) -> Vec<String> {
+pub fn connections(mapping: &Mapping) -> Vec<String> {
     let ids = mapping.connections.iter().map(|it| it.id.value.clone());
     ids.collect()
 }
 
 /// The drafts that were read before.
 #[derive(Debug, Clone, Default)]
-pub(super) struct DraftCache(Arc<Mutex<CacheState>>);
+pub struct DraftCache(Arc<Mutex<CacheState>>);
 
 #[derive(Debug, Default)]
 struct CacheState {
@@ -70,7 +73,7 @@ struct CacheState {
 
 impl DraftCache {
     /// The drafts of a project; `None` where they cannot be listed.
-    pub(super) async fn list(&self, project: &Project) -> Option<Vec<Arc<DraftSummary>>> {
+    pub async fn list(&self, project: &Project) -> Option<Vec<Arc<DraftSummary>>> {
         let (cache, project) = (Arc::clone(&self.0), project.clone());
         let looked = tokio::task::spawn_blocking(move || {
             let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);

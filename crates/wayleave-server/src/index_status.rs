@@ -1,9 +1,19 @@
 //! What there is of the indexes on disk, for the operator.
 
+use std::path::Path;
+
 use serde::Serialize;
-use wayleave_plan::value::Value;
-use wayleave_search::{ANALYZER, Index, IndexError, IndexRoot, IndexState};
-use wayleave_surface::Searchable;
+use wayleave_ledger::FOLDER;
+use wayleave_plan::{search::SearchableStream, value::Value};
+use wayleave_search::{ANALYZER, Index, IndexError, IndexRoot, IndexState, Spec};
+
+/// Folder of indexes inside the project's private folder.
+const INDEX_FOLDER: &str = "index";
+
+/// The folder of a project's indexes.
+pub fn index_root(folder: &Path) -> IndexRoot {
+    IndexRoot::new(folder.join(FOLDER).join(INDEX_FOLDER))
+}
 
 /// What there is of one index.
 #[derive(Debug, Clone, Serialize)]
@@ -34,9 +44,13 @@ pub struct IndexStatus {
 }
 
 /// What there is of the index of a stream, found by reading all of it.
-pub(crate) fn status(index_root: &IndexRoot, what: &Searchable) -> Result<IndexStatus, IndexError> {
+pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexStatus, IndexError> {
     let dir = index_root.dir(&what.connection_id, &what.stream)?;
-    let found = dir.open(&what.spec)?;
+    let fields = &what.indexed.fields;
+    let found = dir.open(&Spec {
+        digest: what.indexed.digest.hex(),
+        fields: fields.clone(),
+    })?;
     let index = match &found {
         IndexState::Ready(index) => Some(index),
         IndexState::Absent | IndexState::Outdated | IndexState::Damaged => None,
@@ -56,7 +70,7 @@ pub(crate) fn status(index_root: &IndexRoot, what: &Searchable) -> Result<IndexS
         bytes: dir.usage()?.bytes,
         as_of: index.and_then(|it| time(it.stamp().as_of)),
         analyzer: ANALYZER,
-        fields: what.spec.fields.clone(),
+        fields: fields.clone(),
         follows_changes: what.is_tracked,
     })
 }

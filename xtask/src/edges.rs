@@ -35,6 +35,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["wayleave-model", "wayleave-plan", "wayleave-store"],
     ),
     ("wayleave-ledger", &["wayleave-model"]),
+    // Reviewing, checking, activating and what is said of it: for the command line, the tools and
+    // the console alike, so it knows none of them.
+    (
+        "wayleave-project",
+        &[
+            "wayleave-model",
+            "wayleave-plan",
+            "wayleave-store",
+            "wayleave-sql",
+            "wayleave-files",
+            "wayleave-rdf",
+            "wayleave-search",
+            "wayleave-ledger",
+        ],
+    ),
     ("wayleave-mcp", &[]),
     (
         "wayleave-surface",
@@ -44,6 +59,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-store",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
         ],
     ),
@@ -54,6 +70,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-project",
         ],
     ),
     (
@@ -67,6 +84,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-rdf",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
             "wayleave-surface",
             "wayleave-console",
@@ -79,6 +97,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-surface",
             "wayleave-server",
         ],
@@ -103,6 +122,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-sql",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
             "wayleave-surface",
             "wayleave-server",

@@ -40,11 +40,10 @@ use self::{
     limits::Budgets,
 };
 use crate::{
-    Settings,
-    overview::with_causes,
     packages::PackageCache,
     watch::{LedgerSnapshot, LedgerWatch},
 };
+use wayleave_project::{Settings, overview::with_causes};
 
 /// How often the clock is looked at for credentials whose time is over. What they hold open also
 /// has a timer, which does not run while the machine sleeps and does not hear of a clock that is set.

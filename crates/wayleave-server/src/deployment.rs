@@ -31,20 +31,22 @@ use wayleave_surface::{
 };
 
 use crate::{
-    Project, Settings, SettingsError,
-    datasets::DatasetFault,
-    draft_cache::DraftCache,
-    index_status::{self, IndexStatus},
     indexes::ServedIndexes,
-    keys::{self, KeyError},
-    source::Environment,
-    source_probe::SourceProbe,
     stores::SourceStores,
     tls::TlsError,
     watch::{self, LedgerWatch},
 };
 pub use listen::ServeError;
 use serving::ServingContext;
+use wayleave_project::{
+    Project, Settings, SettingsError,
+    datasets::DatasetFault,
+    draft_cache::DraftCache,
+    index_status::{self, IndexStatus},
+    keys::{self, KeyError},
+    source::Environment,
+    source_probe::SourceProbe,
+};
 
 /// A project, ready to be served.
 pub struct Deployment {

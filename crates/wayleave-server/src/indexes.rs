@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
-use crate::overview::with_causes;
-use crate::settings::Freshness;
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
+use wayleave_project::overview::with_causes;
+use wayleave_project::settings::Freshness;
 
 /// How long to wait while another process builds the index.
 const BUSY_RETRY: Duration = Duration::from_secs(5);

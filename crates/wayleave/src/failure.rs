@@ -109,8 +109,8 @@ impl Failure {
     }
 }
 
-impl From<wayleave_server::ProjectError> for Failure {
-    fn from(error: wayleave_server::ProjectError) -> Self {
+impl From<wayleave_project::ProjectError> for Failure {
+    fn from(error: wayleave_project::ProjectError) -> Self {
         let hint = error.hint();
         Self::from_error(&error).maybe_hint(hint)
     }
@@ -129,35 +129,35 @@ impl From<wayleave_ledger::LedgerError> for Failure {
     }
 }
 
-impl From<wayleave_server::check::CheckError> for Failure {
-    fn from(error: wayleave_server::check::CheckError) -> Self {
+impl From<wayleave_project::check::CheckError> for Failure {
+    fn from(error: wayleave_project::check::CheckError) -> Self {
         let hint = error.hint();
         Self::from_error(&error).hint(hint)
     }
 }
 
-impl From<wayleave_server::source_probe::ProbeError> for Failure {
-    fn from(error: wayleave_server::source_probe::ProbeError) -> Self {
+impl From<wayleave_project::source_probe::ProbeError> for Failure {
+    fn from(error: wayleave_project::source_probe::ProbeError) -> Self {
         (&error).into()
     }
 }
 
-impl From<&wayleave_server::source_probe::ProbeError> for Failure {
-    fn from(error: &wayleave_server::source_probe::ProbeError) -> Self {
+impl From<&wayleave_project::source_probe::ProbeError> for Failure {
+    fn from(error: &wayleave_project::source_probe::ProbeError) -> Self {
         Self::from_error(error).hint(error.hint())
     }
 }
 
-impl From<wayleave_server::proposal::ProposalError> for Failure {
-    fn from(error: wayleave_server::proposal::ProposalError) -> Self {
+impl From<wayleave_project::proposal::ProposalError> for Failure {
+    fn from(error: wayleave_project::proposal::ProposalError) -> Self {
         let hint = error.hint();
         Self::from_error(&error).hint(hint)
     }
 }
 
-impl From<wayleave_server::overview::OverviewError> for Failure {
-    fn from(error: wayleave_server::overview::OverviewError) -> Self {
-        use wayleave_server::overview::OverviewError;
+impl From<wayleave_project::overview::OverviewError> for Failure {
+    fn from(error: wayleave_project::overview::OverviewError) -> Self {
+        use wayleave_project::overview::OverviewError;
         match error {
             OverviewError::Check(error) => error.into(),
             OverviewError::Governance(error) => error.into(),
@@ -165,8 +165,8 @@ impl From<wayleave_server::overview::OverviewError> for Failure {
     }
 }
 
-impl From<wayleave_server::source::SourceError> for Failure {
-    fn from(error: wayleave_server::source::SourceError) -> Self {
+impl From<wayleave_project::source::SourceError> for Failure {
+    fn from(error: wayleave_project::source::SourceError) -> Self {
         let hint = error.hint();
         Self::from_error(&error).hint(hint)
     }

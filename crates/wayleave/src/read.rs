@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use wayleave_plan::package::Package;
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, source::Environment};
+use wayleave_server::Deployment;
 use wayleave_surface::Reply;
 
 use crate::{columns, failure::Failure, output::Output};

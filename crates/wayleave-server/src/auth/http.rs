@@ -13,7 +13,7 @@ use wayleave_model::grant::{Scope, Scopes};
 use wayleave_surface::access::{SCOPE_DENIED, UNAUTHENTICATED};
 
 use super::{Credentials, Refusal, bearer, metadata::Metadata};
-use crate::Settings;
+use wayleave_project::Settings;
 
 /// Accepts requests with a valid token and, where the operator allows it, those without one.
 pub struct HttpAuth {

@@ -29,10 +29,8 @@ use self::{
     verify::{InvalidToken, LEEWAY, VerifiedClaims},
 };
 use super::Refusal;
-use crate::{
-    packages,
-    settings::{Issuer, PackageRule},
-};
+use crate::packages;
+use wayleave_project::settings::{Issuer, PackageRule};
 
 /// Largest number of verified tokens in the cache.
 const MAX_CACHED: usize = 1024;

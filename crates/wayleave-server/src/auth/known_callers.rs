@@ -259,7 +259,7 @@ mod tests {
     use wayleave_model::grant::Scopes;
 
     use super::*;
-    use crate::Settings;
+    use wayleave_project::Settings;
 
     struct Fixture {
         known_callers: KnownCallers,

@@ -5,7 +5,7 @@ use http::{header, request::Parts};
 use serde_json::json;
 use wayleave_model::grant::{Scope, Scopes};
 
-use crate::Settings;
+use wayleave_project::Settings;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 

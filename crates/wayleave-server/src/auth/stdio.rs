@@ -14,7 +14,7 @@ use wayleave_model::{
 };
 
 use super::{Credentials, Refusal};
-use crate::source::Environment;
+use wayleave_project::source::Environment;
 
 /// The variable that holds the client's token.
 const TOKEN: &str = "WAYLEAVE_TOKEN";

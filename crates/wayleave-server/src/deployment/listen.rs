@@ -15,8 +15,8 @@ use super::{DeployError, Deployment};
 use crate::{
     auth::{Credentials, GivenToken, HttpAuth, NonAgentToken, StdioAuth},
     descriptors, tls,
-    token_rules::{self, UnknownGrant},
 };
+use wayleave_project::token_rules::{self, UnknownGrant};
 
 /// Serving over stdio failed.
 #[derive(Debug, thiserror::Error)]

@@ -20,14 +20,14 @@ use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
 use super::change_limit::ChangeLimit;
-use crate::Project;
-use crate::activation::ActivationEnv;
-use crate::datasets::{DatasetFault, ServedDatasets};
-use crate::draft_cache::DraftCache;
-use crate::overview::with_causes;
-use crate::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 use crate::stores::SourceStores;
 use crate::watch::LedgerWatch;
+use wayleave_project::Project;
+use wayleave_project::activation::ActivationEnv;
+use wayleave_project::datasets::{DatasetFault, ServedDatasets};
+use wayleave_project::draft_cache::DraftCache;
+use wayleave_project::overview::with_causes;
+use wayleave_project::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 
 /// How long to wait before a faulty dataset is loaded again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);

@@ -14,11 +14,11 @@ use wayleave_surface::datasets::{
 };
 
 use super::serving::ServingContext;
-use crate::activation::{self, ActivationEnv as _, ActivationError};
-use crate::datasets::{ServedDatasets, WithheldReason};
-use crate::draft_cache::{DraftSummary, connections};
-use crate::overview::with_causes;
-use crate::source_probe::{ConnectionDrift, ProbeError};
+use wayleave_project::activation::{self, ActivationEnv as _, ActivationError};
+use wayleave_project::datasets::{ServedDatasets, WithheldReason};
+use wayleave_project::draft_cache::{DraftSummary, connections};
+use wayleave_project::overview::with_causes;
+use wayleave_project::source_probe::{ConnectionDrift, ProbeError};
 
 impl Datasets for ServingContext {
     fn list<'a>(

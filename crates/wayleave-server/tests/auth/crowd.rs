@@ -28,7 +28,8 @@ use tokio_util::sync::CancellationToken;
 use wayleave_ledger::TokenRequest;
 use wayleave_mcp::http::Limits;
 use wayleave_model::grant::{Claims, Scope, TokenKind};
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, source::Environment};
+use wayleave_server::Deployment;
 
 use crate::{
     fixture::WHO,

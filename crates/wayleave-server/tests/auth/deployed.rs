@@ -7,7 +7,8 @@ use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wayleave_ledger::TokenRequest;
 use wayleave_model::grant::{Claims, Scope, TokenKind};
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, source::Environment};
+use wayleave_server::Deployment;
 
 use crate::{fixture::WHO, wire::Http};
 

@@ -20,10 +20,9 @@ use wayleave_model::{
     grant::{Claims, Scope, TokenKind},
     mapping::SourceKind,
 };
+use wayleave_project::{Settings, source::Environment};
 use wayleave_server::{
-    Settings,
     auth::{Credentials, GivenToken, HttpAuth, StdioAuth},
-    source::Environment,
     watch::{self, LedgerWatch},
 };
 use wayleave_surface::access::{self, Access};

@@ -1,7 +1,7 @@
 //! What the guide tells operators to write.
 
 use wayleave_model::grant::Scope;
-use wayleave_server::Settings;
+use wayleave_project::Settings;
 
 #[test]
 fn the_settings_in_the_guide_are_settings() {

@@ -12,7 +12,8 @@ use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::GrantSelection;
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, source::Environment};
+use wayleave_server::Deployment;
 use wayleave_test::postgres;
 
 use crate::{fixture::WHO, wire::Http};

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind, TokenSecret};
-use wayleave_server::{auth::GivenToken, source::Environment};
+use wayleave_project::source::Environment;
+use wayleave_server::auth::GivenToken;
 
 use crate::fixture::AuthFixture;
 

@@ -12,7 +12,8 @@ use rustls::{
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tokio_util::sync::CancellationToken;
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, source::Environment};
+use wayleave_server::Deployment;
 
 fn certificate(folder: &Path) {
     let made = Command::new("openssl")

@@ -8,8 +8,9 @@ use wayleave_ledger::{Governance, NewSource, RatifyRequest, SystemClock};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{Draft, Ratified};
-use wayleave_server::source::Environment;
-use wayleave_server::{Deployment, Project};
+use wayleave_project::Project;
+use wayleave_project::source::Environment;
+use wayleave_server::Deployment;
 
 const SQL: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, other TEXT);
     INSERT INTO things VALUES (1, 'one', 'uno'), (2, 'two', 'dos');";
@@ -31,7 +32,7 @@ impl ProjectFixture {
             tempfile::tempdir().unwrap()
         };
         let project = Project::create(folder.path(), "").unwrap();
-        wayleave_server::source::create_sqlite(&folder.path().join("store.db"), SQL).unwrap();
+        wayleave_project::source::create_sqlite(&folder.path().join("store.db"), SQL).unwrap();
         let clock = std::sync::Arc::new(SystemClock);
         let other = Governance::open(folder.path(), clock).unwrap();
         Self {

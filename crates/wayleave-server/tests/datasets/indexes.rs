@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use wayleave_plan::package::Package;
+use wayleave_project::doctor::{Grade, examine};
+use wayleave_project::source_probe::SourceProbe;
 use wayleave_server::Deployment;
-use wayleave_server::doctor::{Grade, examine};
-use wayleave_server::source_probe::SourceProbe;
 
 use crate::fixture::{ProjectFixture, mapping};
 

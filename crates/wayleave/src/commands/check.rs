@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::{Value, json};
 use wayleave_model::problem::{Problem, Severity, Style, render, shown};
-use wayleave_server::{
+use wayleave_project::{
     Project,
     check::{self, CheckedDraft, Report},
     draft::ReadDraftError,

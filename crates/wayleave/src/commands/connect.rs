@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
-use wayleave_server::{
+use wayleave_project::{
     activation::{self, ActivationError, Connected, FolderEnv},
     source_probe::ConnectionDrift,
 };

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
-use wayleave_server::overview::{DatasetLine, overview};
+use wayleave_project::overview::{DatasetLine, overview};
 
 use crate::{
     columns,

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::{Value, json};
 use wayleave_model::diff::render;
-use wayleave_server::review::{RatifiedVersion, Review, ReviewError};
+use wayleave_project::review::{RatifiedVersion, Review, ReviewError};
 
 use super::check;
 use crate::{

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_ledger::Refusal;
-use wayleave_server::activation::{self, ActivationError, FolderEnv};
+use wayleave_project::activation::{self, ActivationError, FolderEnv};
 
 use crate::{actor, arguments, failure::Failure, output::Output};
 

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
-use wayleave_server::doctor::{Finding, Grade, examine};
+use wayleave_project::doctor::{Finding, Grade, examine};
 
 use crate::{
     columns,

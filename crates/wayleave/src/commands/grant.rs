@@ -11,7 +11,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal, State, Validity};
 use wayleave_model::{mapping::Mapping, nearest::nearest, ratify::Ratified};
-use wayleave_server::Project;
+use wayleave_project::Project;
 
 use super::listing::{Listing, ListingRow};
 use crate::{

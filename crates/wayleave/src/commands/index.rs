@@ -7,7 +7,8 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::json;
-use wayleave_server::{Deployment, index_status::IndexStatus, source::Environment};
+use wayleave_project::{index_status::IndexStatus, source::Environment};
+use wayleave_server::Deployment;
 use wayleave_surface::Searchable;
 
 use crate::{

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::json;
-use wayleave_server::Project;
+use wayleave_project::Project;
 
 use crate::{columns, failure::Failure, output::Output};
 

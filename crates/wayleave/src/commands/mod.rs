@@ -29,7 +29,7 @@ pub(crate) mod token;
 
 use std::{path::Path, process::ExitCode};
 
-use wayleave_server::{Project, source_probe::SourceProbe};
+use wayleave_project::{Project, source_probe::SourceProbe};
 
 use crate::{
     cli::{Cli, Command},

@@ -8,7 +8,7 @@ use wayleave_model::{
     problem::{Problem, ProblemCode, shown},
     propose::{LeftOut, ProposeOptions},
 };
-use wayleave_server::proposal::{DraftTarget, Proposal};
+use wayleave_project::proposal::{DraftTarget, Proposal};
 
 use crate::{arguments, columns, failure::Failure, output::Output, progress::Spinner};
 

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path, process::ExitCode};
 
 use serde_json::json;
-use wayleave_server::{Project, review::Review};
+use wayleave_project::{Project, review::Review};
 
 use super::{check, diff};
 use crate::{

@@ -4,10 +4,8 @@ use std::{net::SocketAddr, path::Path, process::ExitCode, time::Duration};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use wayleave_server::{
-    DeployError, Deployment, Project, auth::GivenToken, deployment::ServeError, settings::Settings,
-    source::Environment,
-};
+use wayleave_project::{Project, settings::Settings, source::Environment};
+use wayleave_server::{DeployError, Deployment, auth::GivenToken, deployment::ServeError};
 
 use crate::{arguments, client, columns, failure::Failure, output::Output};
 

@@ -7,7 +7,7 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::mapping::SourceKind;
-use wayleave_server::{
+use wayleave_project::{
     overview::readers,
     source::{self, Environment},
     source_probe::{ProbeError, declared},

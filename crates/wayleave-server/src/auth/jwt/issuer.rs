@@ -23,7 +23,7 @@ use super::{
     fetch::{FetchError, Fetcher},
     keys::Keys,
 };
-use crate::settings::{self, Issuer};
+use wayleave_project::settings::{self, Issuer};
 
 /// How long keys are good for, and how often their issuer is bothered.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::keys::Keys;
-use crate::settings::{Algorithm, Issuer};
+use wayleave_project::settings::{Algorithm, Issuer};
 
 /// The clocks of two machines may differ this much, in seconds.
 pub(crate) const LEEWAY: i64 = 60;

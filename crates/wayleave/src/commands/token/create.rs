@@ -7,7 +7,7 @@ use serde_json::json;
 use wayleave_ledger::{GrantRequest, Millis, State, TokenRequest, Validity};
 use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
 use wayleave_plan::package::GrantSelection;
-use wayleave_server::Project;
+use wayleave_project::Project;
 
 use super::{expiry, refused};
 use crate::{

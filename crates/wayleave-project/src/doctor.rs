@@ -17,8 +17,8 @@ use wayleave_store::Progress;
 use crate::{
     check,
     datasets::{DatasetFault, ServedDatasets, WithheldReason},
+    explanation::with_causes,
     index_status, keys,
-    overview::with_causes,
     project::{Project, ProjectError},
     settings::{self, Settings},
     source_probe::{MappingComparison, SourceProbe},

@@ -8,6 +8,7 @@ use wayleave_model::{digest::Digest, mapping::Mapping};
 
 use crate::{
     check::{CheckError, CheckedDraft, check},
+    explanation::with_causes,
     project::Project,
 };
 
@@ -173,18 +174,6 @@ fn draft_problem(drafts: &[&CheckedDraft]) -> Option<String> {
         1 => Some("1 problem".to_owned()),
         many => Some(format!("{many} problems")),
     }
-}
-
-/// An error and what it came from, in one line.
-pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 /// The datasets whose ratified mapping reads or writes through a source.

@@ -2,7 +2,7 @@
 //!
 //! The bytes that were shown are the bytes that are frozen: they are read once.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::PathBuf};
 
 use wayleave_ledger::{GovernanceError, RatifyRequest, State};
 use wayleave_model::{
@@ -59,6 +59,21 @@ impl RatifiedVersion {
             Self::Ratified(digest) | Self::Unreadable { digest, .. } => Some(*digest),
         }
     }
+}
+
+/// What was ratified, and what is served meanwhile.
+#[derive(Debug)]
+pub struct RatifyOutcome {
+    /// The mapping, as ratified.
+    pub ratified: Ratified<Mapping>,
+    /// What was ratified before.
+    pub replaced: Option<Digest>,
+    /// What changed, in words.
+    pub changes: Vec<Change>,
+    /// The frozen copy, relative to the project where it lies inside.
+    pub frozen: PathBuf,
+    /// What is live of the dataset until the new mapping is connected.
+    pub serving: Option<Digest>,
 }
 
 /// Why there is nothing to show or to ratify.
@@ -203,14 +218,32 @@ impl Review {
         project: &Project,
         who: String,
         note: String,
-    ) -> Result<Ratified<Mapping>, GovernanceError> {
+    ) -> Result<RatifyOutcome, GovernanceError> {
+        let governance = project.governance();
+        let replaced = self.current.digest();
         let request = RatifyRequest {
-            replaces: self.current.digest(),
+            replaces: replaced,
             proposed: self.proposed,
             who,
             note,
         };
-        project.governance().ratify(request).await
+        let ratified = governance.ratify(request).await?;
+        let frozen = governance.frozen_path(ratified.digest());
+        let frozen = match frozen.strip_prefix(project.folder()) {
+            Ok(inside) => inside.to_owned(),
+            Err(_) => frozen,
+        };
+        let state = governance.ledger().state().await?;
+        let dataset = &ratified.ratification().dataset;
+        let active = state.datasets().get(dataset);
+        let serving = active.and_then(|it| it.active.as_ref()).map(|it| it.digest);
+        Ok(RatifyOutcome {
+            ratified,
+            replaced,
+            changes: self.changes,
+            frozen,
+            serving,
+        })
     }
 }
 

@@ -43,7 +43,7 @@ use crate::{
     packages::PackageCache,
     watch::{LedgerSnapshot, LedgerWatch},
 };
-use wayleave_project::{Settings, overview::with_causes};
+use wayleave_project::{Settings, explanation::with_causes};
 
 /// How often the clock is looked at for credentials whose time is over. What they hold open also
 /// has a timer, which does not run while the machine sleeps and does not hear of a clock that is set.

@@ -18,7 +18,7 @@ use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
-use wayleave_project::overview::with_causes;
+use wayleave_project::explanation::with_causes;
 use wayleave_project::settings::Freshness;
 
 /// How long to wait while another process builds the index.

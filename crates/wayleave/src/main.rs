@@ -4,7 +4,6 @@ mod actor;
 mod arguments;
 mod cli;
 mod client;
-mod columns;
 mod commands;
 mod confirm;
 mod failure;

@@ -26,7 +26,7 @@ use wayleave_project::Project;
 use wayleave_project::activation::ActivationEnv;
 use wayleave_project::datasets::{DatasetFault, ServedDatasets};
 use wayleave_project::draft_cache::DraftCache;
-use wayleave_project::overview::with_causes;
+use wayleave_project::explanation::with_causes;
 use wayleave_project::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 
 /// How long to wait before a faulty dataset is loaded again.

@@ -17,7 +17,7 @@ use super::serving::ServingContext;
 use wayleave_project::activation::{self, ActivationEnv as _, ActivationError};
 use wayleave_project::datasets::{ServedDatasets, WithheldReason};
 use wayleave_project::draft_cache::{DraftSummary, connections};
-use wayleave_project::overview::with_causes;
+use wayleave_project::explanation::with_causes;
 use wayleave_project::source_probe::{ConnectionDrift, ProbeError};
 
 impl Datasets for ServingContext {

@@ -11,12 +11,11 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal, State, Validity};
 use wayleave_model::{mapping::Mapping, nearest::nearest, ratify::Ratified};
-use wayleave_project::Project;
+use wayleave_project::{Project, columns, render::moment};
 
 use super::listing::{Listing, ListingRow};
 use crate::{
     actor::ActorArgs,
-    columns,
     failure::{Failure, Status},
     output::Output,
 };
@@ -151,10 +150,10 @@ fn document(grant: &GrantEntry, now: Millis) -> Value {
         "id": grant.id,
         "standing": validity,
         "terms": grant.terms,
-        "expires": grant.expires.map(expiry::format),
+        "expires": grant.expires.map(moment),
         "purpose": grant.purpose,
         "who": grant.who,
-        "at": expiry::format(grant.at),
+        "at": moment(grant.at),
         "revoked": grant.revoked,
     })
 }

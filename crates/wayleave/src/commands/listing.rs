@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use wayleave_ledger::Validity;
+use wayleave_project::columns;
 
-use crate::{columns, output::Output};
+use crate::output::Output;
 
 /// What is listed.
 pub(super) struct Listing {

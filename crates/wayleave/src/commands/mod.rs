@@ -63,7 +63,7 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Grant(it) => grant::run(it, project, output).await,
         Command::Token(it) => token::run(it, project, output).await,
         Command::Audit(it) => audit::run(it, project, output).await,
-        Command::Doctor => doctor::run(project, output).await,
+        Command::Doctor => Ok(doctor::run(project, output).await),
         Command::Client(it) => client::run(it, project, output).await,
         Command::Completions(it) => completions::run(&it, output),
     }

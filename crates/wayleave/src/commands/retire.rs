@@ -4,10 +4,9 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_ledger::Refusal;
+use wayleave_project::columns;
 
-use crate::{
-    actor::ActorArgs, arguments, columns, confirm::ConfirmArgs, failure::Failure, output::Output,
-};
+use crate::{actor::ActorArgs, arguments, confirm::ConfirmArgs, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {

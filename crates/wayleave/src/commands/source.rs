@@ -8,13 +8,14 @@ use serde_json::json;
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::mapping::SourceKind;
 use wayleave_project::{
+    columns,
     overview::readers,
     source::{self, Environment},
     source_probe::{ProbeError, declared},
 };
 
 use crate::{
-    actor, arguments, columns,
+    actor, arguments,
     failure::{Failure, Status},
     output::Output,
 };

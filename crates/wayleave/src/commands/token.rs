@@ -7,6 +7,7 @@ use std::{path::Path, process::ExitCode};
 use clap::Subcommand;
 use serde_json::{Value, json};
 use wayleave_ledger::{Millis, TokenEntry, Validity};
+use wayleave_project::render::moment;
 
 use super::{
     grant::{expiry, refused},
@@ -122,9 +123,9 @@ fn document(token: &TokenEntry, now: Millis) -> Value {
         "scopes": token.scopes,
         "grants": token.grants,
         "claims": token.claims,
-        "expires": token.expires.map(expiry::format),
+        "expires": token.expires.map(moment),
         "who": token.who,
-        "at": expiry::format(token.at),
+        "at": moment(token.at),
         "revoked": token.revoked,
     })
 }

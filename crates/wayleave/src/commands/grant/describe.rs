@@ -7,9 +7,9 @@ use wayleave_model::{
     grant::{StreamTerms, Terms},
     mapping::Mapping,
 };
+use wayleave_project::{columns, render::moment};
 
 use super::expiry;
-use crate::columns;
 
 /// In a few words: how many streams, and whether rows are held back.
 pub(super) fn summary(terms: &Terms) -> String {
@@ -70,14 +70,14 @@ pub(super) fn details(
         terms.connection,
         terms.dataset,
         grant.who,
-        expiry::format(grant.at),
+        moment(grant.at),
         expiry::ends(grant.validity(now), grant.expires),
     );
     if !grant.purpose.is_empty() {
         let _ = writeln!(text, "for: {}", grant.purpose.replace(['\n', '\t'], " "));
     }
     if let Some(revoked) = &grant.revoked {
-        let at = expiry::format(revoked.at);
+        let at = moment(revoked.at);
         let _ = writeln!(text, "revoked by {} at {at}", revoked.who);
     }
     let _ = writeln!(text, "streams:\n{}", streams(terms));

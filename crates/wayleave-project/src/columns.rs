@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr as _;
 const MAX_COLUMN_WIDTH: usize = 64;
 
 /// Aligns rows; the last cell of a row is never padded.
-pub(crate) fn align(rows: &[Vec<String>]) -> String {
+pub fn align(rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         for (place, cell) in row.iter().enumerate() {
@@ -35,7 +35,7 @@ pub(crate) fn align(rows: &[Vec<String>]) -> String {
 }
 
 /// Rows under their heads, as a table; or one below the other where that is wider than `most`.
-pub(crate) fn fit(rows: &[Vec<String>], most: Option<usize>) -> String {
+pub fn fit(rows: &[Vec<String>], most: Option<usize>) -> String {
     let table = align(rows);
     let overflows = |most: usize| table.lines().any(|line| line.width() > most);
     match rows.split_first() {
@@ -54,14 +54,14 @@ pub(crate) fn fit(rows: &[Vec<String>], most: Option<usize>) -> String {
 }
 
 /// Aligned rows, each line two steps in.
-pub(crate) fn indented(rows: &[Vec<String>]) -> String {
+pub fn indented(rows: &[Vec<String>]) -> String {
     let text = align(rows);
     let lines: Vec<_> = text.lines().map(|line| format!("  {line}")).collect();
     lines.join("\n")
 }
 
 /// A count with its noun: "1 stream", "2 streams".
-pub(crate) fn count(many: usize, noun: &str) -> String {
+pub fn count(many: usize, noun: &str) -> String {
     match many {
         1 => format!("1 {noun}"),
         _ => format!("{many} {noun}s"),
@@ -69,7 +69,7 @@ pub(crate) fn count(many: usize, noun: &str) -> String {
 }
 
 /// A count of ledger entries.
-pub(crate) fn count_entries(many: u64) -> String {
+pub fn count_entries(many: u64) -> String {
     match many {
         1 => "1 entry".to_owned(),
         _ => format!("{many} entries"),

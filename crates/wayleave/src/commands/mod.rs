@@ -35,11 +35,13 @@ use crate::{
     cli::{Cli, Command},
     failure::Failure,
     output::Output,
+    read::{self, Read},
 };
 
 /// Runs the command the arguments name.
 pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Failure> {
     let project = arguments.project.as_deref();
+    let read = |read, arguments| read::run(read, arguments, project, output);
     match arguments.command {
         Command::Serve(serve) => serve::run(serve, project, output).await,
         Command::Demo(demo) => demo::run(demo, project, output).await,
@@ -54,11 +56,11 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Datasets => datasets::run(project, output).await,
         Command::Connect(it) => connect::run(it, project, output).await,
         Command::Disconnect(it) => disconnect::run(it, project, output).await,
-        Command::Schema(it) => schema::run(it, project, output).await,
-        Command::Query(it) => query::run(it, project, output).await,
-        Command::Aggregate(it) => aggregate::run(it, project, output).await,
-        Command::Search(it) => search::run(it, project, output).await,
-        Command::Fetch(it) => fetch::run(it, project, output).await,
+        Command::Schema(it) => read(Read::Schema, it.call_arguments()).await,
+        Command::Query(it) => read(Read::Query, it.call_arguments()).await,
+        Command::Aggregate(it) => read(Read::Aggregate, it.call_arguments()).await,
+        Command::Search(it) => read(Read::Search, it.call_arguments()).await,
+        Command::Fetch(it) => read(Read::Fetch, it.call_arguments()).await,
         Command::Index(it) => index::run(it, project, output).await,
         Command::Grant(it) => grant::run(it, project, output).await,
         Command::Token(it) => token::run(it, project, output).await,

@@ -2,12 +2,12 @@
 
 mod fetch;
 #[cfg(test)]
-#[path = "../../tests/auth/forge.rs"]
+#[path = "../../tests/it/auth/forge.rs"]
 mod forge;
 mod issuer;
 mod keys;
 #[cfg(test)]
-#[path = "../../tests/auth/issuer.rs"]
+#[path = "../../tests/it/auth/issuer.rs"]
 mod server;
 mod verify;
 

@@ -10,8 +10,8 @@ use wayleave_plan::package::Package;
 use wayleave_surface::access::Access;
 use wayleave_surface::datasets::Code;
 
-use crate::client::Client;
-use crate::fixture::{ProjectFixture, mapping};
+use crate::datasets::client::Client;
+use crate::datasets::fixture::{ProjectFixture, mapping};
 
 #[tokio::test]
 async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why() {

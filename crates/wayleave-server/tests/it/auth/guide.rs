@@ -5,7 +5,7 @@ use wayleave_project::Settings;
 
 #[test]
 fn the_settings_in_the_guide_are_settings() {
-    let guide = include_str!("../../../../docs/guide/serving-a-team.md");
+    let guide = include_str!("../../../../../docs/guide/serving-a-team.md");
     let blocks = guide.split("```toml\n").skip(1);
     let blocks: Vec<_> = blocks.filter_map(|it| it.split("```").next()).collect();
     assert!(blocks.len() >= 3);

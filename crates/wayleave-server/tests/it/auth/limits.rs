@@ -6,7 +6,7 @@ use http::Method as Verb;
 use http_body_util::Full;
 use serde_json::json;
 
-use crate::fixture::AuthFixture;
+use crate::auth::fixture::AuthFixture;
 
 // Slow to be given back, so that a slow machine gets none of it back meanwhile.
 const SMALL: &str = "[limits]\ncalls_per_minute = 20\nburst = 5\nstreams = 1";

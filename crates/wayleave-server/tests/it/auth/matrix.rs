@@ -6,7 +6,7 @@ use http_body_util::Full;
 use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind};
 
-use crate::{
+use crate::auth::{
     fixture::{AuthFixture, hello, seconds, session_methods, stateless_methods},
     forge::{SigningKey, claims, with},
     wire::{Http, Reply},

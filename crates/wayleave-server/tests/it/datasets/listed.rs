@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::client::Client;
-use crate::fixture::{ProjectFixture, mapping};
+use crate::datasets::client::Client;
+use crate::datasets::fixture::{ProjectFixture, mapping};
 
 /// The same with the keys of every object sorted.
 fn sorted(value: &Value) -> Value {
@@ -51,7 +51,7 @@ async fn what_a_builder_is_listed_is_as_agreed() {
             let _ = writeln!(page, "{method}\n{text}\n");
         }
     }
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/datasets/listed.txt");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/datasets/listed.txt");
     wayleave_test::assert_golden(golden, &page);
     deployment.close().await;
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::auth::{
     fixture::{AuthFixture, seconds},
     forge::{SigningKey, claims, jwks, with},
 };
@@ -51,7 +51,7 @@ async fn a_session_outlives_the_token_it_began_with_for_the_same_person_only() {
     let first = token(&fixture, &json!({ "jti": "1" }));
     let session = fixture.http.with(first).begin().await;
     let renewed = token(&fixture, &json!({ "jti": "2" }));
-    let ask = |client: &crate::wire::Http| client.in_session("ping", &json!({}));
+    let ask = |client: &crate::auth::wire::Http| client.in_session("ping", &json!({}));
     let same = session.with(renewed);
     assert_eq!(same.send(ask(&same)).await.status, 200);
     let other = session.with(token(&fixture, &json!({ "sub": "mallory" })));

@@ -16,7 +16,7 @@ use wayleave_ledger::{Clock, Millis, SystemClock};
 use wayleave_mcp::{RpcError, Tool, ToolResult};
 use wayleave_model::grant::{Scope, TokenKind};
 
-use crate::{
+use crate::auth::{
     fixture::{AuthFixture, seconds},
     forge::{claims, with},
     wire::{LOST, until_end},
@@ -228,7 +228,7 @@ async fn a_call_under_way_when_its_token_is_revoked_delivers_nothing() {
 async fn a_leaked_session_is_of_no_use_to_another_token() {
     let fixture = AuthFixture::new().await;
     let session = fixture.http.with(fixture.reader().await).begin().await;
-    let thief = crate::wire::Http {
+    let thief = crate::auth::wire::Http {
         session: session.session.clone(),
         ..fixture.http.with(fixture.reader().await)
     };

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind};
 
-use crate::{
+use crate::auth::{
     fixture::{ALL, AuthFixture},
     wire::Http,
 };
@@ -31,7 +31,7 @@ async fn refused(client: &Http, tool: &str) -> (u16, Option<String>, Value) {
     let legacy = session
         .send(session.in_session("tools/call", &params))
         .await;
-    let of = |reply: &crate::wire::Reply| {
+    let of = |reply: &crate::auth::wire::Reply| {
         let challenge = reply.challenge().map(str::to_owned);
         (reply.status.as_u16(), challenge, reply.json())
     };

@@ -1,11 +1,4 @@
 //! Who may come in: the doors over HTTP and stdio, in front of a real ledger and a real issuer.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 
 mod fixture;
 mod forge;

@@ -8,7 +8,7 @@ use wayleave_project::doctor::{Grade, examine};
 use wayleave_project::source_probe::SourceProbe;
 use wayleave_server::Deployment;
 
-use crate::fixture::{ProjectFixture, mapping};
+use crate::datasets::fixture::{ProjectFixture, mapping};
 
 fn searchable(name: &str) -> String {
     mapping(name, "Thing", "name")

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::fixture::{ProjectFixture, mapping};
+use crate::datasets::client::Client;
+use crate::datasets::fixture::{ProjectFixture, mapping};
 
 /// One page of a list, and the cursor of the next.
 async fn page(

@@ -5,7 +5,7 @@ use wayleave_model::grant::{Scope, TokenKind, TokenSecret};
 use wayleave_project::source::Environment;
 use wayleave_server::auth::GivenToken;
 
-use crate::fixture::AuthFixture;
+use crate::auth::fixture::AuthFixture;
 
 #[tokio::test]
 async fn without_a_token_a_client_is_local() {

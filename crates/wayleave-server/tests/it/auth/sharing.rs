@@ -16,7 +16,7 @@ use wayleave_project::{Project, source::Environment};
 use wayleave_server::Deployment;
 use wayleave_test::postgres;
 
-use crate::{fixture::WHO, wire::Http};
+use crate::auth::{fixture::WHO, wire::Http};
 
 /// As many calls of one token as are under way at once by default.
 const CALLS: usize = 6;

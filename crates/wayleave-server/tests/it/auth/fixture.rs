@@ -27,7 +27,7 @@ use wayleave_server::{
 };
 use wayleave_surface::access::{self, Access};
 
-use crate::{
+use crate::auth::{
     forge::{AUDIENCE, SigningKey, jwks},
     issuer::AuthorizationServer,
     wire::{Http, Pipe},

@@ -161,7 +161,7 @@ impl Http {
     /// The same client in a session it began.
     pub(crate) async fn begin(&self) -> Self {
         let begun = self
-            .send(self.in_session("initialize", &crate::fixture::hello()))
+            .send(self.in_session("initialize", &crate::auth::fixture::hello()))
             .await;
         assert_eq!(begun.status, 200, "{:?}", begun.body);
         let session = begun.headers["mcp-session-id"].to_str().unwrap();
@@ -256,7 +256,7 @@ impl Pipe {
 
     /// Begins a conversation, with a bearer in `clientInfo` when there is one.
     pub(crate) async fn initialize(&mut self, bearer: Option<&Value>) -> Value {
-        let mut hello = crate::fixture::hello();
+        let mut hello = crate::auth::fixture::hello();
         if let Some(bearer) = bearer {
             hello["clientInfo"]["authorization"] = json!({ "bearer": bearer });
         }

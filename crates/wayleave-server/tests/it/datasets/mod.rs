@@ -1,12 +1,5 @@
 //! Datasets that come and go while a deployment serves: what other processes do to the ledger,
 //! what goes wrong, and what very many cost. Real ledgers and real SQLite files.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 
 mod client;
 mod fixture;

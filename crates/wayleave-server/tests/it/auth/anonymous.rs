@@ -4,7 +4,7 @@ use http::{Request, StatusCode};
 use http_body_util::Full;
 use serde_json::json;
 
-use crate::fixture::AuthFixture;
+use crate::auth::fixture::AuthFixture;
 
 async fn status(fixture: &AuthFixture, headers: &[(&str, &str)]) -> StatusCode {
     let params = json!({ "name": "echo", "arguments": {} });

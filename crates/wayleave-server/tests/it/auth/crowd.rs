@@ -31,7 +31,7 @@ use wayleave_model::grant::{Claims, Scope, TokenKind};
 use wayleave_project::{Project, source::Environment};
 use wayleave_server::Deployment;
 
-use crate::{
+use crate::auth::{
     fixture::WHO,
     wire::{Http, LOST},
 };

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::fixture::AuthFixture;
+use crate::auth::fixture::AuthFixture;
 
 #[tokio::test]
 async fn both_well_known_forms_tell_the_same_to_anyone() {

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wayleave_ledger::{Activation, Governance, GovernanceError, RatificationEntry, State};
+use wayleave_ledger::{Activation, Governance, GovernanceError, State};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::Mapping;
-use wayleave_model::ratify::Ratified;
+use wayleave_model::ratify::{Ratification, Ratified};
 use wayleave_plan::active_datasets::{ActiveDatasets, ActiveDatasetsError};
 
 /// Why an active dataset is not served as it was activated.
@@ -67,21 +67,16 @@ pub struct ServedDatasets {
 
 /// Loads frozen mappings: from the project's folder, or from a fixture.
 pub trait FrozenMappingLoader: Sync {
-    /// The dataset as that entry ratified it, its digest compared.
+    /// The dataset as that act ratified it, its digest compared.
     fn load(
         &self,
-        dataset: &str,
-        entry: &RatificationEntry,
+        act: &Ratification,
     ) -> impl Future<Output = Result<Ratified<Mapping>, GovernanceError>> + Send;
 }
 
 impl FrozenMappingLoader for Governance {
-    async fn load(
-        &self,
-        dataset: &str,
-        entry: &RatificationEntry,
-    ) -> Result<Ratified<Mapping>, GovernanceError> {
-        self.load_as(dataset, entry).await
+    async fn load(&self, act: &Ratification) -> Result<Ratified<Mapping>, GovernanceError> {
+        self.load_as(act).await
     }
 }
 
@@ -98,7 +93,7 @@ impl ServedDatasets {
             let found = match before {
                 Some(it) if it.mapping.digest() == activation.digest => Ok(Arc::clone(&it.mapping)),
                 _ => frozen
-                    .load(name, &activation.ratified)
+                    .load(&activation.ratified.act)
                     .await
                     .map(Arc::new)
                     .map_err(WithheldReason::from),

@@ -359,7 +359,7 @@ async fn datasets(
         if whole {
             findings.push(served(
                 about,
-                ratified.digest,
+                ratified.act.digest,
                 dataset.active.as_ref().map(|it| it.digest),
             ));
         }
@@ -375,7 +375,7 @@ async fn withheld(project: &Project, state: &State) -> Vec<Finding> {
         .await;
     let told = |fault: &DatasetFault| {
         let ratified = state.ratified(&fault.dataset);
-        let same = ratified.is_some_and(|it| it.digest == fault.digest);
+        let same = ratified.is_some_and(|it| it.act.digest == fault.digest);
         same && matches!(fault.reason, WithheldReason::Mapping(_))
     };
     let untold = live.faults().filter(|fault| !told(fault));

@@ -99,7 +99,7 @@ pub async fn overview(project: &Project) -> Result<Vec<DatasetLine>, OverviewErr
         }
         let active = state.datasets().get(name).and_then(|it| it.active.as_ref());
         if let Some(active) = active.filter(|_| it.serving.is_some())
-            && let Err(error) = governance.load_as(name, &active.ratified).await
+            && let Err(error) = governance.load_as(&active.ratified.act).await
         {
             it.refused = Some(with_causes(&error));
         }
@@ -123,7 +123,7 @@ pub enum OverviewError {
 fn line(name: Option<&str>, dataset: Option<&Dataset>, drafts: &[&CheckedDraft]) -> DatasetLine {
     let ratified = dataset
         .and_then(|it| it.ratified.as_ref())
-        .map(|it| it.digest);
+        .map(|it| it.act.digest);
     let active = dataset
         .and_then(|it| it.active.as_ref())
         .map(|it| it.digest);

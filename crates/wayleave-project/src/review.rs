@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, path::PathBuf};
 
-use wayleave_ledger::{GovernanceError, RatifyRequest, State};
+use wayleave_ledger::{GovernanceError, Millis, RatifyRequest, State};
 use wayleave_model::{
     check::{self as documents, Clash},
     diff::{self, Change},
@@ -70,6 +70,8 @@ pub struct RatifyOutcome {
     pub replaced: Option<Digest>,
     /// What changed, in words.
     pub changes: Vec<Change>,
+    /// When; `None` if another act has taken its place since.
+    pub at: Option<Millis>,
     /// The frozen copy, relative to the project where it lies inside.
     pub frozen: PathBuf,
     /// What is live of the dataset until the new mapping is connected.
@@ -141,9 +143,9 @@ impl Review {
         let (current, old) = match state.ratified(dataset) {
             None => (RatifiedVersion::Nothing, None),
             Some(entry) => match governance.load(dataset).await {
-                Ok(old) => (RatifiedVersion::Ratified(entry.digest), Some(old)),
+                Ok(old) => (RatifiedVersion::Ratified(entry.act.digest), Some(old)),
                 Err(error) if is_about_the_copy(&error) => {
-                    let (digest, cause) = (entry.digest, error);
+                    let (digest, cause) = (entry.act.digest, error);
                     (RatifiedVersion::Unreadable { digest, cause }, None)
                 }
                 Err(error) => return Err(error.into()),
@@ -234,13 +236,16 @@ impl Review {
             Err(_) => frozen,
         };
         let state = governance.ledger().state().await?;
-        let dataset = &ratified.ratification().dataset;
-        let active = state.datasets().get(dataset);
-        let serving = active.and_then(|it| it.active.as_ref()).map(|it| it.digest);
+        let dataset = state.datasets().get(&ratified.ratification().dataset);
+        let active = dataset.and_then(|it| it.active.as_ref());
+        let entry = dataset.and_then(|it| it.ratified.as_ref());
+        let entry = entry.filter(|it| it.act.digest == ratified.digest());
+        let (serving, at) = (active.map(|it| it.digest), entry.map(|it| it.at));
         Ok(RatifyOutcome {
             ratified,
             replaced,
             changes: self.changes,
+            at,
             frozen,
             serving,
         })

@@ -36,7 +36,7 @@ pub(crate) async fn ratify(governance: &Governance, text: &str) -> Ratified<Mapp
     let proposed = Draft::new(text).propose(None).unwrap();
     let state = state(governance).await;
     let name = proposed.mapping().dataset.name.as_str();
-    let replaces = state.ratified(name).map(|it| it.digest);
+    let replaces = state.ratified(name).map(|it| it.act.digest);
     let freeze = RatifyRequest {
         proposed,
         replaces,

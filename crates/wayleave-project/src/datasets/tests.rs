@@ -10,13 +10,9 @@ struct Counting<'a> {
 }
 
 impl FrozenMappingLoader for Counting<'_> {
-    async fn load(
-        &self,
-        dataset: &str,
-        entry: &RatificationEntry,
-    ) -> Result<Ratified<Mapping>, GovernanceError> {
-        self.read.lock().unwrap().push(dataset.to_owned());
-        self.governance.load_as(dataset, entry).await
+    async fn load(&self, act: &Ratification) -> Result<Ratified<Mapping>, GovernanceError> {
+        self.read.lock().unwrap().push(act.dataset.clone());
+        self.governance.load_as(act).await
     }
 }
 

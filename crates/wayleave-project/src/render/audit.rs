@@ -62,13 +62,10 @@ fn row(entry: &Entry) -> Vec<String> {
 fn words(event: &Event) -> (String, &str, &str) {
     match event {
         Event::LedgerCreated { .. } => ("began".to_owned(), "", ""),
-        Event::DatasetRatified {
-            dataset,
-            digest,
-            who,
-            note,
-            ..
-        } => (format!("ratified {dataset} {}", digest.short()), who, note),
+        Event::DatasetRatified(act) => {
+            let what = format!("ratified {} {}", act.dataset, act.digest.short());
+            (what, &act.who, &act.note)
+        }
         Event::DatasetRetired {
             dataset, who, note, ..
         } => (format!("retired {dataset}"), who, note),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
+use wayleave_ledger::rfc3339;
 use wayleave_model::diff::render;
 
 use super::check;
@@ -83,7 +84,7 @@ pub fn ratified(outcome: &RatifyOutcome) -> Rendering {
         "digest": act.digest,
         "replaces": outcome.replaced,
         "who": act.who,
-        "at": act.at,
+        "at": outcome.at.map(rfc3339),
         "note": act.note,
         "frozen": outcome.frozen.to_string_lossy(),
         "serving": outcome.serving,

@@ -77,7 +77,7 @@ impl ProjectFixture {
         let name = proposed.mapping().dataset.name.value.clone();
         let freeze = RatifyRequest {
             proposed,
-            replaces: state.ratified(&name).map(|it| it.digest),
+            replaces: state.ratified(&name).map(|it| it.act.digest),
             who: "ana".to_owned(),
             note: String::new(),
         };

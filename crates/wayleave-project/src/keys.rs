@@ -1,7 +1,8 @@
 //! The keys that seal cursors, in the project's private folder.
 //!
-//! One line a key, the current one first: its number and 32 bytes in hexadecimal. Losing the file
-//! ends the walks under way and nothing else, so it is made when it is missing.
+//! One line a key, the current one first: its number and 32 bytes in hexadecimal. Older keys below
+//! it still open the cursors they sealed. Losing the file ends the walks under way and nothing else,
+//! so it is made when it is missing.
 
 use std::{
     fmt::Write as _,
@@ -15,8 +16,6 @@ use wayleave_plan::seal::{KeyRing, SealingKey};
 
 /// The file's name in the private folder.
 pub const FILE: &str = "cursor.keys";
-/// Largest number of keys in the file. Older keys stay while cursors they sealed may be alive.
-const MAX_KEYS: usize = 4;
 
 /// Keys that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -100,36 +99,6 @@ pub fn check(private: &Path) -> Result<(), KeyError> {
     }
 }
 
-/// Puts a new key first and lets the oldest go.
-pub fn rotate(private: &Path) -> Result<KeyRing, KeyError> {
-    let path = private.join(FILE);
-    let keys = match fs::read_to_string(&path) {
-        Ok(text) => {
-            let KeyFile { current, mut older } = parse(&path, &text)?;
-            let number = current.id.wrapping_add(1);
-            older.insert(0, current);
-            older.truncate(MAX_KEYS - 1);
-            KeyFile {
-                current: fresh(number)?,
-                older,
-            }
-        }
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => KeyFile {
-            current: fresh(1)?,
-            older: Vec::new(),
-        },
-        Err(cause) => {
-            return Err(KeyError::Disk {
-                path,
-                doing: "read",
-                cause,
-            });
-        }
-    };
-    write(&path, &keys)?;
-    Ok(KeyRing::new(&keys.current, &keys.older))
-}
-
 /// The file's keys.
 struct KeyFile {
     current: SealingKey,
@@ -208,19 +177,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_made_once_kept_and_rotated_and_damage_is_named() {
+    fn keys_are_made_once_and_kept_older_ones_are_read_and_damage_is_named() {
         let folder = tempfile::tempdir().unwrap();
         ring(folder.path()).unwrap();
         let path = folder.path().join(FILE);
         let first = fs::read_to_string(&path).unwrap();
         ring(folder.path()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), first);
-        for _ in 0..6 {
-            rotate(folder.path()).unwrap();
-        }
-        let rotated = fs::read_to_string(&path).unwrap();
-        assert_eq!(rotated.lines().count(), MAX_KEYS);
-        assert!(rotated.starts_with("7 "), "{rotated}");
+        let newer = first.replacen("1 ", "2 ", 1);
+        fs::write(&path, newer + &first).unwrap();
+        ring(folder.path()).unwrap();
         fs::write(&path, "1 xyz\n").unwrap();
         let error = ring(folder.path()).unwrap_err().to_string();
         assert!(

@@ -6,6 +6,7 @@ pub mod auth;
 pub mod deployment;
 mod descriptors;
 pub mod indexes;
+pub mod listener;
 pub mod packages;
 mod stores;
 pub mod tls;

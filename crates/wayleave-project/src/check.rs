@@ -135,10 +135,10 @@ impl Report {
     pub async fn compare(&mut self, probe: &SourceProbe, state: &State, progress: Progress<'_>) {
         let mut comparison = MappingComparison::new(probe, state);
         for checked in &mut self.drafts {
-            if let Some(mapping) = checked.proposed.as_ref().map(Proposed::mapping) {
-                let text = checked.file.bytes.as_deref().unwrap_or_default();
-                let text = str::from_utf8(text).unwrap_or_default();
-                checked.live = comparison.compare(mapping, text, progress).await;
+            if let Some(proposed) = &checked.proposed {
+                let text = String::from_utf8_lossy(proposed.bytes());
+                let compared = comparison.compare(proposed.mapping(), &text, progress);
+                checked.live = compared.await;
             }
         }
     }

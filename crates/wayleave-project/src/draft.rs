@@ -136,8 +136,8 @@ pub fn ontology(project: &Project) -> Option<DraftFile> {
 
 /// Editors and file systems leave such files about.
 fn is_hidden(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default();
-    name.as_encoded_bytes().starts_with(b".")
+    path.file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, ReadDraftError> {

@@ -205,12 +205,8 @@ impl Settings {
             // The message names the key and the line; the excerpt could hold a pasted secret.
             message: match error.span() {
                 Some(span) => {
-                    let line = text
-                        .get(..span.start)
-                        .unwrap_or_default()
-                        .matches('\n')
-                        .count()
-                        + 1;
+                    let before = text.bytes().take(span.start);
+                    let line = before.filter(|byte| *byte == b'\n').count() + 1;
                     format!("line {line}: {}", error.message())
                 }
                 None => error.message().to_owned(),

@@ -4,7 +4,7 @@
 //! this crate.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     time::{Duration, Instant},
 };
 
@@ -225,18 +225,17 @@ impl<'a> MappingComparison<'a> {
         progress: Progress<'_>,
     ) -> Result<Vec<Problem>, ProbeError> {
         let schema = mapping.dataset.schema.as_ref().map(|it| it.value.clone());
-        let key = (source.to_owned(), schema);
-        if !self.catalogues.contains_key(&key) {
-            let asked = self
-                .probe
-                .catalogue(self.state, source, key.1.as_deref(), progress);
-            self.catalogues.insert(key.clone(), asked.await?);
-        }
-        let mut problems = self
-            .catalogues
-            .get(&key)
-            .map(|catalogue| drift::drift(mapping, catalogue))
-            .unwrap_or_default();
+        let catalogue = match self.catalogues.entry((source.to_owned(), schema)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let schema = unknown.key().1.clone();
+                let asked = self
+                    .probe
+                    .catalogue(self.state, source, schema.as_deref(), progress);
+                unknown.insert(asked.await?)
+            }
+        };
+        let mut problems = drift::drift(mapping, catalogue);
         problem::locate(&mut problems, text);
         Ok(problems)
     }

@@ -27,6 +27,7 @@ use wayleave_ledger::{Clock, LedgerError, Millis, SystemClock, TokenEntry, Valid
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
 use wayleave_plan::package::Package;
+use wayleave_project::{Settings, explanation::with_causes};
 use wayleave_surface::access::Access;
 
 pub use self::{
@@ -43,7 +44,6 @@ use crate::{
     packages::PackageCache,
     watch::{LedgerSnapshot, LedgerWatch},
 };
-use wayleave_project::{Settings, explanation::with_causes};
 
 /// How often the clock is looked at for credentials whose time is over. What they hold open also
 /// has a timer, which does not run while the machine sleeps and does not hear of a clock that is set.

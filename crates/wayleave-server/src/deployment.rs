@@ -22,6 +22,15 @@ use wayleave_ledger::{FOLDER, LedgerError};
 use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server};
 use wayleave_model::grant::Scope;
 use wayleave_plan::{active_datasets::ActiveDatasets, search};
+use wayleave_project::{
+    Project, Settings, SettingsError,
+    datasets::DatasetFault,
+    draft_cache::DraftCache,
+    index_status::{self, IndexStatus},
+    keys::{self, KeyError},
+    source::Environment,
+    source_probe::SourceProbe,
+};
 use wayleave_search::IndexError;
 use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
@@ -38,15 +47,6 @@ use crate::{
 };
 pub use listen::ServeError;
 use serving::ServingContext;
-use wayleave_project::{
-    Project, Settings, SettingsError,
-    datasets::DatasetFault,
-    draft_cache::DraftCache,
-    index_status::{self, IndexStatus},
-    keys::{self, KeyError},
-    source::Environment,
-    source_probe::SourceProbe,
-};
 
 /// A project, ready to be served.
 pub struct Deployment {

@@ -34,15 +34,13 @@ impl ListenerOptions {
         settings: &Settings,
         folder: &Path,
         address: SocketAddr,
-        limits: Limits,
+        mut limits: Limits,
     ) -> Result<Self, TlsError> {
         let tls = settings.tls.as_ref();
+        limits.connections = limits.connections.min(descriptors::for_connections());
         Ok(Self {
             guests: guests(settings, address),
-            limits: Limits {
-                connections: limits.connections.min(descriptors::for_connections()),
-                ..limits
-            },
+            limits,
             tls: tls.map(|files| tls::server(folder, files)).transpose()?,
         })
     }

@@ -23,8 +23,8 @@ fn text(lines: &[DatasetLine]) -> String {
     rows.extend(lines.iter().map(row));
     let mut text = columns::align(&rows);
     for line in lines {
-        if let Some(reason) = &line.refused {
-            let name = line.name.as_deref().unwrap_or_default();
+        // Only what has a name was ever ratified.
+        if let (Some(name), Some(reason)) = (&line.name, &line.refused) {
             let _ = write!(text, "\nerror: dataset `{name}` is refused: {reason}");
         }
     }

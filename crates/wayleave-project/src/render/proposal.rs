@@ -139,7 +139,7 @@ fn guesses(text: &str) -> Vec<Guess> {
     let mut guesses = Vec::new();
     for line in text.lines() {
         if let Some(header) = line.strip_prefix("[streams.") {
-            stream = header.split([']', '.']).next().unwrap_or_default();
+            stream = header.split([']', '.']).next().unwrap_or(header);
         }
         let marked = ["  # guess: ", "  # weigh: "]
             .into_iter()

@@ -23,6 +23,7 @@ use wayleave_model::{
     grant::{Claim, Claims, Scopes},
 };
 use wayleave_plan::package::Package;
+use wayleave_project::settings::{Issuer, PackageRule};
 
 use self::{
     issuer::IssuerKeys,
@@ -30,7 +31,6 @@ use self::{
 };
 use super::Refusal;
 use crate::packages;
-use wayleave_project::settings::{Issuer, PackageRule};
 
 /// Largest number of verified tokens in the cache.
 const MAX_CACHED: usize = 1024;

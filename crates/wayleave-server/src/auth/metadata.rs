@@ -87,7 +87,7 @@ impl Metadata {
             Some(authority) => authority.as_str(),
             None => header
                 .and_then(|host| host.to_str().ok())
-                .unwrap_or_default(),
+                .unwrap_or("localhost"),
         };
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
         let host = if host.bytes().all(plain) {

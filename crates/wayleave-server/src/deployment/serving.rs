@@ -16,13 +16,13 @@ use wayleave_mcp::Registry;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::ActiveDatasetsError;
+use wayleave_project::Project;
 use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
 use super::change_limit::ChangeLimit;
 use crate::stores::SourceStores;
 use crate::watch::LedgerWatch;
-use wayleave_project::Project;
 use wayleave_project::activation::ActivationEnv;
 use wayleave_project::datasets::{DatasetFault, ServedDatasets};
 use wayleave_project::draft_cache::DraftCache;

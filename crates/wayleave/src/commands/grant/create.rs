@@ -117,8 +117,11 @@ impl Arguments {
                 return Err(twice("the row filter of", &name));
             }
         }
+        let dataset = self.dataset.ok_or_else(|| {
+            Failure::bug("neither a dataset nor a file is given, which the parser refuses")
+        })?;
         Ok(GrantDraft {
-            dataset: self.dataset.unwrap_or_default(),
+            dataset,
             wish,
             purpose: self.purpose,
             expires: self.expires,

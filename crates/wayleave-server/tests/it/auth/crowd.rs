@@ -105,7 +105,7 @@ async fn the_process_that_serves() {
 
 async fn start(project: &Project) -> (Child, SocketAddr) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["crowd::the_process_that_serves", "--exact"])
+        .args(["auth::crowd::the_process_that_serves", "--exact"])
         .args(["--ignored", "--nocapture"])
         .env(FOLDER, project.folder())
         .stdin(Stdio::piped())

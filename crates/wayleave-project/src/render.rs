@@ -9,9 +9,13 @@ pub mod catalogue;
 pub mod check;
 pub mod datasets;
 pub mod doctor;
+pub mod grants;
 pub mod indexes;
+mod listing;
 pub mod proposal;
 pub mod review;
+pub mod sources;
+pub mod tokens;
 
 use wayleave_ledger::{Millis, rfc3339};
 

@@ -1,18 +1,90 @@
-//! A grant in words.
+//! Grants in words.
 
 use std::fmt::Write as _;
 
-use wayleave_ledger::{GrantEntry, Millis};
+use serde_json::{Value, json};
+use wayleave_ledger::{GrantEntry, Millis, State, Validity};
 use wayleave_model::{
     grant::{StreamTerms, Terms},
     mapping::Mapping,
 };
-use wayleave_project::{columns, render::moment};
 
-use super::expiry;
+use super::{
+    listing::{Listing, ListingRow, ends},
+    moment,
+};
+use crate::{Rendering, columns};
+
+/// The grants that count now, or all there ever were.
+pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
+    let row = |grant: &GrantEntry| {
+        let validity = grant.validity(now);
+        ListingRow {
+            seq: grant.seq,
+            validity,
+            row: [
+                grant.id.clone(),
+                grant.terms.connection.clone(),
+                grant.terms.dataset.clone(),
+                summary(&grant.terms),
+                ends(validity, grant.expires),
+                grant.purpose.replace(['\n', '\t'], " "),
+            ],
+            document: document(grant, now),
+        }
+    };
+    let listing = Listing {
+        noun: "grant",
+        titles: ["GRANT", "CONNECTION", "DATASET", "ALLOWS", "ENDS", "FOR"],
+        none: "nothing is granted\nnext: wayleave grant create --dataset DATASET",
+    };
+    listing.render(state.grants().values().map(|it| row(it)).collect(), all)
+}
+
+/// Everything about a grant: what it allows, what of that the mapping no longer has, and who has
+/// it. `None` for a mapping that cannot be loaded.
+pub fn grant(
+    state: &State,
+    grant: &GrantEntry,
+    mapping: Option<&Mapping>,
+    now: Millis,
+) -> Rendering {
+    let gone = mapping.map(|mapping| missing_parts(&grant.terms, mapping));
+    let gone = gone.unwrap_or_default();
+    let holders = holders(state, &grant.id, now);
+    let mut document = document(grant, now);
+    if let Value::Object(members) = &mut document {
+        members.insert("no_longer_there".to_owned(), json!(gone));
+        members.insert("tokens".to_owned(), json!(holders));
+    }
+    Rendering::new(document, details(grant, now, &gone, &holders))
+}
+
+/// The tokens that count and have the grant.
+pub fn holders(state: &State, id: &str, now: Millis) -> Vec<String> {
+    let tokens = state.tokens().values();
+    tokens
+        .filter(|token| token.grants.contains(id) && token.validity(now) == Validity::Live)
+        .map(|token| token.id.clone())
+        .collect()
+}
+
+fn document(grant: &GrantEntry, now: Millis) -> Value {
+    let validity = grant.validity(now);
+    json!({
+        "id": grant.id,
+        "standing": validity,
+        "terms": grant.terms,
+        "expires": grant.expires.map(moment),
+        "purpose": grant.purpose,
+        "who": grant.who,
+        "at": moment(grant.at),
+        "revoked": grant.revoked,
+    })
+}
 
 /// In a few words: how many streams, and whether rows are held back.
-pub(super) fn summary(terms: &Terms) -> String {
+fn summary(terms: &Terms) -> String {
     let mut text = columns::count(terms.streams.len(), "stream");
     let filtered = terms.streams.values().filter(|it| it.rows.is_some());
     match filtered.count() {
@@ -35,7 +107,7 @@ pub(super) fn summary(terms: &Terms) -> String {
 }
 
 /// What the terms allow, a stream a line.
-pub(super) fn streams(terms: &Terms) -> String {
+pub fn streams(terms: &Terms) -> String {
     let rows: Vec<_> = terms
         .streams
         .iter()
@@ -57,12 +129,7 @@ fn filter(stream: &StreamTerms) -> String {
 }
 
 /// Everything about a grant.
-pub(super) fn details(
-    grant: &GrantEntry,
-    now: Millis,
-    gone: &[String],
-    tokens: &[String],
-) -> String {
+fn details(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[String]) -> String {
     let terms = &grant.terms;
     let mut text = format!(
         "grant `{}` of connection `{}` of dataset `{}`\nmade by {} at {}; ends: {}\n",
@@ -71,7 +138,7 @@ pub(super) fn details(
         terms.dataset,
         grant.who,
         moment(grant.at),
-        expiry::ends(grant.validity(now), grant.expires),
+        ends(grant.validity(now), grant.expires),
     );
     if !grant.purpose.is_empty() {
         let _ = writeln!(text, "for: {}", grant.purpose.replace(['\n', '\t'], " "));
@@ -96,7 +163,7 @@ pub(super) fn details(
 }
 
 /// Parts of the terms that the mapping no longer has.
-pub(super) fn missing_parts(terms: &Terms, mapping: &Mapping) -> Vec<String> {
+fn missing_parts(terms: &Terms, mapping: &Mapping) -> Vec<String> {
     let mut gone = Vec::new();
     if mapping.connection(&terms.connection).is_none() {
         gone.push(format!("connection `{}`", terms.connection));

@@ -1,10 +1,10 @@
 //! Lists grants and tokens: those that are valid, and how many have ended.
 
 use serde_json::{Value, json};
-use wayleave_ledger::Validity;
-use wayleave_project::columns;
+use wayleave_ledger::{Millis, Validity};
 
-use crate::output::Output;
+use super::moment;
+use crate::{Rendering, columns};
 
 /// What is listed.
 pub(super) struct Listing {
@@ -26,9 +26,8 @@ pub(super) struct ListingRow {
 }
 
 impl Listing {
-    /// Prints the entries in the order they were made; those that have ended only if `all` are
-    /// asked for.
-    pub(super) fn print(&self, mut entries: Vec<ListingRow>, all: bool, output: Output) {
+    /// The entries in the order they were made; those that have ended only if `all` are asked for.
+    pub(super) fn render(&self, mut entries: Vec<ListingRow>, all: bool) -> Rendering {
         let total = entries.len();
         entries.retain(|it| all || it.validity == Validity::Live);
         entries.sort_by_key(|it| it.seq);
@@ -48,6 +47,16 @@ impl Listing {
             let ended = columns::count(ended, self.noun);
             text = format!("{text}\n{ended} ended (`--all` shows them)");
         }
-        output.answer(&json!({ format!("{}s", self.noun): documents }), text);
+        Rendering::new(json!({ format!("{}s", self.noun): documents }), text)
+    }
+}
+
+/// How something that stands so ends, in a word or two.
+pub(super) fn ends(validity: Validity, expires: Option<Millis>) -> String {
+    match (validity, expires) {
+        (Validity::Revoked, _) => "revoked".to_owned(),
+        (Validity::Expired, Some(at)) => format!("ended {}", moment(at)),
+        (_, Some(at)) => moment(at),
+        (_, None) => "never".to_owned(),
     }
 }

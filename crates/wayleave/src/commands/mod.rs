@@ -16,7 +16,6 @@ pub(crate) mod grant;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod introspect;
-mod listing;
 pub(crate) mod propose;
 pub(crate) mod query;
 pub(crate) mod ratify;

@@ -14,10 +14,9 @@ use wayleave_model::{
     ratify::Ratified,
 };
 use wayleave_plan::package::{GrantSelection, Unfit};
-use wayleave_project::render::moment;
+use wayleave_project::render::{self, moment};
 
 use super::{
-    describe,
     expiry::{self, Expiry},
     file::{self, GrantDraft},
 };
@@ -163,7 +162,7 @@ fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String 
         "granted `{id}`: reading of connection `{}` of dataset `{}`{ends}\n{}\nnext: {next}",
         terms.connection,
         terms.dataset,
-        describe::streams(terms),
+        render::grants::streams(terms),
     )
 }
 

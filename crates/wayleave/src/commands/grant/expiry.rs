@@ -1,8 +1,7 @@
 //! When something ends: as people write it, and as it is told.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
-use wayleave_ledger::{Clock as _, Millis, State, SystemClock, Validity};
-use wayleave_project::render::moment;
+use wayleave_ledger::{Clock as _, Millis, State, SystemClock};
 
 /// A moment, or a while from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,16 +61,6 @@ const fn minutes(unit: char) -> Option<i64> {
 /// The time now, as the ledger judges it.
 pub(in crate::commands) fn now(state: &State) -> Millis {
     state.now(SystemClock.now())
-}
-
-/// How something that stands so ends, in a word or two.
-pub(in crate::commands) fn ends(validity: Validity, expires: Option<Millis>) -> String {
-    match (validity, expires) {
-        (Validity::Revoked, _) => "revoked".to_owned(),
-        (Validity::Expired, Some(at)) => format!("ended {}", moment(at)),
-        (_, Some(at)) => moment(at),
-        (_, None) => "never".to_owned(),
-    }
 }
 
 #[cfg(test)]

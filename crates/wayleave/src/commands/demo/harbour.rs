@@ -39,14 +39,7 @@ const SECOND: [&str; 10] = [
     "Reef",
 ];
 const FLAGS: [&str; 9] = ["PA", "LR", "MH", "NO", "DK", "SG", "GR", "NL", "PT"];
-/// A kind, the berths it uses and what it carries.
-type VesselKind = (
-    &'static str,
-    &'static [&'static str],
-    &'static [&'static str],
-);
-
-const KINDS: [VesselKind; 5] = [
+const KINDS: [(&str, &[&str], &[&str]); 5] = [
     (
         "container",
         &["B01", "B02"],
@@ -86,17 +79,15 @@ const FINDINGS: [&str; 8] = [
 struct Dice(u64);
 
 impl Dice {
-    #[expect(clippy::expect_used, reason = "what is below a `usize` is one")]
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % (sides.max(1) as u64)).expect("a remainder is below its divisor")
+        usize::try_from(self.0 % (sides.max(1) as u64)).unwrap_or_default()
     }
 
-    #[expect(clippy::indexing_slicing, reason = "a roll is below the length")]
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.roll(from.len())]
+    fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        from.get(self.roll(from.len()))
     }
 }
 
@@ -136,13 +127,20 @@ fn insert(sql: &mut String, table: &str, values: &str) {
 }
 
 /// The kind of each vessel, by its id.
-fn vessels(sql: &mut String, dice: &mut Dice) -> Vec<VesselKind> {
+fn vessels(sql: &mut String, dice: &mut Dice) -> Vec<usize> {
     let mut fleet = Vec::new();
-    let names = FIRST.iter().cycle().zip(SECOND.iter().cycle());
-    for (id, (first, second)) in (1..=60_usize).zip(names) {
-        let kind = dice.pick(&KINDS);
-        let (name, ..) = kind;
-        let flag = dice.pick(&FLAGS);
+    for id in 1..=60_usize {
+        let first = FIRST
+            .get((id - 1) % FIRST.len())
+            .copied()
+            .unwrap_or_default();
+        let second = SECOND
+            .get((id - 1) % SECOND.len())
+            .copied()
+            .unwrap_or_default();
+        let kind = dice.roll(KINDS.len());
+        let name = KINDS.get(kind).map(|(name, ..)| *name).unwrap_or_default();
+        let flag = dice.pick(&FLAGS).copied().unwrap_or_default();
         let length = 60 + dice.roll(250);
         let values = format!(
             "{id}, 'IMO{}', '{first} {second}', '{flag}', '{name}', {}, {length}, {}, '2026-0{}-1{}T08:00:00Z'",
@@ -158,14 +156,15 @@ fn vessels(sql: &mut String, dice: &mut Dice) -> Vec<VesselKind> {
     fleet
 }
 
-fn calls(sql: &mut String, dice: &mut Dice, fleet: &[VesselKind]) {
+fn calls(sql: &mut String, dice: &mut Dice, fleet: &[usize]) {
     let (mut cargo, mut inspection) = (0_usize, 0_usize);
     for id in 1..=1_500_usize {
         let vessel = dice.roll(fleet.len());
-        let Some((_, berths, commodities)) = fleet.get(vessel) else {
+        let kind = fleet.get(vessel).copied().unwrap_or_default();
+        let Some((_, berths, commodities)) = KINDS.get(kind) else {
             continue;
         };
-        let berth = dice.pick(berths);
+        let berth = dice.pick(berths).copied().unwrap_or_default();
         // Ten months of traffic, in order; the last few are still alongside.
         let hour = id * 4 + dice.roll(4);
         let arrived = moment(hour);
@@ -183,7 +182,7 @@ fn calls(sql: &mut String, dice: &mut Dice, fleet: &[VesselKind]) {
         insert(sql, "port_calls", &values);
         for _ in 0..=dice.roll(3) {
             cargo += 1;
-            let commodity = dice.pick(commodities);
+            let commodity = dice.pick(commodities).copied().unwrap_or_default();
             let hazardous = matches!(
                 commodity,
                 "crude oil" | "diesel" | "methanol" | "fertiliser"
@@ -205,10 +204,10 @@ fn calls(sql: &mut String, dice: &mut Dice, fleet: &[VesselKind]) {
 
 fn inspect(sql: &mut String, dice: &mut Dice, id: usize, call: usize, hour: usize) {
     let result = ["passed", "passed", "passed", "conditions", "detained"];
-    let result = dice.pick(&result);
+    let result = dice.pick(&result).copied().unwrap_or_default();
     let mut report = String::new();
     for _ in 0..=1 + dice.roll(3) {
-        let finding = dice.pick(&FINDINGS);
+        let finding = dice.pick(&FINDINGS).copied().unwrap_or_default();
         if !report.contains(finding) {
             report.push_str(finding);
             report.push(' ');

@@ -15,8 +15,9 @@ use tokio::runtime::Runtime;
 use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
-use wayleave_server::source::Environment;
-use wayleave_server::{Deployment, Project};
+use wayleave_project::Project;
+use wayleave_project::source::Environment;
+use wayleave_server::Deployment;
 
 use crate::process::own_cpu;
 

@@ -26,7 +26,8 @@ use wayleave_ledger::{GrantRequest, NewSource, RatifyRequest, TokenRequest};
 use wayleave_model::grant::{Claims, Scopes, StreamTerms, Terms, TokenKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, source::Environment};
+use wayleave_server::Deployment;
 
 use crate::process::{self, Server};
 

@@ -36,6 +36,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["wayleave-model", "wayleave-plan", "wayleave-store"],
     ),
     ("wayleave-ledger", &["wayleave-model"]),
+    // Reviewing, checking, activating and what is said of it: for the command line, the tools and
+    // the console alike, so it knows none of them.
+    (
+        "wayleave-project",
+        &[
+            "wayleave-model",
+            "wayleave-plan",
+            "wayleave-store",
+            "wayleave-sql",
+            "wayleave-files",
+            "wayleave-rdf",
+            "wayleave-search",
+            "wayleave-ledger",
+        ],
+    ),
     ("wayleave-mcp", &[]),
     (
         "wayleave-surface",
@@ -45,6 +60,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-store",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
         ],
     ),
@@ -55,6 +71,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-project",
         ],
     ),
     (
@@ -68,6 +85,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-rdf",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
             "wayleave-surface",
             "wayleave-console",
@@ -80,6 +98,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-surface",
             "wayleave-server",
         ],
@@ -105,6 +124,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-sql",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
             "wayleave-surface",
             "wayleave-server",

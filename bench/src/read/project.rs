@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
-use wayleave_server::source::Environment;
-use wayleave_server::{Deployment, Project};
+use wayleave_project::Project;
+use wayleave_project::source::Environment;
+use wayleave_server::Deployment;
 
 use super::orders;
 use crate::process::{self, LISTENING};

@@ -19,9 +19,10 @@ use wayleave_ledger::{FOLDER, NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::Package;
+use wayleave_project::Project;
+use wayleave_project::source::Environment;
 use wayleave_search::{Index, IndexDir, IndexRoot, IndexState};
-use wayleave_server::source::Environment;
-use wayleave_server::{Deployment, Project};
+use wayleave_server::Deployment;
 use wayleave_surface::Searchable;
 
 use super::corpus;

@@ -103,11 +103,8 @@ impl Governance {
             };
             after = last.seq;
             for entry in page {
-                if let Event::DatasetRatified {
-                    dataset, digest, ..
-                } = entry.event
-                {
-                    named.insert(digest, dataset);
+                if let Event::DatasetRatified(act) = entry.event {
+                    named.insert(act.digest, act.dataset);
                 }
             }
         }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::{Claims, Scopes, Terms, TokenHash, TokenKind};
 use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Ratification;
 
 use crate::canonical;
 use crate::clock::Millis;
@@ -26,18 +27,7 @@ pub enum Event {
         ledger: String,
     },
     /// A human ratified a mapping.
-    DatasetRatified {
-        /// The dataset's name.
-        dataset: String,
-        /// The digest of the mapping's exact bytes.
-        digest: Digest,
-        /// The digest that was ratified when the human reviewed it; `None` if there was none.
-        replaces: Option<Digest>,
-        /// Who ratified it.
-        who: String,
-        /// Why, in their words.
-        note: String,
-    },
+    DatasetRatified(Ratification),
     /// A human withdrew a dataset.
     DatasetRetired {
         /// The dataset's name.
@@ -199,9 +189,9 @@ impl Event {
     pub(crate) fn check_text(&self) -> Result<(), BadText> {
         match self {
             Self::LedgerCreated { .. } => Ok(()),
-            Self::DatasetRatified {
+            Self::DatasetRatified(Ratification {
                 dataset, who, note, ..
-            }
+            })
             | Self::DatasetRetired {
                 dataset, who, note, ..
             } => {

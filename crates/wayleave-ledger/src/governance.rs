@@ -14,7 +14,7 @@ use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{self, Proposed, Ratification, Ratified};
 
 use crate::blocking;
-use crate::clock::{Clock, Millis, rfc3339};
+use crate::clock::{Clock, Millis};
 use crate::durable::{FolderLock, WriteHalt};
 use crate::error::{GovernanceError, LedgerError, OpenError};
 use crate::event::{Entry, Event};
@@ -22,7 +22,7 @@ use crate::file_stamp::FileStamp;
 use crate::frozen_mappings::FrozenMappings;
 use crate::ledger::Ledger;
 use crate::sqlite::SqliteLedger;
-use crate::state::{RatificationEntry, Refusal};
+use crate::state::Refusal;
 pub use authority::{GrantRequest, IssuedToken, TokenRequest};
 
 /// The name of the folder, inside a project, that holds the ledger and the frozen mappings.
@@ -142,16 +142,9 @@ impl Governance {
             digest: request.proposed.digest(),
             replaces: request.replaces,
             who: request.who,
-            at: rfc3339(at),
             note: request.note,
         };
-        let event = Event::DatasetRatified {
-            dataset: act.dataset.clone(),
-            digest: act.digest,
-            replaces: act.replaces,
-            who: act.who.clone(),
-            note: act.note.clone(),
-        };
+        let event = Event::DatasetRatified(act.clone());
         // Refuse early, so that no file is left behind.
         event.check_text().map_err(Refusal::from)?;
         match self.ledger.state().await?.admit(&event) {
@@ -199,17 +192,13 @@ impl Governance {
             .ok_or_else(|| Refusal::NotRatified {
                 dataset: dataset.to_owned(),
             })?;
-        self.load_as(dataset, entry).await
+        self.load_as(&entry.act).await
     }
 
-    /// Loads the dataset as that entry ratified it, even if another has replaced it since: an
-    /// active mapping stays active until another is activated. Verifies the digest every time.
-    pub async fn load_as(
-        &self,
-        dataset: &str,
-        entry: &RatificationEntry,
-    ) -> Result<Ratified<Mapping>, GovernanceError> {
-        let act = ratification(dataset, entry);
+    /// Loads the dataset as that act ratified it, even if another has replaced it since: an active
+    /// mapping stays active until another is activated. Verifies the digest every time.
+    pub async fn load_as(&self, act: &Ratification) -> Result<Ratified<Mapping>, GovernanceError> {
+        let act = act.clone();
         let frozen = self.frozen.clone();
         let read = blocking::run(move || {
             let path = frozen.path(act.digest);
@@ -240,6 +229,7 @@ impl Governance {
             .ok_or_else(|| Refusal::NotRatified {
                 dataset: dataset.to_owned(),
             })?
+            .act
             .digest;
         let (dataset, who, note) = (dataset.to_owned(), who.to_owned(), note.to_owned());
         self.append(Event::DatasetRetired {
@@ -343,17 +333,5 @@ impl Governance {
             GovernanceError::Ledger(error) => self.halt.note(error).into(),
             other => other,
         }
-    }
-}
-
-/// A recorded ratification in the model's words.
-pub fn ratification(dataset: &str, entry: &RatificationEntry) -> Ratification {
-    Ratification {
-        dataset: dataset.to_owned(),
-        digest: entry.digest,
-        replaces: entry.replaces,
-        who: entry.who.clone(),
-        at: rfc3339(entry.at),
-        note: entry.note.clone(),
     }
 }

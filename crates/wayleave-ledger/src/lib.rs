@@ -38,7 +38,6 @@ pub use event::{Entry, Event, NewGrant, NewToken};
 pub use file_stamp::FileStamp;
 pub use governance::{
     FOLDER, Governance, GrantRequest, IssuedToken, NewSource, RatifyRequest, TokenRequest,
-    ratification,
 };
 pub use ledger::Ledger;
 pub use sqlite::SqliteLedger;

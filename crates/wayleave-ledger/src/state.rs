@@ -14,6 +14,7 @@ use serde::Serialize;
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::TokenHash;
 use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Ratification;
 
 use crate::clock::Millis;
 use crate::event::{Entry, Event};
@@ -52,14 +53,9 @@ pub struct RatificationEntry {
     pub seq: u64,
     /// When.
     pub at: Millis,
-    /// The digest of the mapping's exact bytes.
-    pub digest: Digest,
-    /// What it replaced.
-    pub replaces: Option<Digest>,
-    /// Who.
-    pub who: String,
-    /// Why.
-    pub note: String,
+    /// The act.
+    #[serde(flatten)]
+    pub act: Ratification,
 }
 
 /// A dataset that is live.
@@ -164,17 +160,12 @@ impl State {
             return Err(Refusal::Misplaced);
         }
         match event {
-            Event::DatasetRatified {
-                dataset,
-                digest,
-                replaces,
-                ..
-            } => match self.digest(dataset) {
-                Some(current) if current == *digest => Err(Refusal::AlreadyRatified {
-                    dataset: dataset.clone(),
+            Event::DatasetRatified(act) => match self.digest(&act.dataset) {
+                Some(current) if current == act.digest => Err(Refusal::AlreadyRatified {
+                    dataset: act.dataset.clone(),
                     digest: current,
                 }),
-                current => same(dataset, *replaces, current),
+                current => same(&act.dataset, act.replaces, current),
             },
             Event::DatasetRetired {
                 dataset, digest, ..
@@ -229,21 +220,9 @@ impl State {
         self.latest = Some(self.now(at));
         match entry.event.clone() {
             Event::LedgerCreated { ledger } => self.ledger = Some(ledger),
-            Event::DatasetRatified {
-                dataset,
-                digest,
-                replaces,
-                who,
-                note,
-            } => {
-                self.datasets.entry(dataset).or_default().ratified = Some(RatificationEntry {
-                    seq,
-                    at,
-                    digest,
-                    replaces,
-                    who,
-                    note,
-                });
+            Event::DatasetRatified(act) => {
+                let dataset = self.datasets.entry(act.dataset.clone()).or_default();
+                dataset.ratified = Some(RatificationEntry { seq, at, act });
             }
             Event::DatasetRetired {
                 dataset, who, note, ..
@@ -307,7 +286,7 @@ impl State {
     }
 
     fn digest(&self, dataset: &str) -> Option<Digest> {
-        self.ratified(dataset).map(|it| it.digest)
+        self.ratified(dataset).map(|it| it.act.digest)
     }
 
     fn must_digest(&self, dataset: &str) -> Result<Digest, Refusal> {

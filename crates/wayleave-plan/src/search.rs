@@ -10,16 +10,18 @@ use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
 
+use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
+use crate::package::Package;
 use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
 use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
 use crate::value::Value;
-use crate::view::{ConnectionView, FieldView, StreamView, View};
+use crate::view::{ConnectionView, FieldView, StreamView, Tracking, View};
 
 /// The most candidates that are read at once.
 pub const MAX_CANDIDATES: usize = 100;
@@ -260,6 +262,42 @@ impl Indexed {
             fields: names.iter().map(|name| name.value.clone()).collect(),
         }
     }
+}
+
+/// A stream that can be searched, whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchableStream {
+    /// The dataset.
+    pub connector_key: String,
+    /// The connection.
+    pub connection_id: String,
+    /// The stream.
+    pub stream: String,
+    /// What its index is made of.
+    pub indexed: Indexed,
+    /// Whether its changes can be followed; if not, it is read whole again and again.
+    pub is_tracked: bool,
+}
+
+/// Every stream of the active datasets that can be searched.
+pub fn searchable(active: &ActiveDatasets) -> Vec<SearchableStream> {
+    let view = View::new(active, &Package::local());
+    let mut found = Vec::new();
+    for connection in view.connections() {
+        for stream in &connection.streams {
+            let indexed = Indexed::new(stream);
+            if !indexed.fields.is_empty() {
+                found.push(SearchableStream {
+                    connector_key: connection.connector_key.clone(),
+                    connection_id: connection.connection_id.clone(),
+                    stream: stream.name().to_owned(),
+                    is_tracked: stream.tracking() != Tracking::None,
+                    indexed,
+                });
+            }
+        }
+    }
+    found
 }
 
 /// Rows with one of these keys.

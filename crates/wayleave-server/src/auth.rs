@@ -11,7 +11,6 @@ mod known_callers;
 mod limits;
 mod metadata;
 mod refusal;
-mod rules;
 mod stdio;
 
 use std::{
@@ -28,12 +27,12 @@ use wayleave_ledger::{Clock, LedgerError, Millis, SystemClock, TokenEntry, Valid
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
 use wayleave_plan::package::Package;
+use wayleave_project::{Settings, explanation::with_causes};
 use wayleave_surface::access::Access;
 
 pub use self::{
     http::HttpAuth,
     refusal::Refusal,
-    rules::{UnknownGrant, unknown_grants},
     stdio::{GivenToken, NonAgentToken, StdioAuth},
 };
 use self::{
@@ -42,8 +41,6 @@ use self::{
     limits::Budgets,
 };
 use crate::{
-    Settings,
-    overview::with_causes,
     packages::PackageCache,
     watch::{LedgerSnapshot, LedgerWatch},
 };

@@ -1,7 +1,6 @@
 //! A project being served: its active datasets, its stores, and the server agents connect to.
 
 mod change_limit;
-mod drafts;
 mod listen;
 mod serving;
 mod tools;
@@ -21,7 +20,16 @@ use tokio_util::{
 use wayleave_ledger::{FOLDER, LedgerError};
 use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server};
 use wayleave_model::grant::Scope;
-use wayleave_plan::active_datasets::ActiveDatasets;
+use wayleave_plan::{active_datasets::ActiveDatasets, search};
+use wayleave_project::{
+    Project, Settings, SettingsError,
+    datasets::DatasetFault,
+    draft_cache::DraftCache,
+    index_status::{self, IndexStatus},
+    keys::{self, KeyError},
+    source::Environment,
+    source_probe::SourceProbe,
+};
 use wayleave_search::IndexError;
 use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
@@ -31,12 +39,7 @@ use wayleave_surface::{
 };
 
 use crate::{
-    Project, Settings, SettingsError,
-    datasets::DatasetFault,
-    indexes::{self, IndexStatus, ServedIndexes},
-    keys::{self, KeyError},
-    source::Environment,
-    source_probe::SourceProbe,
+    indexes::ServedIndexes,
     stores::SourceStores,
     tls::TlsError,
     watch::{self, LedgerWatch},
@@ -122,7 +125,7 @@ impl Deployment {
         let ring = keys::ring(&project.folder().join(FOLDER))?;
         let nothing = ActiveDatasets::default();
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
-        let index_root = indexes::index_root(project.folder());
+        let index_root = index_status::index_root(project.folder());
         let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
         let serving = Arc::new(ServingContext {
@@ -136,7 +139,7 @@ impl Deployment {
             registry: Registry::new(),
             stores: stores.clone(),
             now: ArcSwap::default(),
-            drafts: drafts::DraftCache::default(),
+            drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
             offer: tokio::sync::Mutex::new(Offer::new(&service)),
         });
@@ -183,11 +186,15 @@ impl Deployment {
 
     /// What there is of each full-text index, found by reading all of them.
     pub async fn index_status(&self) -> Result<Vec<IndexStatus>, IndexError> {
-        let searchable = self.service.searchable();
+        let active = self.serving.live().world();
+        let searchable = active.map(|active| search::searchable(&active));
+        let searchable = searchable.map_err(|cause| IndexError::Feed {
+            cause: Box::new(cause),
+        })?;
         let root = self.indexes.index_root().clone();
         let looked = tokio::task::spawn_blocking(move || {
             let each = searchable.iter();
-            each.map(|what| indexes::status(&root, what)).collect()
+            each.map(|what| index_status::status(&root, what)).collect()
         });
         looked.await.map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),

@@ -6,10 +6,8 @@
 
 mod scheduled_index;
 mod snapshots;
-mod status;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,19 +15,14 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use wayleave_ledger::FOLDER;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
-use crate::overview::with_causes;
-use crate::settings::Freshness;
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
-pub use status::IndexStatus;
-pub(crate) use status::status;
+use wayleave_project::explanation::with_causes;
+use wayleave_project::settings::Freshness;
 
-/// Folder of indexes inside the project's private folder.
-const INDEX_FOLDER: &str = "index";
 /// How long to wait while another process builds the index.
 const BUSY_RETRY: Duration = Duration::from_secs(5);
 /// How long to wait after a failure.
@@ -38,11 +31,6 @@ const FAILURE_RETRY: Duration = Duration::from_mins(1);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a stop waits for an index under way before leaving it behind.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The folder of a project's indexes.
-pub(crate) fn index_root(folder: &Path) -> IndexRoot {
-    IndexRoot::new(folder.join(FOLDER).join(INDEX_FOLDER))
-}
 
 /// The indexes of a deployment.
 pub(crate) struct ServedIndexes {

@@ -119,8 +119,8 @@ impl Epoch {
             self.text(&claim.to_string());
         }
         let hash: [u8; 32] = self.0.finalize().into();
-        let (first, _) = hash.as_chunks::<8>();
-        first.first().copied().map_or(0, u64::from_be_bytes)
+        let first = hash.iter().take(size_of::<u64>());
+        first.fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 }
 

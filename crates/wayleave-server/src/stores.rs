@@ -10,7 +10,7 @@ use wayleave_sql::StoreOptions;
 use wayleave_store::{Store, StoreError};
 use wayleave_surface::Stores;
 
-use crate::{
+use wayleave_project::{
     settings::Limits,
     source::{self, Environment},
 };

@@ -20,7 +20,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use crate::settings::TlsFiles;
+use wayleave_project::settings::TlsFiles;
 
 /// A certificate that cannot be shown.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wayleave_ledger::{FileStamp, Governance, LedgerError, State};
 
-use crate::overview::with_causes;
+use wayleave_project::explanation::with_causes;
 
 /// How often a served project polls its ledger.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(250);

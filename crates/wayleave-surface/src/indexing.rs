@@ -12,14 +12,13 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wayleave_plan::Record;
-use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::{CountKind, QueryRequest, SortKey};
 use wayleave_plan::seal::Seal;
-use wayleave_plan::search::Indexed;
+use wayleave_plan::search::{self, Indexed};
 use wayleave_plan::value::Value;
-use wayleave_plan::view::{FieldView, StreamView, Tracking, View};
+use wayleave_plan::view::{FieldView, StreamView, View};
 use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
 use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
 use wayleave_store::{CallerKey, OnMalformed, ReadContext, Rows, StoreError};
@@ -82,7 +81,10 @@ pub enum Unreadable {
 
 /// What an index of this stream is made of.
 pub(crate) fn spec(stream: &StreamView) -> Spec {
-    let indexed = Indexed::new(stream);
+    from_indexed(Indexed::new(stream))
+}
+
+fn from_indexed(indexed: Indexed) -> Spec {
     Spec {
         digest: indexed.digest.hex(),
         fields: indexed.fields,
@@ -91,23 +93,16 @@ pub(crate) fn spec(stream: &StreamView) -> Spec {
 
 /// Every stream of a world that can be searched.
 pub fn searchable(world: &ActiveDatasets) -> Vec<Searchable> {
-    let view = View::new(world, &Package::local());
-    let mut found = Vec::new();
-    for connection in view.connections() {
-        for stream in &connection.streams {
-            let spec = spec(stream);
-            if !spec.fields.is_empty() {
-                found.push(Searchable {
-                    connector_key: connection.connector_key.clone(),
-                    connection_id: connection.connection_id.clone(),
-                    stream: stream.name().to_owned(),
-                    is_tracked: stream.tracking() != Tracking::None,
-                    spec,
-                });
-            }
-        }
-    }
-    found
+    let streams = search::searchable(world).into_iter();
+    streams
+        .map(|it| Searchable {
+            connector_key: it.connector_key,
+            connection_id: it.connection_id,
+            stream: it.stream,
+            spec: from_indexed(it.indexed),
+            is_tracked: it.is_tracked,
+        })
+        .collect()
 }
 
 /// One indexing at work.

@@ -166,7 +166,7 @@ mod tests {
         let words = words.iter().map(OsString::from).collect();
         match parse(words) {
             Err(failure) => {
-                let lines = failure.lines();
+                let lines = failure.why.lines();
                 let texts = lines.iter().map(|(kind, text)| format!("{kind}: {text}"));
                 texts.collect::<Vec<_>>().join("\n")
             }

@@ -4,7 +4,6 @@ mod actor;
 mod arguments;
 mod cli;
 mod client;
-mod columns;
 mod commands;
 mod confirm;
 mod failure;
@@ -15,13 +14,12 @@ mod read;
 use std::{
     ffi::OsString,
     io::{self, IsTerminal as _},
-    pin::pin,
     process::ExitCode,
-    task::{Context, Poll, Waker},
 };
 
 use arguments::ParsedArguments;
 use failure::Failure;
+use futures::executor::block_on;
 use output::Output;
 use tracing_subscriber::EnvFilter;
 
@@ -57,24 +55,14 @@ fn run(words: Vec<OsString>, output: Output) -> ExitCode {
     };
     start_logging();
     let ran = if arguments.command.is_local() {
-        run_on_this_thread(commands::run(arguments, output))
+        // The project folder alone is touched: no socket, no timer, no second thread.
+        block_on(commands::run(arguments, output))
     } else {
         run_on_runtime(commands::run(arguments, output))
     };
     match ran {
         Ok(code) => code,
         Err(failure) => output.fail(&failure),
-    }
-}
-
-/// A command of the project folder alone never waits for anybody. One thread makes all its
-/// system calls, in one order, so that tests can stop it at each.
-fn run_on_this_thread(
-    work: impl Future<Output = Result<ExitCode, Failure>>,
-) -> Result<ExitCode, Failure> {
-    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(done) => done,
-        Poll::Pending => Err(Failure::bug("the command waits for another thread")),
     }
 }
 

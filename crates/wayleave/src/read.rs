@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use wayleave_plan::package::Package;
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, columns, source::Environment};
+use wayleave_server::Deployment;
 use wayleave_surface::Reply;
 
-use crate::{columns, failure::Failure, output::Output};
+use crate::{failure::Failure, output::Output};
 
 /// Characters of a cell; `--json` has all of them.
 const MAX_CELL_CHARS: usize = 60;

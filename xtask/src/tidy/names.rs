@@ -45,6 +45,10 @@ const SAME_NAME: &[(&str, &str)] = &[
         "Connected",
         "the outcome on the server, and as a tool tells it",
     ),
+    (
+        "Connection",
+        "of a dataset to a source, and of a client to a listener",
+    ),
     ("Dataset", "as mapped, as recorded, and as listed"),
     ("Detail", "how much a schema tells, and what a driver said"),
     (

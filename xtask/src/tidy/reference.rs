@@ -43,7 +43,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         what: "setting",
-        source: "crates/wayleave-server/src/settings/raw.rs",
+        source: "crates/wayleave-project/src/settings/raw.rs",
         pattern: r"(?m)^    pub\(super\) (\w+): (?:Option<[a-zV]|Option<String|Vec|String)",
         document: "docs/reference/settings.md",
     },

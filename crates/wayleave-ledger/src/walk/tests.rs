@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::{Claim, Claims, Scope, StreamTerms, Terms, TokenKind, TokenSecret};
 use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Ratification;
 
 use super::*;
 use crate::chain::EntryHash;
@@ -41,13 +42,13 @@ fn small() -> Vec<SealedEntry> {
     seal([
         Event::LedgerCreated { ledger: "a".into() },
         source("crm"),
-        Event::DatasetRatified {
+        Event::DatasetRatified(Ratification {
             dataset: "crm".into(),
             digest,
             replaces: None,
             who,
             note,
-        },
+        }),
         Event::DatasetActivated {
             dataset: "crm".into(),
             digest,

@@ -108,9 +108,9 @@ impl Disturbed for Case {
         assert!(after.audit(None).await.unwrap().is_ok(), "{point}");
         let entries = after.ledger().entries(0, 99).await.unwrap();
         let expected = Digest::from_bytes(self.new.as_bytes());
-        let times = entries.iter().filter(|entry| {
-            matches!(&entry.event, Event::DatasetRatified { digest, .. } if *digest == expected)
-        });
+        let times = entries.iter().filter(
+            |entry| matches!(&entry.event, Event::DatasetRatified(act) if act.digest == expected),
+        );
         assert_eq!(times.count(), 1, "{point}: recorded once");
         let leftover = walk(project).into_iter().find(|path| is_temporary(path));
         assert_eq!(leftover, None, "{point}");

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::project::{NOW, governance, mapping, ratify_request};
-use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
+use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal, rfc3339};
 use wayleave_model::digest::Digest;
 use wayleave_model::mapping::SourceKind;
 
@@ -43,7 +43,10 @@ async fn what_was_ratified_is_loaded_byte_for_byte() {
     let loaded = again.load("crm").await.unwrap();
     assert_eq!(loaded.bytes(), text.as_bytes());
     assert_eq!(loaded.ratification(), frozen.ratification());
-    assert_eq!(loaded.ratification().at, "2023-11-14T22:13:20Z");
+    let state = again.ledger().state().await.unwrap();
+    let entry = state.ratified("crm").unwrap();
+    assert_eq!(&entry.act, frozen.ratification());
+    assert_eq!(rfc3339(entry.at), "2023-11-14T22:13:20Z");
     assert!(again.audit(None).await.unwrap().is_ok());
 
     let path = again.frozen_path(loaded.digest());

@@ -15,19 +15,20 @@ use wayleave_ledger::{
     Event, FixedClock, Ledger as _, LedgerError, OpenError, Problem, Refusal, SqliteLedger,
 };
 use wayleave_model::digest::Digest;
+use wayleave_model::ratify::Ratification;
 
 fn reopen(folder: &Path) -> OpenError {
     SqliteLedger::open(folder, &FixedClock(NOW)).expect_err("it must not open")
 }
 
 fn ratified(text: &str, replaces: Option<&str>) -> Event {
-    Event::DatasetRatified {
+    Event::DatasetRatified(Ratification {
         dataset: "crm".into(),
         digest: Digest::from_bytes(text.as_bytes()),
         replaces: replaces.map(|text| Digest::from_bytes(text.as_bytes())),
         who: "ana".into(),
         note: String::new(),
-    }
+    })
 }
 
 fn activated(text: &str, revision: u64) -> Event {
@@ -184,9 +185,9 @@ async fn what_was_made_live_stays_so_when_another_is_ratified() {
     ledger.append(NOW, again).await.unwrap();
     let state = ledger.state().await.unwrap();
     let (_, live) = state.active().next().unwrap();
-    assert_eq!(live.ratified.digest, Digest::from_bytes(b"one"));
+    assert_eq!(live.ratified.act.digest, Digest::from_bytes(b"one"));
     assert_eq!(
-        state.ratified("crm").unwrap().digest,
+        state.ratified("crm").unwrap().act.digest,
         Digest::from_bytes(b"two")
     );
 }

@@ -19,7 +19,6 @@ pin_project_lite::pin_project! {
         inner: Body,
         guard: Option<Box<dyn Send + Sync>>,
         end: Option<BoxFuture<'static, ()>>,
-        in_flight: Option<InFlight>,
     }
 }
 
@@ -29,7 +28,6 @@ impl From<Body> for ResponseBody {
             inner,
             guard: None,
             end: None,
-            in_flight: None,
         }
     }
 }
@@ -40,14 +38,7 @@ impl ResponseBody {
             inner,
             guard: Some(Box::new(guard)),
             end: None,
-            in_flight: None,
         }
-    }
-
-    /// The same, keeping its connection in use.
-    pub(super) fn in_flight(mut self, request: InFlight) -> Self {
-        self.in_flight = Some(request);
-        self
     }
 
     /// The same, ending no later than `end` does.
@@ -78,6 +69,46 @@ impl HttpBody for ResponseBody {
         if matches!(polled, Poll::Ready(None)) {
             *this.guard = None;
             *this.end = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A body that keeps its connection in use until it has been sent or dropped.
+    pub(super) struct InFlightBody<B> {
+        #[pin]
+        inner: B,
+        in_flight: Option<InFlight>,
+    }
+}
+
+impl<B> InFlightBody<B> {
+    pub(super) fn new(inner: B, in_flight: InFlight) -> Self {
+        let in_flight = Some(in_flight);
+        Self { inner, in_flight }
+    }
+}
+
+impl<B: HttpBody> HttpBody for InFlightBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.project();
+        let polled = this.inner.poll_frame(cx);
+        if matches!(polled, Poll::Ready(None)) {
             *this.in_flight = None;
         }
         polled

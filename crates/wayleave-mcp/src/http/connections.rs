@@ -42,8 +42,8 @@ struct Table {
     unauthenticated: usize,
 }
 
-/// What is known of an open connection.
-pub(super) struct Connection {
+/// An open connection, as far as what is served there may know it.
+pub struct Connection {
     id: u64,
     among: Arc<Connections>,
     opened: Instant,
@@ -235,8 +235,9 @@ impl Connection {
         ReceiveGuard(self)
     }
 
-    /// A request came with a good credential.
-    pub(super) fn authenticated(&self) {
+    /// Records that a request came with a good credential, so that the connection is not let go for
+    /// newcomers that show none.
+    pub fn authenticated(&self) {
         if !self.is_unauthenticated() {
             return;
         }

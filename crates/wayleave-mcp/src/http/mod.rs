@@ -36,7 +36,9 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio_util::sync::CancellationToken;
 
+pub use accept::{HttpService, serve_http};
 pub use authenticate::{Anonymous, Authenticate, Rejection};
+pub use connections::Connection;
 pub use origin::Guests;
 
 use crate::Server;

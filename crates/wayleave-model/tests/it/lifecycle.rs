@@ -18,7 +18,6 @@ fn act(dataset: &str, digest: Digest) -> Ratification {
         digest,
         replaces: None,
         who: "ada".to_owned(),
-        at: "2026-01-02T03:04:05Z".to_owned(),
         note: "read it twice".to_owned(),
     }
 }

@@ -38,7 +38,6 @@ pub(crate) fn ratified(
         digest: Digest::from_bytes(text.as_bytes()),
         replaces: None,
         who: "ada".to_owned(),
-        at: "2026-01-02T03:04:05Z".to_owned(),
         note: "read it twice".to_owned(),
     };
     Arc::new(verify(text.as_bytes(), &act).unwrap())

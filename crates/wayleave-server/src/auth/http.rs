@@ -10,10 +10,10 @@ use wayleave_mcp::{
     http::{Authenticate, Rejection},
 };
 use wayleave_model::grant::{Scope, Scopes};
+use wayleave_project::Settings;
 use wayleave_surface::access::{SCOPE_DENIED, UNAUTHENTICATED};
 
 use super::{Credentials, Refusal, bearer, metadata::Metadata};
-use crate::Settings;
 
 /// Accepts requests with a valid token and, where the operator allows it, those without one.
 pub struct HttpAuth {

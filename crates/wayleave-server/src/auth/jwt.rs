@@ -2,12 +2,12 @@
 
 mod fetch;
 #[cfg(test)]
-#[path = "../../tests/auth/forge.rs"]
+#[path = "../../tests/it/auth/forge.rs"]
 mod forge;
 mod issuer;
 mod keys;
 #[cfg(test)]
-#[path = "../../tests/auth/issuer.rs"]
+#[path = "../../tests/it/auth/issuer.rs"]
 mod server;
 mod verify;
 
@@ -23,16 +23,14 @@ use wayleave_model::{
     grant::{Claim, Claims, Scopes},
 };
 use wayleave_plan::package::Package;
+use wayleave_project::settings::{Issuer, PackageRule};
 
 use self::{
     issuer::IssuerKeys,
     verify::{InvalidToken, LEEWAY, VerifiedClaims},
 };
 use super::Refusal;
-use crate::{
-    packages,
-    settings::{Issuer, PackageRule},
-};
+use crate::packages;
 
 /// Largest number of verified tokens in the cache.
 const MAX_CACHED: usize = 1024;

@@ -248,7 +248,10 @@ fn view(access: &Access) -> String {
     let grants = match &access.package.grants {
         Grants::Everything => "everything".to_owned(),
         only @ Grants::Only(_) => {
-            Digest::from_bytes(&serde_json::to_vec(only).unwrap_or_default()).hex()
+            // Without a text of their own, all packages would share one view.
+            #[expect(clippy::expect_used, reason = "grants are text under text")]
+            let text = serde_json::to_vec(only).expect("grants are written as JSON");
+            Digest::from_bytes(&text).hex()
         }
     };
     format!("{}:{grants}", scopes.join("+"))
@@ -259,7 +262,7 @@ mod tests {
     use wayleave_model::grant::Scopes;
 
     use super::*;
-    use crate::Settings;
+    use wayleave_project::Settings;
 
     struct Fixture {
         known_callers: KnownCallers,

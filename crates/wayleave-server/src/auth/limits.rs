@@ -7,7 +7,7 @@ use std::{
 
 use wayleave_mcp::{Allowance, Budget};
 
-use crate::settings::Limits;
+use wayleave_project::settings::Limits;
 
 /// Budgets nobody holds are removed once there are this many.
 const BUDGETS_BEFORE_CLEANUP: usize = 4096;

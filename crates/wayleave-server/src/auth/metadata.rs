@@ -5,7 +5,7 @@ use http::{header, request::Parts};
 use serde_json::json;
 use wayleave_model::grant::{Scope, Scopes};
 
-use crate::Settings;
+use wayleave_project::Settings;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
@@ -87,7 +87,7 @@ impl Metadata {
             Some(authority) => authority.as_str(),
             None => header
                 .and_then(|host| host.to_str().ok())
-                .unwrap_or_default(),
+                .unwrap_or("localhost"),
         };
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
         let host = if host.bytes().all(plain) {

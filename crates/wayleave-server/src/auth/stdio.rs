@@ -12,9 +12,9 @@ use wayleave_model::{
     grant::{TokenKind, TokenSecret},
     problem::shown,
 };
+use wayleave_project::source::Environment;
 
 use super::{Credentials, Refusal};
-use crate::source::Environment;
 
 /// The variable that holds the client's token.
 const TOKEN: &str = "WAYLEAVE_TOKEN";

@@ -16,18 +16,18 @@ use wayleave_mcp::Registry;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::ActiveDatasetsError;
+use wayleave_project::Project;
 use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
 use super::change_limit::ChangeLimit;
-use super::drafts::DraftCache;
-use crate::Project;
-use crate::activation::ActivationEnv;
-use crate::datasets::{DatasetFault, ServedDatasets};
-use crate::overview::with_causes;
-use crate::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 use crate::stores::SourceStores;
 use crate::watch::LedgerWatch;
+use wayleave_project::activation::ActivationEnv;
+use wayleave_project::datasets::{DatasetFault, ServedDatasets};
+use wayleave_project::draft_cache::DraftCache;
+use wayleave_project::explanation::with_causes;
+use wayleave_project::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 
 /// How long to wait before a faulty dataset is loaded again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use wayleave_ledger::{Dataset as Recorded, GovernanceError, State};
 use wayleave_model::mapping::Mapping;
+use wayleave_project::activation::{self, ActivationEnv as _, ActivationError};
 use wayleave_surface::datasets::{
     Code, Connected, Dataset, DatasetPage, Datasets, Disconnected, Refused,
 };
 
-use super::drafts::{DraftSummary, connections};
 use super::serving::ServingContext;
-use crate::activation::{self, ActivationEnv as _, ActivationError};
-use crate::datasets::{ServedDatasets, WithheldReason};
-use crate::overview::with_causes;
-use crate::source_probe::{ConnectionDrift, ProbeError};
+use wayleave_project::datasets::{ServedDatasets, WithheldReason};
+use wayleave_project::draft_cache::{DraftSummary, connections};
+use wayleave_project::explanation::with_causes;
+use wayleave_project::source_probe::{ConnectionDrift, ProbeError};
 
 impl Datasets for ServingContext {
     fn list<'a>(
@@ -109,8 +109,8 @@ impl ServingContext {
             served(&mut line, recorded, &self.live());
         } else if let Some(ratified) = &recorded.ratified {
             line.state = "ratified";
-            line.digest = Some(ratified.digest.to_string());
-            match self.project.governance().load_as(name, ratified).await {
+            line.digest = Some(ratified.act.digest.to_string());
+            match self.project.governance().load_as(&ratified.act).await {
                 Ok(mapping) => describe(&mut line, &mapping),
                 Err(error) => line.reason = Some(told(&error.into())),
             }
@@ -129,7 +129,7 @@ fn served(line: &mut Dataset, recorded: &Recorded, now: &ServedDatasets) {
         line.served = Some(Arc::clone(&served.mapping));
     }
     let active = recorded.active.as_ref().map(|it| it.digest);
-    let ratified = recorded.ratified.as_ref().map(|it| it.digest);
+    let ratified = recorded.ratified.as_ref().map(|it| it.act.digest);
     line.reason = match now.fault(&line.name) {
         Some(fault) => {
             let instead = match fault.fallback {

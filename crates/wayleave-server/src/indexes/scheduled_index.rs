@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use wayleave_search::Index;
 use wayleave_surface::{Extent, Searchable};
 
-use crate::settings::Freshness;
+use wayleave_project::settings::Freshness;
 
 /// An index and when it is due.
 pub(super) struct ScheduledIndex {

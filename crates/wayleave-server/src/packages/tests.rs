@@ -6,6 +6,7 @@ use wayleave_ledger::{Event, FixedClock, Governance, GrantRequest, TokenRequest}
 use wayleave_model::{
     digest::Digest,
     grant::{Scopes, StreamTerms, Terms, TokenKind},
+    ratify::Ratification,
 };
 use wayleave_plan::package::StreamScope;
 
@@ -31,13 +32,13 @@ impl Case {
     }
 
     async fn ratify(&self) {
-        let event = Event::DatasetRatified {
+        let event = Event::DatasetRatified(Ratification {
             dataset: "crm".into(),
             digest: digest(),
             replaces: None,
             who: "ana".into(),
             note: String::new(),
-        };
+        });
         let ledger = self.governance.ledger();
         ledger.append(NOW, event).await.unwrap();
     }

@@ -30,7 +30,6 @@ fn version(column: &str, type_name: &str) -> ActiveDatasets {
         digest: proposed.digest(),
         replaces: None,
         who: "tester".to_owned(),
-        at: "2026-01-01T00:00:00Z".to_owned(),
         note: String::new(),
     };
     ActiveDatasets::new(vec![Arc::new(ratify(proposed, ratification).unwrap())]).unwrap()

@@ -150,15 +150,17 @@ impl SettingsFile {
         let now = jiff::Timestamp::now()
             .strftime("%Y%m%dT%H%M%SZ")
             .to_string();
-        let mut names = std::iter::once(format!("bak-{now}"))
-            .chain((2..).map(|number| format!("bak-{now}-{number}")));
+        let (mut name, mut number) = (format!("bak-{now}"), 1_u64);
         loop {
-            let name = names.next().unwrap_or_default();
             let backup = sibling(&self.target, &name);
             match self.write(&backup, before.as_bytes()) {
                 Ok(()) => return Ok(backup),
                 Err(ClientError::Disk { cause, .. })
-                    if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                    if cause.kind() == io::ErrorKind::AlreadyExists =>
+                {
+                    number += 1;
+                    name = format!("bak-{now}-{number}");
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -141,7 +141,7 @@ async fn install(
         Err(error) => {
             let failure = Failure::from(error);
             let snippet = snippet(host, &server, &entry)?;
-            let document = json!({ "error": failure.document(), "snippet": snippet });
+            let document = json!({ "error": failure.why.document(), "snippet": snippet });
             return Ok(output.refuse(&document, &failure));
         }
     };

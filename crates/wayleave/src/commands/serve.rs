@@ -4,12 +4,10 @@ use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use wayleave_server::{
-    DeployError, Deployment, Project, auth::GivenToken, deployment::ServeError, settings::Settings,
-    source::Environment,
-};
+use wayleave_project::{Project, columns, settings::Settings, source::Environment};
+use wayleave_server::{DeployError, Deployment, auth::GivenToken, deployment::ServeError};
 
-use crate::{arguments, client, columns, failure::Failure, output::Output};
+use crate::{arguments, client, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -102,7 +100,7 @@ fn warn(deployment: &Deployment, output: Output) {
             "warning: dataset `{}` is not served",
             withheld.dataset
         ));
-        for (kind, text) in failure.lines() {
+        for (kind, text) in failure.why.lines() {
             output.remark(format_args!("  {kind}: {text}"));
         }
     }

@@ -82,9 +82,9 @@ impl Disturbed for Case {
         );
         let entries = after.ledger().entries(0, 99).await.unwrap();
         let expected = Digest::from_bytes(&self.new);
-        let times = entries.iter().filter(|entry| {
-            matches!(&entry.event, Event::DatasetRatified { digest, .. } if *digest == expected)
-        });
+        let times = entries.iter().filter(
+            |entry| matches!(&entry.event, Event::DatasetRatified(act) if act.digest == expected),
+        );
         assert_eq!(times.count(), 1, "{point}: recorded once");
     }
 }

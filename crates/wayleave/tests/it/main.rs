@@ -24,6 +24,7 @@ mod index;
 mod json;
 mod newcomer;
 mod replaced;
+mod same_words;
 mod secrets;
 mod session;
 mod stores;

@@ -18,12 +18,12 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 use wayleave_ledger::{Clock, Millis};
+use wayleave_project::settings::{self, Issuer};
 
 use super::{
     fetch::{FetchError, Fetcher},
     keys::Keys,
 };
-use crate::settings::{self, Issuer};
 
 /// How long keys are good for, and how often their issuer is bothered.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use ring::signature::{
 };
 use serde::Deserialize;
 
-use crate::settings::Algorithm;
+use wayleave_project::settings::Algorithm;
 
 /// Largest number of keys of one issuer.
 const MAX_KEYS: usize = 64;

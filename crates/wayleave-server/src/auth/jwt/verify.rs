@@ -6,9 +6,9 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use wayleave_project::settings::{Algorithm, Issuer};
 
 use super::keys::Keys;
-use crate::settings::{Algorithm, Issuer};
 
 /// The clocks of two machines may differ this much, in seconds.
 pub(crate) const LEEWAY: i64 = 60;

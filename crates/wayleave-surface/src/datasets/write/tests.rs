@@ -28,7 +28,6 @@ fn ratified(name: &str) -> Ratified<Mapping> {
         digest: proposed.digest(),
         replaces: None,
         who: "tester".to_owned(),
-        at: "2026-01-01T00:00:00Z".to_owned(),
         note: String::new(),
     };
     ratify(proposed, ratification).unwrap()

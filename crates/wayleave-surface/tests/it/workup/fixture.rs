@@ -37,7 +37,6 @@ pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
         digest: proposed.digest(),
         replaces: None,
         who: "tester".to_owned(),
-        at: "2026-01-01T00:00:00Z".to_owned(),
         note: String::new(),
     };
     Arc::new(ratify(proposed, ratification).unwrap())

@@ -194,7 +194,8 @@ pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
 
 fn withhold(node: &CstNode, path: &mut Vec<String>, what: &EntryEdit<'_>) {
     if let Some(text) = node.as_string_lit() {
-        if !is_shown(path, &text.decoded_value().unwrap_or_default(), what) {
+        let value = text.decoded_value();
+        if !value.is_ok_and(|value| is_shown(path, &value, what)) {
             text.set_raw_value(format!("\"{HIDDEN_VALUE}\""));
         }
     } else if let Some(comment) = node.as_comment() {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use url::Url;
-use wayleave_server::{
+use wayleave_project::{
     Project, ProjectError,
     source::{self, Environment},
 };

@@ -12,10 +12,11 @@ use std::{
 
 use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::{mapping::SourceKind, ratify::Draft};
-use wayleave_server::{
-    Deployment, Project,
+use wayleave_project::{
+    Project,
     source::{Environment, create_sqlite},
 };
+use wayleave_server::Deployment;
 
 use super::serve;
 use crate::{failure::Failure, output::Output};
@@ -69,7 +70,7 @@ fn free_address(usual: SocketAddr) -> SocketAddr {
 async fn prepare(folder: &Path) -> Result<Project, Failure> {
     let project = match Project::open(folder) {
         Ok(project) => project,
-        Err(wayleave_server::ProjectError::None { .. }) => Project::create(folder, SETTINGS)?,
+        Err(wayleave_project::ProjectError::None { .. }) => Project::create(folder, SETTINGS)?,
         Err(error) => return Err(error.into()),
     };
     make_database(&folder.join(DATABASE))?;

@@ -14,9 +14,9 @@ use wayleave_model::{
     ratify::Ratified,
 };
 use wayleave_plan::package::{GrantSelection, Unfit};
+use wayleave_project::render::{self, moment};
 
 use super::{
-    describe,
     expiry::{self, Expiry},
     file::{self, GrantDraft},
 };
@@ -116,8 +116,11 @@ impl Arguments {
                 return Err(twice("the row filter of", &name));
             }
         }
+        let dataset = self.dataset.ok_or_else(|| {
+            Failure::bug("neither a dataset nor a file is given, which the parser refuses")
+        })?;
         Ok(GrantDraft {
-            dataset: self.dataset.unwrap_or_default(),
+            dataset,
             wish,
             purpose: self.purpose,
             expires: self.expires,
@@ -146,7 +149,7 @@ pub(super) async fn run(
     let id = governance.grant(granting, &who).await?;
     let next = format!("wayleave token create --grant {id}");
     let document = json!({
-        "grant": { "id": id, "terms": terms, "expires": expires.map(expiry::format), "who": who },
+        "grant": { "id": id, "terms": terms, "expires": expires.map(moment), "who": who },
         "next": next,
     });
     output.answer(&document, told(&id, &terms, expires, &next));
@@ -154,12 +157,12 @@ pub(super) async fn run(
 }
 
 fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String {
-    let ends = expires.map_or_else(String::new, |at| format!(", until {}", expiry::format(at)));
+    let ends = expires.map_or_else(String::new, |at| format!(", until {}", moment(at)));
     format!(
         "granted `{id}`: reading of connection `{}` of dataset `{}`{ends}\n{}\nnext: {next}",
         terms.connection,
         terms.dataset,
-        describe::streams(terms),
+        render::grants::streams(terms),
     )
 }
 
@@ -173,7 +176,7 @@ pub(in crate::commands) fn fit(
         many => {
             let dataset = &mapping.dataset.name;
             let mut failure = Failure::usage(format!("the grant does not fit `{dataset}`"));
-            failure.causes = many.iter().map(with_hint).collect();
+            failure.why.causes = many.iter().map(with_hint).collect();
             failure.hint("nothing was granted; mend these and run it again")
         }
     })

@@ -1,7 +1,7 @@
 //! When something ends: as people write it, and as it is told.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
-use wayleave_ledger::{Clock as _, Millis, State, SystemClock, Validity, rfc3339};
+use wayleave_ledger::{Clock as _, Millis, State, SystemClock};
 
 /// A moment, or a while from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,21 +61,6 @@ const fn minutes(unit: char) -> Option<i64> {
 /// The time now, as the ledger judges it.
 pub(in crate::commands) fn now(state: &State) -> Millis {
     state.now(SystemClock.now())
-}
-
-/// A moment as RFC 3339 writes it, to the second.
-pub(in crate::commands) fn format(at: Millis) -> String {
-    rfc3339(at.saturating_sub(at.rem_euclid(1000)))
-}
-
-/// How something that stands so ends, in a word or two.
-pub(in crate::commands) fn ends(validity: Validity, expires: Option<Millis>) -> String {
-    match (validity, expires) {
-        (Validity::Revoked, _) => "revoked".to_owned(),
-        (Validity::Expired, Some(at)) => format!("ended {}", format(at)),
-        (_, Some(at)) => format(at),
-        (_, None) => "never".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -49,12 +49,12 @@ pub(super) fn read(path: &Path) -> Result<GrantDraft, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| {
         let mut failure = Failure::usage(format!("`{shown}` cannot be read"));
-        failure.causes.push(error.to_string());
+        failure.why.causes.push(error.to_string());
         failure
     })?;
     parse(&text).map_err(|problem| {
         let mut failure = Failure::usage(format!("`{shown}` is not a grant"));
-        failure.causes.push(problem);
+        failure.why.causes.push(problem);
         failure.hint("`docs/reference/grants.md` shows how one is written")
     })
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use wayleave_ledger::{GrantRequest, Millis, State, TokenRequest, Validity};
 use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
 use wayleave_plan::package::GrantSelection;
-use wayleave_server::Project;
+use wayleave_project::{Project, render::moment};
 
 use super::{expiry, refused};
 use crate::{
@@ -166,7 +166,7 @@ pub(super) async fn run(
         "token": {
             "id": issued.id, "kind": issuing.kind, "label": issuing.label,
             "scopes": issuing.scopes, "grants": issuing.grants, "claims": issuing.claims,
-            "expires": issuing.expires.map(expiry::format), "who": who,
+            "expires": issuing.expires.map(moment), "who": who,
         },
     });
     output.remark(told(&issued.id, &issuing));
@@ -240,7 +240,7 @@ fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
 /// What to do with it, beside the token so that the token can be piped.
 fn told(id: &str, issuing: &TokenRequest) -> String {
     let ends = match issuing.expires {
-        Some(at) => format!("it ends {}", expiry::format(at)),
+        Some(at) => format!("it ends {}", moment(at)),
         None => "it never ends".to_owned(),
     };
     let keep = format!(

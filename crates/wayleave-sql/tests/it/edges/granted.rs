@@ -200,7 +200,7 @@ async fn texts_that_end_in_nul_are_walked_once_each_in_mariadb() {
             let rows = all(store.as_ref(), plan.rows(), &patient()).await.unwrap();
             let page = plan.page(&rows);
             let records = page.records().iter();
-            seen.extend(records.map(|record| record.id()));
+            seen.extend(records.map(wayleave_plan::Record::id));
             match page.next_cursor(page.records().len(), served.seal()) {
                 Some(cursor) => asked.insert("cursor".to_owned(), Json::String(cursor)),
                 None => break,

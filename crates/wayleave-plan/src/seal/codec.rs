@@ -87,7 +87,7 @@ fn lowest_byte(value: u128) -> u8 {
     lowest
 }
 
-/// Decodes what [`write`] encoded. The bytes are authenticated, yet nothing here trusts them.
+/// Decodes what [`write()`] encoded. The bytes are authenticated, yet nothing here trusts them.
 pub(super) fn read(bytes: &[u8]) -> Option<(i64, Position)> {
     let mut input = Input(bytes);
     let expires = i64::try_from(input.signed()?).ok()?;

@@ -16,7 +16,8 @@ use super::login::Login;
 use super::settings::{self, StartupOptions};
 use crate::dsn::{Server, ServerAddress, TlsMode};
 
-/// How much longer than the server we wait, so that its own timeout, which is more precise, fires first.
+/// How much longer than the server we wait, so that its own timeout, which is more precise, fires
+/// first.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// A read-only session.

@@ -1,8 +1,8 @@
 //! `search`: one ranked list over every granted connection.
 //!
-//! An index only offers candidates. Each is read at its source under the caller's plan before
-//! anything of it is shown: a record that is gone, hidden, filtered out or that matches no more is
-//! no hit. Snippets and titles are made from what was read there.
+//! An index only proposes candidates. Each is read at its source under the caller's plan before
+//! anything of it is shown: a record that is gone, hidden, filtered out or no longer matches is not
+//! a hit. Snippets and titles are made from that read.
 
 mod find;
 mod hit;
@@ -24,39 +24,39 @@ use find::Search;
 pub(crate) use sources::Missing;
 use sources::Sources;
 
-// What is accepted is read to its end: no character takes more than four bytes.
+// An accepted query is parsed to its end: no character takes more than four bytes.
 const _: () = assert!(MAX_QUERY * 4 <= wayleave_search::MAX_QUERY_BYTES);
 
 /// The full-text indexes of a deployment.
 pub trait Indexes: Send + Sync {
-    /// The index of a stream, if there is one of exactly this.
+    /// The index of a stream, if one with exactly this spec exists.
     fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed;
 
-    /// What there was to search before a refresh, the latest first, as far as it is held open: a
-    /// walk that began in it goes on in it.
+    /// Earlier versions of the indexes that are still open, the latest first: a walk continues in
+    /// the version it began in.
     fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
         Vec::new()
     }
 
     /// Waits while the index of any of these streams, each a connection and a stream, is being
-    /// opened, but no longer than a caller should have to.
+    /// opened, but no longer than is reasonable for a caller.
     fn opened<'a>(&'a self, _streams: Vec<(&'a str, &'a str)>) -> BoxFuture<'a, ()> {
         Box::pin(future::ready(()))
     }
 }
 
-/// What there is to search of a stream.
+/// The state of a stream's index.
 #[derive(Debug, Clone)]
 pub enum Indexed {
-    /// An index.
+    /// An index that can be searched.
     Ready(Arc<Index>),
-    /// None yet: it is being made.
+    /// No index yet: it is being built.
     Making,
-    /// None: it could not be made, and is tried again.
+    /// No index: building it failed, and will be retried.
     Failed,
 }
 
-/// No indexes at all.
+/// A deployment without indexes.
 pub(crate) struct NoIndexes;
 
 impl Indexes for NoIndexes {
@@ -98,7 +98,8 @@ async fn opened_sources(plan: &SearchPlan, indexes: &dyn Indexes) -> Sources {
     Sources::new(plan, indexes)
 }
 
-/// The ids of the records that match best, and the connections that could not be searched with why.
+/// The ids of the best matches, and the connections that could not be searched, each with the
+/// reason.
 pub(crate) struct BestMatches {
     pub(crate) ids: Vec<String>,
     /// Whether there are more.
@@ -106,7 +107,7 @@ pub(crate) struct BestMatches {
     pub(crate) missing: Vec<(String, Missing)>,
 }
 
-/// Finds records without writing them down; only such as match each of `required` too.
+/// Finds records without writing them out; only those that also match each of `required`.
 pub(crate) async fn best(
     call: &CallContext<'_>,
     request: &SearchRequest,

@@ -1,17 +1,17 @@
-//! A position in as few bytes as it takes.
+//! Encodes a position in as few bytes as possible.
 
 use crate::value::Value;
 
 const MICROS: i64 = 1_000_000;
 
-/// Where a walk stands.
+/// The position of a walk.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Position {
-    /// Values of the order's columns at the last row; or of a bookmark, its value.
+    /// The values of the order's columns in the last row; for a bookmark, its value.
     pub(crate) at: Vec<Value>,
     /// The horizon of a walk of changes.
     pub(crate) horizon: Option<Value>,
-    /// Of a bookmark: whether its own value has been seen in full.
+    /// For a bookmark: whether all records with its own value have been seen.
     pub(crate) settled: bool,
 }
 
@@ -70,7 +70,7 @@ fn bytes(out: &mut Vec<u8>, text: &str) {
 }
 
 fn signed(out: &mut Vec<u8>, value: i128) {
-    // Zigzag: small numbers of either sign are short.
+    // Zigzag encoding keeps small numbers of either sign short.
     unsigned(out, ((value << 1) ^ (value >> 127)).cast_unsigned());
 }
 
@@ -87,7 +87,7 @@ fn lowest_byte(value: u128) -> u8 {
     lowest
 }
 
-/// Reads what [`write`] wrote. The bytes were authenticated, yet nothing here trusts them.
+/// Decodes what [`write()`] encoded. The bytes are authenticated, yet nothing here trusts them.
 pub(super) fn read(bytes: &[u8]) -> Option<(i64, Position)> {
     let mut input = Input(bytes);
     let expires = i64::try_from(input.signed()?).ok()?;

@@ -95,8 +95,8 @@ impl Caller {
         self
     }
 
-    /// Ends this authorization when `revoked` fires: its streams, sessions and running requests end
-    /// at that moment, not at its next request.
+    /// Ends this authorization when `revoked`, a revocation or a cancellation token, is triggered:
+    /// its streams, sessions and running requests end at that moment, not at its next request.
     #[must_use]
     pub fn until(mut self, revoked: impl Into<Revocation>) -> Self {
         self.revoked = Some(revoked.into());

@@ -1,7 +1,7 @@
-//! What a client of the older revisions keeps between its requests.
+//! The state a client of the older revisions has between its requests.
 //!
-//! It is all that an idle session costs. The SDK's machinery for a session, which is a hundred times
-//! as large, is made when something needs it: a stream, or a call that talks to its client.
+//! It is the whole cost of an idle session. The SDK's machinery for a session is a hundred times as
+//! large, so it is made only when a stream or a call that talks to its client needs it.
 
 use std::sync::{
     Arc, Mutex, OnceLock, PoisonError,
@@ -23,16 +23,16 @@ pub(crate) struct ClientSession {
     pub(crate) caller_cell: CallerCell,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) calls: Arc<RunningCalls>,
-    /// What the client said of itself, in the revision that was agreed on.
+    /// The client's `initialize` parameters, in the agreed revision.
     client: OnceLock<InitializeRequestParams>,
     log_level: Mutex<LogLevel>,
-    /// What the client had been shown when it was let in.
+    /// The lists as the client was shown them when its session began.
     fingerprint: ListFingerprint,
-    /// Whether the client has said that it is ready.
+    /// Whether the client has sent `notifications/initialized`.
     is_ready: AtomicBool,
-    /// Whether it is being listened for; saying again that it is ready changes nothing.
+    /// Whether a listener runs; a second `initialized` starts no other.
     has_listener: AtomicBool,
-    /// Ends with the session.
+    /// Cancelled when the session ends.
     open: CancellationToken,
     _close: DropGuard,
 }
@@ -55,12 +55,12 @@ impl ClientSession {
         }
     }
 
-    /// What the client said of itself; none before its handshake.
+    /// The client's `initialize` parameters; none before its handshake.
     pub(crate) fn client(&self) -> Option<&InitializeRequestParams> {
         self.client.get()
     }
 
-    /// The client said so. Only the first time counts.
+    /// Stores the client's `initialize` parameters. Only the first call counts.
     pub(crate) fn introduce(&self, client: InitializeRequestParams) {
         let _ = self.client.set(client);
     }
@@ -83,7 +83,8 @@ impl ClientSession {
         self.is_ready.store(true, Ordering::Release);
     }
 
-    /// The listener of a client that is ready, and what ends it; none if it is not, or has one.
+    /// The listener of a ready client, and the token that ends it; none if the client is not ready
+    /// or has a listener.
     pub(crate) fn listener(&self, registry: &Registry) -> Option<(Listener, CancellationToken)> {
         if !self.is_ready.load(Ordering::Acquire) || self.has_listener.swap(true, Ordering::AcqRel)
         {
@@ -95,12 +96,12 @@ impl ClientSession {
         Some((listener, self.open.clone()))
     }
 
-    /// The listener has ended, and another may begin.
+    /// Records that the listener has ended, so that another may begin.
     pub(crate) fn unlisten(&self) {
         self.has_listener.store(false, Ordering::Release);
     }
 
-    /// Ends it, with what is under way in it.
+    /// Ends the session and the requests running in it.
     pub(crate) fn close(&self) {
         self.open.cancel();
         self.calls.cancel_all();

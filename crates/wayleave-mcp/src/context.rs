@@ -1,5 +1,5 @@
-//! What every handler is given besides its own arguments: the caller, the client, and the ways
-//! to talk back while the request runs.
+//! The context every handler is given besides its own arguments: the caller, the client, and the
+//! ways to talk back while the request runs.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Which family of protocol revisions a request came in.
+/// The family of protocol revisions a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// 2024-11-05 to 2025-11-25: a session begun with `initialize`.
@@ -31,7 +31,7 @@ pub enum Era {
     Stateless,
 }
 
-/// The surroundings of one request.
+/// The context of one request.
 #[derive(Clone)]
 pub struct Context {
     caller: Arc<Caller>,
@@ -39,22 +39,22 @@ pub struct Context {
     origin: Arc<Origin>,
 }
 
-/// How a request came to its handler.
+/// The path by which a request reached its handler.
 enum Origin {
-    /// Through the SDK's own loop, or on a pipe that has one.
+    /// Through the SDK's own loop, over HTTP or on a pipe.
     Sdk(RequestContext<RoleServer>),
-    /// Straight from the HTTP request that brought it.
+    /// Directly from the HTTP request that carried it.
     Http(HttpRequest),
 }
 
-/// A request handled where it was received.
+/// A request handled on the task that received it.
 pub(crate) struct HttpRequest {
     pub(crate) era: Era,
     pub(crate) meta: RequestMetaObject,
     pub(crate) parts: Arc<http::request::Parts>,
-    /// Cancelled when nobody waits for the answer any longer.
+    /// Cancelled when nobody waits for the answer any more.
     pub(crate) cancelled: CancellationToken,
-    /// The way to the client besides the answer; a stateless request has none.
+    /// The channel to the client besides the answer; a stateless request has none.
     pub(crate) link: Option<Arc<ClientLink>>,
 }
 
@@ -100,7 +100,7 @@ impl Context {
         self.session.as_ref()
     }
 
-    /// The observation of the message the request came in, where anybody observes.
+    /// The observation of the message that carried the request, where an observer is set.
     pub(crate) fn observation(&self) -> Option<Arc<Observation>> {
         match &*self.origin {
             Origin::Sdk(request) => observation::from_context(request),
@@ -115,9 +115,9 @@ impl Context {
         }
     }
 
-    /// The SDK's side of the request, through which the client is talked to. A call in a session that
-    /// was carried out without it waits here until the SDK has taken it over; one that is over has
-    /// no way to its client any more.
+    /// The SDK's side of the request, which can talk to the client. A call in a session that began
+    /// without the SDK waits here until the SDK has taken it over; a call that has ended has no way
+    /// to its client any more.
     async fn sdk(&self) -> Option<&RequestContext<RoleServer>> {
         match &*self.origin {
             Origin::Sdk(request) => Some(request),
@@ -136,19 +136,19 @@ impl Context {
         self.sdk().await.map(|request| &request.peer)
     }
 
-    /// The least level of log messages the client asked for.
+    /// The lowest level of log messages the client asked for.
     fn log_level(&self) -> Option<LogLevel> {
         match self.era() {
             Era::Session => {
                 let session = self.session.as_ref();
                 Some(session.map_or(LogLevel::Info, |session| session.log_level()))
             }
-            // A stateless request is sent log messages only when it asked for them itself.
+            // A stateless request gets log messages only when it asked for them itself.
             Era::Stateless => self.request_meta().log_level().map(LogLevel::from_wire),
         }
     }
 
-    /// Who asks.
+    /// The caller of this request.
     pub fn caller(&self) -> &Arc<Caller> {
         &self.caller
     }
@@ -177,7 +177,7 @@ impl Context {
         }
     }
 
-    /// What the client declared it can do, as JSON; an empty object when it said nothing.
+    /// The capabilities the client declared, as JSON; an empty object when it declared none.
     pub fn client_capabilities(&self) -> Value {
         let declared: Option<ClientCapabilities> = match &*self.origin {
             Origin::Sdk(request) => request.client_capabilities(),
@@ -192,7 +192,7 @@ impl Context {
     }
 
     /// Refuses the request with `-32021` unless the client declared `capability`: `elicitation`,
-    /// `sampling` or `roots`. To be called before asking for it.
+    /// `sampling` or `roots`. Call it before asking for that capability.
     pub fn require(&self, capability: &str) -> Result<(), RpcError> {
         if self.client_capabilities().get(capability).is_some() {
             Ok(())
@@ -201,7 +201,7 @@ impl Context {
         }
     }
 
-    /// The client's own name and version, as it tells them.
+    /// The name and version the client declared.
     pub fn client_name(&self) -> Option<(String, String)> {
         let told: Option<Implementation> = match &*self.origin {
             Origin::Sdk(request) => request.client_info(),
@@ -213,7 +213,7 @@ impl Context {
         told.map(|info| (info.name, info.version))
     }
 
-    /// A header of the HTTP request this came in; `None` on stdio.
+    /// A header of the HTTP request that carried this one; `None` on stdio.
     pub fn header(&self, name: &str) -> Option<&str> {
         let parts = match &*self.origin {
             Origin::Sdk(request) => request.extensions.get::<http::request::Parts>()?,
@@ -251,12 +251,12 @@ impl Context {
         }
     }
 
-    /// Ends the stream this request's answer was to come on, and waits for the client to come
-    /// back for it, which it is told to do after `retry`, or for its session to end. The call
-    /// goes on: a long one need not hold a connection open, for a proxy to cut.
+    /// Ends the stream that was to carry this request's answer, and waits until the client
+    /// reconnects, as it is told to do after `retry`, or until its session ends. The call goes on:
+    /// a long one need not hold a connection open for a proxy to cut.
     ///
     /// Only sessions over HTTP have such a stream, and only clients of 2025-11-25 are sure to
-    /// come back; for any other this returns at once.
+    /// reconnect; for any other this returns at once.
     pub async fn hang_up(&self, retry: Duration) {
         if self.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
             && let Some(request) = self.sdk().await

@@ -1,4 +1,4 @@
-//! One client being served: over a pipe, in a session, or for the time of one request.
+//! One client being served: over a pipe, in a session, or for one request.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use crate::{
     server::{ServerState, Shutdown},
 };
 
-/// A conversation. Every clone is the same one.
+/// A conversation. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Conversation(Arc<Inner>);
 
@@ -17,7 +17,7 @@ struct Inner {
     shared: Arc<ServerState>,
     shutdown: Shutdown,
     caller_cell: CallerCell,
-    /// Only clients of the older revisions have one; what serves one request stays cheap.
+    /// Only clients of the older revisions have one; serving one stateless request stays cheap.
     session: OnceLock<Arc<ClientSession>>,
 }
 
@@ -35,7 +35,7 @@ impl Conversation {
         }))
     }
 
-    /// The conversation of a session that has begun.
+    /// The conversation of a session that has already begun.
     pub(crate) fn resumed(
         shared: Arc<ServerState>,
         shutdown: &Shutdown,
@@ -57,7 +57,7 @@ impl Conversation {
         &self.0.shutdown
     }
 
-    /// Who it is with now.
+    /// The caller as of now.
     pub(crate) fn caller(&self) -> Arc<Caller> {
         Arc::clone(&self.0.caller_cell.caller())
     }

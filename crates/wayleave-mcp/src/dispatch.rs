@@ -1,9 +1,9 @@
-//! The one way a request is carried out, whatever carried it here.
+//! The one way a request is carried out, whatever transport it came by.
 //!
 //! HTTP without a session, HTTP in a session and the pipe call [`ServerState::dispatch`] with a
-//! request and its context. The SDK, for what it carries itself, calls the method of its kind. Each
-//! waits for its turn, is observed, runs, and is signed where the era asks for it. This module knows
-//! nothing of headers, lines or sessions' streams.
+//! request and its context. For requests the SDK carries itself, it calls the method of their kind.
+//! Each request waits for its turn, is observed, runs, and is signed where the era requires it.
+//! This module knows nothing of headers, lines or session streams.
 
 use std::future::ready;
 
@@ -47,7 +47,8 @@ macro_rules! list {
                 let mut result = $Result::with_all_items(page.entries);
                 result.next_cursor = page.next_cursor;
                 if era == Era::Stateless {
-                    // Not a moment: a list that changes at run time must not be served from a cache.
+                    // A time to live of zero: a list that changes at run time must not be served
+                    // from a cache.
                     result.ttl_ms = Some(0);
                     result.cache_scope = Some(CacheScope::Private);
                     self.sign(era, &mut result.meta);
@@ -60,7 +61,7 @@ macro_rules! list {
 }
 
 impl ServerState {
-    /// Carries a request out, and makes of its result what its era knows.
+    /// Carries a request out and shapes its result for its era.
     pub(crate) async fn dispatch(
         &self,
         request: Request,
@@ -249,7 +250,7 @@ impl ServerState {
         observation::run(context.observation(), unsubscribed).await
     }
 
-    /// Says who answered, in the era that asks for it.
+    /// Adds the server's identity to `_meta`, in the era that requires it.
     fn sign(&self, era: Era, meta: &mut Option<MetaObject>) {
         if era == Era::Stateless {
             match meta {

@@ -1,9 +1,9 @@
-//! The one reading of a message.
+//! The one parse of a message.
 //!
-//! Whatever has to know what a message is takes it from here: budgets, authorization, the observer,
-//! the cached lists, the dispatch. It is read leniently, for a message that could not be read would
-//! escape being refused; what is odd about it is remembered, and an odd message is left to the SDK,
-//! whose own reading of what it carries decides nothing here.
+//! Budgets, authorization, the observer, the cached lists and the dispatch all take what they know
+//! of a message from here. The parse is lenient, because a message that could not be read would
+//! escape being refused. It records what is odd about a message, and an odd message goes to the
+//! SDK; the SDK's own parse decides nothing here.
 
 use std::{borrow::Cow, fmt};
 
@@ -20,13 +20,13 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// The longest text that an answer repeats to say what it answers. A listener's is in every notice.
+/// The longest id that an answer repeats. A listener's id is in every notice.
 pub(crate) const MAX_ID_BYTES: usize = 1024;
 
-/// The only stateless revision there is.
+/// The only stateless revision.
 pub(crate) const STATELESS: &str = "2026-07-28";
 
-/// Why a request with a longer id is refused.
+/// The error for a request with a longer id.
 pub(crate) fn id_too_long() -> RpcError {
     RpcError::new(
         RpcError::INVALID_REQUEST,
@@ -38,16 +38,15 @@ pub(crate) fn id_too_long() -> RpcError {
 #[derive(Debug, Default)]
 pub(crate) struct Envelope<'m> {
     kind: Kind,
-    /// What an answer refers to; null where none is possible.
+    /// The id an answer refers to; null where no answer is possible.
     pub(crate) id: Value,
     pub(crate) id_is_too_long: bool,
     method: Cow<'m, str>,
     params: Option<&'m RawValue>,
     known: Params<'m>,
-    /// Whether nothing about it is odd: no member is unknown or given twice, none has another type
-    /// than it should.
+    /// Whether nothing about it is odd: no member is unknown, duplicated, or of a wrong type.
     is_plain: bool,
-    /// Whether others may read it in another way: a member is given twice, or has a wrong type.
+    /// Whether another parser may read it differently: a member is duplicated or has a wrong type.
     is_ambiguous: bool,
 }
 
@@ -56,24 +55,24 @@ enum Kind {
     Invalid(Fault),
     Request,
     Notification,
-    /// The answer to something the client was asked.
+    /// The client's answer to a request of the server.
     Answer,
     #[default]
     Unread,
 }
 
-/// Why what came is no message.
+/// Why the input is not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It is not JSON.
     Syntax { line: usize, column: usize },
-    /// It is an array.
+    /// It is an array, a JSON-RPC batch.
     Batch,
     /// It is JSON, but neither a request, a notification nor an answer.
     NoMessage,
 }
 
-/// What is known of a message's parameters.
+/// The members of a message's parameters that this layer reads.
 #[derive(Debug, Default)]
 struct Params<'m> {
     name: Option<Cow<'m, str>>,
@@ -91,14 +90,14 @@ struct Params<'m> {
     is_ambiguous: bool,
 }
 
-/// Members of a JSON object by name. Of two of one name the last counts.
+/// Members of a JSON object by name. Of two with one name the last counts.
 struct Members<'m, const N: usize> {
     values: [Option<&'m RawValue>; N],
     has_duplicate: bool,
     has_unknown: bool,
 }
 
-/// Reads an object's members of these names.
+/// Deserializes the members with these names.
 struct MembersOf<const N: usize>([&'static str; N]);
 
 #[derive(Deserialize)]
@@ -147,7 +146,7 @@ fn members<'m, const N: usize>(
     Ok(members)
 }
 
-/// The text that JSON is, if it is one.
+/// The string that `json` holds, if it is a string.
 fn text(json: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Name<'_>>(json.get())
         .ok()
@@ -159,7 +158,7 @@ fn is_null(json: &RawValue) -> bool {
 }
 
 impl<'m> Params<'m> {
-    /// What `params` say; none if they are no object.
+    /// Reads `params`; none if they are no object.
     fn parse(params: &'m RawValue) -> Option<Self> {
         let names = ["name", "uri", "cursor", "clientInfo", "requestId", "_meta"];
         let members = members(params.get().as_bytes(), names).ok()?;
@@ -249,12 +248,12 @@ impl<'m> Envelope<'m> {
         }
     }
 
-    /// Whether an answer is waited for.
+    /// Whether the sender waits for an answer.
     pub(crate) fn is_request(&self) -> bool {
         self.kind == Kind::Request
     }
 
-    /// Whether it can only be told, and refusing it would tell nobody.
+    /// Whether it takes no reply, so that a refusal would reach nobody.
     pub(crate) fn is_one_way(&self) -> bool {
         matches!(self.kind, Kind::Notification | Kind::Answer)
     }
@@ -263,7 +262,7 @@ impl<'m> Envelope<'m> {
         self.kind == Kind::Notification
     }
 
-    /// Whether it answers something the client was asked.
+    /// Whether it answers a request of the server.
     pub(crate) fn is_answer(&self) -> bool {
         self.kind == Kind::Answer
     }
@@ -282,7 +281,7 @@ impl<'m> Envelope<'m> {
         self.method == "initialize"
     }
 
-    /// Why it is no message; none if it is one, as far as can be seen.
+    /// Why it is not a message; none if it looks like one.
     pub(crate) fn fault(&self) -> Option<Fault> {
         match self.kind {
             Kind::Invalid(fault) => Some(fault),
@@ -294,22 +293,22 @@ impl<'m> Envelope<'m> {
         &self.method
     }
 
-    /// The tool or prompt it names.
+    /// The tool or prompt name in its parameters.
     pub(crate) fn name(&self) -> Option<&str> {
         self.known.name.as_deref()
     }
 
-    /// The resource it names.
+    /// The resource URI in its parameters.
     pub(crate) fn uri(&self) -> Option<&str> {
         self.known.uri.as_deref()
     }
 
-    /// Where a list goes on, as it is written.
+    /// The cursor of a list request, as written.
     pub(crate) fn cursor(&self) -> Option<&str> {
         self.known.cursor.map(RawValue::get)
     }
 
-    /// Its parameters, if it has any and they are of that type.
+    /// Its parameters, if it has any and they parse as `T`.
     pub(crate) fn params<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.params?.get()).ok()
     }
@@ -322,22 +321,22 @@ impl<'m> Envelope<'m> {
         self.known.meta.is_some()
     }
 
-    /// Its `_meta`, if it has one of that type.
+    /// Its `_meta`, if it has one that parses as `T`.
     pub(crate) fn meta<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.known.meta?.get()).ok()
     }
 
-    /// Whether it wants to hear of more than its answer.
+    /// Whether it asks for notices besides its answer.
     pub(crate) fn wants_notices(&self) -> bool {
         self.known.wants_progress || self.known.wants_logs
     }
 
-    /// Whether it says which revision it is of, as those without a session do.
+    /// Whether it names its revision, as requests without a session do.
     pub(crate) fn is_stateless(&self) -> bool {
         self.known.version.is_some()
     }
 
-    /// The era it is of, where it says so in full.
+    /// Its era, where the message states it in full.
     pub(crate) fn era(&self) -> Option<Era> {
         let Some(version) = self.known.version else {
             return Some(Era::Session);
@@ -347,12 +346,12 @@ impl<'m> Envelope<'m> {
         is_whole.then_some(Era::Stateless)
     }
 
-    /// Its id as the protocol has them.
+    /// Its id as the protocol's type.
     pub(crate) fn request_id(&self) -> Option<RequestId> {
         request_id(&self.id)
     }
 
-    /// The request that a `notifications/cancelled` gives up.
+    /// The id of the request that a `notifications/cancelled` cancels.
     pub(crate) fn cancelled_request(&self) -> Option<RequestId> {
         if self.method != "notifications/cancelled" {
             return None;
@@ -360,8 +359,8 @@ impl<'m> Envelope<'m> {
         request_id(&serde_json::from_str(self.known.cancelled?.get()).ok()?)
     }
 
-    /// The bearer that an `initialize` brings, if it brings one. One that is not text is as wrong as
-    /// any other, and so is one that can be read in two ways.
+    /// The bearer in an `initialize`, if there is one. One that is not text, or that can be read in
+    /// two ways, counts as a wrong bearer.
     pub(crate) fn bearer(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct Client {
@@ -381,7 +380,7 @@ impl<'m> Envelope<'m> {
         }
     }
 
-    /// Tells an observer what the message says.
+    /// Copies what the message says into an observer's facts.
     pub(crate) fn fill(&self, facts: &mut RequestFacts) {
         facts.method = Some(self.method.to_string()).filter(|method| !method.is_empty());
         facts.id = self.id.clone();
@@ -389,7 +388,7 @@ impl<'m> Envelope<'m> {
         facts.uri = self.uri().map(str::to_owned);
     }
 
-    /// Why the caller may not use what it named, when that is no secret.
+    /// Why the caller may not use the primitive it named, when that is no secret.
     pub(crate) fn denial(&self, snapshot: &Snapshot, caller: &Caller) -> Option<RpcError> {
         match self.method() {
             "tools/call" => resolve::denial(&snapshot.tools, self.name()?, caller),
@@ -405,7 +404,7 @@ impl<'m> Envelope<'m> {
 impl Fault {
     /// Why `message` is not even an object.
     fn from_error(message: &[u8], error: &serde_json::Error) -> Self {
-        // Of what is no object nothing is read but its first byte.
+        // Of input that is not an object, only the first byte is read.
         let syntax = match error.classify() {
             Category::Data => serde_json::from_slice::<IgnoredAny>(message).err(),
             _ => None,

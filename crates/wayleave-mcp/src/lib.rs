@@ -1,10 +1,10 @@
-//! Dynamic MCP primitives: tools, resources, resource templates, prompts and completions that
-//! can be added and removed while they are being served.
+//! Dynamic MCP primitives: tools, resources, resource templates, prompts and completions that can
+//! be added and removed while they are being served.
 //!
-//! A [`Registry`] holds what is served. A [`Batch`] changes it, as one commit and one notice to
+//! A [`Registry`] holds the primitives. A [`Batch`] changes it, as one commit and one notice to
 //! every listening client, in both eras of the protocol at once. A [`Server`] puts a registry
-//! behind stdio and Streamable HTTP. What a caller sees is a function of its authorization
-//! alone: every primitive has a [`Visibility`].
+//! behind stdio and Streamable HTTP. What a caller sees is a function of its authorization alone:
+//! every primitive has a [`Visibility`].
 //!
 //! This crate knows nothing of data, files or configuration, and is of use on its own. See the
 //! [README](https://github.com/wayleave/wayleave/tree/main/crates/wayleave-mcp) and `examples/`.

@@ -1,10 +1,10 @@
-//! Answering `tools/list` from bytes that are already there.
+//! Answering `tools/list` from cached bytes.
 //!
-//! Every session of every client begins with this request, and with many tools its serialization
-//! is by far the dearest thing a server does. A caller whose view is shared gets the view's bytes
-//! with its own request id. Whatever is unusual about the request is left to the dispatch; all but
-//! one thing: a cursor that is not text is taken by the SDK for no cursor at all, and a client
-//! would be given the first page for ever.
+//! Every session of every client begins with this request, and with many tools its serialization is
+//! by far the most expensive thing a server does. A caller whose view is shared gets the view's
+//! bytes with its own request id. Any unusual request is left to the dispatch, with one exception:
+//! the SDK takes a cursor that is not text for no cursor at all, and the client would be given the
+//! first page for ever.
 
 use std::borrow::Cow;
 
@@ -19,8 +19,8 @@ use crate::{
     wire_error,
 };
 
-/// The answer to a message of `era`, if it is a plain first-page `tools/list`, or a list with a
-/// cursor that is none.
+/// The answer to a message of `era`, if it is a plain first-page `tools/list`, or a list request
+/// with an invalid cursor.
 pub(crate) fn answer(
     shared: &ServerState,
     caller: &Caller,
@@ -65,8 +65,8 @@ fn refuse_cursor(envelope: &Envelope<'_>) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The page's `_meta` as JSON: who answered, in the era that asks for it, and what an observer
-/// added.
+/// The page's `_meta` as JSON: the server's identity in the era that requires it, and an observer's
+/// additions.
 fn page_meta(shared: &ServerState, era: Era, added: Map<String, Value>) -> Option<Cow<'_, str>> {
     let signed = era == Era::Stateless;
     if added.is_empty() {

@@ -1,6 +1,6 @@
 //! Log messages to the client.
 //!
-//! The newest revision deprecates them; clients of the older ones know nothing else.
+//! The newest revision deprecates them; clients of the older ones have nothing else.
 #![expect(
     deprecated,
     reason = "the SDK marks the whole feature deprecated, and older clients need it"

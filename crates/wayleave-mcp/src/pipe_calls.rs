@@ -1,8 +1,8 @@
 //! The requests of a pipe: each is carried out by a task of its own, which also writes its answer.
 //!
 //! Through the SDK's loop a request would pass twice, there and back, and another task would write
-//! what it answers. What a call says or asks before its answer goes through that loop all the same.
-//! It knows nothing of lines, of budgets, or of who calls.
+//! its answer. Notices and requests that a call sends before its answer do go through that loop.
+//! This module knows nothing of lines, of budgets, or of callers.
 
 use std::{
     io,
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Answers that may be waiting to be written. Beyond it no more is read.
+/// Answers that may wait to be written. Beyond that, reading stops.
 const MAX_UNWRITTEN_ANSWERS: usize = 64;
 
 /// A conversation that has begun.
@@ -46,7 +46,7 @@ pub(crate) struct PipeCalls<W> {
 }
 
 impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
-    /// No calls are taken until `session` is there.
+    /// The calls of a pipe. None is taken until `session` is set.
     pub(crate) fn new(session: Arc<OnceLock<PipeSession>>, write: Arc<Mutex<W>>) -> Self {
         Self {
             session,
@@ -57,13 +57,14 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
         }
     }
 
-    /// Carries a request out, with what it was sent with, unless the SDK is to do it; says whether so.
+    /// Carries a request out, with the extensions it came with, unless it needs the SDK; returns
+    /// whether it did.
     pub(crate) fn begin(&mut self, plain: PlainRequest, extensions: Extensions) -> bool {
         while self.tasks.try_join_next().is_some() {}
         let Some(session) = self.session.get() else {
             return false;
         };
-        // The SDK judges what has an id that is taken.
+        // A request whose id is already in use goes to the SDK.
         let Some(call) = self.running.begin(&plain.id) else {
             return false;
         };
@@ -73,7 +74,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
         context.extensions = extensions;
         let handler = session.handler.clone();
         let (write, unwritten) = (self.write.clone(), self.unwritten.clone());
-        // Boxed: it is large, and a task is moved several times before it runs.
+        // Boxed: the future is large, and a task is moved several times before it runs.
         self.tasks.spawn(Box::pin(async move {
             let reply = handler.dispatch(plain.request, context).await;
             if call.cancelled.is_cancelled() {
@@ -90,19 +91,19 @@ impl<W: AsyncWrite + Send + Unpin + 'static> PipeCalls<W> {
         true
     }
 
-    /// The client waits for the request no longer, and is not answered.
+    /// Cancels a request; its client no longer waits and is not answered.
     pub(crate) fn cancel(&self, id: &RequestId) {
         self.running.cancel(id);
     }
 
-    /// Waits until there is room for one answer more.
+    /// Waits until there is room for one more answer.
     pub(crate) async fn wait_for_room(&self) {
         if self.unwritten.available_permits() == 0 {
             let _ = self.unwritten.acquire().await;
         }
     }
 
-    /// Lets the calls under way finish, for so long, and drops those that do not.
+    /// Lets the running calls finish within that time, and drops those that do not.
     pub(crate) async fn finish(&mut self, within: Duration) {
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if timeout(within, all).await.is_err() {

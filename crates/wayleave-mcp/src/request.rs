@@ -1,4 +1,4 @@
-//! A request as the dispatch takes it: its method known, its parameters of their types.
+//! A request as the dispatch takes it: method known, parameters typed.
 
 use crate::{
     Era,
@@ -28,7 +28,7 @@ pub(crate) enum Request {
     ListPrompts(PaginatedRequestParams),
 }
 
-/// A request, with what its envelope says of it.
+/// A request, with the facts of its envelope.
 #[derive(Debug)]
 pub(crate) struct PlainRequest {
     pub(crate) id: RequestId,
@@ -38,8 +38,8 @@ pub(crate) struct PlainRequest {
 }
 
 impl PlainRequest {
-    /// The request that `envelope` holds; none if it is to be refused, or carried by the SDK: what is
-    /// odd about a message, even in the least, is judged there.
+    /// The request in `envelope`; none if it must be refused or carried by the SDK, which judges
+    /// any message that is odd in the least.
     pub(crate) fn from_envelope(envelope: &Envelope<'_>) -> Option<Self> {
         if !envelope.is_plain() || !envelope.is_request() {
             return None;
@@ -83,7 +83,7 @@ impl Request {
     }
 }
 
-/// Which page of a list is asked for; without parameters it is the first.
+/// The page of a list that is asked for; without parameters, the first.
 fn page(envelope: &Envelope<'_>) -> Option<PaginatedRequestParams> {
     if envelope.has_params() {
         envelope.params()

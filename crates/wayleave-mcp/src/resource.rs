@@ -14,13 +14,13 @@ use crate::{
 /// One read of a resource.
 #[derive(Debug, Clone)]
 pub struct Read {
-    /// The URI as asked.
+    /// The URI as requested.
     pub uri: String,
     /// The template's variables, percent-decoded; empty for a fixed resource.
     pub variables: BTreeMap<String, String>,
-    /// What a retry brings, when the read asked for input before.
+    /// The answers of a retry, when the read asked for input before.
     pub answers: Answers,
-    /// The request's surroundings.
+    /// The request's context.
     pub context: Context,
 }
 
@@ -31,7 +31,7 @@ pub enum ReadReply {
     Done(Vec<ResourceContents>),
     /// It needs something from the client first.
     NeedsInput(InputRequired),
-    /// There is nothing at this URI; another template may know it.
+    /// There is nothing at this URI; another template may match it.
     Missing,
 }
 
@@ -160,7 +160,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A template; `handler` answers every URI it matches, or says it is missing.
+    /// A template; `handler` answers every URI it matches, or reports it missing.
     pub fn new<F, Fut, R>(
         uri_template: impl Into<String>,
         name: impl Into<String>,
@@ -186,7 +186,7 @@ impl ResourceTemplate {
         &self.listing.uri_template
     }
 
-    /// Lets clients subscribe to the URIs for which `rule` holds; its error says why not.
+    /// Lets clients subscribe to the URIs that `rule` allows; its error says why not.
     #[must_use]
     pub fn subscribable(
         mut self,

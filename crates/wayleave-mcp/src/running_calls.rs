@@ -1,4 +1,4 @@
-//! The requests of one client that are under way, by their ids, so that it can give them up.
+//! The running requests of one client by their ids, so that it can cancel them.
 
 use std::{
     collections::HashMap,
@@ -13,12 +13,12 @@ use crate::sdk::model::RequestId;
 #[derive(Default)]
 pub(crate) struct RunningCalls(Mutex<HashMap<RequestId, CancellationToken>>);
 
-/// A request under way, until dropped.
+/// A running request, until dropped.
 pub(crate) struct RunningCall {
-    /// None once another table has it.
+    /// None once another table tracks it.
     table: Option<Arc<RunningCalls>>,
     pub(crate) id: RequestId,
-    /// Cancelled when nobody waits for its answer any longer.
+    /// Cancelled when nobody waits for the answer any more.
     pub(crate) cancelled: CancellationToken,
 }
 
@@ -27,7 +27,7 @@ impl RunningCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a request; none if one of that id is under way.
+    /// Enters a request; none if one of that id is running.
     pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Option<RunningCall> {
         let mut running = self.locked();
         if running.contains_key(id) {
@@ -42,14 +42,14 @@ impl RunningCalls {
         })
     }
 
-    /// The client waits for the request no longer, and is not answered.
+    /// Cancels a request; its client no longer waits and is not answered.
     pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(call) = self.locked().get(id) {
             call.cancel();
         }
     }
 
-    /// The client is gone.
+    /// Cancels all requests of a client that is gone.
     pub(crate) fn cancel_all(&self) {
         for call in self.locked().values() {
             call.cancel();
@@ -58,7 +58,7 @@ impl RunningCalls {
 }
 
 impl RunningCall {
-    /// Leaves the table for another; from here on it is given up there.
+    /// Leaves this table for another, which cancels the request from here on.
     pub(crate) fn leave_table(&mut self) {
         if let Some(table) = self.table.take() {
             table.locked().remove(&self.id);
@@ -69,7 +69,7 @@ impl RunningCall {
 impl Drop for RunningCall {
     fn drop(&mut self) {
         self.leave_table();
-        // Whatever the call left behind ends with it.
+        // Tasks the call left behind end with it.
         self.cancelled.cancel();
     }
 }

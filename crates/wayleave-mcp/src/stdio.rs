@@ -1,7 +1,7 @@
 //! Serving one client over standard input and output.
 //!
 //! Nothing but JSON-RPC goes to standard output, no port is bound, and when the client goes away
-//! the server is done at once.
+//! the server ends at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     sdk::pipe_transport, server::Shutdown, stdio_auth::StdioPeer,
 };
 
-/// How long calls still running may go on after the client closed our input.
+/// How long running calls may go on after the client closed our input.
 pub(crate) const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serving over stdio failed.
@@ -22,13 +22,13 @@ pub enum StdioError {
     /// The first message did not begin a conversation.
     #[error("the client did not begin with a request: {reason}")]
     Handshake {
-        /// What came instead.
+        /// The message that came instead.
         reason: String,
     },
     /// The serving task died.
     #[error("the serving task failed: {reason}")]
     Task {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -45,7 +45,7 @@ impl Server {
         self.serve_pipe(admit, read, write, stop).await
     }
 
-    /// Serves one client over any pair of byte streams, a JSON-RPC message a line.
+    /// Serves one client over any pair of byte streams, one JSON-RPC message per line.
     pub async fn serve_pipe(
         &self,
         admit: impl Admit,
@@ -54,11 +54,12 @@ impl Server {
         stop: CancellationToken,
     ) -> Result<(), StdioError> {
         let shutdown = Shutdown::default();
-        // Its end is the end of everything that listens through this pipe.
+        // The end of the pipe ends everything that listens through it.
         let ended = shutdown.draining.clone();
         let always = admit.always();
         let is_asked = always.is_none();
-        // One that is asked for is replaced before the first message is handed over.
+        // A caller that `admit` has to establish is replaced before the first message is handed
+        // over.
         let caller_cell = CallerCell::new(always.unwrap_or_else(|| Arc::new(Caller::anonymous())));
         let peer = StdioPeer {
             admit: is_asked.then(|| Arc::new(admit) as Arc<dyn Admit>),

@@ -1,4 +1,4 @@
-//! Who the client at the other end of a pipe is.
+//! Identifying the client at the other end of a pipe.
 
 use std::sync::Arc;
 
@@ -6,33 +6,33 @@ use futures::future::BoxFuture;
 
 use crate::{Caller, RpcError, caller_cell::CallerCell, envelope::Envelope};
 
-/// Establishes who the client at the other end of a pipe is, before each of its messages.
+/// Identifies the client at the other end of a pipe, before each of its messages.
 ///
 /// A [`Caller`] admits everyone as itself.
 pub trait Admit: Send + Sync + 'static {
-    /// The client begins a conversation. `bearer` is what it put into
-    /// `clientInfo.authorization.bearer` of its `initialize`. May be asked twice of one message.
+    /// Begins a conversation. `bearer` is the value of `clientInfo.authorization.bearer` in the
+    /// client's `initialize`. May be called twice for one message.
     fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
         let _ = bearer;
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Who the client always is, if neither its messages nor time can change it. Then nothing
-    /// else is asked.
+    /// The constant caller, if neither messages nor time can change it. Then nothing else is
+    /// called.
     fn always(&self) -> Option<Arc<Caller>> {
         None
     }
 
-    /// Who the client is now: what it may do can change between its messages.
+    /// The caller as of now: its rights can change between its messages.
     fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>>;
 }
 
-/// A message that is refused before it is looked at.
+/// A message that is refused before it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnedAway {
-    /// What its sender is told.
+    /// The error sent to its sender.
     pub error: RpcError,
-    /// Whether the conversation is over.
+    /// Whether the conversation ends.
     pub hang_up: bool,
 }
 
@@ -57,13 +57,13 @@ impl Admit for Caller {
 
 /// The client at the other end.
 pub(crate) struct StdioPeer {
-    /// Says who it is at each message; none for one who is always the same.
+    /// Identifies the client at each message; none for a constant caller.
     pub(crate) admit: Option<Arc<dyn Admit>>,
     pub(crate) caller_cell: CallerCell,
 }
 
 impl StdioPeer {
-    /// Finds out who sent a message.
+    /// Identifies the sender of a message.
     pub(crate) async fn identify(&self, envelope: &Envelope<'_>) -> Result<(), TurnedAway> {
         let Some(admit) = &self.admit else {
             return Ok(());

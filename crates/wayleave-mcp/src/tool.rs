@@ -1,4 +1,4 @@
-//! Tools: what they look like to a client, and what runs when one is called.
+//! Tools: their entry in a client's list, and the handler that runs when one is called.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -14,18 +14,18 @@ use crate::{
 /// Hints for hosts about what calling a tool may do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Behaviour {
-    /// Changes nothing.
+    /// It changes nothing.
     pub read_only: Option<bool>,
-    /// May destroy something.
+    /// It may destroy something.
     pub destructive: Option<bool>,
     /// Calling again with the same arguments changes nothing more.
     pub idempotent: Option<bool>,
-    /// Reaches beyond a closed set of things.
+    /// It reaches beyond a closed set of things.
     pub open_world: Option<bool>,
 }
 
 impl Behaviour {
-    /// Reads a closed world: safe to call, and to call again.
+    /// Reads a closed world: safe to call, and to repeat.
     pub const READ: Self = Self {
         read_only: Some(true),
         destructive: Some(false),
@@ -40,9 +40,9 @@ impl Behaviour {
 pub struct Call {
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// What a retry brings, when the tool asked for input before.
+    /// The answers of a retry, when the tool asked for input before.
     pub answers: Answers,
-    /// The request's surroundings.
+    /// The request's context.
     pub context: Context,
 }
 
@@ -56,12 +56,12 @@ impl Call {
     }
 }
 
-/// What a tool returned.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolResult {
-    /// What the model sees.
+    /// The content for the model.
     pub content: Vec<Content>,
-    /// The same, for programs.
+    /// The same, as structured content for programs.
     pub structured: Option<Structured>,
     /// Whether the tool ran and failed.
     pub is_error: bool,
@@ -86,7 +86,7 @@ impl ToolResult {
         }
     }
 
-    /// A failure the model is to read.
+    /// A failure for the model to read.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             is_error: true,
@@ -244,7 +244,7 @@ impl Tool {
         &self.listing.name
     }
 
-    /// Sets the hints about what it does.
+    /// Sets the hints about its effects.
     #[must_use]
     pub fn behaving(mut self, behaviour: Behaviour) -> Self {
         Arc::make_mut(&mut self.listing).annotations =
@@ -282,8 +282,8 @@ impl Tool {
         self
     }
 
-    /// Leaves the check of arguments to the handler: for one that reads them strictly anyway, and
-    /// whose refusals say more than a schema's violation can. The schema is listed all the same.
+    /// Leaves the check of arguments to the handler: for a handler that parses them strictly
+    /// anyway, and whose refusals say more than a schema violation can. The schema is still listed.
     #[must_use]
     pub fn checking_arguments(mut self) -> Self {
         self.checks_arguments = true;

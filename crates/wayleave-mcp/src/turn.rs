@@ -9,13 +9,13 @@ use crate::{
     sdk::model::ErrorData,
 };
 
-/// Who sees to it that no more of a caller's requests run at once than its budget allows.
+/// Where a caller's limit on concurrent requests is enforced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnPolicy {
-    /// Whoever handed the request over.
+    /// By the layer that handed the request over.
     Given,
-    /// The handler. On a pipe messages come in order, and one that waits must not keep the next from
-    /// being heard, which may be its own cancellation.
+    /// By the handler. On a pipe messages come in order, and one that waits must not delay the
+    /// next, which may be its own cancellation.
     Acquire,
 }
 
@@ -35,7 +35,7 @@ impl From<NoTurn> for ErrorData {
 }
 
 impl TurnPolicy {
-    /// Waits for the request's turn, which it keeps until it is answered.
+    /// Waits for the request's turn. The request holds it until it is answered.
     pub(crate) async fn turn(
         self,
         context: &Context,
@@ -52,7 +52,7 @@ impl TurnPolicy {
         observed(context.observation().as_deref(), turn)
     }
 
-    /// Room for a listening stream.
+    /// Takes a permit for a listening stream.
     pub(crate) fn stream(
         self,
         caller: &Caller,
@@ -64,7 +64,7 @@ impl TurnPolicy {
     }
 }
 
-/// Tells the observer of a request that its caller's budget has no room for.
+/// Tells the observer of a request refused by its caller's budget.
 fn observed<T>(observation: Option<&Observation>, turn: Result<T, NoTurn>) -> Result<T, NoTurn> {
     if let Err(NoTurn::BudgetExceeded(_)) = &turn {
         observation::refuse(observation, RefusalReason::Budget);

@@ -1,4 +1,5 @@
-//! Answers to what is not carried out: broken JSON, batches, messages without sense, spent budgets.
+//! Answers to messages that are not carried out: broken JSON, batches, invalid messages, spent
+//! budgets.
 
 use serde_json::{Map, Value, json};
 
@@ -8,11 +9,10 @@ use crate::{
     sdk::convert,
 };
 
-/// The deepest JSON the parser follows.
+/// The deepest JSON the parser accepts.
 pub(crate) const MAX_JSON_DEPTH: usize = 128;
 
-/// Why a message that the SDK does not take is refused, and the id to refuse it under when it has
-/// one.
+/// Why a message that the SDK does not accept is refused, and its id, if it has one.
 pub(crate) fn diagnose(message: &[u8], envelope: &Envelope<'_>) -> (RpcError, Value) {
     if is_too_deep(message) {
         let why = format!("json nested deeper than {MAX_JSON_DEPTH} levels");
@@ -34,7 +34,7 @@ pub(crate) fn diagnose(message: &[u8], envelope: &Envelope<'_>) -> (RpcError, Va
     (error, envelope.id.clone())
 }
 
-/// Whether a message has as many levels as the parser counts, or more.
+/// Whether a message nests as deep as the parser's limit, or deeper.
 fn is_too_deep(message: &[u8]) -> bool {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -59,7 +59,7 @@ fn is_too_deep(message: &[u8]) -> bool {
     false
 }
 
-/// A tool's result as the answer to a request, in its own era.
+/// A tool's result as the answer to a request, in the request's era.
 pub(crate) fn tool_result(envelope: &Envelope<'_>, result: ToolResult) -> String {
     let mut body = convert::tool_result_json(result);
     if envelope.is_stateless() {
@@ -70,8 +70,8 @@ pub(crate) fn tool_result(envelope: &Envelope<'_>, result: ToolResult) -> String
     json!({ "jsonrpc": "2.0", "id": envelope.id, "result": body }).to_string()
 }
 
-/// The id of a message that is too deep or too long to be read, as far as it is there: on a pipe
-/// nobody whose id is not in the answer knows that it is one. Null where none is found.
+/// The id of a message that is too deep or too long to be parsed, if it is present: on a pipe a
+/// client recognizes an answer only by its id. Null where none is found.
 pub(crate) fn outermost_id(message: &[u8]) -> Value {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -99,7 +99,7 @@ pub(crate) fn outermost_id(message: &[u8]) -> Value {
     Value::Null
 }
 
-/// Where the JSON text ends that `rest` begins with.
+/// Where the JSON string that `rest` begins with ends.
 fn end_of_text(rest: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -111,7 +111,7 @@ fn end_of_text(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The text or number, short enough to be repeated, that `rest` begins with.
+/// The string or number that `rest` begins with, if short enough to repeat.
 fn scalar(rest: &[u8]) -> Value {
     let end = match rest.first() {
         Some(b'"') => end_of_text(rest),

@@ -1,4 +1,5 @@
-//! What a session costs while nobody uses it. A process of its own: its memory is looked at.
+//! The memory cost of an idle session. Runs as a process of its own, because it measures the
+//! process.
 #![cfg(target_os = "linux")]
 #![allow(
     dead_code,
@@ -30,12 +31,12 @@ use crate::support::{
 
 /// Sessions whose memory is measured.
 const SESSIONS: usize = 2_000;
-/// Sessions before them, so that what all share is there.
+/// Sessions opened first, so that shared memory is already allocated.
 const WARM_UP: usize = 500;
 /// The most an idle session may cost, in bytes.
 const MAX_SESSION_BYTES: usize = 10_000;
 
-/// The memory this process has, in bytes.
+/// The resident memory of this process, in bytes.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -67,7 +68,7 @@ impl Client {
         parts
     }
 
-    /// Begins a session as most clients do: the handshake, a list, a call.
+    /// Begins a session like a typical client: the handshake, a list, a call.
     async fn begin(&mut self) {
         let begun = self.send(self.http.initialize()).await;
         let session = begun.headers["mcp-session-id"].to_str().unwrap().to_owned();

@@ -2,7 +2,7 @@
 //!
 //! Resolve the name, verify the frozen bytes, compare them with the live sources, record the act,
 //! apply it. The effects of a running server and of the command line are behind [`ActivationEnv`];
-//! the order, and what is refused, is here.
+//! the order of the steps and the refusals are here.
 
 mod folder_env;
 
@@ -20,38 +20,39 @@ pub use folder_env::FolderEnv;
 
 use crate::source_probe::ConnectionDrift;
 
-/// Attempts before an act that others keep overtaking fails.
+/// Attempts before an act that is repeatedly overtaken by others fails.
 const MAX_ATTEMPTS: usize = 4;
 
-/// The effects of activation: state, sources, rate limit, what is served.
+/// The effects of activation: state, sources, rate limit, served datasets.
 #[async_trait]
 pub trait ActivationEnv: Send + Sync {
-    /// Where acts are recorded, and the frozen mappings.
+    /// The ledger that records acts, and the frozen mappings.
     fn governance(&self) -> &Governance;
 
-    /// What is true now, with all that any process recorded.
+    /// The current state, including everything that any process recorded.
     async fn state(&self) -> Result<Arc<State>, LedgerError>;
 
     /// Whether a draft has that name.
     async fn is_drafted(&self, dataset: &str) -> bool;
 
-    /// Whether it could be served beside the others.
+    /// Checks whether it can be served beside the others.
     async fn fits(
         &self,
         state: &State,
         mapping: &Ratified<Mapping>,
     ) -> Result<(), ActiveDatasetsError>;
 
-    /// Each connection compared with its source; none where nobody is to be asked.
+    /// Compares each connection with its source; empty where sources are not to be asked.
     async fn compare(&self, state: &State, mapping: &Ratified<Mapping>) -> Vec<ConnectionDrift>;
 
-    /// Whether whoever acts may do so once more, or how long to wait. Asked right before an act is
-    /// recorded: what changes nothing costs nothing. A person at a terminal is not counted.
+    /// Checks whether the actor may act once more; the error is the time to wait. Called right
+    /// before an act is recorded, so that an act that changes nothing costs nothing. A person at a
+    /// terminal is not limited.
     fn may_act(&self, _who: &str) -> Result<(), Duration> {
         Ok(())
     }
 
-    /// Brings what is served in line with what is recorded, and tells clients.
+    /// Brings the served datasets in line with the ledger, and notifies clients.
     async fn apply(&self) -> Result<(), LedgerError>;
 }
 
@@ -62,9 +63,9 @@ pub struct Connected {
     pub mapping: Ratified<Mapping>,
     /// Counts its activations and deactivations.
     pub revision: u64,
-    /// Whether it was so before; then nothing was recorded.
+    /// Whether it was live before; then nothing was recorded.
     pub was_active: bool,
-    /// What its sources said.
+    /// The comparison with its sources.
     pub compared: Vec<ConnectionDrift>,
 }
 
@@ -77,21 +78,21 @@ pub struct Disconnected {
     pub was_active: bool,
 }
 
-/// A dataset that was not connected or disconnected. Nothing was recorded.
+/// Why a dataset was not connected or disconnected. Nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum ActivationError {
     /// No dataset, and no draft, has that name. The name is not repeated: it may be a DSN.
     #[error("there is no such dataset")]
     Unknown {
-        /// The datasets that could be connected.
+        /// The datasets that can be connected.
         ratified: Vec<String>,
     },
-    /// Nobody ratified it.
+    /// It was never ratified.
     #[error("`{dataset}` is a draft; nobody has ratified it")]
     Draft {
         /// The dataset.
         dataset: String,
-        /// The datasets that could be connected.
+        /// The datasets that can be connected.
         ratified: Vec<String>,
     },
     /// It was withdrawn.
@@ -99,40 +100,40 @@ pub enum ActivationError {
     Retired {
         /// The dataset.
         dataset: String,
-        /// The datasets that could be connected.
+        /// The datasets that can be connected.
         ratified: Vec<String>,
     },
-    /// Its frozen mapping is not what was ratified.
+    /// Its frozen mapping differs from what was ratified.
     #[error("`{dataset}` is refused")]
     Mapping {
         /// The dataset.
         dataset: String,
-        /// Why.
+        /// The cause.
         #[source]
         cause: GovernanceError,
     },
-    /// It cannot be served beside another.
+    /// It contradicts another dataset.
     #[error(transparent)]
     Contradiction(#[from] ActiveDatasetsError),
-    /// Its sources give no answer, or are not what the mapping says.
+    /// Its sources do not answer, or differ from the mapping.
     #[error("`{dataset}` could not be matched with its live sources; it was not connected")]
     Unmatched {
         /// The dataset.
         dataset: String,
         /// The mapping that was ratified.
         digest: Digest,
-        /// The mapping's own text, in which problems have their places.
+        /// The mapping's own text, which the places of problems refer to.
         text: String,
-        /// What the sources said.
+        /// The comparison with the sources.
         compared: Vec<ConnectionDrift>,
     },
-    /// Whoever asks has changed what is served too often.
+    /// The actor has changed the served datasets too often.
     #[error("too many datasets were connected or disconnected; nothing was changed")]
     TooOften {
         /// How long to wait.
         retry_after: Duration,
     },
-    /// The ledger failed, or others kept changing it.
+    /// The ledger failed, or other acts kept overtaking this one.
     #[error(transparent)]
     Ledger(#[from] GovernanceError),
 }
@@ -143,8 +144,8 @@ impl From<LedgerError> for ActivationError {
     }
 }
 
-/// Makes a ratified dataset live. What is live already as ratified is looked at all the same, and
-/// left as it is.
+/// Makes a ratified dataset live. One that is already live as ratified is still compared with its
+/// sources, and left as it is.
 pub async fn connect(
     env: &dyn ActivationEnv,
     dataset: &str,
@@ -193,7 +194,7 @@ async fn connect_once(
     let live = known.active.as_ref();
     if let Some(active) = live.filter(|active| active.digest == mapping.digest()) {
         let revision = active.revision;
-        // It may have been withheld for something that is mended now.
+        // It may have been withheld for a fault that is now corrected.
         env.apply().await?;
         return Ok(Connected {
             mapping,
@@ -266,7 +267,7 @@ async fn unknown(env: &dyn ActivationEnv, state: &State, dataset: &str) -> Activ
     }
 }
 
-/// The datasets that could be connected.
+/// The datasets that can be connected.
 fn ratified(state: &State) -> Vec<String> {
     let all = state.datasets().iter();
     let ratified = all.filter(|(_, it)| it.ratified.is_some());
@@ -283,7 +284,7 @@ fn not_loaded(dataset: &str, cause: GovernanceError) -> ActivationError {
     }
 }
 
-/// Whether another act came between looking and recording.
+/// Whether another act was recorded in between.
 fn is_overtaken(error: &GovernanceError) -> bool {
     let GovernanceError::Ledger(LedgerError::Refused(refusal)) = error else {
         return false;

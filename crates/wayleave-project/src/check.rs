@@ -1,4 +1,4 @@
-//! `check`: what is wrong with the drafts of a project, all of it at once.
+//! `check`: all problems of a project's drafts at once.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -21,21 +21,21 @@ use crate::{
     source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
 };
 
-/// A draft and what is wrong with it.
+/// A draft and its problems.
 #[derive(Debug)]
 pub struct CheckedDraft {
     /// The file.
     pub file: DraftFile,
     /// The proposal; `None` where the draft does not check.
     pub proposed: Option<Proposed>,
-    /// What is wrong with the document.
+    /// The problems of the document.
     pub problems: Vec<Problem>,
-    /// Its connections, where they were asked for.
+    /// The comparison of its connections, where it was requested.
     pub live: Vec<ConnectionDrift>,
 }
 
 impl CheckedDraft {
-    /// Looks at a draft, by itself.
+    /// Checks a draft by itself.
     pub fn new(file: DraftFile, ontology: Option<&Ontology>) -> Self {
         let draft = file.bytes.as_deref().map(Draft::new);
         let (proposed, problems) = match draft.map(|it| it.propose(ontology)) {
@@ -65,7 +65,7 @@ impl CheckedDraft {
             .unwrap_or_default()
     }
 
-    /// Why the file was not read, if so.
+    /// Why the file was not read, if it was not.
     pub fn unreadable(&self) -> Option<&ReadDraftError> {
         self.file.bytes.as_ref().err()
     }
@@ -75,23 +75,23 @@ impl CheckedDraft {
         self.file.digest()
     }
 
-    /// Whether it can be ratified as it stands, as far as was looked.
+    /// Whether it can be ratified as it stands, as far as it was checked.
     pub fn is_sound(&self) -> bool {
         self.proposed.is_some() && !self.live.iter().any(ConnectionDrift::is_broken)
     }
 }
 
-/// The vocabulary and what is wrong with it.
+/// The vocabulary and its problems.
 #[derive(Debug)]
 pub struct CheckedOntology {
     /// The file.
     pub file: DraftFile,
-    /// What is wrong with it.
+    /// Its problems.
     pub problems: Vec<Problem>,
     ontology: Option<Ontology>,
 }
 
-/// Every draft that was asked for.
+/// The report on the requested drafts.
 #[derive(Debug)]
 pub struct Report {
     /// `ontology.toml`, where there is one.
@@ -103,7 +103,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether nothing is wrong; warnings are not wrong.
+    /// Whether there are no errors; warnings do not count.
     pub fn is_sound(&self) -> bool {
         let ontology = self.ontology.as_ref();
         ontology.is_none_or(|it| it.ontology.is_some())
@@ -111,7 +111,7 @@ impl Report {
             && self.drafts.iter().all(CheckedDraft::is_sound)
     }
 
-    /// Keeps what is wanted and what clashes with it.
+    /// Keeps the wanted drafts and those that clash with them.
     fn only(mut self, wanted: &[String]) -> Result<Self, CheckError> {
         if let Some(name) = wanted.iter().find(|name| !known(&self.drafts, name)) {
             let names = self
@@ -131,7 +131,7 @@ impl Report {
         Ok(self)
     }
 
-    /// Asks the sources of every mapping.
+    /// Compares every mapping with its sources.
     pub async fn compare(&mut self, probe: &SourceProbe, state: &State, progress: Progress<'_>) {
         let mut comparison = MappingComparison::new(probe, state);
         for checked in &mut self.drafts {
@@ -144,23 +144,23 @@ impl Report {
     }
 }
 
-/// Why nothing could be looked at.
+/// Why nothing could be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The folder is closed to us.
+    /// The folder cannot be listed.
     #[error(transparent)]
     Unlisted(#[from] ListDraftsError),
     /// No draft has that name, and no file that path.
     #[error("{} is in no draft", asked(name))]
     Unknown {
-        /// What was asked for.
+        /// The name as given.
         name: String,
-        /// A dataset that is spelt much like it.
+        /// A dataset with a similar name.
         near: Option<String>,
     },
 }
 
-/// A name that could be one, else nothing of it: it may be a pasted secret.
+/// The name if it is a possible one, else nothing of it: it may be a pasted secret.
 fn asked(name: &str) -> String {
     if NameKind::Dataset.matches(name) {
         format!("dataset `{name}`")
@@ -185,7 +185,7 @@ impl CheckError {
     }
 }
 
-/// Looks at all drafts, or at those named by dataset or by path.
+/// Checks all drafts, or those named by dataset or by path.
 pub fn check(project: &Project, wanted: &[String]) -> Result<Report, CheckError> {
     let mut report = all(project)?;
     if wanted.is_empty() {
@@ -203,7 +203,7 @@ pub fn check(project: &Project, wanted: &[String]) -> Result<Report, CheckError>
     report.only(wanted)
 }
 
-/// Looks at the drafts of one dataset.
+/// Checks the drafts of one dataset.
 pub fn dataset(project: &Project, name: &str) -> Result<Report, CheckError> {
     all(project)?.only(&[name.to_owned()])
 }
@@ -231,8 +231,8 @@ fn known(drafts: &[CheckedDraft], name: &str) -> bool {
     drafts.iter().any(|draft| is_meant(draft, name))
 }
 
-/// A draft is meant by its dataset, by its path from here or from the project, or, where it
-/// names no dataset, by what its file is called.
+/// Whether `name` means this draft: by its dataset, by its path from here or from the project, or,
+/// where it names no dataset, by its file name.
 fn is_meant(draft: &CheckedDraft, name: &str) -> bool {
     let file = &draft.file;
     let stem = || file.path.file_stem().is_some_and(|stem| stem == name);
@@ -260,7 +260,7 @@ fn read_ontology(file: DraftFile) -> CheckedOntology {
     }
 }
 
-/// Datasets are compared even where a draft does not check otherwise.
+/// Names claimed by several drafts. Datasets are compared even where a draft has other problems.
 fn clashes(drafts: &[CheckedDraft]) -> Vec<Clash> {
     let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for draft in drafts {
@@ -282,7 +282,7 @@ fn clashes(drafts: &[CheckedDraft]) -> Vec<Clash> {
     let mappings = drafts
         .iter()
         .filter_map(|it| Some((it.file.shown.as_str(), it.mapping()?)));
-    // Two drafts of one dataset share its connections too; that needs no saying.
+    // Two drafts of one dataset share its connections too, which need not be reported again.
     let told: Vec<_> = clashes.iter().map(|it| it.documents.clone()).collect();
     let mut others = check::clashes(mappings);
     others.retain(|it| it.what != Claimed::Dataset && !told.contains(&it.documents));

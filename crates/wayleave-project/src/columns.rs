@@ -2,8 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// The widest cell that others of its column make room for. One that is wider pushes its own line
-/// out of step and no other.
+/// The widest cell that its column is padded for. A wider one shifts its own line and no other.
 const MAX_COLUMN_WIDTH: usize = 64;
 
 /// Aligns rows; the last cell of a row is never padded.
@@ -34,7 +33,7 @@ pub fn align(rows: &[Vec<String>]) -> String {
     text.trim_end_matches('\n').to_owned()
 }
 
-/// Rows under their heads, as a table; or one below the other where that is wider than `most`.
+/// Rows under their heads, as a table; or as a list where the table is wider than `most`.
 pub fn fit(rows: &[Vec<String>], most: Option<usize>) -> String {
     let table = align(rows);
     let overflows = |most: usize| table.lines().any(|line| line.width() > most);
@@ -53,7 +52,7 @@ pub fn fit(rows: &[Vec<String>], most: Option<usize>) -> String {
     }
 }
 
-/// Aligned rows, each line two steps in.
+/// Aligned rows, each line indented by two spaces.
 pub fn indented(rows: &[Vec<String>]) -> String {
     let text = align(rows);
     let lines: Vec<_> = text.lines().map(|line| format!("  {line}")).collect();

@@ -1,8 +1,8 @@
-//! The datasets that are served: the ledger's state, folded over what was served before.
+//! The served datasets: the ledger's state, folded over the datasets served before.
 //!
-//! Only what changed is read and verified again. A dataset whose new state is bad is served on as
-//! it last was good, or not at all where it never was, and says why; the others do not notice.
-//! Nothing here knows of clients, lists or stores.
+//! Only changes are read and verified again. A dataset whose new state is bad is served in its last
+//! good state, or not at all where it has none, and its fault is recorded; the others do not
+//! notice. Nothing here knows of clients, lists or stores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,16 +36,16 @@ impl WithheldReason {
     }
 }
 
-/// What is wrong with an active dataset that is not served as it was activated.
+/// The fault of an active dataset that is not served as it was activated.
 #[derive(Debug)]
 pub struct DatasetFault {
     /// Its name.
     pub dataset: String,
-    /// What was activated.
+    /// The digest that was activated.
     pub digest: Digest,
     /// Why it is not served.
     pub reason: WithheldReason,
-    /// What is served in its place: the last that was good.
+    /// The last good mapping, served in its place.
     pub fallback: Option<Digest>,
 }
 
@@ -58,7 +58,7 @@ pub struct ServedDataset {
     pub revision: u64,
 }
 
-/// A snapshot of all datasets that are served.
+/// A snapshot of all served datasets.
 #[derive(Debug, Clone, Default)]
 pub struct ServedDatasets {
     served: BTreeMap<String, ServedDataset>,
@@ -67,7 +67,7 @@ pub struct ServedDatasets {
 
 /// Loads frozen mappings: from the project's folder, or from a fixture.
 pub trait FrozenMappingLoader: Sync {
-    /// The dataset as that act ratified it, its digest compared.
+    /// Loads the dataset that `act` ratified, and compares its digest.
     fn load(
         &self,
         act: &Ratification,
@@ -81,7 +81,7 @@ impl FrozenMappingLoader for Governance {
 }
 
 impl ServedDatasets {
-    /// What is served when the ledger is in that state, having served this before.
+    /// The datasets to serve in that state of the ledger, given those served before.
     pub async fn follow(&self, state: &State, frozen: &impl FrozenMappingLoader) -> Self {
         let mut active: Vec<(&str, &Activation)> = state.active().collect();
         // Where two contradict each other, the one that was active first is served.
@@ -111,7 +111,7 @@ impl ServedDatasets {
                 }
                 Err(reason) => reason,
             };
-            // What was served before is good, unless another has taken its place meanwhile.
+            // The mapping served before is good, unless another has taken its connection meanwhile.
             let fallback = before.filter(|it| {
                 it.mapping.digest() != activation.digest && owners.claim(&it.mapping).is_ok()
             });
@@ -131,12 +131,12 @@ impl ServedDatasets {
         next
     }
 
-    /// The world of what is served.
+    /// The world of the served datasets.
     pub fn world(&self) -> Result<ActiveDatasets, ActiveDatasetsError> {
         ActiveDatasets::new(self.mappings().cloned().collect())
     }
 
-    /// The mappings that are served, by name.
+    /// The served mappings, by name.
     pub fn mappings(&self) -> impl Iterator<Item = &Arc<Ratified<Mapping>>> {
         self.served.values().map(|it| &it.mapping)
     }
@@ -151,12 +151,12 @@ impl ServedDatasets {
         self.faults.values()
     }
 
-    /// What is wrong with that dataset.
+    /// The fault of that dataset.
     pub fn fault(&self, dataset: &str) -> Option<&Arc<DatasetFault>> {
         self.faults.get(dataset)
     }
 
-    /// Whether the same mappings are served, each read from disk once and the same.
+    /// Whether both serve the same loaded mappings.
     pub fn serves_as(&self, other: &Self) -> bool {
         let same = |(ours, theirs): (&ServedDataset, &ServedDataset)| {
             Arc::ptr_eq(&ours.mapping, &theirs.mapping)
@@ -165,7 +165,8 @@ impl ServedDatasets {
             && self.served.values().zip(other.served.values()).all(same)
     }
 
-    /// Whether a mapping could be served beside the others: no other has a connection of its.
+    /// Checks whether a mapping could be served beside the others: no other has one of its
+    /// connections.
     pub fn fits(&self, mapping: &Ratified<Mapping>) -> Result<(), ActiveDatasetsError> {
         let others = self
             .served

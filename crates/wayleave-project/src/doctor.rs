@@ -1,6 +1,6 @@
-//! `doctor`: everything a project needs in order to serve, looked at, each with what to do.
+//! `doctor`: checks everything a project needs in order to serve, each with what to do.
 //!
-//! Goes as far as it can: a project that does not open is still told why.
+//! Goes as far as it can: for a project that does not open it still reports why.
 
 use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
 
@@ -25,11 +25,11 @@ use crate::{
     token_rules::{self, UnknownGrant},
 };
 
-/// What is said of a SQLite file that is locked against writers while it is read.
+/// Hint for a SQLite file that is locked against writers while it is read.
 const WRITE_AHEAD_LOG: &str = "where programs write to the file while it is served, give it a write-ahead log \
     (`PRAGMA journal_mode = WAL`); without one, slow reads give way to them";
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grade {
@@ -42,7 +42,7 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// Its word.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -52,12 +52,12 @@ impl Grade {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// What was looked at: `settings`, `source crm`, …
+    /// What was checked: `settings`, `source crm`, …
     pub about: String,
-    /// How it is.
+    /// Its severity.
     pub grade: Grade,
     /// What was found.
     pub message: String,
@@ -96,14 +96,14 @@ impl Finding {
     }
 }
 
-/// Looks at the project in `folder`.
+/// Examines the project in `folder`.
 pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>) -> Vec<Finding> {
     let mut findings = vec![settings_of(folder)];
     findings.extend(private_folder(folder));
     findings.extend(cursor_keys(folder));
     let project = match Project::open_to_read(folder) {
         Ok(project) => project,
-        // Told already.
+        // Already reported.
         Err(ProjectError::None { .. } | ProjectError::Settings(_)) => return findings,
         Err(error) => {
             if findings.iter().all(|it| it.grade == Grade::Ok) {
@@ -179,7 +179,7 @@ fn private_folder(folder: &Path) -> Option<Finding> {
     })
 }
 
-/// The keys that seal cursors, without which nothing is served.
+/// Checks the keys that seal cursors, without which nothing is served.
 fn cursor_keys(folder: &Path) -> Option<Finding> {
     let error = keys::check(&folder.join(FOLDER)).err()?;
     Some(Finding::problem(
@@ -189,7 +189,7 @@ fn cursor_keys(folder: &Path) -> Option<Finding> {
     ))
 }
 
-/// What keeps the server from listening where the settings say.
+/// Checks whether the server may listen where the settings say.
 fn listener(settings: &Settings, state: &State) -> Option<Finding> {
     let now = state.now(SystemClock.now());
     let mut tokens = state.tokens().values();
@@ -201,7 +201,7 @@ fn listener(settings: &Settings, state: &State) -> Option<Finding> {
     Some(Finding::problem(about, error.to_string(), error.hint()))
 }
 
-/// A clock behind the ledger: what expires does so by the ledger's time.
+/// Reports a clock behind the ledger: expiry follows the ledger's time.
 fn clock(state: &State) -> Option<Finding> {
     let clock = SystemClock.now();
     let latest = state.now(clock);
@@ -275,7 +275,7 @@ fn drafts(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// What the settings promise to holders of access tokens, and nobody granted.
+/// Grants that the settings promise to holders of access tokens and nobody made.
 fn token_rules(settings: &Settings, state: &State) -> Vec<Finding> {
     let unknown = token_rules::unknown_grants(settings, state);
     let finding = |it: &UnknownGrant| Finding::warning(settings::FILE, it.to_string(), &it.hint());
@@ -368,7 +368,8 @@ async fn datasets(
     findings
 }
 
-/// What is active and yet would not be served, as far as what is ratified does not tell already.
+/// Active datasets that would not be served, unless the check of ratified ones reports them
+/// already.
 async fn withheld(project: &Project, state: &State) -> Vec<Finding> {
     let live = ServedDatasets::default()
         .follow(state, project.governance())
@@ -386,9 +387,9 @@ async fn withheld(project: &Project, state: &State) -> Vec<Finding> {
     untold.map(finding).collect()
 }
 
-/// The full-text indexes of what is active.
+/// The full-text indexes of the active datasets.
 async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
-    // What cannot be loaded was told of already.
+    // Mappings that cannot be loaded were already reported.
     let live = ServedDatasets::default()
         .follow(state, project.governance())
         .await;

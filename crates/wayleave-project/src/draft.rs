@@ -1,7 +1,7 @@
-//! The drafts of a project: every `mappings/*.toml`, whatever it turns out to be.
+//! The drafts of a project: every `mappings/*.toml`, valid or not.
 //!
-//! The folder is shared through version control, so nothing about a file is trusted: what is not
-//! a plain file of bearable size is reported and never read, and one bad file hides no other.
+//! The folder is shared through version control, so nothing about a file is trusted: anything but a
+//! plain file of reasonable size is reported and never read, and one bad file hides no other.
 
 use std::{
     ffi::OsStr,
@@ -18,16 +18,16 @@ use crate::project::{ONTOLOGY, Project};
 /// Largest mapping in bytes.
 const MAX_DRAFT_BYTES: u64 = 1024 * 1024;
 
-/// A draft as found.
+/// A draft file.
 #[derive(Debug)]
 pub struct DraftFile {
     /// The file.
     pub path: PathBuf,
-    /// The file as people are shown it: relative to the project where it lies inside.
+    /// The path shown to people: relative to the project where it lies inside.
     pub shown: String,
     /// Its bytes, or why they were not read.
     pub bytes: Result<Vec<u8>, ReadDraftError>,
-    /// The name that its `[dataset]` gives, as far as that can be read.
+    /// The name in its `[dataset]`, if that can be read.
     pub dataset: Option<String>,
 }
 
@@ -37,23 +37,23 @@ pub enum ReadDraftError {
     /// A folder, a pipe, a device.
     #[error("it is not a plain file")]
     NotAFile,
-    /// Larger than any mapping may be.
+    /// Larger than a mapping may be.
     #[error("it has {bytes} bytes, and a mapping may have {MAX_DRAFT_BYTES}")]
     TooLarge {
         /// Its size.
         bytes: u64,
     },
-    /// The system refused.
+    /// The operating system refused.
     #[error("it cannot be read")]
     Refused {
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
 }
 
 impl ReadDraftError {
-    /// In one line, with its cause.
+    /// The reason in one line, with its cause.
     pub fn reason(&self) -> String {
         match self {
             Self::Refused { cause } => format!("{self}: {cause}"),
@@ -82,7 +82,7 @@ impl DraftFile {
     }
 }
 
-/// Every draft of a project, sorted by file name. No folder is no drafts.
+/// Every draft of a project, sorted by file name. A missing folder holds no drafts.
 pub fn all(project: &Project) -> Result<Vec<DraftFile>, ListDraftsError> {
     let read = |path: &PathBuf| DraftFile::read(project.folder(), path);
     Ok(paths(project)?.iter().map(read).collect())
@@ -128,13 +128,13 @@ pub fn path_of(project: &Project, dataset: &str) -> PathBuf {
 /// The project's `ontology.toml`, if there is one.
 pub fn ontology(project: &Project) -> Option<DraftFile> {
     let path = project.folder().join(ONTOLOGY);
-    // Also when it is a dangling link: a vocabulary that was meant must not be passed over.
+    // Also when it is a dangling link: an intended vocabulary must not be ignored.
     path.symlink_metadata()
         .is_ok()
         .then(|| DraftFile::read(project.folder(), &path))
 }
 
-/// Editors and file systems leave such files about.
+/// Whether it is a hidden file, as editors and file systems leave behind.
 fn is_hidden(path: &Path) -> bool {
     path.file_name()
         .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
@@ -142,13 +142,13 @@ fn is_hidden(path: &Path) -> bool {
 
 fn read(path: &Path) -> Result<Vec<u8>, ReadDraftError> {
     let refused = |cause| ReadDraftError::Refused { cause };
-    // Asked first, so that opening a device has no effect; and again of what was opened.
+    // Checked first, so that opening a device has no effect; and again on the open file.
     if !fs::metadata(path).map_err(refused)?.is_file() {
         return Err(ReadDraftError::NotAFile);
     }
     let file: File = OpenOptions::new()
         .read(true)
-        // A pipe put there meanwhile must not keep us waiting for its writer.
+        // A pipe put there meanwhile must not make us wait for its writer.
         .custom_flags(nonblocking())
         .open(path)
         .map_err(refused)?;

@@ -18,10 +18,10 @@ use crate::project::ONTOLOGY;
 
 /// Largest number of cached drafts.
 const MAX_CACHED: usize = 4_096;
-/// A file that changed more recently than this may change again without its times telling.
+/// A file that changed more recently than this may change again without its timestamps showing it.
 const SETTLE_TIME: Duration = Duration::from_secs(2);
 
-/// What a list shows of a draft.
+/// The part of a draft that lists show.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DraftSummary {
     /// The dataset it names, or its file.
@@ -30,7 +30,7 @@ pub struct DraftSummary {
     pub streams: Option<usize>,
     /// The ids of its connections.
     pub connections: Vec<String>,
-    /// What is wrong with it.
+    /// Its problem, if it has one.
     pub problem: Option<String>,
 }
 
@@ -58,16 +58,16 @@ pub fn connections(mapping: &Mapping) -> Vec<String> {
     ids.collect()
 }
 
-/// The drafts that were read before.
+/// The drafts read before.
 #[derive(Debug, Clone, Default)]
 pub struct DraftCache(Arc<Mutex<CacheState>>);
 
 #[derive(Debug, Default)]
 struct CacheState {
-    /// The vocabulary they were looked at with.
+    /// The vocabulary they were checked with.
     ontology: Option<FileVersion>,
     drafts: HashMap<PathBuf, (FileVersion, Arc<DraftSummary>)>,
-    /// How many were ever read.
+    /// The number of reads so far.
     reads: usize,
 }
 
@@ -95,7 +95,7 @@ impl CacheState {
             .retain(|path, _| paths.binary_search(path).is_ok());
         let mut vocabulary = None;
         let drafts = paths.into_iter().map(|path| {
-            // Before it is read: a change meanwhile is seen the next time.
+            // Taken before reading, so that a change meanwhile is noticed the next time.
             let found = FileVersion::read(&path);
             if let Some((version, draft)) = self.drafts.get(&path)
                 && Some(*version) == found
@@ -122,8 +122,8 @@ fn read_draft(project: &Project, path: &Path, vocabulary: Option<&Ontology>) -> 
     DraftSummary::from(&CheckedDraft::new(file, vocabulary))
 }
 
-/// Which bytes a file holds, as far as the file system tells. The time of the last change of any
-/// kind cannot be set, so no edit goes unseen.
+/// Identifies the bytes of a file, as far as the file system tells. The time of the last change of
+/// any kind cannot be set, so no edit goes unnoticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileVersion {
     file: (u64, u64),

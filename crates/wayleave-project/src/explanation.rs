@@ -1,4 +1,4 @@
-//! Errors in words: what, because of what, and what to do.
+//! Errors in words: the message, its causes, and what to do.
 
 use std::{borrow::Cow, error::Error};
 
@@ -12,22 +12,22 @@ use crate::{
     source::SourceError, source_probe::ProbeError,
 };
 
-/// Why something was not done, for whoever asked for it.
+/// Why something was not done, for the person who asked for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
-    /// What.
+    /// The message.
     pub message: String,
-    /// Because of what, each cause below the one before.
+    /// The causes, each below the one before.
     pub causes: Vec<String>,
     /// What to do about it.
     pub hint: Option<String>,
-    /// Whether the project was looked at and this was found; else it was asked wrongly, or
-    /// something needed is not there.
+    /// Whether this was found by examining the project; else the request was wrong, or something it
+    /// needs is missing.
     pub is_finding: bool,
 }
 
 impl Explanation {
-    /// Something the person can mend.
+    /// An error the person can correct.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -37,7 +37,7 @@ impl Explanation {
         }
     }
 
-    /// An error and what it came from.
+    /// An error and its causes.
     pub fn from_error(error: &(dyn Error + 'static)) -> Self {
         let mut explanation = Self::new(error.to_string());
         let mut cause = error.source();
@@ -48,28 +48,28 @@ impl Explanation {
         explanation
     }
 
-    /// The same with what to do about it.
+    /// Adds what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same with what to do about it, where that is known.
+    /// Adds what to do about it, where that is known.
     #[must_use]
     pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = hint.map(Into::into).or(self.hint);
         self
     }
 
-    /// The same as something that was found.
+    /// Marks it as a finding.
     #[must_use]
     pub fn finding(mut self) -> Self {
         self.is_finding = true;
         self
     }
 
-    /// As a member of a JSON document.
+    /// The explanation as a member of a JSON document.
     pub fn document(&self) -> Value {
         let with_kind = |wanted: &str| -> Vec<String> {
             let lines = self.lines().into_iter();
@@ -83,8 +83,8 @@ impl Explanation {
         })
     }
 
-    /// Every text of it with its kind (`error`, `because`, `hint`), and anything that looks like a
-    /// secret taken out.
+    /// Its texts, each with its kind (`error`, `because`, `hint`), with anything that looks like a
+    /// secret removed.
     pub fn lines(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         let causes = self.causes.iter();
         let causes = causes.map(|cause| ("because", sensitive::redact(cause)));
@@ -97,7 +97,7 @@ impl Explanation {
     }
 }
 
-/// An error and what it came from, in one line.
+/// An error and its causes, in one line.
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
     let Explanation {
         message, causes, ..

@@ -1,4 +1,4 @@
-//! What there is of the indexes on disk, for the operator.
+//! The status of the indexes on disk, for the operator.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn index_root(folder: &Path) -> IndexRoot {
     IndexRoot::new(folder.join(FOLDER).join(INDEX_FOLDER))
 }
 
-/// What there is of one index.
+/// The status of one index.
 #[derive(Debug, Clone, Serialize)]
 pub struct IndexStatus {
     /// The dataset.
@@ -24,26 +24,26 @@ pub struct IndexStatus {
     pub connection_id: String,
     /// The stream.
     pub stream: String,
-    /// `ready`, `absent`, `outdated` (of another mapping) or `damaged`.
+    /// `ready`, `absent`, `outdated` (built for another mapping) or `damaged`.
     pub state: &'static str,
-    /// How many records it holds.
+    /// The number of records it holds.
     pub documents: Option<u64>,
-    /// How many records have a value that is not of its datatype: in the key or a searched field,
-    /// which leaves them out, or in `updated`, by which their changes are missed.
+    /// The number of records with a value that is not of its datatype: in the key or a searched
+    /// field, which leaves them out, or in `updated`, where their changes are missed.
     pub malformed: Option<u64>,
-    /// What it takes on disk.
+    /// Its size on disk.
     pub bytes: u64,
     /// When reading its records began, as RFC 3339 in UTC.
     pub as_of: Option<String>,
-    /// How its words are made.
+    /// The analyzer that makes its words.
     pub analyzer: &'static str,
-    /// The fields that are searched.
+    /// The searched fields.
     pub fields: Vec<String>,
-    /// Whether changes are followed; if not, it is made again and again while serving.
+    /// Whether changes are followed; if not, it is rebuilt periodically while serving.
     pub follows_changes: bool,
 }
 
-/// What there is of the index of a stream, found by reading all of it.
+/// The status of the index of a stream, determined by reading all of it.
 pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexStatus, IndexError> {
     let dir = index_root.dir(&what.connection_id, &what.stream)?;
     let fields = &what.indexed.fields;

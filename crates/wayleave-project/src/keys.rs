@@ -1,8 +1,8 @@
 //! The keys that seal cursors, in the project's private folder.
 //!
-//! One line a key, the current one first: its number and 32 bytes in hexadecimal. Older keys below
-//! it still open the cursors they sealed. Losing the file ends the walks under way and nothing else,
-//! so it is made when it is missing.
+//! One line per key, the current one first: its number and 32 bytes in hexadecimal. Older keys
+//! below it still open the cursors they sealed. Losing the file only invalidates the cursors in
+//! use, so it is made when it is missing.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +17,7 @@ use wayleave_plan::seal::{KeyRing, SealingKey};
 /// The file's name in the private folder.
 pub const FILE: &str = "cursor.keys";
 
-/// Keys that cannot be had.
+/// Why the keys are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read or written.
@@ -25,18 +25,18 @@ pub enum KeyError {
     Disk {
         /// The file.
         path: PathBuf,
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// The file is not what was written.
+    /// The file was altered or damaged.
     #[error("`{}` is damaged at line {line}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where.
+        /// The line.
         line: usize,
     },
     /// The system gives no random bytes.
@@ -57,7 +57,7 @@ impl KeyError {
     }
 }
 
-/// The project's ring, made when there is none.
+/// The project's key ring, made when there is none.
 pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
     let path = private.join(FILE);
     let keys = match fs::read_to_string(&path) {
@@ -69,7 +69,7 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
             };
             match write(&path, &first) {
                 Ok(()) => first,
-                // Another process was quicker: its keys are as good.
+                // Another process was quicker, and its keys are as good.
                 Err(_) if path.exists() => return ring(private),
                 Err(error) => return Err(error),
             }
@@ -85,7 +85,7 @@ pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
     Ok(KeyRing::new(&keys.current, &keys.older))
 }
 
-/// Whether the project's ring could be had. Makes nothing.
+/// Checks whether the project's key ring is available or can be made. Makes nothing.
 pub fn check(private: &Path) -> Result<(), KeyError> {
     let path = private.join(FILE);
     match fs::read_to_string(&path) {
@@ -141,7 +141,7 @@ fn key(line: &str) -> Option<SealingKey> {
     })
 }
 
-/// Written aside and renamed, so that no reader sees half a file.
+/// Writes a temporary file and renames it, so that no reader sees half a file.
 fn write(path: &Path, keys: &KeyFile) -> Result<(), KeyError> {
     let failed = |cause| KeyError::Disk {
         path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! The datasets of a project: drafts, what is ratified, what is live, and what is wrong with it.
+//! The datasets of a project: their drafts, ratified and live mappings, and their problems.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::{
     project::Project,
 };
 
-/// How far a dataset has come.
+/// The stage a dataset has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatasetStatus {
-    /// A draft that nobody ever ratified.
+    /// A draft that was never ratified.
     Draft,
     /// Ratified, not live.
     Ratified,
@@ -26,7 +26,7 @@ pub enum DatasetStatus {
 }
 
 impl DatasetStatus {
-    /// Its word.
+    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Draft => "draft",
@@ -48,23 +48,23 @@ impl Serialize for DatasetStatus {
 pub struct DatasetLine {
     /// The dataset's name, where one is known.
     pub name: Option<String>,
-    /// How far it has come.
+    /// The stage it has reached.
     pub state: DatasetStatus,
-    /// What is ratified.
+    /// The ratified mapping.
     pub digest: Option<Digest>,
-    /// What is live, where that is not what is ratified.
+    /// The live mapping, where it is not the ratified one.
     pub serving: Option<Digest>,
-    /// Whether a draft differs from what is ratified.
+    /// Whether a draft differs from the ratified mapping.
     pub edited: bool,
-    /// How many streams it has: as ratified, else as drafted.
+    /// The number of its streams: as ratified, else as drafted.
     pub streams: Option<usize>,
     /// The ids of its connections.
     pub connections: Vec<String>,
     /// Its draft's files.
     pub drafts: Vec<String>,
-    /// What is wrong with what is ratified, or live. Where there is something, it is not served.
+    /// The problem of the ratified or live mapping. If there is one, the dataset is not served.
     pub refused: Option<String>,
-    /// What is wrong with its drafts.
+    /// The problem of its drafts.
     pub draft_problem: Option<String>,
 }
 
@@ -112,7 +112,7 @@ pub async fn overview(project: &Project) -> Result<Vec<DatasetLine>, OverviewErr
 /// Why the datasets cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum OverviewError {
-    /// The drafts cannot be looked at.
+    /// The drafts cannot be checked.
     #[error(transparent)]
     Check(#[from] CheckError),
     /// The ledger failed.

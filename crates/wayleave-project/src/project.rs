@@ -30,16 +30,16 @@ pub struct Project {
     governance: Governance,
 }
 
-/// A project that cannot be opened or made.
+/// Why a project cannot be opened or made.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
-    /// There is none.
+    /// The folder holds no project.
     #[error("`{}` is not a Wayleave project", folder.display())]
     None {
         /// The folder.
         folder: PathBuf,
     },
-    /// There is one already.
+    /// The folder holds a project already.
     #[error("`{}` is a Wayleave project already", folder.display())]
     Exists {
         /// The folder.
@@ -50,13 +50,13 @@ pub enum ProjectError {
     Disk {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done with it.
+        /// The operation that failed.
         doing: &'static str,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// The settings cannot be understood.
+    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The ledger cannot be opened.
@@ -86,7 +86,7 @@ impl Project {
         Self::open_with(folder, Governance::open)
     }
 
-    /// Opens the project in `folder` to look at it. It may be a copy that cannot be written.
+    /// Opens the project in `folder` for reading. It may be a copy that cannot be written.
     pub fn open_to_read(folder: &Path) -> Result<Self, ProjectError> {
         Self::open_with(folder, |folder, clock| {
             match Governance::open(folder, Arc::clone(&clock)) {
@@ -122,7 +122,7 @@ impl Project {
         })
     }
 
-    /// Makes a project in `folder`, with the settings file's text given.
+    /// Makes a project in `folder`, with the given text as its settings file.
     pub fn create(folder: &Path, settings: &str) -> Result<Self, ProjectError> {
         let file = folder.join(settings::FILE);
         if file.exists() {
@@ -141,7 +141,7 @@ impl Project {
         if !ignore.exists() {
             fs::write(&ignore, "/.wayleave/\n").map_err(|cause| disk(&ignore, cause))?;
         }
-        // Last: a folder is a project once it has its settings.
+        // Written last: a folder is a project once it has its settings.
         fs::write(&file, settings).map_err(|cause| disk(&file, cause))?;
         Self::open(folder)
     }
@@ -161,7 +161,7 @@ impl Project {
         &self.settings
     }
 
-    /// What people have decided.
+    /// The ledger of decisions, and the frozen mappings.
     pub fn governance(&self) -> &Governance {
         &self.governance
     }

@@ -1,4 +1,4 @@
-//! `propose`: a draft over a source's catalogue, put into the folder of drafts.
+//! `propose`: a draft over a source's catalogue, written to the folder of drafts.
 
 use std::{
     fs::{self, File},
@@ -17,18 +17,18 @@ use crate::{
     project::{MAPPINGS, Project},
 };
 
-/// The draft file that a proposal goes to, and what it must keep of it.
+/// The draft file that a proposal goes to, and the parts of it that must stay.
 #[derive(Debug)]
 pub struct DraftTarget {
     options: ProposeOptions,
     path: PathBuf,
-    /// The file as people are shown it.
+    /// The path shown to people.
     pub shown: String,
     existing: Option<String>,
     schema: Option<String>,
 }
 
-/// What was proposed.
+/// A proposed draft.
 #[derive(Debug)]
 pub struct Proposal {
     /// The dataset.
@@ -37,20 +37,20 @@ pub struct Proposal {
     pub text: String,
     /// Whether there was no draft before.
     pub is_new: bool,
-    /// Whether the draft is, to the byte, what was there.
+    /// Whether the draft equals the existing one byte for byte.
     pub is_unchanged: bool,
-    /// What the source changed since the draft was made.
+    /// The changes of the source since the draft was made.
     pub changes: Vec<Change>,
-    /// What is not in it, and why.
+    /// The parts of the source that are left out, and why.
     pub left_out: Vec<LeftOut>,
-    /// What to know of the draft as a whole.
+    /// Notes on the draft as a whole.
     pub notes: Vec<Note>,
 }
 
 /// Why nothing was proposed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError {
-    /// The folder is closed to us.
+    /// The folder cannot be listed.
     #[error(transparent)]
     Unlisted(#[from] ListDraftsError),
     /// Two drafts name the dataset.
@@ -61,40 +61,40 @@ pub enum ProposalError {
         /// The drafts.
         files: Vec<String>,
     },
-    /// The file the draft would go to is another's.
+    /// The file for the draft belongs to another dataset.
     #[error("{file} names another dataset than `{dataset}`")]
     Taken {
         /// The file.
         file: String,
-        /// The dataset that was to be drafted.
+        /// The dataset to be drafted.
         dataset: String,
     },
-    /// The draft there is cannot be read.
+    /// The existing draft cannot be read.
     #[error("{file} is there already, and {reason}")]
     Unreadable {
         /// The file.
         file: String,
-        /// Why not.
+        /// The cause.
         reason: String,
     },
-    /// The draft there is reads something else.
+    /// The existing draft reads another source or schema.
     #[error("{file} reads {what} {found}, and not {asked}")]
     Elsewhere {
         /// The file.
         file: String,
         /// `source` or `schema`.
         what: &'static str,
-        /// What it reads.
+        /// The one it reads.
         found: String,
-        /// What was asked for.
+        /// The one requested.
         asked: String,
     },
-    /// The draft there is cannot be brought up to date.
+    /// The existing draft cannot be updated.
     #[error("{file} cannot be brought up to date")]
     Merge {
         /// The file.
         file: String,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: MergeError,
     },
@@ -103,7 +103,7 @@ pub enum ProposalError {
     Disk {
         /// The file.
         file: String,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
@@ -177,12 +177,12 @@ impl DraftTarget {
         Ok(())
     }
 
-    /// The schema to read the catalogue of.
+    /// The schema whose catalogue to read.
     pub fn schema(&self) -> Option<&str> {
         self.schema.as_deref()
     }
 
-    /// Proposes over a catalogue. Writes nothing.
+    /// Proposes a draft over a catalogue. Writes nothing.
     pub fn propose(&self, catalogue: &Catalogue) -> Result<Proposal, ProposalError> {
         let existing = self.existing.as_deref().unwrap_or_default();
         let merge = propose::repropose(existing, catalogue, &self.options).map_err(|cause| {
@@ -206,9 +206,9 @@ impl DraftTarget {
         Ok(proposal)
     }
 
-    /// Puts the draft in its place, whole or not at all.
+    /// Writes the draft atomically.
     pub fn write(&self, proposal: &Proposal) -> Result<(), ProposalError> {
-        // Through a link, not over it.
+        // Write through a link, not over it.
         let path = self
             .path
             .canonicalize()
@@ -274,7 +274,7 @@ impl DraftSources {
     }
 }
 
-/// Writes beside the place, syncs, then renames into it.
+/// Writes a temporary file, syncs it, then renames it into place.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -286,7 +286,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         })
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // What is left is passed over as hidden, and the first failure is what matters.
+        // A leftover file is skipped as hidden, and the first failure is what matters.
         let _ = fs::remove_file(&temporary);
     }
     written

@@ -1,4 +1,4 @@
-//! The words: what people, tools and the console are told of what was done or found.
+//! The texts that people, tools and the console are shown about results.
 //!
 //! Nothing is decided here and nothing is read; each function turns a value of this crate into a
 //! [`Rendering`](crate::Rendering) or an [`Explanation`](crate::Explanation).
@@ -19,7 +19,7 @@ pub mod tokens;
 
 use wayleave_ledger::{Millis, rfc3339};
 
-/// A moment as RFC 3339 writes it, to the second.
+/// A moment in RFC 3339, to the second.
 pub fn moment(at: Millis) -> String {
     rfc3339(at.saturating_sub(at.rem_euclid(1000)))
 }

@@ -1,10 +1,10 @@
-//! What an operation has to say: text for people, and a document for programs.
+//! The result of an operation: text for people, and a document for programs.
 
 use serde_json::Value;
 
 use crate::sanitize;
 
-/// An answer in both forms, the same bytes for whoever shows it.
+/// An answer in both forms, the same bytes wherever it is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendering {
     document: Value,
@@ -13,7 +13,7 @@ pub struct Rendering {
 }
 
 impl Rendering {
-    /// An answer; nothing wrong was found.
+    /// An answer without findings.
     pub fn new(document: Value, text: impl Into<String>) -> Self {
         Self {
             document,
@@ -22,24 +22,24 @@ impl Rendering {
         }
     }
 
-    /// The same where something wrong was, or was not, found.
+    /// Sets whether there are findings.
     #[must_use]
     pub fn with_findings(mut self, has_findings: bool) -> Self {
         self.has_findings = has_findings;
         self
     }
 
-    /// The text, fit to be shown: no credential in it, and nothing that a terminal would obey.
+    /// The text, safe to show: without credentials and terminal control characters.
     pub fn text(&self) -> String {
         sanitize::text(&self.text)
     }
 
-    /// The document as JSON text, fit to be shown likewise.
+    /// The document as JSON text, safe to show likewise.
     pub fn json(&self) -> String {
         sanitize::json(self.document.clone())
     }
 
-    /// Whether something wrong was found.
+    /// Whether there are findings.
     pub fn has_findings(&self) -> bool {
         self.has_findings
     }

@@ -1,4 +1,4 @@
-//! What a human is shown before they ratify, and what then becomes of it.
+//! The review a human sees before they ratify, and the ratification.
 //!
 //! The bytes that were shown are the bytes that are frozen: they are read once.
 
@@ -20,22 +20,22 @@ use crate::{
     source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
 };
 
-/// A draft beside what is ratified now.
+/// A draft beside the ratified mapping.
 #[derive(Debug)]
 pub struct Review {
-    /// The draft's file, as people are shown it.
+    /// The path of the draft's file, as shown to people.
     pub file: String,
     /// The draft, checked.
     pub proposed: Proposed,
-    /// Its connections, where they were asked.
+    /// The comparison of its connections, where they were asked.
     pub live: Vec<ConnectionDrift>,
-    /// What is ratified now.
+    /// The ratified mapping.
     pub current: RatifiedVersion,
     /// What ratifying the draft would change, in words.
     pub changes: Vec<Change>,
 }
 
-/// What is ratified now.
+/// The version that is ratified now.
 #[derive(Debug)]
 pub enum RatifiedVersion {
     /// Nothing: the dataset is new, or was retired.
@@ -46,13 +46,13 @@ pub enum RatifiedVersion {
     Unreadable {
         /// Its digest.
         digest: Digest,
-        /// Why not.
+        /// The cause.
         cause: GovernanceError,
     },
 }
 
 impl RatifiedVersion {
-    /// The digest of what is ratified now.
+    /// The digest of the ratified mapping.
     pub fn digest(&self) -> Option<Digest> {
         match self {
             Self::Nothing => None,
@@ -61,27 +61,27 @@ impl RatifiedVersion {
     }
 }
 
-/// What was ratified, and what is served meanwhile.
+/// The result of ratifying, and the mapping served meanwhile.
 #[derive(Debug)]
 pub struct RatifyOutcome {
     /// The mapping, as ratified.
     pub ratified: Ratified<Mapping>,
-    /// What was ratified before.
+    /// The mapping ratified before.
     pub replaced: Option<Digest>,
     /// What changed, in words.
     pub changes: Vec<Change>,
-    /// When; `None` if another act has taken its place since.
+    /// The time; `None` if another act has replaced it since.
     pub at: Option<Millis>,
     /// The frozen copy, relative to the project where it lies inside.
     pub frozen: PathBuf,
-    /// What is live of the dataset until the new mapping is connected.
+    /// The live mapping of the dataset, until the new one is connected.
     pub serving: Option<Digest>,
 }
 
 /// Why there is nothing to show or to ratify.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// The drafts cannot be looked at, or none is meant.
+    /// The drafts cannot be checked, or none matches.
     #[error(transparent)]
     Check(#[from] CheckError),
     /// Several drafts name the dataset.
@@ -95,13 +95,13 @@ pub enum ReviewError {
     Unsound {
         /// The dataset.
         dataset: String,
-        /// Everything that is wrong.
+        /// All of its problems.
         report: Box<Report>,
     },
-    /// Another dataset has one of its names.
+    /// Another dataset has claimed one of its names.
     #[error("{clash}")]
     Claimed {
-        /// The name and who has it.
+        /// The name and the dataset that has it.
         clash: Clash,
     },
     /// The ledger failed.
@@ -110,7 +110,7 @@ pub enum ReviewError {
 }
 
 impl Review {
-    /// Loads the draft of a dataset and compares it with what is ratified.
+    /// Loads the draft of a dataset and compares it with the ratified mapping.
     pub async fn load(project: &Project, dataset: &str) -> Result<Self, ReviewError> {
         let mut report = check::dataset(project, dataset)?;
         if let Some(clash) = report.clashes.iter().find(|it| it.name == dataset) {
@@ -123,7 +123,7 @@ impl Review {
                 report: Box::new(report),
             });
         }
-        // Sound and without a clash: there is exactly one.
+        // The report is sound and without a clash, so there is exactly one.
         let draft = report
             .drafts
             .pop()
@@ -171,12 +171,12 @@ impl Review {
         String::from_utf8_lossy(self.proposed.bytes())
     }
 
-    /// Whether the draft is, to the byte, what is ratified.
+    /// Whether the draft equals the ratified mapping byte for byte.
     pub fn is_ratified(&self) -> bool {
         self.current.digest() == Some(self.proposed.digest())
     }
 
-    /// Asks the sources whether they are what the draft says.
+    /// Compares the draft with its live sources.
     pub async fn compare(&mut self, probe: &SourceProbe, state: &State, progress: Progress<'_>) {
         let mut comparison = MappingComparison::new(probe, state);
         let (mapping, text) = (self.proposed.mapping(), self.text());
@@ -184,7 +184,7 @@ impl Review {
         self.live = live;
     }
 
-    /// Whether the sources, where they were asked, are what the draft says.
+    /// Whether the sources, where they were asked, match the draft.
     pub fn is_live(&self) -> bool {
         !self.live.iter().any(ConnectionDrift::is_broken)
     }
@@ -202,7 +202,7 @@ impl Review {
             if dataset.ratified.is_none() || *mapping.dataset.name == *name {
                 continue;
             }
-            // One that cannot be read is not served, so it claims nothing.
+            // A mapping that cannot be read is not served, so it claims nothing.
             let Ok(other) = governance.load(name).await else {
                 continue;
             };
@@ -214,7 +214,7 @@ impl Review {
         Ok(())
     }
 
-    /// Ratifies what was shown.
+    /// Ratifies the bytes that were shown.
     pub async fn ratify(
         self,
         project: &Project,

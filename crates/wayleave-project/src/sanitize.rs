@@ -1,14 +1,14 @@
-//! Text and JSON that are fit to be shown.
+//! Makes text and JSON safe to show.
 //!
-//! Names, notes and messages come from databases and from other people. Nothing that looks like a
-//! credential comes out of here, and no character that moves a cursor or turns text around.
+//! Names, notes and messages come from databases and from other people. The output holds nothing
+//! that looks like a credential, and no character that moves a cursor or reverses text.
 
 use std::{borrow::Cow, fmt::Write as _};
 
 use serde_json::Value;
 use wayleave_model::sensitive;
 
-/// Text fit for a terminal.
+/// Text safe for a terminal.
 pub fn text(text: &str) -> String {
     let joiner = |c: char| matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
     sensitive::redact(text)
@@ -21,14 +21,14 @@ pub fn text(text: &str) -> String {
         .collect()
 }
 
-/// A document as JSON: no string in it holds a credential, and what a terminal would obey is
+/// A document as JSON: no string in it holds a credential, and terminal control characters are
 /// escaped.
 pub fn json(mut document: Value) -> String {
     withhold(&mut document);
     escaped(&document)
 }
 
-/// The same with a secret as that member, which alone comes out unredacted.
+/// The same, with a secret as that member, which alone is not redacted.
 pub fn json_with_secret(mut document: Value, member: &str, secret: &str) -> String {
     withhold(&mut document);
     if let Value::Object(members) = &mut document {
@@ -43,7 +43,7 @@ fn escaped(document: &Value) -> String {
     for c in text.chars() {
         let obeyed = (c.is_control() && c != '\n') || sensitive::is_hidden(c);
         if obeyed {
-            // Only strings can hold such characters, so the escape stands inside one.
+            // Only strings can hold such characters, so the escape is inside one.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(out, "\\u{unit:04x}");
             }

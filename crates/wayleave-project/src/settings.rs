@@ -1,7 +1,7 @@
 //! `wayleave.toml`: as written, then as meant.
 //!
 //! Two stages: `raw` is what the file may say, every key optional and unknown keys refused;
-//! [`Settings`] has every default filled in and every value understood.
+//! [`Settings`] has every default filled in and every value parsed.
 
 mod issuer;
 mod raw;
@@ -20,68 +20,69 @@ use raw::RawSettings;
 /// The file's name in a project folder.
 pub const FILE: &str = "wayleave.toml";
 
-/// Where a server listens when nothing says otherwise.
+/// The default address of a server.
 pub const DEFAULT_HTTP: &str = "127.0.0.1:7411";
 
-/// What the project runs as.
+/// The environment a project runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Env {
     /// On a person's own machine.
     Development,
-    /// For others.
+    /// Serving others.
     Production,
 }
 
-/// The settings, as meant.
+/// The parsed settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The project's name, as clients show it.
     pub name: String,
-    /// What it runs as.
+    /// The environment it runs in.
     pub env: Env,
-    /// Where Streamable HTTP listens.
+    /// The address of Streamable HTTP.
     pub http: SocketAddr,
     /// Hosts answered to besides loopback names.
     pub hosts: Vec<String>,
-    /// Web origins let in besides loopback ones.
+    /// Web origins admitted besides loopback ones.
     pub origins: Vec<String>,
     /// Whether a loopback client without a token gets the local package.
     pub anonymous: bool,
     /// Whether clients with tokens are expected even while none is issued.
     pub tokens: bool,
-    /// The address clients use, where it is not the one listened on.
+    /// The address clients use, where it differs from the listener's.
     pub url: Option<Url>,
-    /// The scopes that are served at all, whatever a token says.
+    /// The scopes that are served, whatever scopes a token has.
     pub scopes: Scopes,
     /// The certificate shown to clients, and its key.
     pub tls: Option<TlsFiles>,
-    /// Whether a proxy before this server does TLS with the clients.
+    /// Whether a proxy in front of this server does TLS with the clients.
     pub tls_proxy: bool,
-    /// An authorization server whose access tokens are taken besides our own.
+    /// An authorization server whose access tokens are accepted besides our own.
     pub jwt: Option<Issuer>,
-    /// How much one token, and how much all of them together, may ask for.
+    /// Limits on the requests of one token, and of all tokens together.
     pub limits: Limits,
-    /// How often full-text indexes are brought up to date.
+    /// How often full-text indexes are updated.
     pub search: Freshness,
 }
 
-/// Where the certificate and its key are, relative to the project folder.
+/// The paths of the certificate and its key, relative to the project folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The chain, in PEM.
+    /// The certificate chain, in PEM.
     pub cert: PathBuf,
-    /// The key, in PEM.
+    /// The private key, in PEM.
     pub key: PathBuf,
 }
 
-/// How often full-text indexes are brought up to date.
+/// How often full-text indexes are updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness {
-    /// How often changes are asked for.
+    /// How often changes are read.
     pub refresh: Duration,
     /// How often a stream whose changes cannot be followed is read whole again.
     pub rebuild: Duration,
-    /// How often one is whose changes can: deletions without a trace are seen only so.
+    /// How often a stream whose changes can be followed is read whole again: only that finds
+    /// deletions without a trace.
     pub rebuild_tracked: Duration,
 }
 
@@ -95,21 +96,21 @@ impl Default for Freshness {
     }
 }
 
-/// What is refused for being too much.
+/// Limits beyond which requests are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Requests of one token in a minute, on average.
     pub calls_per_minute: u32,
-    /// Requests of one token at a stroke.
+    /// Requests of one token in a burst.
     pub burst: u32,
-    /// Requests of one token under way at once; less than a source has sessions, so that others
-    /// find one.
+    /// Concurrent requests of one token; fewer than a source has sessions, so that some are left
+    /// for others.
     pub concurrent: u32,
     /// Streams one token may hold open.
     pub streams: u32,
-    /// Sessions with one source; a quarter is kept for callers that hold none.
+    /// Sessions with one source; a quarter is reserved for callers that hold none.
     pub source_sessions: u32,
-    /// How long a read waits for one of them.
+    /// How long a read waits for a session.
     pub source_wait: Duration,
 }
 
@@ -126,24 +127,24 @@ impl Default for Limits {
     }
 }
 
-/// Settings that cannot be understood.
+/// Why settings are invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum SettingsError {
-    /// Not TOML, or a key that is not known.
+    /// Not TOML, or an unknown key.
     #[error("`{FILE}`: {message}")]
     Syntax {
         /// What is wrong and where.
         message: String,
     },
-    /// A value that means nothing.
+    /// An invalid value.
     #[error("`{FILE}`: `{setting}` must be {expected}")]
     Value {
         /// The setting.
         setting: &'static str,
-        /// What it could be.
+        /// The valid values.
         expected: &'static str,
     },
-    /// Listening to the world without asking who is there.
+    /// A listener open to the network without authentication.
     #[error("the address is not a loopback one, and not every client would be asked for a token")]
     OpenToTheWorld,
     /// Tokens and rows would cross the network unencrypted.
@@ -151,7 +152,7 @@ pub enum SettingsError {
         "the address is not a loopback one, and tokens and rows would cross the network in clear text"
     )]
     ClearText,
-    /// Letting everyone in on this machine, under names that others use.
+    /// Anonymous access for this machine, under names that others use.
     #[error(
         "`serve.anonymous` is for this machine alone, and `serve.url` or `serve.hosts` names another"
     )]
@@ -173,7 +174,7 @@ impl SettingsError {
         }
     }
 
-    /// What to do where listening is refused.
+    /// What to do when listening is refused.
     pub fn listener_hint(&self) -> Option<&'static str> {
         match self {
             Self::OpenToTheWorld => Some(
@@ -190,8 +191,8 @@ impl SettingsError {
     }
 }
 
-/// The key that was probably meant, from a complaint that names the one written and those there
-/// are.
+/// The key that was probably meant, from an error message that names the one written and the known
+/// ones.
 fn meant(message: &str) -> Option<&str> {
     let (_, told) = message.split_once("unknown field ")?;
     let mut names = told.split('`').skip(1).step_by(2);
@@ -199,7 +200,7 @@ fn meant(message: &str) -> Option<&str> {
 }
 
 impl Settings {
-    /// Reads the file's text; an empty text is all defaults.
+    /// Parses the file's text; an empty text is all defaults.
     pub fn parse(text: &str) -> Result<Self, SettingsError> {
         let raw: RawSettings = toml::from_str(text).map_err(|error| SettingsError::Syntax {
             // The message names the key and the line; the excerpt could hold a pasted secret.
@@ -250,7 +251,7 @@ impl Settings {
             origins: raw.serve.origins,
             anonymous: raw.serve.anonymous.unwrap_or(false),
             tokens: raw.serve.tokens.unwrap_or(false),
-            // What is for authors is not for those the project runs for.
+            // Scopes for authors are not for production.
             scopes: match env {
                 Env::Production => scopes.without(Scope::Dev),
                 Env::Development => scopes,
@@ -276,10 +277,10 @@ impl Settings {
         }
     }
 
-    /// Refuses to listen beyond this machine to clients nobody has vouched for, or in clear text.
-    /// `asked` says whether clients can be asked for a credential at all.
+    /// Refuses to listen beyond this machine without authentication, or in clear text. `asked` says
+    /// whether clients can be asked for a credential at all.
     pub fn check_listener(&self, address: SocketAddr, asked: bool) -> Result<(), SettingsError> {
-        // Whoever stands before a loopback address under another name lets others in there.
+        // A proxy in front of a loopback address under another name lets others in.
         let named = |host: &String| issuer::names_this_machine(host);
         let url = self.url.as_ref();
         let ours = url.is_none_or(issuer::is_loopback) && self.hosts.iter().all(named);

@@ -1,8 +1,8 @@
 //! From a declared source to a DSN, at the last moment.
 //!
-//! A source names an environment variable. The DSN is read from it when it is first needed, or
-//! from the file that the variable with `_FILE` at its end names, as container platforms hand
-//! secrets over. It is never printed and never kept longer than the store that uses it.
+//! A source names an environment variable. The DSN is read from it when it is first needed, or from
+//! the file named by the variable with the suffix `_FILE`, as container platforms pass secrets. It
+//! is never printed and never kept longer than the store that uses it.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -11,31 +11,31 @@ use wayleave_sql::Dsn;
 pub use wayleave_sql::create_sqlite;
 use wayleave_store::StoreError;
 
-/// Where variables are looked up.
+/// The environment variables.
 #[derive(Clone, Default)]
 pub struct Environment {
     given: Arc<BTreeMap<String, String>>,
 }
 
 impl Environment {
-    /// The process's own.
+    /// The process's own environment.
     pub fn process() -> Self {
         Self::default()
     }
 
-    /// The process's own, with these taken first.
+    /// The process's own environment, overridden by these.
     pub fn with(given: BTreeMap<String, String>) -> Self {
         Self {
             given: Arc::new(given),
         }
     }
 
-    /// Whether a variable is set: to something, to nothing, or to what is not text.
+    /// Whether a variable is set, even if it is empty or not text.
     pub fn is_set(&self, name: &str) -> bool {
         self.given.contains_key(name) || std::env::var_os(name).is_some()
     }
 
-    /// Every variable there is, with its value as far as that is text.
+    /// Every variable, with its value where that is text.
     pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
         let given = self.given.iter();
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-/// A source whose DSN cannot be had.
+/// Why the DSN of a source is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// Neither variable is set.
@@ -77,11 +77,11 @@ pub enum SourceError {
         source_name: String,
         /// The variable that names the file.
         variable: String,
-        /// Why.
+        /// The cause.
         #[source]
         cause: std::io::Error,
     },
-    /// The DSN is not one.
+    /// The DSN is invalid.
     #[error("source `{source_name}`: the DSN in `{variable}` is not valid")]
     Dsn {
         /// The source.

@@ -23,15 +23,15 @@ use crate::source::{self, Environment, SourceError};
 /// Why a source could not be probed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// Nobody declared it.
+    /// It is not declared.
     #[error("no source `{name}` is declared")]
     Undeclared {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// A declared one that is spelt much like it.
+        /// A declared one with a similar name.
         near: Option<String>,
     },
-    /// Its DSN cannot be had.
+    /// Its DSN is not available.
     #[error(transparent)]
     Dsn(#[from] SourceError),
     /// The store failed.
@@ -39,7 +39,7 @@ pub enum ProbeError {
     Store {
         /// The source.
         name: String,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: StoreError,
     },
@@ -73,10 +73,10 @@ impl ProbeError {
     }
 }
 
-/// Opens declared sources to look at them.
+/// Opens declared sources to examine them.
 #[derive(Debug, Clone, Default)]
 pub struct SourceProbe {
-    /// Where DSNs are looked up.
+    /// The environment that holds the DSNs.
     pub environment: Environment,
     /// How long an answer may take.
     pub limits: Limits,
@@ -155,7 +155,7 @@ pub struct ConnectionDrift {
     pub connection: String,
     /// The source.
     pub source: String,
-    /// How the source differs from the mapping, or why that could not be found out.
+    /// How the source differs from the mapping, or why that could not be determined.
     pub drift: Result<Vec<Problem>, ProbeError>,
 }
 
@@ -169,7 +169,7 @@ impl ConnectionDrift {
     }
 }
 
-/// Compares mappings with their sources, asking each source for each schema once.
+/// Compares mappings with their sources, reading each schema of each source once.
 #[derive(Debug)]
 pub struct MappingComparison<'a> {
     probe: &'a SourceProbe,
@@ -178,7 +178,7 @@ pub struct MappingComparison<'a> {
 }
 
 impl<'a> MappingComparison<'a> {
-    /// Over the sources declared in `state`.
+    /// A comparison over the sources declared in `state`.
     pub fn new(probe: &'a SourceProbe, state: &'a State) -> Self {
         Self {
             probe,
@@ -187,7 +187,7 @@ impl<'a> MappingComparison<'a> {
         }
     }
 
-    /// Every connection of a mapping, then the sources its capabilities write through.
+    /// Compares every connection of a mapping, then the sources its capabilities write through.
     pub async fn compare(
         &mut self,
         mapping: &Mapping,

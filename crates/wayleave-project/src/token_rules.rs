@@ -1,4 +1,4 @@
-//! What the settings say of other issuers' tokens, against what people have granted.
+//! The settings' rules for other issuers' tokens, compared with the grants people made.
 
 use wayleave_ledger::State;
 use wayleave_model::{nearest::nearest, problem::shown};
@@ -9,11 +9,11 @@ use crate::Settings;
 /// nothing for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownGrant {
-    /// The rule's place among all, from one.
+    /// The rule's number, from one.
     pub rule: usize,
     /// The grant's id, as written.
     pub grant: String,
-    /// One that is called almost the same.
+    /// A grant with a similar id.
     pub near: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl UnknownGrant {
     }
 }
 
-/// The grants that rules of the settings name in vain.
+/// The grants that rules of the settings name but that do not exist.
 pub fn unknown_grants(settings: &Settings, state: &State) -> Vec<UnknownGrant> {
     let rules = settings.jwt.iter().flat_map(|issuer| &issuer.packages);
     let named = rules.zip(1..).flat_map(|(rule, number)| {

@@ -1,8 +1,8 @@
-//! The full-text indexes of a deployment: made when it begins to serve, kept fresh while it does.
+//! The full-text indexes of a deployment: built when it begins to serve, kept fresh while it does.
 //!
-//! One task looks after all of them, one index at a time, so that indexing takes bounded memory
-//! and one session of a source. Searches go on meanwhile, in the indexes there are. Datasets come
-//! and go: what is connected gets its indexes, what is not served any more leaves none behind.
+//! One task maintains all of them, one index at a time, so that indexing takes bounded memory and
+//! one session of a source. Searches continue meanwhile, in the existing indexes. Datasets come and
+//! go: a connected one gets its indexes, one that is no longer served leaves none behind.
 
 mod scheduled_index;
 mod snapshots;
@@ -29,7 +29,7 @@ const BUSY_RETRY: Duration = Duration::from_secs(5);
 const FAILURE_RETRY: Duration = Duration::from_mins(1);
 /// How long a search waits for an index that is being opened.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a stop waits for an index under way before leaving it behind.
+/// How long a stop waits for a running update before abandoning it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The indexes of a deployment.
@@ -37,9 +37,10 @@ pub(crate) struct ServedIndexes {
     index_root: IndexRoot,
     every: Freshness,
     snapshots: Mutex<IndexSnapshots>,
-    /// Counts what was taken into service and out of it.
+    /// Incremented when an index enters or leaves service.
     changes: watch::Sender<u64>,
-    /// The streams whose index may be on disk and has not been opened yet, each with its connection.
+    /// The streams whose index may be on disk but has not been opened yet, each with its
+    /// connection.
     opening: watch::Sender<BTreeSet<(String, String)>>,
 }
 
@@ -78,7 +79,7 @@ impl ServedIndexes {
         }
     }
 
-    /// Tells whenever an index was taken into service, or those served no more were removed.
+    /// Signals whenever an index was put into service, or unserved ones were removed.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -102,7 +103,7 @@ impl ServedIndexes {
         self.changed();
     }
 
-    /// Takes into service what is there, and makes nothing.
+    /// Puts the existing indexes into service, and builds none.
     pub(crate) async fn open_all(&self, service: &ReadService) {
         for what in service.searchable() {
             let mut one = ScheduledIndex::new(what, self.every);
@@ -112,14 +113,14 @@ impl ServedIndexes {
         }
     }
 
-    /// Opens, builds and refreshes the indexes of whatever a service serves, until stopped. Returns
-    /// before any is opened: a search waits for the ones it needs.
+    /// Opens, builds and refreshes the indexes of the served streams, until stopped. Returns before
+    /// any is opened: a search waits for the ones it needs.
     pub(crate) fn run(
         self: Arc<Self>,
         service: ReadService,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
-        // Before whoever called goes on to serve, so that no search misses what is on disk.
+        // Done before the caller starts to serve, so that no search misses an index on disk.
         let searchable = service.searchable();
         self.opening
             .send_modify(|opening| opening.extend(searchable.iter().map(name)));
@@ -136,7 +137,7 @@ impl ServedIndexes {
         })
     }
 
-    /// Schedules what is served now, and nothing else.
+    /// Schedules the streams served now, and no others.
     async fn follow(&self, service: &ReadService, scheduled: &mut Vec<ScheduledIndex>) {
         let searchable = service.searchable();
         scheduled.retain(|one| searchable.contains(&one.what));
@@ -149,7 +150,7 @@ impl ServedIndexes {
         let new = scheduled.iter().skip(known).map(|one| name(&one.what));
         self.opening.send_replace(new.collect());
         self.remove_others(scheduled).await;
-        // First what is there already: it is served before anything new is made.
+        // Open existing indexes first: they are served before a new one is built.
         for one in scheduled.iter_mut().skip(known) {
             if let Some(dir) = self.index_dir(one) {
                 self.open(one, dir).await;
@@ -184,7 +185,7 @@ impl ServedIndexes {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = worlds.changed() => {
-                    // For whoever asks next whether it has.
+                    // Leave the change marked for the next reader of `worlds`.
                     worlds.mark_changed();
                     return;
                 }
@@ -193,7 +194,7 @@ impl ServedIndexes {
         }
     }
 
-    /// Updates an index; stops reading a stream that is served no more.
+    /// Updates an index; stops reading a stream that is no longer served.
     async fn update_while_served(
         &self,
         service: &ReadService,
@@ -217,7 +218,7 @@ impl ServedIndexes {
         }
     }
 
-    /// Removes the indexes of streams that are served no more.
+    /// Removes the indexes of streams that are no longer served.
     async fn remove_others(&self, scheduled: &[ScheduledIndex]) {
         let all = self.index_root.clone();
         let scheduled: Vec<(String, String)> =
@@ -249,7 +250,7 @@ impl ServedIndexes {
             .ok()
     }
 
-    /// Opens the index that is on disk, if it is whole and of what is served.
+    /// Opens the index on disk, if it is complete and matches the served mapping.
     async fn open(&self, one: &mut ScheduledIndex, dir: IndexDir) {
         let spec = one.what.spec.clone();
         let opened = tokio::task::spawn_blocking(move || {
@@ -267,7 +268,7 @@ impl ServedIndexes {
             }
             Ok(Ok((IndexState::Absent | IndexState::Outdated, _))) => {}
             Ok(Err(error)) => tracing::warn!(index = one.name(), %error, "an index cannot be read"),
-            // The program is ending, and looks at no more of them.
+            // The process is ending; no more indexes are opened.
             Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::warn!(index = one.name(), %error, "an index cannot be read"),
         }
@@ -284,7 +285,7 @@ impl ServedIndexes {
             one.due = Instant::now() + self.every.rebuild_tracked;
             return;
         };
-        // Another process may have made it meanwhile.
+        // Another process may have built it meanwhile.
         if dir.version().ok().flatten() != one.version {
             self.open(one, dir.clone()).await;
             if one.due > Instant::now() {
@@ -296,7 +297,7 @@ impl ServedIndexes {
         let making = service.index(&one.what, &dir, extent, since, stop.child_token());
         let made = tokio::select! {
             made = making => made,
-            // A large merge takes as long as it takes. What it makes is not served half.
+            // A large merge cannot be interrupted. Its result is never served half done.
             () = stop_timed_out(stop) => return,
         };
         match made {
@@ -322,7 +323,7 @@ impl ServedIndexes {
                     hint = error.hint(),
                     "a stream cannot be indexed"
                 );
-                // What cannot be followed any more is read whole.
+                // Changes can no longer be followed, so the stream is read whole.
                 one.bookmark = None;
                 one.due = Instant::now() + FAILURE_RETRY;
                 if !one.is_served {

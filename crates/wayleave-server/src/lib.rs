@@ -1,4 +1,4 @@
-//! Composition: what serves a project to agents.
+//! Composition: serves a project to agents.
 //!
 //! This crate joins the others; it holds no rule of its own about what may be read.
 

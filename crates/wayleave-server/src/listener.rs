@@ -1,4 +1,4 @@
-//! How a project's listener is reached, bounded and encrypted, whatever it serves.
+//! Address, limits and encryption of a project's listener, for any service.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -15,21 +15,21 @@ use crate::{
     tls::{self, TlsError},
 };
 
-/// What the settings say of any listener of a project. It knows nothing of what is served there,
-/// nor of who may use it.
+/// The listener options in the settings of a project. They depend neither on what is served there
+/// nor on who may use it.
 #[derive(Clone)]
 pub struct ListenerOptions {
-    /// The hosts it answers to and the origins it lets in.
+    /// The hosts it answers to and the origins it admits.
     pub guests: Guests,
-    /// How many connections there may be, and how slow each. There are never more than the process
-    /// has file descriptors for.
+    /// Limits on the number and slowness of connections. There are never more than the process has
+    /// file descriptors for.
     pub limits: Limits,
-    /// How connections are encrypted, with a certificate that is renewed when its files are.
+    /// The TLS configuration, whose certificate is reloaded when its files change.
     pub tls: Option<Arc<ServerConfig>>,
 }
 
 impl ListenerOptions {
-    /// For a listener at `address` of the project in `folder`.
+    /// The options of a listener at `address`, for the project in `folder`.
     pub fn new(
         settings: &Settings,
         folder: &Path,
@@ -54,7 +54,7 @@ fn guests(settings: &Settings, address: SocketAddr) -> Guests {
         Some(host) => guests.host(host),
         None => guests,
     };
-    // Clients without a name for this machine use its address.
+    // Clients that have no name for this machine use its address.
     match address.ip() {
         any if any.is_unspecified() => guests,
         IpAddr::V4(address) => guests.host(address.to_string()),

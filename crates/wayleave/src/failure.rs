@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked, for the person who asked.
+//! Why a command failed, for the person who ran it.
 
 use std::error::Error;
 
@@ -13,13 +13,13 @@ use wayleave_store::StoreError;
 /// A command's exit status when it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It ran and found something.
+    /// It ran and has findings.
     Findings = 1,
-    /// It was asked wrongly, or something it needs is not there.
+    /// The arguments are wrong, or something it needs is missing.
     Usage = 2,
     /// A bug.
     Bug = 70,
-    /// An owner's credential where an agent's belongs.
+    /// An owner's credential was used in place of an agent's.
     OwnerCredential = 77,
 }
 
@@ -31,17 +31,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Something the person can mend.
+    /// A failure the person can correct.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Explanation::new(message).into()
     }
 
-    /// Something only we can mend.
+    /// A failure that is a bug in this program.
     pub(crate) fn bug(message: impl Into<String>) -> Self {
         Self::usage(message).status(Status::Bug)
     }
 
-    /// An error and what it came from.
+    /// A failure from an error and its causes.
     pub(crate) fn from_error(error: &(dyn Error + 'static)) -> Self {
         Explanation::from_error(error).into()
     }
@@ -56,7 +56,7 @@ impl Failure {
         self
     }
 
-    /// Says what to do where nothing else does.
+    /// Adds a hint unless there is one.
     pub(crate) fn or_hint(mut self, hint: &str) -> Self {
         self.why.hint.get_or_insert_with(|| hint.to_owned());
         self

@@ -1,6 +1,6 @@
-//! What a command prints: lines for people, or one JSON document with `--json`.
+//! The output of a command: lines for people, or one JSON document with `--json`.
 //!
-//! Everything printed goes through here, and is made fit to be shown first.
+//! Everything printed goes through here, and is sanitized first.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -18,7 +18,7 @@ use wayleave_project::{Rendering, sanitize};
 
 use crate::failure::{Failure, Status};
 
-/// Where a command's answer goes.
+/// The destination of a command's answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
@@ -41,7 +41,7 @@ impl Output {
         }
     }
 
-    /// Prints what an operation has to say, and gives its exit status.
+    /// Prints the result of an operation, and returns its exit status.
     pub(crate) fn show(self, rendering: &Rendering) -> ExitCode {
         let shown = if self.json {
             rendering.json()
@@ -56,15 +56,15 @@ impl Output {
         }
     }
 
-    /// How many characters fit on a line, where a person looks at a terminal.
+    /// The width of the terminal in characters, if the output is one.
     pub(crate) fn width(self) -> Option<usize> {
         let stdout = io::stdout();
         let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
         (!self.json && size.ws_col > 0).then_some(size.ws_col.into())
     }
 
-    /// Prints a secret that was just made, to whoever asked for it: alone on its line, or with
-    /// `--json` as that member of the document. Nothing else comes out unredacted.
+    /// Prints a secret that was just made: alone on its line, or with `--json` as that member of
+    /// the document. Nothing else is printed unredacted.
     pub(crate) fn reveal(self, document: &Value, member: &str, secret: &str) {
         if !self.json {
             return line(&mut io::stdout(), secret);
@@ -73,7 +73,7 @@ impl Output {
         line(&mut io::stdout(), &document);
     }
 
-    /// Prints a text as it is, for a file or another program; with `--json` the document.
+    /// Prints a text unchanged, for a file or another program; with `--json` the document.
     pub(crate) fn document_or(self, document: &impl Serialize, text: &str) {
         if self.json {
             return self.answer(document, "");
@@ -83,11 +83,11 @@ impl Output {
         } else {
             text.to_owned()
         };
-        // Whoever reads may have stopped; there is nobody to tell.
+        // The reader may have closed the pipe; there is nobody to tell.
         let _ = io::stdout().write_all(text.as_bytes());
     }
 
-    /// Text that comes before the answer: beside it with `--json`, else above it.
+    /// Prints text that comes before the answer: to standard error with `--json`, else above it.
     pub(crate) fn preface(self, text: impl std::fmt::Display) {
         if self.json {
             self.remark(text);
@@ -96,25 +96,25 @@ impl Output {
         }
     }
 
-    /// A remark beside the answer.
+    /// Prints a remark beside the answer.
     #[expect(clippy::unused_self, reason = "printing goes through an output")]
     pub(crate) fn remark(self, text: impl std::fmt::Display) {
         line(&mut io::stderr(), &sanitize::text(&text.to_string()));
     }
 
-    /// A question, with the answer expected on the same line.
+    /// Prints a question, with the answer expected on the same line.
     #[expect(clippy::unused_self, reason = "printing goes through an output")]
     pub(crate) fn ask(self, question: &str) {
         eprint!("{}", sanitize::text(question));
         let _ = io::stderr().flush();
     }
 
-    /// Prints a failure and gives its exit status.
+    /// Prints a failure and returns its exit status.
     pub(crate) fn fail(self, failure: &Failure) -> ExitCode {
         self.refuse(&json!({ "error": failure.why.document() }), failure)
     }
 
-    /// Prints a failure that has a document of its own, and gives its exit status.
+    /// Prints a failure that has a document of its own, and returns its exit status.
     pub(crate) fn refuse(self, document: &Value, failure: &Failure) -> ExitCode {
         if self.json {
             line(&mut io::stdout(), &sanitize::json(document.clone()));
@@ -132,7 +132,7 @@ impl Output {
     }
 }
 
-/// One write a line. A reader that has gone away is no failure of the command.
+/// Writes a line at once. A reader that has gone away is no failure of the command.
 fn line(to: &mut dyn io::Write, text: &str) {
     let text = format!("{}\n", text.trim_end_matches('\n'));
     let _ = to.write_all(text.as_bytes());

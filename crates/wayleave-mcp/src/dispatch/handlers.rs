@@ -1,4 +1,4 @@
-//! Running a primitive: find it, check what it is given, run its handler.
+//! Running a primitive: find it, check its arguments, run its handler.
 
 use std::{cell::Cell, collections::BTreeMap, panic::AssertUnwindSafe, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     server::ServerState,
 };
 
-/// A reply to a handler that changed a list waits this long for listeners to be told.
+/// How long the reply of a handler that changed a list waits for listeners to be told.
 const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl ServerState {
-    /// Runs a handler: a panic is an answer, a client that left is not waited for, one whose
-    /// authorization ends meanwhile is not answered what it asked for, and a change it made is told
-    /// to listeners before its reply.
+    /// Runs a handler. A panic becomes an answer, a client that left is not waited for, and a
+    /// client whose authorization ends meanwhile does not get the result. Listeners are told of a
+    /// change the handler made before its reply.
     async fn run<T>(
         &self,
         context: &Context,
@@ -40,7 +40,7 @@ impl ServerState {
             (reply, COMMITTED.with(Cell::get))
         });
         let (reply, committed) = tokio::select! {
-            // Most handlers are done at the first look, and then nothing was waited for.
+            // Most handlers are ready at the first poll and need no other branch.
             biased;
             finished = AssertUnwindSafe(counted).catch_unwind() => match finished {
                 Ok(finished) => finished,

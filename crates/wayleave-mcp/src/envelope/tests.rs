@@ -126,7 +126,7 @@ fn only_an_initialize_carries_a_bearer() {
         &with.replace("\"initialize", "\"\\u0069nitialize"),
         &Bearer("b"),
     );
-    // What can be read in two ways is wrong in both.
+    // A bearer that can be read in two ways is wrong either way.
     for (one, two) in [
         (
             r#""method":"initialize""#,
@@ -145,7 +145,7 @@ fn only_an_initialize_carries_a_bearer() {
     }
 }
 
-/// What the SDK reads, if it reads a call.
+/// The call as the SDK parses it, if it does.
 fn parsed_by_sdk(message: &str) -> Option<(RequestId, CallToolRequestParams, RequestMetaObject)> {
     let JsonRpcMessage::Request(request) =
         serde_json::from_str::<ClientJsonRpcMessage>(message).ok()?

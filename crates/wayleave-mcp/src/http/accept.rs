@@ -1,4 +1,4 @@
-//! Connections: accepting, bounding, and ending them, whatever is served on them.
+//! Connections: accepting, limiting and closing them, for any service.
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
@@ -27,18 +27,18 @@ use super::{
 };
 use crate::Server;
 
-/// A peer whose machine vanished is given up after this long without an acknowledgment.
+/// How long a peer may leave data unacknowledged before its connection is dropped.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The largest headers taken.
+/// The largest request head accepted.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// The end of the time for stopping, kept for closing connections.
+/// The part of the stop time reserved for closing connections.
 const CLOSE_RESERVE: Duration = Duration::from_secs(1);
-/// How long the client of an idle connection that is being closed may take to agree.
+/// How long the client may take to agree to the closing of an idle connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What answers the requests that come to a listener: the MCP endpoint, or anything else.
+/// Answers the requests that come to a listener: the MCP endpoint, or any other service.
 pub trait HttpService: Send + Sync + 'static {
-    /// The bodies of its responses.
+    /// The body type of its responses.
     type Body: HttpBody<Data = Bytes, Error = Infallible> + Send + 'static;
 
     /// Answers a request that came on that connection.
@@ -53,13 +53,13 @@ pub trait HttpService: Send + Sync + 'static {
         async move { stop.cancelled().await }
     }
 
-    /// Ends what is under way, once no more connections are accepted and before those that are
-    /// open are closed. What is not over by the deadline is cut.
+    /// Ends running work, after accepting has stopped and before open connections are closed.
+    /// Whatever is still running at the deadline is cut.
     fn drain(&self, _deadline: Instant) -> impl Future<Output = ()> + Send {
         async {}
     }
 
-    /// Waits for what ends only with the connections, at most until the deadline.
+    /// Waits for work that ends only with the connections, at most until the deadline.
     fn finish(&self, _deadline: Instant) -> impl Future<Output = ()> + Send {
         async {}
     }
@@ -80,7 +80,7 @@ impl HttpService for Gate {
         self.reap(stop).await;
     }
 
-    /// First the listening streams end and the calls finish, then everything else.
+    /// Ends the listening streams and finishes the calls first, then everything else.
     async fn drain(&self, deadline: Instant) {
         self.shutdown.draining.cancel();
         self.ending.close();
@@ -106,8 +106,8 @@ pub(crate) async fn serve(
     serve_http(gate, listener, limits, tls, stop).await;
 }
 
-/// Accepts connections within the limits, with TLS where it is given, and has a service answer
-/// their requests until `stop` is cancelled; then ends within [`Limits::stop_time`].
+/// Accepts connections within the limits, with TLS where configured, and has a service answer their
+/// requests until `stop` is cancelled; then ends within [`Limits::stop_time`].
 pub async fn serve_http<S: HttpService>(
     service: Arc<S>,
     listener: TcpListener,
@@ -174,18 +174,19 @@ struct HttpListener<S> {
     tls: Option<TlsAcceptor>,
 }
 
-/// What drives one connection.
+/// Drives one connection.
 struct Driver<S> {
     service: Arc<S>,
     builder: Builder<TokioExecutor>,
     closing: CancellationToken,
     connection: OpenConnection,
-    /// How long the client may take to begin, and be idle.
+    /// How long the client may take to begin, and how long it may be idle.
     idle_timeout: Duration,
 }
 
 impl<S: HttpService> HttpListener<S> {
-    /// A failed accept is the peer's fault, or we are out of file descriptors and must let some go.
+    /// Waits after a failed accept: it is either the peer's fault, or the process is out of file
+    /// descriptors and must close some connections.
     async fn pause_after(&self, error: &io::Error) {
         let peers_fault = matches!(
             error.kind(),
@@ -241,7 +242,7 @@ impl<S: HttpService> HttpListener<S> {
         });
     }
 
-    /// First what is under way ends, then the connections.
+    /// Ends running work first, then the connections.
     async fn close(self, deadline: Instant) {
         self.service.drain(deadline).await;
         self.closing.cancel();
@@ -300,7 +301,7 @@ impl<S: HttpService> Driver<S> {
     }
 }
 
-/// Small messages leave at once, and a peer that vanished is noticed.
+/// Sends small messages at once, and detects a peer that vanished.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);
@@ -316,7 +317,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers with what was asked for.
+    /// Echoes the path of the request.
     struct Echo;
 
     impl HttpService for Echo {
@@ -355,7 +356,7 @@ mod tests {
         stop.cancel();
         let ended = timeout(Duration::from_secs(10), serving).await;
         ended.unwrap().unwrap();
-        // Whoever asked nothing is hung up on too.
+        // A connection that sent no request is closed too.
         assert_eq!(idle.read(&mut [0]).await.unwrap_or(0), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! A response body that knows when it is over.
+//! A response body that reports its own end.
 
 use std::{
     convert::Infallible,
@@ -13,7 +13,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use super::{connections::InFlight, reply::Body};
 
 pin_project_lite::pin_project! {
-    /// A body, and what is to be let go of when it has been sent or dropped.
+    /// A body, and the permits to release when it has been sent or dropped.
     pub(crate) struct ResponseBody {
         #[pin]
         inner: Body,
@@ -41,7 +41,7 @@ impl ResponseBody {
         }
     }
 
-    /// The same, ending no later than `end` does.
+    /// The same body, ending no later than `end` does.
     pub(crate) fn until(mut self, end: impl Future<Output = ()> + Send + 'static) -> Self {
         self.end = Some(Box::pin(end));
         self

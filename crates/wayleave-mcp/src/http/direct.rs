@@ -1,4 +1,4 @@
-//! Plain messages over HTTP, carried out where they were received.
+//! Plain messages over HTTP, carried out on the task that received them.
 //!
 //! Without a session a request has its answer and nothing else. In a session it begins in the same
 //! way; when it wants to talk to its client, or takes longer than a moment, the SDK takes it over
@@ -32,11 +32,11 @@ use crate::{
 };
 
 /// How long an answer in a session may take before its client is given a stream to wait on, with an
-/// id to call again under.
+/// event id for reconnecting.
 const STREAM_GRACE: Duration = Duration::from_millis(50);
 
 impl Gate {
-    /// Answers a request that has no session. Dropped, it stops.
+    /// Answers a request that has no session. Dropping the future stops the request.
     pub(super) async fn answer_stateless(
         &self,
         post: Post<'_>,
@@ -57,7 +57,7 @@ impl Gate {
             .shared
             .dispatch(plain.request, context, TurnPolicy::Given)
             .await;
-        // Its authorization ended while it was under way.
+        // The authorization ended while the request ran.
         if let Err(error) = &reply
             && error.code.0 == RpcError::UNAUTHENTICATED
             && let Some(rejection) = self.options.authenticate.denied(&parts, &error.into())
@@ -70,7 +70,7 @@ impl Gate {
         response
     }
 
-    /// Answers a request in a session. Dropped, it stops.
+    /// Answers a request in a session. Dropping the future stops the request.
     pub(super) async fn answer_in_session(
         &self,
         post: Post<'_>,
@@ -81,7 +81,7 @@ impl Gate {
             let call = session.client.calls.begin(&plain.id)?;
             Some((Arc::clone(&session.client), call))
         });
-        // The SDK judges what has an id that is taken.
+        // A request whose id is already in use goes to the SDK.
         let Some((client, call)) = begun else {
             return self.hand_over(post).await;
         };
@@ -118,7 +118,7 @@ impl Gate {
         self.hand_over(Post { parts, ..post }).await
     }
 
-    /// Takes a notification in a session; says whether that was all there is to do.
+    /// Takes a notification in a session; returns whether nothing is left to do.
     pub(super) async fn take_notification(&self, post: &Post<'_>) -> bool {
         let Some(session) = &post.permits.session else {
             return false;
@@ -132,7 +132,7 @@ impl Gate {
         !self.sdk.keeps(&session.id).await
     }
 
-    /// Begins a session. The SDK learns of it when it is needed.
+    /// Begins a session. The SDK learns of it only when it is needed.
     pub(super) async fn begin_session(
         &self,
         mut post: Post<'_>,
@@ -166,7 +166,7 @@ impl Gate {
     }
 }
 
-/// An id for a session, and the header that tells it.
+/// A new session id, and the header that carries it.
 #[expect(clippy::expect_used, reason = "an id is made of digits and dashes")]
 fn new_session_id() -> (Arc<str>, HeaderValue) {
     let id = uuid::Uuid::new_v4().to_string();
@@ -174,7 +174,7 @@ fn new_session_id() -> (Arc<str>, HeaderValue) {
     (id.into(), header)
 }
 
-/// The status the protocol gives an error.
+/// The HTTP status the protocol assigns to an error.
 fn status_of(error: &ErrorData) -> StatusCode {
     match error.code.0 {
         -32022..=-32020 => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! What every HTTP request passes before it is carried out.
+//! The checks every HTTP request passes before it is carried out.
 
 use std::sync::Arc;
 
@@ -35,9 +35,10 @@ pub(crate) struct Gate {
     pub(super) sessions: Arc<Sessions>,
     stream_room: Arc<Semaphore>,
     pub(crate) shutdown: Shutdown,
-    /// What ends by itself once draining: calls, and listening streams with a last message.
+    /// Tasks that end by themselves once draining: calls, and listening streams with a last
+    /// message.
     pub(crate) ending: TaskTracker,
-    /// Cuts every stream still open.
+    /// Ends every stream still open.
     pub(crate) cut: CancellationToken,
 }
 
@@ -75,7 +76,7 @@ impl Gate {
         response
     }
 
-    /// The observation of the message a request brings, if it brings one and anybody observes.
+    /// The observation of the message a request carries, if it carries one and an observer is set.
     fn observe(&self, parts: &Parts) -> Option<Arc<Observation>> {
         self.shared.observer.as_ref()?;
         if parts.method != Method::POST || parts.uri.path() != self.options.path {
@@ -137,7 +138,7 @@ impl Gate {
             return reply::refuse(StatusCode::BAD_REQUEST, why);
         }
         if era(&parts.headers) == Era::Stateless {
-            // It says that it has none, and so whose it is was never asked.
+            // A stateless request has no session, so nobody checked whose session the header names.
             parts.headers.remove(&SESSION_ID);
         }
         let served = match parts.method {
@@ -163,7 +164,7 @@ impl Gate {
         known.map_err(|rejection| Refused::Rejected(Box::new(rejection)))
     }
 
-    /// The conversation that a request is a part of.
+    /// The conversation that a request belongs to.
     pub(super) fn conversation(
         &self,
         session: Option<&SessionUse>,
@@ -187,7 +188,7 @@ impl Gate {
             .await?;
         if let (StatusCode::ACCEPTED, Some(id)) = (response.status(), id) {
             self.sessions.end(&id);
-            // It is done, not merely accepted; clients warn about the latter.
+            // The deletion is done, not merely accepted; clients warn about the latter.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         Ok(response)
@@ -209,7 +210,7 @@ impl Gate {
         let response = self.sdk.handle(request, conversation).await;
         let response = reply::finish(response, permits).await;
         Ok(match lifetime {
-            // Nobody else would end it: the SDK does not know who listens.
+            // Nobody else would end it: the SDK does not know the caller.
             ResponseLifetime::UntilCut => {
                 response.map(|body| body.until(async move { caller.over().await }))
             }
@@ -241,7 +242,7 @@ impl Gate {
     }
 }
 
-/// Says whom a request is from to all who look at it from here on.
+/// Attaches the caller of a request for every later step.
 pub(super) fn identify(parts: &mut Parts, caller: &Arc<Caller>) {
     if let Some(observation) = parts.extensions.get::<Arc<Observation>>() {
         observation.set_caller(caller);

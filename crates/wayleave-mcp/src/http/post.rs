@@ -1,4 +1,4 @@
-//! Messages over HTTP: each is read once, judged, and carried out here or by the SDK.
+//! Messages over HTTP: each is parsed once, checked, and carried out here or by the SDK.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Gate {
                 "the content type must be application/json",
             ));
         }
-        // One way of writing it, for all who look at it from here on.
+        // Normalize the content type for every later reader.
         let json = header::HeaderValue::from_static("application/json");
         parts.headers.insert(header::CONTENT_TYPE, json);
         let receiving = connection.receive();
@@ -90,8 +90,8 @@ impl Gate {
         self.carry(post).await
     }
 
-    /// Who sends the request now. Whoever sent it slowly, or waited for its turn, may have lost its
-    /// authorization meanwhile, or have another.
+    /// Authenticates the caller again. A caller that sent its request slowly, or waited for its
+    /// turn, may have lost its authorization meanwhile or have a new one.
     async fn reauthenticate(
         &self,
         parts: &mut Parts,
@@ -127,7 +127,7 @@ impl Gate {
         } else if let Some(refused) = self.refuse(&post) {
             return Ok(refused);
         }
-        // The SDK takes one whatever revision its headers name.
+        // The SDK accepts an `initialize` whatever revision its headers name.
         if post.envelope.is_initialize() && text(&post.parts.headers, &SESSION_ID).is_none() {
             self.make_session_room(&post.caller).await?;
         }
@@ -155,7 +155,7 @@ impl Gate {
         }
     }
 
-    /// Whether a call's arguments are to be compared with headers.
+    /// Whether a call's arguments have to be compared with headers.
     fn mirrors_headers(&self, post: &Post<'_>) -> bool {
         let Some(name) = post
             .envelope
@@ -180,13 +180,13 @@ impl Gate {
         )
     }
 
-    /// The answer to a message that is not to be carried out.
+    /// The answer to a message that must not be carried out.
     fn refuse(&self, post: &Post<'_>) -> Option<Response<ResponseBody>> {
         if post.envelope.id_is_too_long {
             let error = envelope::id_too_long();
             return Some(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null));
         }
-        // What its caller is not allowed, where that has a status.
+        // The named primitive is not allowed to the caller, and that has a status of its own.
         let snapshot = self.shared.registry.snapshot();
         let error = post.envelope.denial(&snapshot, &post.caller)?;
         let rejection = self.options.authenticate.denied(&post.parts, &error)?;

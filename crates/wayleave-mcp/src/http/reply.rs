@@ -1,4 +1,4 @@
-//! Responses this layer makes itself.
+//! Responses made by this layer itself.
 
 use std::{borrow::Cow, convert::Infallible};
 
@@ -23,7 +23,7 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Respo
     response
 }
 
-/// A message as the whole answer to a request.
+/// A message as the complete answer to a request.
 pub(crate) fn message(message: Vec<u8>, permits: RequestPermits) -> Response<ResponseBody> {
     let body = Full::new(message.into()).boxed();
     let mut response = Response::new(ResponseBody::with_guard(body, permits));
@@ -34,14 +34,14 @@ pub(crate) fn message(message: Vec<u8>, permits: RequestPermits) -> Response<Res
     response
 }
 
-/// Nothing, where nothing is to be said.
+/// An empty `202`, for a message without an answer.
 pub(super) fn accepted() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(Full::default().boxed()));
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
-/// The end of a request that its client has given up: it is not answered.
+/// The end of a request that its client cancelled: it is not answered.
 pub(super) fn unanswered() -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(Full::default().boxed()));
     response.headers_mut().insert(
@@ -68,7 +68,7 @@ pub(crate) fn refuse(
     )
 }
 
-/// The same, on its way to being one.
+/// A refusal that has not been turned into a response yet.
 pub(crate) enum Refused {
     With(StatusCode, Cow<'static, str>),
     BudgetExceeded(BudgetExceeded),
@@ -91,7 +91,7 @@ impl From<Refused> for Response<ResponseBody> {
     }
 }
 
-/// A refusal of whoever asks.
+/// A refusal of the caller.
 pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<ResponseBody> {
     let mut response = error(rejection.status, &rejection.error, id);
     if let Some(challenge) = rejection
@@ -106,7 +106,7 @@ pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<ResponseBody
     response
 }
 
-/// A refusal of one who has asked too much.
+/// A refusal of a caller whose budget is spent.
 pub(crate) fn over_budget(
     exceeded: BudgetExceeded,
     envelope: &Envelope<'_>,
@@ -128,7 +128,7 @@ pub(crate) fn over_budget(
     response
 }
 
-/// The response as it leaves: held things attached, plain-text refusals made JSON.
+/// Finishes a response: attaches its permits and turns plain-text refusals into JSON.
 pub(super) async fn finish(
     response: Response<Body>,
     permits: RequestPermits,

@@ -1,4 +1,4 @@
-//! Sessions of clients of the older revisions: whose they are, and when they are forgotten.
+//! Sessions of clients of the older revisions: their owners, and when they are dropped.
 
 use std::{
     collections::HashMap,
@@ -11,16 +11,16 @@ use std::{
 
 use crate::{Caller, client_session::ClientSession};
 
-/// A session whose client does not come back for this long after asking for it has none: it left
+/// How long a session waits for its client's first return. A client that stays away longer left
 /// before it was told the id.
 const UNTOLD_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Session {
     client: Arc<ClientSession>,
     last_used: Instant,
-    /// Whether its client may know of it.
+    /// Whether its client has been told the id.
     told: bool,
-    /// Requests and streams under way; a session with any is in use however long it is silent.
+    /// Running requests and open streams; a session with any is in use however long it is silent.
     busy: Arc<AtomicUsize>,
 }
 
@@ -40,7 +40,7 @@ impl Drop for Session {
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<Arc<str>, Session>>);
 
-/// Keeps a session in use.
+/// Marks a session as in use until dropped.
 pub(crate) struct SessionUse {
     pub(crate) id: Arc<str>,
     pub(crate) client: Arc<ClientSession>,
@@ -63,8 +63,8 @@ impl Sessions {
         self.locked().len()
     }
 
-    /// Makes room for one more session of a subject that may have `most`: forgets and returns those
-    /// that it did not use for longest. None if all that could go are in use.
+    /// Makes room for one more session of a subject that may have `most`: drops and returns its
+    /// least recently used ones. None if all of them are in use.
     pub(crate) fn evict_of_subject(&self, subject: &str, most: usize) -> Option<Vec<Arc<str>>> {
         let mut sessions = self.locked();
         let own = sessions
@@ -85,9 +85,9 @@ impl Sessions {
         Some(ended)
     }
 
-    /// Makes room for one more session where there may be `most` of all subjects: forgets and
-    /// returns those that nobody used for longest. Only where all are in use, whoever has most of
-    /// them gives one up.
+    /// Makes room for one more session where there may be `most` of all subjects: drops and returns
+    /// the least recently used ones. Only where all are in use, the subject with the most sessions
+    /// gives one up.
     pub(crate) fn evict(&self, most: usize) -> Vec<Arc<str>> {
         let mut sessions = self.locked();
         let too_many = (sessions.len() + 1).saturating_sub(most.max(1));
@@ -103,8 +103,8 @@ impl Sessions {
         ended
     }
 
-    /// Binds a new session to the subject that began it. From here on it counts, and is forgotten
-    /// in time, even if its client left before it was told of it.
+    /// Binds a new session to the subject that began it. From here on it counts and can expire,
+    /// even if its client left before it was told the id.
     pub(crate) fn begin(&self, id: Arc<str>, client: Arc<ClientSession>) {
         let session = Session {
             client,
@@ -115,12 +115,12 @@ impl Sessions {
         self.locked().insert(id, session);
     }
 
-    /// The session of that id, whoever's it is.
+    /// The session of that id, whatever its subject.
     pub(crate) fn get(&self, id: &str) -> Option<Arc<ClientSession>> {
         self.locked().get(id).map(|session| session.client.clone())
     }
 
-    /// Uses a session, if it is this subject's.
+    /// Uses a session, if it belongs to this subject.
     pub(crate) fn enter(&self, id: &str, caller: &Arc<Caller>) -> Option<SessionUse> {
         let mut sessions = self.locked();
         let (id, _) = sessions.get_key_value(id)?;
@@ -139,7 +139,7 @@ impl Sessions {
         })
     }
 
-    /// Forgets and returns all of them.
+    /// Drops and returns all of them.
     pub(crate) fn clear(&self) -> Vec<Arc<str>> {
         self.locked().drain().map(|(id, _)| id).collect()
     }
@@ -148,8 +148,8 @@ impl Sessions {
         self.locked().remove(id);
     }
 
-    /// Forgets and returns the sessions nobody has used for `idle`, and those whose authorization
-    /// has ended.
+    /// Drops and returns the sessions nobody has used for `idle`, and those whose authorization has
+    /// ended.
     pub(crate) fn reap(&self, idle: Duration) -> Vec<Arc<str>> {
         let mut sessions = self.locked();
         let mut reaped = Vec::new();
@@ -180,7 +180,7 @@ fn longest_idle(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
     longest.map(|(id, _)| id.clone())
 }
 
-/// The least recently used session of the subject that has most.
+/// The least recently used session of the subject with the most sessions.
 fn least_used_of_heaviest(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
     let mut counts = HashMap::<String, (usize, Instant, &Arc<str>)>::new();
     for (id, session) in sessions {
@@ -251,7 +251,7 @@ mod tests {
         let long = Duration::from_mins(1);
         assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());
         revoked.cancel();
-        // Her next token keeps it.
+        // Her next token keeps the session.
         drop(sessions.enter("s1", &caller("alice")));
         assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());
         drop(sessions.enter("s1", &alice));

@@ -1,8 +1,8 @@
 //! The answer to a request on its way to the wire.
 //!
-//! The SDK's result holds structured content as a tree. Content that is written already stays
-//! beside it, and is put in its place when the answer is written; only where the SDK itself writes
-//! the answer, the content is read into a tree again.
+//! The SDK's result holds structured content as a tree. Content that is already serialized stays
+//! beside it and is inserted when the answer is written; only where the SDK itself writes the
+//! answer is the content parsed into a tree again.
 
 use rmcp::{
     ErrorData,
@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::convert;
 use crate::{Era, RpcError, Structured, ToolReply, structured, wire_error};
 
-/// A result, with what is written of it already.
+/// A result, with its already serialized parts.
 #[derive(Debug)]
 pub(crate) struct WireAnswer {
-    /// Without its structured content, if that is written.
+    /// Without its structured content, if that is already serialized.
     result: ServerResult,
     written: Option<String>,
 }
@@ -29,7 +29,7 @@ impl WireAnswer {
         }
     }
 
-    /// The answer to what is done and says nothing.
+    /// An empty result.
     pub(crate) fn empty((): ()) -> Self {
         Self::new(ServerResult::empty(()))
     }
@@ -49,7 +49,7 @@ impl WireAnswer {
         })
     }
 
-    /// The answer as the era has it, as the SDK makes it of what it carries itself.
+    /// The answer in the form of the era, as the SDK makes it for the requests it carries itself.
     pub(crate) fn for_era(mut self, era: Era) -> Result<Self, ErrorData> {
         match era {
             Era::Stateless => self.result.fill_missing_cache_hints(),
@@ -66,7 +66,7 @@ impl WireAnswer {
         Ok(self)
     }
 
-    /// The answer as the SDK writes it.
+    /// The answer as the SDK's own type.
     pub(super) fn into_result(mut self) -> Result<ServerResult, ErrorData> {
         if let (Some(json), ServerResult::CallToolResult(result)) = (self.written, &mut self.result)
         {
@@ -80,7 +80,7 @@ impl WireAnswer {
     }
 }
 
-/// An error as the era has it.
+/// An error in the form of the era.
 pub(crate) fn error_for_era(mut error: ErrorData, era: Era) -> ErrorData {
     if era == Era::Stateless && error.code == ErrorCode::RESOURCE_NOT_FOUND {
         error.code = ErrorCode::INVALID_PARAMS;
@@ -99,7 +99,7 @@ pub(crate) fn write(reply: Result<WireAnswer, ErrorData>, id: RequestId) -> Vec<
     }
 }
 
-/// A message as bytes, with what is written of its result put in.
+/// A message as bytes, with the serialized content inserted into its result.
 pub(crate) fn write_message(message: &ServerJsonRpcMessage, written: Option<&str>) -> Vec<u8> {
     let id = match message {
         ServerJsonRpcMessage::Response(response) => Some(&response.id),
@@ -109,7 +109,8 @@ pub(crate) fn write_message(message: &ServerJsonRpcMessage, written: Option<&str
     serialize(message, written).unwrap_or_else(|error| unwritable(&error, id))
 }
 
-/// What is sent in place of a message that cannot be written: nothing would look like a success.
+/// The replacement for a message that cannot be serialized: an empty answer would look like a
+/// success.
 fn unwritable(error: &serde_json::Error, id: Option<&RequestId>) -> Vec<u8> {
     let id = match id {
         Some(RequestId::Number(id)) => Value::from(*id),
@@ -126,7 +127,7 @@ fn serialize(message: &ServerJsonRpcMessage, written: Option<&str>) -> serde_jso
     let Some(written) = written else {
         return serde_json::to_vec(message);
     };
-    // Of most texts no byte is escaped, and the text is about as long as the structure.
+    // Most texts need no escaping, and the text is about as long as the structure.
     let mut bytes = Vec::with_capacity(written.len() * 2 + 1024);
     serde_json::to_writer(&mut bytes, message)?;
     // A result is the last member of its message and never empty.

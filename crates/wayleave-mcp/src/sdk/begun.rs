@@ -1,9 +1,9 @@
 //! Requests in a session that began without the SDK and turn out to need it.
 //!
-//! Most calls only have an answer, and are carried out where they were received. One that wants to
-//! talk to its client meanwhile, or takes so long that the client is better given a stream to wait
-//! on, is handed to the SDK while it runs: the SDK reads the same message, and instead of beginning
-//! the request anew its handler finds this one and sees it to its end.
+//! Most calls only have an answer, and are carried out where they were received. A call that wants
+//! to talk to its client meanwhile, or takes so long that the client is better given a stream to
+//! wait on, is handed to the SDK while it runs: the SDK parses the same message, and its handler,
+//! instead of beginning the request anew, finds this one and finishes it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use tokio::sync::{Notify, SetOnce};
 use super::{answer::WireAnswer, session_streams::SseStream};
 use crate::{RpcError, running_calls::RunningCall};
 
-/// How a call that runs without the SDK gets its way to the client.
+/// Gives a call that runs without the SDK a channel to its client.
 #[derive(Default)]
 pub(crate) struct ClientLink {
     wanted: Notify,
@@ -22,28 +22,28 @@ pub(crate) struct ClientLink {
 }
 
 impl ClientLink {
-    /// Asks for the SDK to take the call over, and waits until it has.
+    /// Asks the SDK to take the call over, and waits until it has.
     pub(crate) async fn connect(&self) -> &RequestContext<RoleServer> {
         self.wanted.notify_one();
         self.sdk.wait().await
     }
 
-    /// Waits until the call asks for it.
+    /// Waits until the call asks for the channel.
     pub(crate) async fn wanted(&self) {
         self.wanted.notified().await;
     }
 }
 
-/// The work of a request, and what comes of it.
+/// The work of a request, and its result.
 pub(crate) type Work = BoxFuture<'static, Result<WireAnswer, ErrorData>>;
 
-/// A request that has begun. It goes with the message that brought it.
+/// A request that has begun. It travels with its message.
 #[derive(Clone)]
 pub(crate) struct BegunRequest(Arc<Inner>);
 
 struct Inner {
     link: Arc<ClientLink>,
-    /// Until the SDK's handler takes it.
+    /// Present until the SDK's handler takes it.
     running: Mutex<Option<(Work, RunningCall)>>,
 }
 
@@ -55,13 +55,13 @@ impl BegunRequest {
         }))
     }
 
-    /// The request that has begun of which `context` is the SDK's side, if it has.
+    /// The begun request that belongs to `context`, if there is one.
     pub(super) fn from_context(context: &RequestContext<RoleServer>) -> Option<Self> {
         let parts = context.extensions.get::<http::request::Parts>()?;
         parts.extensions.get().cloned()
     }
 
-    /// Sees the request to its end, with the SDK's side of it.
+    /// Finishes the request, with the SDK's side of it.
     pub(super) async fn finish(
         self,
         mut context: RequestContext<RoleServer>,
@@ -72,13 +72,13 @@ impl BegunRequest {
             // The SDK calls one handler for one message.
             return Err(RpcError::internal("a request was handed over twice").into());
         };
-        // The SDK knows its id by now, and passes on that it is given up.
+        // The SDK tracks the id from here on, and passes cancellation on.
         call.leave_table();
         let given_up = context.ct.clone();
         if let Some(stream) = context.extensions.get::<SseStream>() {
             stream.cancel_on_end(&call.cancelled);
         }
-        // The link keeps the context, and must not keep itself through it.
+        // The link holds the context, and must not hold itself through it.
         if let Some(parts) = context.extensions.get_mut::<http::request::Parts>() {
             parts.extensions.remove::<Self>();
         }

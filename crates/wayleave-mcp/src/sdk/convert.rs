@@ -1,4 +1,4 @@
-//! Our types as the SDK's, at the edge.
+//! Conversions from this crate's types to the SDK's.
 
 use rmcp::{
     ErrorData,

@@ -1,8 +1,8 @@
-//! The handler the SDK calls for what it carries: one per session that needs the SDK, per pipe, or
-//! per stateless request.
+//! The handler the SDK calls for the requests it carries: one per session that needs the SDK, per
+//! pipe, or per stateless request.
 //!
-//! It carries nothing out itself: every request goes to the dispatch, as those do that never see
-//! the SDK.
+//! It carries nothing out itself: every request goes to the dispatch, like the requests that never
+//! reach the SDK.
 
 use std::{
     collections::VecDeque,
@@ -47,7 +47,7 @@ const MAX_OPENING_LISTENERS: usize = 64;
 pub(crate) struct SdkHandler {
     conversation: Conversation,
     turns: TurnPolicy,
-    /// What listening clients had been shown when their acknowledgment was sent.
+    /// The lists as listening clients had been shown them when their acknowledgment was sent.
     opening: Mutex<VecDeque<(SubscriptionFilter, ListFingerprint)>>,
 }
 
@@ -64,7 +64,7 @@ impl SdkHandler {
         self.conversation.shared()
     }
 
-    /// Who this very request is from; a session's token may have been narrowed since it began.
+    /// The caller of this very request; a session's token may have been narrowed since it began.
     fn caller(&self, request: &RequestContext<RoleServer>) -> Arc<Caller> {
         let parts = request.extensions.get::<http::request::Parts>();
         let named = match parts {
@@ -74,7 +74,7 @@ impl SdkHandler {
         named.cloned().unwrap_or_else(|| self.conversation.caller())
     }
 
-    /// The observation of a request, where there is an observer.
+    /// The observation of a request, where an observer is set.
     fn observation(&self, request: &RequestContext<RoleServer>) -> Option<Arc<Observation>> {
         self.shared().observer.as_ref()?;
         observation::from_context(request)
@@ -95,7 +95,7 @@ impl SdkHandler {
         self.shared().dispatch(request, context, self.turns).await
     }
 
-    /// Agrees with a client on a revision, and keeps what it says of itself.
+    /// Agrees with a client on a revision, and stores its parameters.
     pub(crate) fn introduce(
         &self,
         request: &InitializeRequestParams,
@@ -120,7 +120,8 @@ impl SdkHandler {
     }
 }
 
-/// The result of a request that began without the SDK; none if it is to begin here.
+/// Returns the result of a request that began without the SDK; falls through if it is to begin
+/// here.
 macro_rules! finish_begun {
     ($context:ident, $($pattern:pat => $result:expr),+) => {
         if let Some(begun) = BegunRequest::from_context(&$context) {
@@ -132,8 +133,8 @@ macro_rules! finish_begun {
     };
 }
 
-// The larger futures are boxed: one task takes any request, is as large as the largest of them, and
-// is moved several times before it runs.
+// The larger futures are boxed: one task type takes any request, is as large as the largest of
+// them, and is moved several times before it runs.
 impl ServerHandler for SdkHandler {
     fn get_info(&self) -> ServerConfig {
         self.shared().config.clone()
@@ -146,7 +147,8 @@ impl ServerHandler for SdkHandler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         if context.extensions.get::<SessionRestoreMarker>().is_some() {
-            // The client has been answered; what it sends now is another message.
+            // The SDK replays a handshake whose client was answered before; the message at hand is
+            // another one.
             return self.negotiate_initialize(&request);
         }
         let negotiated = async { self.introduce(&request) };
@@ -307,7 +309,7 @@ impl ServerHandler for SdkHandler {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        // Taken before the acknowledgment: a change after it is then always told.
+        // Taken before the acknowledgment, so that a change after it is always reported.
         let fingerprint = ListFingerprint::new(
             &self.shared().registry.snapshot(),
             &self.conversation.caller(),

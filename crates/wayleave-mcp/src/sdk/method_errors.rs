@@ -1,6 +1,6 @@
-//! Telling a method that does not exist from one whose parameters do not parse.
+//! Distinguishing a method that does not exist from one whose parameters do not parse.
 //!
-//! The SDK hands over as "custom" every request it could not parse, whatever the reason.
+//! The SDK hands every request it could not parse over as "custom", whatever the reason.
 
 use rmcp::model::{
     CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams, InitializeRequestParams,
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{Era, RpcError, error::excerpt, logging::LevelParams};
 
-/// Why a request the SDK could not dispatch is refused.
+/// The error for a request the SDK could not dispatch.
 pub(crate) fn refuse(method: &str, params: Option<&Value>, era: Era) -> RpcError {
     let params = params
         .cloned()

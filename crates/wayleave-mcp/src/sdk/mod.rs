@@ -1,7 +1,8 @@
 //! The only place that names the SDK.
 //!
-//! Everything else takes the protocol's types from [`model`], and hands the SDK what needs its loop
-//! through [`handler`] and [`session_streams`]. An upgrade of the SDK changes this folder.
+//! Everything else takes the protocol's types from [`model`], and hands the SDK the requests that
+//! need its loop through [`handler`] and [`session_streams`]. An upgrade of the SDK changes this
+//! folder.
 
 pub(crate) mod answer;
 pub(crate) mod begun;

@@ -1,4 +1,5 @@
-//! Where a listener's notices go: a session's own channel, or one `subscriptions/listen` stream.
+//! The destination of a listener's notices: a session's own channel, or one `subscriptions/listen`
+//! stream.
 
 use rmcp::{
     model::ResourceUpdatedNotificationParam,
@@ -7,7 +8,7 @@ use rmcp::{
 
 use crate::listeners::Notice;
 
-/// The client can no longer be told anything.
+/// The client can no longer be reached.
 pub(crate) struct SinkClosed;
 
 pub(crate) enum NoticeSink {
@@ -65,7 +66,7 @@ async fn to_stream(sink: &SubscriptionSink, notice: Notice) -> Result<(), SinkCl
     Ok(())
 }
 
-/// A stream that did not ask for a kind of notice is not broken by it.
+/// Treats a kind of notice that the stream did not ask for as sent, not as a broken stream.
 fn wanted(sent: &Result<(), SubscriptionSendError>) -> Result<(), SinkClosed> {
     match sent {
         Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => Ok(()),

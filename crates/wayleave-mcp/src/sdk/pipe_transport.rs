@@ -1,7 +1,7 @@
-//! A pipe as the SDK's transport: JSON-RPC messages, one a line.
+//! A pipe as the SDK's transport: JSON-RPC messages, one per line.
 //!
-//! Each line is read once. What is refused is answered here, what is plain goes to the dispatch in
-//! a task of its own, and the SDK is given the rest.
+//! Each line is parsed once. Refused messages are answered here, plain ones go to the dispatch in a
+//! task of their own, and the SDK is given the rest.
 
 use std::{
     io,
@@ -42,10 +42,10 @@ use crate::{
 
 pub(crate) use rmcp::transport::io::stdio_pipes;
 
-/// The longest line taken.
+/// The longest line accepted.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// Lines that may be waiting to be written beside the conversation. Beyond it no more is read: who
-/// does not listen is not listened to.
+/// Lines that may wait to be written beside the conversation. Beyond that, reading stops: a client
+/// that does not read is not read from.
 const MAX_PENDING_WRITES: usize = 64;
 
 /// Serves the client at the other end of a pipe until it goes away.
@@ -73,7 +73,7 @@ pub(crate) async fn serve(
     };
     let running = match handler.clone().serve(lines).await {
         Ok(running) => running,
-        // It came, said nothing, and left: that is its right.
+        // The client left without a message, which is its right.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => {
             return Err(StdioError::Handshake {
@@ -92,14 +92,14 @@ pub(crate) async fn serve(
         })
 }
 
-/// JSON-RPC messages, one a line.
+/// JSON-RPC messages, one per line.
 struct LineTransport<R, W> {
     shared: Arc<ServerState>,
     peer: StdioPeer,
     read: BufReader<R>,
     /// Kept across calls: `receive` may be dropped in the middle of a line.
     line: Vec<u8>,
-    /// A line that is whole, and waits until it is known who sent it.
+    /// A complete line, held until its sender is identified.
     whole: Option<Bytes>,
     discarding: bool,
     calls: PipeCalls<W>,
@@ -110,7 +110,7 @@ struct LineTransport<R, W> {
     ended: CancellationToken,
 }
 
-/// Its sender is not talked to any longer.
+/// The sender was rejected; the conversation is over.
 struct PeerRejected;
 
 enum LineEnd {
@@ -124,7 +124,7 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Reads up to the end of a line. Dropped half-way, it goes on where it was.
+    /// Reads up to the end of a line. If dropped half-way, the next call continues there.
     async fn next_line(&mut self) -> io::Result<LineEnd> {
         loop {
             let available = self.read.fill_buf().await?;
@@ -137,7 +137,7 @@ where
             };
             let consumed = chunk.len() + usize::from(ended);
             let too_long = !self.discarding && self.line.len() + chunk.len() > MAX_LINE_BYTES;
-            // What has been read of it may tell whom to answer.
+            // The part already read may hold the id to answer.
             let refused = too_long.then(|| wire_error::outermost_id(&self.line));
             if too_long {
                 self.line = Vec::new();
@@ -167,7 +167,7 @@ where
         });
     }
 
-    /// Waits until there is room for one line more beside the conversation.
+    /// Waits until there is room for one more line beside the conversation.
     async fn wait_for_room(&mut self) {
         while self.pending_writes.try_join_next().is_some() {}
         while self.pending_writes.len() >= MAX_PENDING_WRITES {
@@ -180,7 +180,7 @@ where
         self.spawn_write(wire_error::response(error, id).to_string().into_bytes());
     }
 
-    /// Finds out who sent the line, and hands its message over when it is one for the SDK.
+    /// Identifies the sender of the line, and returns its message when it is one for the SDK.
     async fn identify_line(
         &mut self,
         line: Bytes,
@@ -190,7 +190,7 @@ where
             return Ok(None);
         }
         let envelope = Envelope::parse(&line);
-        // Until here nothing is lost when it is dropped; the line is still there.
+        // Cancel-safe up to here: the line is still stored.
         let identified = self.peer.identify(&envelope).await;
         self.whole = None;
         let observation = self.observe(&envelope);
@@ -211,7 +211,7 @@ where
         Ok(message)
     }
 
-    /// The observation of the message on the line, if anybody observes.
+    /// The observation of the message on the line, if an observer is set.
     fn observe(&self, envelope: &Envelope<'_>) -> Option<Arc<Observation>> {
         let observation = self.shared.observe(Carrier::Pipe, self.era)?;
         observation.set_message(envelope);
@@ -251,7 +251,7 @@ where
             return None;
         }
         if envelope.is_notification() {
-            // The SDK ends the conversation over a notification that comes first.
+            // The SDK ends the conversation when a notification comes first.
             self.era?;
             if let Some(id) = envelope.cancelled_request() {
                 self.calls.cancel(&id);
@@ -279,7 +279,7 @@ where
         Some(message)
     }
 
-    /// Lets a request for the SDK settle the era, and sends with it who sent it.
+    /// Lets a request for the SDK settle the era, and attaches its caller.
     fn attach(
         &mut self,
         extensions: &mut Extensions,
@@ -310,7 +310,7 @@ where
         caller: &Arc<Caller>,
         observation: Option<&Arc<Observation>>,
     ) -> bool {
-        // The first request settles what the conversation is like, and the SDK does that.
+        // The first request settles the era, and the SDK handles that.
         let Some(agreed) = self.era else {
             return false;
         };
@@ -330,7 +330,7 @@ where
         self.calls.begin(plain, extensions)
     }
 
-    /// Refuses what one sends who has asked too much; says whether it could be refused.
+    /// Refuses a message of a caller whose budget is spent; returns whether it could be refused.
     fn refuse_over_budget(&mut self, exceeded: BudgetExceeded, envelope: &Envelope<'_>) -> bool {
         if envelope.is_one_way() {
             return false;
@@ -380,7 +380,7 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            // Each line is answered with one at most.
+            // Each line is answered with at most one line.
             self.wait_for_room().await;
             if let Some(line) = self.whole.clone() {
                 match self.identify_line(line).await {
@@ -409,7 +409,7 @@ where
                 }
             }
         }
-        // A refusal is the last word, and is heard.
+        // A refusal is the last message, and must be written.
         while self.pending_writes.join_next().await.is_some() {}
         self.ended.cancel();
         None

@@ -1,11 +1,10 @@
-//! The streams of sessions, kept by the SDK, with two things added: a handler can hang up on its
-//! client and wait until that client calls again, and a request whose client leaves, or whose
+//! The streams of sessions, kept by the SDK, with two additions: a handler can hang up on its
+//! client and wait until that client reconnects, and a request whose client leaves, or whose
 //! session ends, is stopped.
 //!
-//! To the SDK a stream that breaks can be taken up again later, so a request outlives its client.
-//! Here it does not: a query for nobody still costs the database. Only a handler that hung up
-//! itself waits; and a client may take its stream up on another connection as long as it has not
-//! left the first.
+//! To the SDK a broken stream can be resumed later, so a request outlives its client. Here it does
+//! not: a query for nobody still costs the database. Only a handler that hung up itself waits; and
+//! a client may resume its stream on another connection as long as it has not left the first.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -32,16 +31,16 @@ use tokio_util::sync::CancellationToken;
 use super::streamable_http::CONVERSATION;
 use crate::http::sessions::Sessions;
 
-/// What comes of a request on its way. Dropped before its end, it stops the request.
+/// The messages of a running request. Dropping it before its end stops the request.
 struct PendingCall {
     incoming: Receiver<ServerSseMessage>,
-    /// None of what belongs to no request.
+    /// None for messages that belong to no request.
     running: Option<Arc<RunningRequest>>,
 }
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        // Closed by the other side, it was answered, hung up on, or taken up elsewhere.
+        // If the other side closed it, the request was answered, hung up on, or resumed elsewhere.
         if !self.incoming.is_closed()
             && let Some(running) = &self.running
         {
@@ -64,7 +63,7 @@ type StreamNumber = u64;
 /// A request within one session.
 type RequestKey = (SessionId, StreamNumber);
 
-/// The requests under way.
+/// The running requests.
 #[derive(Default)]
 struct RequestTable(Mutex<HashMap<RequestKey, Weak<RunningRequest>>>);
 
@@ -88,7 +87,7 @@ impl RequestTable {
         self.locked().get(key)?.upgrade()
     }
 
-    /// Stops the requests of a session that is over.
+    /// Stops the requests of a session that has ended.
     fn stop(&self, ended: &SessionId) {
         let stopped: Vec<_> = self
             .locked()
@@ -96,19 +95,19 @@ impl RequestTable {
             .filter(|((session, _), _)| session == ended)
             .filter_map(|(_, running)| running.upgrade())
             .collect();
-        // Without the lock: the last to hold one takes it to remove it.
+        // Stop outside the lock: dropping the last reference takes the lock to remove it.
         for running in stopped {
             running.stop();
         }
     }
 }
 
-/// One request under way.
+/// One running request.
 struct RunningRequest {
     key: RequestKey,
     table: Arc<RequestTable>,
     stage: Mutex<Stage>,
-    /// Notified when a client that was hung up on is back.
+    /// Notified when a client that was hung up on reconnects.
     resumed: Notify,
 }
 
@@ -148,7 +147,7 @@ pub(crate) struct SessionStreams {
 }
 
 impl SessionStreams {
-    /// Tells `owned` of each session as soon as there is one.
+    /// Registers each session with `owned` as soon as there is one.
     pub(crate) fn new(sessions: LocalSessionManager, owned: Arc<Sessions>) -> Self {
         Self {
             sessions,
@@ -169,7 +168,7 @@ impl SessionStreams {
         session.ok_or_else(|| LocalSessionManagerError::SessionNotFound(id.into()))
     }
 
-    /// Whether anything is kept for a session, or is about to be.
+    /// Whether the SDK holds state for a session, or is about to.
     pub(super) async fn keeps(&self, id: &SessionId) -> bool {
         self.restoring().contains(id) || self.sessions.sessions.read().await.contains_key(id)
     }
@@ -199,7 +198,7 @@ impl SessionStreams {
     }
 }
 
-/// The stream the answer to one request goes out on.
+/// The stream that carries the answer to one request.
 #[derive(Clone)]
 pub(crate) struct SseStream {
     session: LocalSessionHandle,
@@ -207,7 +206,7 @@ pub(crate) struct SseStream {
 }
 
 impl SseStream {
-    /// Has `token` cancelled when the client leaves or its session ends.
+    /// Cancels `token` when the client leaves or its session ends.
     pub(crate) fn cancel_on_end(&self, token: &CancellationToken) {
         let mut stage = self.running.stage();
         match *stage {
@@ -216,11 +215,11 @@ impl SseStream {
         }
     }
 
-    /// Ends the stream, telling the client to call again after `retry`, and waits until it does.
+    /// Ends the stream, tells the client to reconnect after `retry`, and waits until it does.
     pub(crate) async fn hang_up(&self, retry: Duration) {
         let (_, number) = self.running.key;
         let mut resumed = std::pin::pin!(self.running.resumed.notified());
-        // It may be back before this is told that the stream is closed.
+        // The client may be back before the closing of the stream is noticed.
         resumed.as_mut().enable();
         match self.session.close_sse_stream(number, Some(retry)).await {
             Ok(()) => resumed.await,
@@ -234,7 +233,7 @@ fn stream_of(event_id: &str) -> Option<StreamNumber> {
     event_id.split_once('/')?.1.parse().ok()
 }
 
-/// Whether a message is one of a handshake that is repeated.
+/// Whether a message belongs to a replayed handshake.
 fn is_replayed(message: &ClientJsonRpcMessage) -> bool {
     match message {
         JsonRpcMessage::Notification(told) => {
@@ -251,7 +250,7 @@ impl SessionManager for SessionStreams {
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let created = self.sessions.create_session().await?;
-        // Whoever asked may be gone before it is answered.
+        // The client may be gone before it is answered.
         if let Ok(conversation) = CONVERSATION.try_with(Clone::clone) {
             self.owned
                 .begin(created.0.clone(), Arc::clone(conversation.begin_session()));
@@ -268,7 +267,8 @@ impl SessionManager for SessionStreams {
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        // Nobody may speak in a session before its handshake; whoever asks meanwhile waits for it.
+        // Nothing may be sent in a session before its handshake; a request that comes meanwhile
+        // waits.
         Ok(!self.restoring().contains(id) && self.sessions.has_session(id).await?)
     }
 
@@ -356,7 +356,7 @@ mod tests {
         let server = Server::new(Registry::new(), Identity::new("test", "1.0.0"));
         let alice = CallerCell::new(Arc::new(Caller::new("alice")));
         let conversation = Conversation::new(server.0, &Shutdown::default(), alice);
-        // The request is dropped here: nobody says any more that there is a session.
+        // The request ends without an answer, so its client never learns of the session.
         let creating = CONVERSATION.scope(conversation, streams.create_session());
         let (id, _transport) = creating.await.unwrap();
         assert_eq!(owned.count(), 1);

@@ -1,4 +1,4 @@
-//! The SDK's HTTP service: what it is given, and for whom.
+//! The SDK's HTTP service, its configuration, and the conversation it serves.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -15,8 +15,8 @@ use super::{handler::SdkHandler, session_streams::SessionStreams};
 use crate::{conversation::Conversation, http::sessions::Sessions, turn::TurnPolicy};
 
 tokio::task_local! {
-    /// Whom the request being handed over is a part of; the SDK makes a handler without saying for
-    /// whom.
+    /// The conversation of the request being handed over; the SDK makes a handler without saying
+    /// for which request.
     pub(super) static CONVERSATION: Conversation;
 }
 
@@ -40,7 +40,7 @@ impl SdkHttp {
         let streams = Arc::new(SessionStreams::new(manager, sessions.clone()));
         let mut config = StreamableHttpServerConfig::default()
             .with_json_response(true)
-            // Checked by the gate, on every route.
+            // The gate checks hosts on every route.
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_max_request_body_bytes(max_body_bytes)
@@ -69,12 +69,12 @@ impl SdkHttp {
             .await
     }
 
-    /// Whether the SDK keeps anything for a session, or is about to.
+    /// Whether the SDK holds state for a session, or is about to.
     pub(crate) async fn keeps(&self, id: &Arc<str>) -> bool {
         self.streams.keeps(id).await
     }
 
-    /// Lets go of what the SDK keeps for a session.
+    /// Drops the SDK's state of a session.
     pub(crate) async fn close_session(&self, id: &Arc<str>) {
         if let Err(error) = self.streams.close_session(id).await {
             tracing::debug!(%error, "session not closed");
@@ -82,8 +82,8 @@ impl SdkHttp {
     }
 }
 
-/// The handshakes of our sessions. The SDK looks here for a session that it does not know, and
-/// makes what it needs for it by repeating the handshake: so an idle session costs nothing there.
+/// The handshakes of our sessions. The SDK looks here for a session it does not know, and makes its
+/// state by repeating the handshake: so an idle session costs nothing there.
 struct Handshakes(Arc<Sessions>);
 
 #[async_trait::async_trait]
@@ -94,12 +94,12 @@ impl SessionStore for Handshakes {
         Ok(client.cloned().map(SessionState::new))
     }
 
-    /// The session itself keeps it.
+    /// A no-op: the session itself stores its handshake.
     async fn store(&self, _: &str, _: &SessionState) -> Result<(), SessionStoreError> {
         Ok(())
     }
 
-    /// It ends with the session.
+    /// A no-op: the handshake ends with the session.
     async fn delete(&self, _: &str) -> Result<(), SessionStoreError> {
         Ok(())
     }

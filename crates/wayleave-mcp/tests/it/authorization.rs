@@ -1,5 +1,5 @@
-//! What an embedder's own authorization can do: end, change between requests, deny with a status
-//! of its own, and say where to get a credential.
+//! An embedder's own authorization: it can end, change between requests, deny with a status of its
+//! own, and say where to get a credential.
 
 use std::{
     sync::{Arc, Mutex},
@@ -29,10 +29,10 @@ use wayleave_mcp::{
     http::{Authenticate, Options, Rejection},
 };
 
-/// Lets everybody in as whoever it now says, and has an answer to denials.
+/// Admits everybody as its current caller, and has a response to denials.
 struct Doorman {
     caller: Mutex<Option<Arc<Caller>>>,
-    /// Notified when somebody came.
+    /// Notified when a request was authenticated.
     entered: Notify,
 }
 
@@ -114,7 +114,7 @@ async fn streams_and_sessions_end_with_the_authorization_they_began_with() {
     assert_eq!(last["result"]["resultType"], "complete", "{last}");
     assert_eq!(listened.next().await, None);
     assert_eq!(watching.next().await, None);
-    // Nothing is said to a session whose authorization has ended; one that is renewed goes on.
+    // A session whose authorization has ended gets no notices; a renewed one goes on.
     registry.add_tool(tool("new", "new"));
     doorman.now(Caller::new("alice"));
     let ping = client.in_session(&session, "ping", &json!({}));
@@ -124,12 +124,12 @@ async fn streams_and_sessions_end_with_the_authorization_they_began_with() {
             let heard = watching.next().await.unwrap();
             assert_eq!(heard["method"], "notifications/tools/list_changed");
         }
-        // It was swept away before.
+        // The reaper removed it before.
         status => assert_eq!(status, 404),
     }
 }
 
-/// A request as it is on the wire: its head and its body.
+/// A request as sent on the wire: its head and its body.
 async fn bytes_of(request: http::Request<Full<Bytes>>) -> (Vec<u8>, Bytes) {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
@@ -152,7 +152,7 @@ async fn a_request_sent_slowly_is_judged_when_it_is_whole() {
     let (head, body) = bytes_of(whole).await;
     let mut stream = TcpStream::connect(listening.address).await.unwrap();
     stream.write_all(&head).await.unwrap();
-    // It is being waited for: the same connection would answer a refusal by now.
+    // The server waits for the body: the same connection would have answered a refusal by now.
     doorman.entered.notified().await;
     over.cancel();
     doorman.refuse();
@@ -184,7 +184,7 @@ async fn a_request_sent_slowly_is_carried_out_for_whom_its_sender_is_by_then() {
             client.stateless("tools/call", params)
         };
         let (head, body) = bytes_of(request).await;
-        // Whoever came before may have left a notice.
+        // An earlier request may have left a notification.
         let _ = futures::poll!(std::pin::pin!(doorman.entered.notified()));
         let mut stream = TcpStream::connect(listening.address).await.unwrap();
         stream.write_all(&head).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_denial_has_its_own_status_and_the_id_of_what_it_denies_in_both_eras()
             json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32004, "message": "not you" } });
         assert_eq!(reply.json(), body);
     }
-    // One the doorman has no status for is an answer like any other.
+    // A denial without a status of its own is an answer like any other.
     let odd = client
         .ask("tools/call", json!({ "name": "odd", "arguments": {} }))
         .await;
@@ -288,7 +288,7 @@ async fn a_spent_budget_is_refused_before_anything_is_looked_at() {
     assert_eq!(refused.headers["retry-after"], "60");
 }
 
-/// What the client of a pipe is told, as a test decides.
+/// Admits or turns away the client of a pipe, as a test decides.
 #[derive(Clone, Default)]
 struct Moody(Arc<Mutex<Option<TurnedAway>>>);
 
@@ -359,8 +359,8 @@ async fn a_listener_on_a_pipe_is_told_when_its_authorization_is_over() {
     assert_eq!(last["result"]["resultType"], "complete", "{last}");
 }
 
-/// Sends a call that does not end by itself, ends its authorization, and gives what it is answered
-/// once it was stopped.
+/// Sends a call that does not end by itself, ends its authorization, and returns its answer once it
+/// was stopped.
 async fn ended_under_way(in_session: bool, expires: bool) -> (u16, Value) {
     let over = CancellationToken::new();
     let doorman = Doorman::with(Caller::new("alice"));

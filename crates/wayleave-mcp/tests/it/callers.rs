@@ -1,4 +1,4 @@
-//! Who sees and calls what, and what becomes of a call.
+//! Which callers see and call which tools, and how calls end.
 
 use crate::support::{
     both,

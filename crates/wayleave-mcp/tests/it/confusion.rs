@@ -1,4 +1,4 @@
-//! Requests that mean one thing to one layer and another to the next.
+//! Requests that different layers may read differently.
 
 use std::sync::{
     Arc,
@@ -20,7 +20,7 @@ use wayleave_mcp::{
     http::{Authenticate, Limits, Options, Rejection},
 };
 
-/// Every bearer is its own subject.
+/// Makes every bearer its own subject.
 struct Bearers;
 
 impl Authenticate for Bearers {
@@ -41,7 +41,7 @@ impl Authenticate for Bearers {
     }
 }
 
-/// An `initialize` whose header names the revision that has none.
+/// An `initialize` whose header names the revision that has no `initialize`.
 fn odd_hello(client: &Http, session: Option<&str>) -> http::Request<Full<bytes::Bytes>> {
     let body = json!({
         "jsonrpc": "2.0", "id": "mallory", "method": "initialize",
@@ -70,7 +70,7 @@ async fn a_request_that_claims_to_have_no_session_never_reaches_anothers() {
     let (alice, mallory) = (listening.client_as("alice"), listening.client_as("mallory"));
     let session = alice.begin().await;
     let reply = mallory.send(odd_hello(&mallory, Some(&session))).await;
-    // It is taken as the beginning of a session of its own.
+    // It begins a session of its own.
     let own = reply.headers.get("mcp-session-id");
     let own = own.unwrap_or_else(|| panic!("within alice's session: {:?}", reply.body));
     assert_ne!(own.to_str().unwrap(), session);
@@ -142,7 +142,7 @@ async fn no_header_makes_room_for_one_session_more() {
     }
 }
 
-/// A caller who may ask once, and a tool that counts.
+/// A caller with a budget of one request, and a tool that counts its calls.
 fn once() -> (Caller, Tool, Arc<AtomicUsize>) {
     let allowance = Allowance {
         per_minute: 1,
@@ -160,7 +160,7 @@ fn once() -> (Caller, Tool, Arc<AtomicUsize>) {
     (caller, tool.unwrap(), ran)
 }
 
-/// Calls that are odd, each in its own way, and that some layer may understand all the same.
+/// Calls that are odd, each in its own way, and that some layer may still understand.
 fn odd_calls(meta: &str) -> Vec<String> {
     let call = |members: &str, params: &str| {
         format!(
@@ -218,7 +218,7 @@ async fn no_oddity_of_a_message_gets_it_past_a_spent_budget_on_a_pipe() {
     let (registry, server) = server();
     registry.add_tool(tool);
     let mut client = Pipe::raw(&server, caller);
-    // The handshake is the one thing it may ask.
+    // The handshake uses up the budget.
     client.initialize().await;
     for line in odd_calls(r#""_meta":{"a":1,"a":1}"#) {
         client.say_raw(line.as_bytes()).await;

@@ -239,7 +239,7 @@ async fn s11_a_cursor_survives_changes_and_a_malformed_one_says_so() {
         let first = client.ask("tools/list", json!({})).await.unwrap();
         assert_eq!(first["tools"].as_array().unwrap().len(), 1000);
         let cursor = first["nextCursor"].clone();
-        // Also of the very entry the cursor names.
+        // Also remove the very entry the cursor names.
         registry.commit(
             Batch::new()
                 .remove_tool("t0999")
@@ -361,7 +361,8 @@ async fn s14_a_handler_that_adds_a_tool_is_answered_after_the_notice() {
     registry.add_tool(adder(&registry));
     for era in [Era::Session, Era::Stateless] {
         let mut client = Pipe::listening(&server, era).await;
-        // Many at once, so that the notices are being held back when the next change comes.
+        // Make many changes at once, so that notices are still held back when the next change
+        // comes.
         for n in 0..5 {
             let name = format!("{era:?}{n}");
             client.call("add", json!({ "name": name })).await.unwrap();
@@ -408,7 +409,7 @@ async fn a_change_that_changes_nothing_commits_nothing_and_notifies_nobody() {
     registry.commit(Batch::new());
     registry.commit(Batch::new().remove_tool("nothing").remove_prompt("nothing"));
     assert_eq!(registry.revision(), before);
-    // Another handler behind the same entry: served at once, but no list changed.
+    // Another handler behind the same entry is served at once, but changes no list.
     let commit = registry.add_tool(tool("same", "y"));
     assert!(!commit.tools);
     for client in &mut clients {
@@ -451,7 +452,7 @@ async fn a_burst_of_ten_thousand_changes_is_a_few_notices_and_the_last_state_is_
             }
         }
         println!("{notices} notices for 10,001 changes made in {took:?}");
-        // At most one each fifth of a second, and one for the end.
+        // At most one every 200 ms, and one at the end.
         assert!(
             notices <= 7 + took.as_millis() / 200,
             "{notices} notices in {took:?}"

@@ -1,4 +1,5 @@
-//! What is too large, too slow, too many or too idle for the HTTP door, and room that comes back.
+//! Limits of the HTTP transport on size, time, number and idleness, and the release of what was
+//! held.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,7 +29,7 @@ async fn a_body_one_byte_too_large_is_413() {
     let reply = client.post(vec![b' '; 4 * 1024 * 1024 + 1]).await;
     assert_eq!((reply.status.as_u16(), reply.error_code()), (413, -32600));
 
-    // And when its length is not declared.
+    // The same without a declared length.
     let mut stream = TcpStream::connect(listening.address).await.unwrap();
     let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 accept: application/json, text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -105,7 +106,7 @@ async fn streams_are_bounded_and_room_comes_back() {
     let listen = client.stateless("subscriptions/listen", json!({ "notifications": {} }));
     assert_eq!(client.send(listen).await.status, 503);
     drop(stream);
-    // The server notices that the stream is gone when it next looks.
+    // The server may take a moment to notice the lost stream.
     let listened = timeout(LOST, async {
         loop {
             let request = client.stateless(
@@ -143,7 +144,7 @@ async fn of_too_many_sessions_the_one_idle_for_longest_makes_room_whoever_holds_
     let _stream = ann.session_stream(&listens).await;
     let oldest = bob.begin().await;
     let others = [ann.begin().await, bob.begin().await];
-    // Each of them is within its own share, and all of them together fill the server.
+    // Each is within its own share, and all of them together fill the server.
     let newcomer = eve.begin().await;
     assert_eq!(status(&eve, &newcomer).await, 200);
     assert_eq!(status(&bob, &oldest).await, 404);
@@ -196,7 +197,7 @@ async fn an_idle_connection_is_closed_whichever_http_it_speaks() {
         assert_eq!(idle.ask(request).await, Some(200));
         idle.closed().await;
     }
-    // One with an open stream is in use, however long nothing is said on it.
+    // A connection with an open stream is in use, however long it is silent.
     let request = client.stateless("tools/list", json!({}));
     assert_eq!(listens.ask(request).await, Some(200));
     assert!(stream.frame().await.is_some());
@@ -219,7 +220,7 @@ async fn of_too_many_connections_the_one_idle_for_longest_makes_room() {
     let mut second = Connection::http1(&client).await;
     assert_eq!(first.ask(list()).await, Some(200));
     assert_eq!(second.ask(list()).await, Some(200));
-    // Now the second is the one that was idle for longest.
+    // Now the second was idle longest.
     assert_eq!(first.ask(list()).await, Some(200));
     let mut third = Connection::http1(&client).await;
     assert_eq!(third.ask(list()).await, Some(200));
@@ -307,7 +308,7 @@ async fn those_without_a_credential_do_not_crowd_out_those_with_one() {
         let mut new = Connection::http1(&alice).await;
         assert_eq!(new.ask(list()).await, Some(200));
     }
-    // Whatever the crowd does, what she holds open is hers.
+    // Whatever the crowd does, it cannot take her connections.
     assert_eq!(hers.ask(list()).await, Some(200));
     let held = crowd.iter().filter(|one| one.is_open()).count();
     assert!(held <= 4, "{held}");
@@ -329,8 +330,8 @@ async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
     let client = listening.client();
     let (idle, busy) = (client.begin().await, client.begin().await);
     let mut stream = client.session_stream(&busy).await;
-    // Asking would keep it alive; that nobody speaks to it any more tells that it is gone. Only who
-    // has opened a stream is spoken to.
+    // A request would keep the session alive, so wait for its listener to end instead. Only a
+    // session that has opened a stream has a listener.
     drop(client.session_stream(&idle).await);
     let gone = async {
         while registry.listening() > 1 {
@@ -349,7 +350,7 @@ async fn an_idle_session_is_forgotten_but_not_one_that_listens() {
     assert_eq!(reply.status, 200);
 }
 
-/// Every bearer is its own subject, with a budget of its own.
+/// Makes every bearer its own subject, with a budget of its own.
 struct Budgeted;
 
 impl Authenticate for Budgeted {
@@ -395,16 +396,16 @@ async fn one_who_begins_many_sessions_loses_its_own_and_nobody_elses() {
     };
     let bobs = bob.begin().await;
     let (first, second) = (alice.begin().await, alice.begin().await);
-    // Now the second is the one that was not used for longest.
+    // Now the second is the least recently used.
     assert_eq!(status(&alice, &first).await, 200);
     for _ in 0..5 {
         alice.begin().await;
-        // And now the one just begun is.
+        // And now the newest is.
         assert_eq!(status(&alice, &first).await, 200);
     }
     assert_eq!(status(&alice, &second).await, 404);
     assert_eq!(status(&bob, &bobs).await, 200);
-    // What is in use is not taken away.
+    // A session in use is not dropped.
     let third = alice.begin().await;
     let _streams = (
         alice.session_stream(&first).await,

@@ -1,4 +1,5 @@
-//! What the HTTP door refuses, with the right status and a typed body, and goes on serving.
+//! Requests the HTTP transport refuses, with the right status and a typed body, while it goes on
+//! serving.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -305,7 +306,7 @@ async fn a_panic_over_http_is_an_answer() {
     still_serves(&client).await;
 }
 
-/// The names in a header that lists some.
+/// The names in a comma-separated header.
 fn listed(reply: &Reply, header: &str) -> BTreeSet<String> {
     let names = reply.headers[header].to_str().unwrap().split(',');
     names.map(|name| name.trim().to_ascii_lowercase()).collect()
@@ -331,7 +332,7 @@ async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() 
         let request = request.header("access-control-request-headers", wanted);
         request.body(Full::default()).unwrap()
     };
-    // A browser asks first, without the credential.
+    // A browser sends a preflight first, without the credential.
     let asked = client.send(from(PAGE, Method::OPTIONS)).await;
     assert_eq!((asked.status.as_u16(), asked.body.len()), (204, 0));
     let methods = listed(&asked, "access-control-allow-methods");
@@ -354,7 +355,7 @@ async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() 
         assert!(headers.contains(name), "{name}: {headers:?}");
     }
     assert!(!headers.contains("x-other"));
-    // And may then read whatever it is answered.
+    // After that the page may read every answer.
     let list = |client: &Http| {
         let mut request = client.stateless("tools/list", json!({}));
         let page = header::HeaderValue::from_static(PAGE);
@@ -373,7 +374,8 @@ async fn a_page_of_an_origin_that_is_let_in_may_use_the_server_from_a_browser() 
         let exposed = listed(reply, "access-control-expose-headers");
         assert!(exposed.contains("mcp-session-id") && exposed.contains("www-authenticate"));
     }
-    // No other page is told anything, not even one of this machine, nor whoever is no page.
+    // No other page gets CORS headers, not even one of this machine, nor does a client that is no
+    // page.
     let local = client
         .send(from("http://localhost:3000", Method::OPTIONS))
         .await;

@@ -1,5 +1,5 @@
-//! Many clients of both eras at once: everyone is told, nobody waits for another, and stopping
-//! is orderly.
+//! Many clients of both eras at once: all are notified, none waits for another, and stopping is
+//! orderly.
 
 use std::{
     sync::Arc,
@@ -45,7 +45,7 @@ async fn listeners(listening: &Listening, of_each: usize) -> Vec<Events> {
     streams
 }
 
-/// Reads until the change is heard; session streams begin with a priming event, which is empty.
+/// Reads until the notice of the change; session streams begin with an empty priming event.
 async fn hears(stream: &mut Events) {
     assert_eq!(stream.next().await.unwrap()["method"], CHANGED);
 }
@@ -89,8 +89,8 @@ async fn a_thousand_listeners_of_each_era_are_all_notified_once() {
     assert_eq!(registry.listening(), 0);
 }
 
-/// Far less than the time after which a client that does not read is cut off: whoever waited for
-/// that would be late.
+/// Far less than the time after which a client that does not read is cut off: a client that had to
+/// wait for that would be late.
 const UNDELAYED: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,7 +123,7 @@ async fn a_client_that_stops_reading_delays_no_other() {
             .await
             .expect("others were held up");
     }
-    // A session whose stream is never read: notices pile up nowhere, and its owner alone waits.
+    // A session whose stream is never read: notices pile up nowhere, and only its owner waits.
     let session = client.begin().await;
     let unread = client.open(client.get(&session)).await;
     let round = async {
@@ -143,7 +143,7 @@ async fn a_client_that_stops_reading_delays_no_other() {
     drop((deaf, unread));
 }
 
-/// The bytes of a request, for a connection that will not behave.
+/// The bytes of a request, for a connection that misbehaves.
 async fn raw(request: &http::Request<Full<bytes::Bytes>>) -> Vec<u8> {
     let mut bytes = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
     for (name, value) in request.headers() {
@@ -206,7 +206,7 @@ async fn a_stateless_client_that_hangs_up_has_its_handler_dropped() {
         .expect("still running");
 }
 
-/// Gives callers no view to share, so that they are served the long way.
+/// Gives callers no view to share, so that their lists are not cached.
 struct Viewless;
 
 impl Authenticate for Viewless {
@@ -323,7 +323,7 @@ fn calls() -> [Value; 6] {
     ]
 }
 
-/// The same request with one member more, which takes it through the SDK.
+/// The same request with an additional member, which takes it through the SDK.
 async fn in_full(request: http::Request<Full<bytes::Bytes>>) -> http::Request<Full<bytes::Bytes>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.unwrap().to_bytes();

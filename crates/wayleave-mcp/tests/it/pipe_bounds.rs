@@ -1,4 +1,4 @@
-//! What one caller may have under way at once on a pipe.
+//! Concurrent requests of one caller on a pipe.
 
 use std::collections::BTreeMap;
 
@@ -37,13 +37,13 @@ async fn a_call_beyond_those_allowed_at_once_waits_and_what_comes_after_it_is_he
     let mut client = Pipe::listening_as(&server, Era::Session, alone()).await;
     client.say(request(101, "slow")).await;
     slow.running.notified().await;
-    // Four wait for the one that runs, and there is no room to wait for any more.
+    // Four wait for the running one; the queue has no room for more.
     for id in 102..=106 {
         client.say(request(id, "ok")).await;
     }
     let refused = client.hear().await;
     assert!(is_rate_limited(&refused), "{refused}");
-    // What costs nothing is answered meanwhile, and whoever waits may give up.
+    // A ping costs nothing and is answered meanwhile, and a waiting request can be cancelled.
     client.ask("ping", json!({})).await.unwrap();
     let given_up = if refused["id"] == 102 { 103 } else { 102 };
     client

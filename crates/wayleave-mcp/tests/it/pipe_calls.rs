@@ -1,5 +1,5 @@
-//! Tool calls on a pipe: what they say before their answer, being given up, and being heard by
-//! nobody.
+//! Tool calls on a pipe: messages before their answer, cancellation, and a client that does not
+//! read.
 
 use std::{
     collections::BTreeSet,
@@ -56,7 +56,7 @@ async fn a_call_that_was_given_up_ends_unanswered_and_its_id_is_free() {
     registry.add_tool(slow.tool.clone());
     registry.add_tool(tool("ok", "ok"));
     for mut client in both(&server).await {
-        // The second is carried out like any after it; the first may settle what is spoken.
+        // The second call is typical of all later ones; the first may settle the era.
         client.call("ok", json!({})).await.unwrap();
         let id = client.send("tools/call", json!({ "name": "slow" })).await;
         slow.running.notified().await;
@@ -118,7 +118,7 @@ async fn whoever_reads_no_answers_is_read_no_longer_and_loses_none() {
         }
         write
     });
-    // As much is carried out as fits what lies between, and no more.
+    // As many calls run as fit into the buffers between, and no more.
     let mut before = 0;
     loop {
         let sent = timeout(crate::support::SILENCE, &mut sending).await;

@@ -1,4 +1,4 @@
-//! Calls in a session over HTTP: they begin without the SDK, and get its help when they need it.
+//! Calls in a session over HTTP: they begin without the SDK, and move to it when they need it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::support::{
     puppet, server, text, tool,
 };
 
-/// A call that is given up is over after no longer than this.
+/// The longest a cancelled call may go on.
 const SOON: Duration = Duration::from_secs(1);
 
 fn post(client: &Http, session: &str, message: &Value) -> Request<Full<Bytes>> {
@@ -31,7 +31,7 @@ fn post(client: &Http, session: &str, message: &Value) -> Request<Full<Bytes>> {
         .unwrap()
 }
 
-/// Reports, asks for the client's roots, logs, and says how many there were.
+/// Reports progress, asks for the client's roots, logs, and returns how many roots there were.
 fn chatty() -> Tool {
     Tool::new("chatty", json!({ "type": "object" }), |call| async move {
         let context = &call.context;
@@ -53,7 +53,7 @@ async fn a_call_talks_to_its_client_on_its_own_stream() {
     let listening = Listening::start(&server, Options::default()).await;
     let client = listening.client();
     let session = client.begin().await;
-    // Twice: the SDK's part of the session is made for the first, and there for the second.
+    // Twice: the SDK's part of the session is made for the first, and exists for the second.
     for _ in 0..2 {
         let params = json!({ "name": "chatty", "_meta": { "progressToken": "p" } });
         let response = client
@@ -88,7 +88,7 @@ async fn a_call_that_is_given_up_ends_unanswered() {
     let session = client.begin().await;
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": { "requestId": 1 } });
-    // At once, and when its client has been given a stream.
+    // Cancel at once, and after the client has been given a stream.
     for has_stream in [false, true] {
         let request = client.in_session(&session, "tools/call", &json!({ "name": "slow" }));
         let http = client.clone();
@@ -108,12 +108,12 @@ async fn a_call_that_is_given_up_ends_unanswered() {
         let answer = timeout(LOST, call).await.unwrap().unwrap();
         assert_eq!(answer, None, "answered, with a stream: {has_stream}");
     }
-    // Its id is free.
+    // Its id is free again.
     let quick = client.in_session(&session, "tools/call", &json!({ "name": "quick" }));
     assert_eq!(text(&client.send(quick).await.result()), "at once");
 }
 
-/// Everybody is the same caller.
+/// Treats everybody as the same caller.
 struct Same(Arc<Caller>);
 
 impl Authenticate for Same {
@@ -129,7 +129,7 @@ impl Authenticate for Same {
 async fn nothing_is_left_of_a_session_whose_calls_needed_the_sdk() {
     let caller = Arc::new(Caller::new("alice"));
     let (registry, server) = server();
-    // What a call leaves behind has no way to the client any more.
+    // A task that a call leaves behind has no way to the client any more.
     let orphan = Arc::new(Notify::new());
     let ended = orphan.clone();
     let leaver = Tool::new("leaver", json!({ "type": "object" }), move |call| {
@@ -226,7 +226,7 @@ async fn requests_of_one_session_that_need_the_sdk_at_once_share_it() {
     let mut stream = client.session_stream(&session).await;
     for call in calls {
         slow.go_on.notify_one();
-        // One permit at most is kept, and one call may take another's.
+        // At most one permit is stored, so one call may take another's.
         let finished = async {
             let mut call = call;
             loop {

@@ -1,5 +1,5 @@
-//! Activation by the command line: only the project's folder is needed. Servers of the project find
-//! what is recorded there by themselves.
+//! Activation by the command line, which needs only the project's folder. Servers of the project
+//! notice new entries of the ledger by themselves.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ use crate::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 pub struct FolderEnv<'a> {
     /// The project.
     pub project: &'a Project,
-    /// How its sources are reached; `None` to connect without comparing.
+    /// Opens its sources; `None` to connect without comparing.
     pub probe: Option<&'a SourceProbe>,
-    /// Is told of progress.
+    /// Receives progress.
     pub progress: Progress<'a>,
 }
 

@@ -8,12 +8,12 @@ use crate::datasets::ServedDatasets;
 use crate::datasets::fixture::{declare, governance, live, mapping, ratify, tamper};
 use crate::source_probe::ProbeError;
 
-/// A real ledger, and a source and clients that only remember.
+/// A real ledger, with a source and clients that only record calls.
 struct Bench {
     governance: Governance,
     drafts: Vec<&'static str>,
     source_is_dead: bool,
-    /// Another acts while the source is asked, once.
+    /// Whether another actor acts once while the source is asked.
     overtaken: AtomicBool,
     asked: AtomicUsize,
     applied: AtomicUsize,
@@ -43,7 +43,7 @@ impl Bench {
         entries.unwrap().remove(0).event
     }
 
-    /// Connects where it must be refused, and sees that nothing was recorded or applied.
+    /// Connects, expects a refusal, and checks that nothing was recorded or applied.
     async fn refuses(&self, name: &str) -> ActivationError {
         let before = self.epoch().await;
         let error = connect(self, name, "tok_1").await.unwrap_err();
@@ -141,7 +141,7 @@ async fn connecting_what_is_live_records_nothing() {
     let again = connect(&bench, "boats", "tok_1").await.unwrap();
     assert_eq!((again.revision, again.was_active), (1, true));
     assert_eq!(bench.epoch().await, before);
-    // Its source is asked all the same: connecting says whether it fits.
+    // The source is still asked: connecting reports whether it fits.
     assert_eq!(bench.asked.load(Ordering::Relaxed), 1);
 }
 
@@ -229,7 +229,7 @@ async fn whoever_is_overtaken_by_another_begins_anew() {
     ratify(&bench.governance, &mapping("boats", "boats", "")).await;
     bench.overtaken.store(true, Ordering::Relaxed);
     let connected = connect(&bench, "boats", "tok_1").await.unwrap();
-    // What `bob` activated meanwhile is counted, what he ratified is compared and connected.
+    // The activation by `bob` is counted, and the mapping he ratified is compared and connected.
     assert_eq!((connected.revision, connected.was_active), (2, false));
     assert!(connected.mapping.bytes().starts_with(b"# since"));
     assert_eq!(bench.asked.load(Ordering::Relaxed), 2);

@@ -46,7 +46,7 @@ pub(crate) async fn ratify(governance: &Governance, text: &str) -> Ratified<Mapp
     governance.ratify(freeze).await.unwrap()
 }
 
-/// Ratifies and activates.
+/// Ratifies and activates a mapping.
 pub(crate) async fn live(governance: &Governance, text: &str) -> Digest {
     let mapping = ratify(governance, text).await;
     governance.activate(&mapping, "ana").await.unwrap();
@@ -57,7 +57,7 @@ pub(crate) async fn state(governance: &Governance) -> Arc<State> {
     governance.ledger().state().await.unwrap()
 }
 
-/// Flips a bit of a frozen mapping, and returns what it was.
+/// Flips a bit of a frozen mapping, and returns the original bytes.
 pub(crate) fn tamper(governance: &Governance, digest: Digest) -> Vec<u8> {
     let path = governance.frozen_path(digest);
     let before = std::fs::read(&path).unwrap();
@@ -67,7 +67,7 @@ pub(crate) fn tamper(governance: &Governance, digest: Digest) -> Vec<u8> {
     before
 }
 
-/// Frozen mappings are read-only.
+/// Overwrites a frozen mapping, which is read-only.
 pub(crate) fn write(path: &Path, bytes: &[u8]) {
     if path.exists() {
         std::fs::remove_file(path).unwrap();

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use super::fixture::{governance, live, mapping, ratify, state, tamper, write};
 use super::*;
 
-/// Counts what is read.
+/// Counts the mappings it loads.
 struct Counting<'a> {
     governance: &'a Governance,
     read: Mutex<Vec<String>>,
@@ -83,7 +83,7 @@ async fn a_bad_new_mapping_leaves_the_last_good_one_in_service() {
     let fault = now.fault("boats").unwrap();
     assert_eq!((fault.digest, fault.fallback), (bad, Some(good)));
     assert!(now.fault("cats").is_none());
-    // Restored, it is served without any act.
+    // Once restored, it is served without any act.
     write(&governance.frozen_path(bad), &was);
     let now = now.follow(&*state(&governance).await, &governance).await;
     assert_eq!(now.served("boats").unwrap().mapping.digest(), bad);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::datasets::fixture::mapping;
 
-/// Long after everything was written.
+/// A time long after everything was written.
 fn later() -> SystemTime {
     SystemTime::now() + Duration::from_mins(1)
 }
@@ -19,7 +19,7 @@ fn write(project: &Project, name: &str, text: &str) {
     fs::write(draft::path_of(project, name), text).unwrap();
 }
 
-/// What is told of the drafts, and how many were looked at for it.
+/// The summaries of the drafts, and how many files were read for them.
 fn told(cache: &mut CacheState, project: &Project, now: SystemTime) -> (Vec<String>, usize) {
     let before = cache.reads;
     let drafts = cache.list(project, now).unwrap();
@@ -40,7 +40,7 @@ fn only_what_changed_is_looked_at_again() {
     assert_eq!(first.1, 3);
     assert_eq!(told(&mut cache, &project, later()), (first.0.clone(), 0));
 
-    // Of the same length, and its time set back.
+    // Of the same length, with its modification time set back.
     let path = draft::path_of(&project, "cats");
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
     write(&project, "cats", &mapping("cats", "cows", "first"));

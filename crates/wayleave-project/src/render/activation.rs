@@ -1,4 +1,4 @@
-//! What became of connecting and disconnecting a dataset.
+//! The results of connecting and disconnecting a dataset.
 
 use serde_json::json;
 use wayleave_ledger::Refusal;
@@ -28,14 +28,14 @@ pub fn connected(dataset: &str, connected: &Connected) -> Rendering {
     )
 }
 
-/// How the sources differ from the ratified mapping, one text for each that does.
+/// How the sources differ from the ratified mapping, one text for each source that does.
 pub fn drift(dataset: &str, mapping: &[u8], compared: &[ConnectionDrift]) -> Vec<String> {
     let text = String::from_utf8_lossy(mapping);
     check::drift(&format!("{dataset}, as ratified"), &text, compared)
 }
 
-/// Why a dataset was not connected. A frozen mapping that is not what was ratified, and a source
-/// that is not what the mapping says, are findings; a name nobody ratified is not.
+/// Why a dataset was not connected. A frozen mapping that differs from what was ratified, and a
+/// source that differs from the mapping, are findings; a name nobody ratified is not.
 pub fn not_connected(dataset: &str, error: ActivationError) -> Explanation {
     match error {
         ActivationError::Unknown { ratified }
@@ -52,7 +52,7 @@ pub fn not_connected(dataset: &str, error: ActivationError) -> Explanation {
         }
         ActivationError::Mapping { cause, .. } => Explanation::from(cause).finding(),
         ActivationError::Unmatched { ref compared, .. } => {
-            // A source that says nothing has not been found to be another.
+            // A source that does not answer has not been found to differ.
             let is_silent = compared.iter().any(|it| it.drift.is_err());
             let what = if is_silent {
                 "see that the source can be read, as said above"
@@ -71,7 +71,7 @@ pub fn not_connected(dataset: &str, error: ActivationError) -> Explanation {
     }
 }
 
-/// A dataset that is out of service, or why it was not in it.
+/// A dataset that was taken out of service, or an error if it was not active.
 pub fn disconnected(dataset: &str, disconnected: &Disconnected) -> Result<Rendering, Explanation> {
     if !disconnected.was_active {
         return Err(not_active(dataset));

@@ -1,4 +1,4 @@
-//! What was decided, by whom, and whether the record is whole.
+//! The decisions on record, and whether the record is complete.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use wayleave_ledger::{AuditReport, Entry, Event};
 use super::moment;
 use crate::{Explanation, Rendering, columns};
 
-/// The latest entries of a ledger with that many, of which some come earlier.
+/// The latest entries of a ledger that has `total`, `earlier` of which precede them.
 pub fn entries(total: u64, earlier: u64, entries: &[Entry]) -> Rendering {
     let rows: Vec<_> = entries.iter().map(row).collect();
     let document = json!({ "total": total, "entries": entries });

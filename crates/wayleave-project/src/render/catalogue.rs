@@ -1,4 +1,4 @@
-//! What a source holds, as its catalogue says.
+//! The contents of a source, according to its catalogue.
 
 use std::fmt::Write as _;
 
@@ -90,7 +90,7 @@ fn list(names: &[String]) -> String {
     names.join(", ")
 }
 
-/// A name of the store on one line; the output takes care of the rest.
+/// A name from the store on one line; the output sanitizes the rest.
 fn one_line(name: &str) -> String {
     name.replace(['\n', '\r', '\t'], "\u{fffd}")
 }

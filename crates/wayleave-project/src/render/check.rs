@@ -1,4 +1,4 @@
-//! What is wrong with drafts, and how live sources differ from mappings.
+//! The problems of drafts, and the differences between live sources and mappings.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub fn report(report: &Report) -> Rendering {
     Rendering::new(document(report), text(report)).with_findings(!report.is_sound())
 }
 
-/// The same with what the settings promise to holders of access tokens and nobody granted.
+/// The same, with the grants that the settings promise to holders of access tokens and nobody made.
 pub fn report_with_settings(report: &Report, unknown: &[UnknownGrant]) -> Rendering {
     let told = unknown.iter();
     let told = told.map(|it| json!({ "message": it.to_string(), "hint": it.hint() }));
@@ -30,7 +30,7 @@ pub fn report_with_settings(report: &Report, unknown: &[UnknownGrant]) -> Render
     Rendering::new(document, text(report)).with_findings(!report.is_sound())
 }
 
-/// What is said beside a report of grants that the settings name and nobody made.
+/// Remarks on grants that the settings name and nobody made.
 pub fn unknown_grants(unknown: &[UnknownGrant]) -> Vec<String> {
     let lines = unknown.iter().map(|it| {
         let hint = it.hint();
@@ -118,7 +118,7 @@ fn one_draft(text: &mut String, checked: &CheckedDraft) {
     }
 }
 
-/// How each source differs from a mapping, one text for each that does.
+/// How each source differs from a mapping, one text for each source that does.
 pub fn drift(file: &str, source: &str, compared: &[ConnectionDrift]) -> Vec<String> {
     let texts = compared.iter().map(|it| drifted(file, source, it));
     texts.filter(|text| !text.is_empty()).collect()

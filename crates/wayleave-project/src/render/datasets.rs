@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{Rendering, columns, overview::DatasetLine};
 
-/// Every dataset and how far it has come.
+/// Every dataset and the stage it has reached.
 pub fn overview(lines: &[DatasetLine]) -> Rendering {
     let text = if lines.is_empty() {
         "no datasets yet\nnext: wayleave propose SOURCE".to_owned()
@@ -23,7 +23,7 @@ fn text(lines: &[DatasetLine]) -> String {
     rows.extend(lines.iter().map(row));
     let mut text = columns::align(&rows);
     for line in lines {
-        // Only what has a name was ever ratified.
+        // Only a dataset with a name was ever ratified.
         if let (Some(name), Some(reason)) = (&line.name, &line.refused) {
             let _ = write!(text, "\nerror: dataset `{name}` is refused: {reason}");
         }

@@ -1,4 +1,4 @@
-//! What the doctor found.
+//! The findings of the doctor.
 
 use std::fmt::Write as _;
 
@@ -31,7 +31,7 @@ fn text(findings: &[Finding], problems: usize) -> String {
     let aligned = columns::align(&rows);
     for (place, (line, it)) in aligned.lines().zip(findings).enumerate() {
         let _ = writeln!(text, "{line}");
-        // What is the same for several is said once, after the last.
+        // A hint shared by several findings is printed once, after the last.
         let next = findings.get(place + 1).and_then(|next| next.hint.as_ref());
         if let Some(hint) = it.hint.as_ref().filter(|hint| next != Some(hint)) {
             let _ = writeln!(text, "         hint: {hint}");

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Rendering, columns};
 
-/// The grants that count now, or all there ever were.
+/// The grants in effect, or all there ever were.
 pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
     let row = |grant: &GrantEntry| {
         let validity = grant.validity(now);
@@ -41,8 +41,8 @@ pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
     listing.render(state.grants().values().map(|it| row(it)).collect(), all)
 }
 
-/// Everything about a grant: what it allows, what of that the mapping no longer has, and who has
-/// it. `None` for a mapping that cannot be loaded.
+/// All details of a grant: its terms, the parts of them that the mapping no longer has, and its
+/// holders. `None` for a mapping that cannot be loaded.
 pub fn grant(
     state: &State,
     grant: &GrantEntry,
@@ -60,7 +60,7 @@ pub fn grant(
     Rendering::new(document, details(grant, now, &gone, &holders))
 }
 
-/// The tokens that count and have the grant.
+/// The valid tokens that have the grant.
 pub fn holders(state: &State, id: &str, now: Millis) -> Vec<String> {
     let tokens = state.tokens().values();
     tokens
@@ -83,7 +83,7 @@ fn document(grant: &GrantEntry, now: Millis) -> Value {
     })
 }
 
-/// In a few words: how many streams, and whether rows are held back.
+/// A short summary: how many streams, and whether rows are restricted.
 fn summary(terms: &Terms) -> String {
     let mut text = columns::count(terms.streams.len(), "stream");
     let filtered = terms.streams.values().filter(|it| it.rows.is_some());
@@ -106,7 +106,7 @@ fn summary(terms: &Terms) -> String {
     text
 }
 
-/// What the terms allow, a stream a line.
+/// The terms, one line per stream.
 pub fn streams(terms: &Terms) -> String {
     let rows: Vec<_> = terms
         .streams
@@ -128,7 +128,7 @@ fn filter(stream: &StreamTerms) -> String {
     }
 }
 
-/// Everything about a grant.
+/// All details of a grant.
 fn details(grant: &GrantEntry, now: Millis, gone: &[String], tokens: &[String]) -> String {
     let terms = &grant.terms;
     let mut text = format!(

@@ -1,10 +1,10 @@
-//! What there is of the full-text indexes.
+//! The status of the full-text indexes.
 
 use serde_json::json;
 
 use crate::{Rendering, columns, index_status::IndexStatus};
 
-/// Every index: how many records, how old, how large.
+/// Every index: its number of records, age and size.
 pub fn status(indexes: &[IndexStatus]) -> Rendering {
     let text = if indexes.is_empty() {
         "no active dataset has `search` fields: there is nothing to index".to_owned()

@@ -6,19 +6,19 @@ use wayleave_ledger::{Millis, Validity};
 use super::moment;
 use crate::{Rendering, columns};
 
-/// What is listed.
+/// The kind of entry being listed.
 pub(super) struct Listing {
-    /// One of them: `grant`.
+    /// The singular noun: `grant`.
     pub(super) noun: &'static str,
     /// The heads of the columns.
     pub(super) titles: [&'static str; 6],
-    /// What to say where there is none.
+    /// The text for an empty list.
     pub(super) none: &'static str,
 }
 
 /// One entry of a listing.
 pub(super) struct ListingRow {
-    /// Its place in the ledger.
+    /// Its sequence number in the ledger.
     pub(super) seq: u64,
     pub(super) validity: Validity,
     pub(super) row: [String; 6],
@@ -26,7 +26,7 @@ pub(super) struct ListingRow {
 }
 
 impl Listing {
-    /// The entries in the order they were made; those that have ended only if `all` are asked for.
+    /// The entries in the order they were made; ended ones only with `all`.
     pub(super) fn render(&self, mut entries: Vec<ListingRow>, all: bool) -> Rendering {
         let total = entries.len();
         entries.retain(|it| all || it.validity == Validity::Live);
@@ -51,7 +51,7 @@ impl Listing {
     }
 }
 
-/// How something that stands so ends, in a word or two.
+/// When or how an entry ends, in a word or two.
 pub(super) fn ends(validity: Validity, expires: Option<Millis>) -> String {
     match (validity, expires) {
         (Validity::Revoked, _) => "revoked".to_owned(),

@@ -1,4 +1,4 @@
-//! A proposed draft: what is in it, what was guessed, what was left out.
+//! A proposed draft: its contents, guesses and omissions.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use wayleave_model::{
 
 use crate::{Explanation, Rendering, columns, proposal::Proposal};
 
-/// The most lines of a list that are shown.
+/// Largest number of lines shown of a list.
 const MAX_LINES: usize = 20;
 
-/// What was proposed, and written to `file`.
+/// The proposal that was written to `file`.
 pub fn proposal(file: &str, proposal: &Proposal) -> Rendering {
     let checked = parse::parse(proposal.text.as_bytes());
     let (mapping, problems) = match &checked {
@@ -64,7 +64,8 @@ pub fn proposal(file: &str, proposal: &Proposal) -> Rendering {
     Rendering::new(document, text)
 }
 
-/// The draft itself, to be shown unwritten. One that holds a connection string is not repeated.
+/// The draft itself, to be shown without writing it. One that holds a connection string is not
+/// repeated.
 pub fn draft(proposal: &Proposal) -> Result<Value, Explanation> {
     let problems = parse::parse(proposal.text.as_bytes()).err();
     let secret = |it: &Problem| it.code == ProblemCode::ConnectionString;
@@ -127,13 +128,13 @@ fn left_out_row(it: &LeftOut) -> Vec<String> {
     vec![what, it.reason.to_string()]
 }
 
-/// Something a human should weigh.
+/// A guess that a human should check.
 struct Guess {
     entry: String,
     note: String,
 }
 
-/// The guesses, as the draft's own comments tell them.
+/// The guesses, taken from the draft's own comments.
 fn guesses(text: &str) -> Vec<Guess> {
     let mut stream = "";
     let mut guesses = Vec::new();

@@ -1,4 +1,4 @@
-//! A draft beside what is ratified, and what became of it.
+//! A draft beside the ratified mapping, and the result of ratifying it.
 
 use std::fmt::Write as _;
 
@@ -49,7 +49,7 @@ fn text(review: &Review) -> String {
     format!("{file} ({draft}): {against}\n{changes}")
 }
 
-/// Why there is no review; what does not check is shown as a check shows it.
+/// Why there is no review; a draft with problems is shown as `check` shows it.
 pub fn refusal(error: ReviewError) -> Result<Rendering, Explanation> {
     match error {
         ReviewError::Check(error) => Err(error.into()),
@@ -63,19 +63,19 @@ pub fn refusal(error: ReviewError) -> Result<Rendering, Explanation> {
     }
 }
 
-/// How the live sources differ from the draft, one text for each that does.
+/// How the live sources differ from the draft, one text for each source that does.
 pub fn drift(review: &Review) -> Vec<String> {
     check::drift(&review.file, &review.text(), &review.live)
 }
 
-/// Why a draft that its sources do not bear out is not ratified.
+/// Why a draft that differs from its sources is not ratified.
 pub fn unmatched() -> Explanation {
     Explanation::new("the draft could not be matched with its live sources; nothing was ratified")
         .finding()
         .hint("mend the draft or the source, or say `--offline` to ratify unseen")
 }
 
-/// What was ratified.
+/// The result of ratifying.
 pub fn ratified(outcome: &RatifyOutcome) -> Rendering {
     let act = outcome.ratified.ratification();
     let next = format!("wayleave connect {}", act.dataset);

@@ -9,9 +9,9 @@ use super::{
 };
 use crate::Rendering;
 
-/// The tokens that count now, or all there ever were.
+/// The valid tokens, or all there ever were.
 pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
-    // A token outlives its grants, and then reads nothing under them.
+    // A token can outlive its grants, and then reads nothing under them.
     let grant = |id: &String| match state.grant(id).map(|it| it.validity(now)) {
         Some(Validity::Live) => id.clone(),
         Some(_) | None => format!("{id}(ended)"),
@@ -40,7 +40,7 @@ pub fn list(state: &State, now: Millis, all: bool) -> Rendering {
     listing.render(state.tokens().values().map(|it| row(it)).collect(), all)
 }
 
-/// Words in a row; a dash where there are none.
+/// Words separated by commas; a dash where there are none.
 fn words(words: impl Iterator<Item = String>) -> String {
     let words: Vec<_> = words.collect();
     if words.is_empty() {

@@ -1,4 +1,4 @@
-//! `[auth.jwt]`: whose access tokens are taken besides our own, and what they open.
+//! `[auth.jwt]`: the issuer whose access tokens are accepted besides our own, and their packages.
 
 use std::{collections::BTreeSet, str::FromStr};
 
@@ -7,8 +7,8 @@ use wayleave_model::grant::Scopes;
 
 use super::{SettingsError, raw, scopes};
 
-/// A signature algorithm of JWTs. Those that sign nothing, or with a secret both sides know, are
-/// not among them and cannot be configured.
+/// A signature algorithm of JWTs. Algorithms that sign nothing, or with a shared secret, are not
+/// among them and cannot be configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Algorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
@@ -75,25 +75,25 @@ impl FromStr for Algorithm {
     }
 }
 
-/// An authorization server whose access tokens are taken.
+/// An authorization server whose access tokens are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issuer {
     /// Its name, exactly as in `iss`.
     pub issuer: String,
-    /// What `aud` must name: us.
+    /// The audience that `aud` must name: this server.
     pub audience: String,
-    /// Where its keys are; without it, its metadata is asked.
+    /// The URL of its keys; without it, its metadata names one.
     pub jwks_url: Option<Url>,
-    /// The algorithms its signatures may be of.
+    /// The accepted signature algorithms.
     pub algorithms: BTreeSet<Algorithm>,
-    /// What its tokens open. The first that fits decides.
+    /// The packages of its tokens. The first rule that fits decides.
     pub packages: Vec<PackageRule>,
 }
 
-/// What some tokens of an issuer open.
+/// The package of some tokens of an issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageRule {
-    /// The claim to look at, and what must be in it; without one the rule fits every token.
+    /// The claim to check, and the value it must contain; without one the rule fits every token.
     pub wanted: Option<(String, String)>,
     /// The grants, by id. Of two of one connection the first counts.
     pub grants: Vec<String>,
@@ -168,7 +168,8 @@ fn rule(raw: raw::JwtPackage) -> Result<PackageRule, SettingsError> {
     })
 }
 
-/// A place to fetch from: nobody on the way may change what is there. Loopback has no way.
+/// A URL that is safe to fetch from: https, or loopback, where nobody can alter the response on the
+/// way.
 pub fn endpoint(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok().filter(Url::has_host)?;
     let safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url));

@@ -18,7 +18,7 @@ use crate::{
 /// Serving over stdio failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The transport did.
+    /// The transport failed.
     #[error(transparent)]
     Stdio(#[from] StdioError),
     /// The client showed a credential that is not an agent's.
@@ -27,7 +27,7 @@ pub enum ServeError {
 }
 
 impl Deployment {
-    /// The credentials its clients can bring.
+    /// The credentials its clients may use.
     pub fn credentials(&self) -> Credentials {
         Credentials::new(self.watch().clone(), &self.settings)
     }
@@ -42,7 +42,7 @@ impl Deployment {
         self.bind_within(address, Limits::default()).await
     }
 
-    /// The same within other limits than the usual ones. There are never more connections than the
+    /// The same with other limits than the defaults. There are never more connections than the
     /// process has file descriptors for.
     pub async fn bind_within(
         &self,
@@ -71,14 +71,14 @@ impl Deployment {
             .map_err(|cause| DeployError::Bind { address, cause })
     }
 
-    /// The address clients use of a listener at `address`.
+    /// The URL that clients use for a listener at `address`.
     pub fn url(&self, address: SocketAddr) -> String {
         self.settings.url_at(address)
     }
 
     /// Serves the client at the other end of standard input and output, whose token was `given`,
-    /// until it goes away or `stop` is cancelled. One that shows a credential which is not an
-    /// agent's is hung up on.
+    /// until it goes away or `stop` is cancelled. A client that shows a non-agent credential is
+    /// disconnected.
     pub async fn serve_stdio(
         &self,
         given: GivenToken,

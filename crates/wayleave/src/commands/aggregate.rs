@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     limit: Option<u32>,
 }
 
-/// Reads `FIELD:PERIOD[:ZONE]`.
+/// Parses `FIELD:PERIOD[:ZONE]`.
 fn time(text: &str) -> Result<Value, String> {
     let mut parts = text.splitn(3, ':');
     match (parts.next(), parts.next(), parts.next()) {

@@ -1,4 +1,4 @@
-//! `wayleave audit`: what was decided, by whom, and whether the record is whole.
+//! `wayleave audit`: the decisions on record, by whom, and whether the record is complete.
 
 use std::{path::Path, process::ExitCode};
 

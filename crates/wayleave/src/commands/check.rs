@@ -1,4 +1,4 @@
-//! `wayleave check`: everything that is wrong with the drafts, at once.
+//! `wayleave check`: all problems of the drafts, at once.
 
 use std::{path::Path, process::ExitCode};
 
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Whether only the project folder is touched.
+    /// Whether only the project folder is used.
     pub(crate) fn is_local(&self) -> bool {
         !self.live
     }
@@ -46,7 +46,7 @@ pub(crate) async fn run(
     Ok(output.show(&render::check::report_with_settings(&report, &unknown)))
 }
 
-/// What the settings promise to holders of access tokens, and nobody granted.
+/// Grants that the settings promise to holders of access tokens and nobody made.
 async fn unknown_grants(project: &Project) -> Result<Vec<UnknownGrant>, Failure> {
     if project.settings().jwt.is_none() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! `wayleave client`: tells the programs that agents live in of this project's server.
+//! `wayleave client`: adds this project's server to the settings of the programs that run agents.
 
 mod server;
 
@@ -222,7 +222,7 @@ fn say(remarks: &[String], output: Output) {
     }
 }
 
-/// The settings with nothing in them but this.
+/// Settings that contain this entry only.
 fn snippet(host: Host, server: &Server, entry: &Entry) -> Result<String, Failure> {
     let put = EntryEdit {
         host,

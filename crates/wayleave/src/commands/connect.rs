@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Whether only the project folder is touched.
+    /// Whether only the project folder is used.
     pub(crate) fn is_local(&self) -> bool {
         self.offline
     }

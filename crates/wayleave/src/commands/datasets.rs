@@ -1,4 +1,4 @@
-//! `wayleave datasets`: what is drafted, ratified, live or retired.
+//! `wayleave datasets`: the datasets that are drafted, ratified, live or retired.
 
 use std::{path::Path, process::ExitCode};
 

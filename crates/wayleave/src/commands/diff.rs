@@ -28,7 +28,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Says why there is no review.
+/// Prints why there is no review.
 pub(super) fn refused(error: ReviewError, output: Output) -> Result<ExitCode, Failure> {
     Ok(output.show(&render::review::refusal(error)?))
 }

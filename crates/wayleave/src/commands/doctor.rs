@@ -1,4 +1,4 @@
-//! `wayleave doctor`: what a project needs in order to serve, looked at.
+//! `wayleave doctor`: checks everything a project needs in order to serve.
 
 use std::{path::Path, process::ExitCode};
 

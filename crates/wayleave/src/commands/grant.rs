@@ -1,4 +1,4 @@
-//! `wayleave grant`: a human says what may be read of a dataset.
+//! `wayleave grant`: a human decides what may be read of a dataset.
 
 pub(super) mod create;
 pub(super) mod expiry;
@@ -102,7 +102,7 @@ fn unknown(id: &str) -> Failure {
     refused(Refusal::UnknownGrant { id }.into())
 }
 
-/// The dataset as ratified now, or the one that was probably meant.
+/// The dataset as ratified now, or an error with the one that was probably meant.
 pub(super) async fn ratified(
     project: &Project,
     dataset: &str,
@@ -129,7 +129,7 @@ pub(super) async fn ratified(
     }))
 }
 
-/// A refusal of the ledger, with what to do.
+/// A refusal by the ledger, with what to do.
 pub(super) fn refused(error: GovernanceError) -> Failure {
     let hint = match &error {
         GovernanceError::Ledger(LedgerError::Refused(refusal)) => match refusal {

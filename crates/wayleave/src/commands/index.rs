@@ -1,7 +1,7 @@
 //! `wayleave index`: the full-text indexes that `search` reads.
 //!
-//! `wayleave serve` makes them and keeps them fresh by itself; this looks at them and makes them
-//! again.
+//! `wayleave serve` builds them and keeps them fresh by itself; this command shows and rebuilds
+//! them.
 
 use std::{path::Path, process::ExitCode};
 

@@ -10,7 +10,7 @@ use wayleave_project::{Project, columns};
 
 use crate::{failure::Failure, output::Output};
 
-/// The settings of a new project: every default, said aloud.
+/// The settings of a new project, with every default written out.
 const SETTINGS: &str = r#"# Settings of this Wayleave project. Everything here is optional; shown are the defaults.
 # No secret belongs into this file: sources name environment variables.
 

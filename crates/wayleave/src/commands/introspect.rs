@@ -1,4 +1,4 @@
-//! `wayleave introspect`: what a source holds, as its catalogue says. No row is read.
+//! `wayleave introspect`: the contents of a source, according to its catalogue. No row is read.
 
 use std::{path::Path, process::ExitCode};
 

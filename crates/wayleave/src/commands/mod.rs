@@ -70,17 +70,17 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
     }
 }
 
-/// The project asked for, or the one here.
+/// Opens the given project, or the one in this folder.
 fn open(project: Option<&Path>) -> Result<Project, Failure> {
     Ok(Project::open(project.unwrap_or(Path::new(".")))?)
 }
 
-/// The same to be looked at alone: it may be a copy that cannot be written.
+/// Opens it for reading only: it may be a copy that cannot be written.
 fn open_to_read(project: Option<&Path>) -> Result<Project, Failure> {
     Ok(Project::open_to_read(project.unwrap_or(Path::new(".")))?)
 }
 
-/// Sources are asked with the variables of this process.
+/// A probe that takes DSNs from the environment of this process.
 fn source_probe() -> SourceProbe {
     SourceProbe::default()
 }

@@ -1,4 +1,4 @@
-//! `wayleave propose`: writes a draft over a source, or brings one up to date.
+//! `wayleave propose`: writes a draft over a source, or updates one.
 
 use std::{path::Path, process::ExitCode};
 

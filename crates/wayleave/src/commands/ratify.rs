@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Whether only the project folder is touched.
+    /// Whether only the project folder is used.
     pub(crate) fn is_local(&self) -> bool {
         self.offline
     }
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     Ok(output.show(&render::review::ratified(&ratified)))
 }
 
-/// Refuses a draft that its sources do not bear out.
+/// Refuses a draft that differs from its sources.
 async fn compare(review: &mut Review, project: &Project, output: Output) -> Result<(), Failure> {
     let state = project.governance().ledger().state().await?;
     let spinner = Spinner::start("asking the sources");

@@ -28,7 +28,8 @@ pub(crate) async fn run(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    // Before anything is opened: with an owner's credential at hand, nothing is served at all.
+    // Checked before anything is opened: with an owner's credential in the environment, nothing is
+    // served at all.
     let mut given = GivenToken::read(&Environment::process())?;
     if arguments.require_token {
         given = given.required();
@@ -61,7 +62,7 @@ async fn over_stdio(
     })
 }
 
-/// Serves until told to stop, having said where.
+/// Prints the address, then serves until told to stop.
 pub(super) async fn over_http(
     deployment: &Deployment,
     settings: &Settings,
@@ -88,7 +89,7 @@ pub(super) async fn over_http(
     Ok(())
 }
 
-/// Tells what is not served as somebody may expect.
+/// Warns of datasets and grants that are not served as one may expect.
 fn warn(deployment: &Deployment, output: Output) {
     for unknown in deployment.unknown_grants() {
         output.remark(format_args!("warning: {unknown}"));

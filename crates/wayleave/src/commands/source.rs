@@ -1,5 +1,5 @@
-//! `wayleave source`: which stores there are. A source names the variable that holds its DSN,
-//! never the DSN.
+//! `wayleave source`: declares stores. A source names the variable that holds its DSN, never the
+//! DSN.
 
 use std::{path::Path, process::ExitCode};
 
@@ -72,7 +72,7 @@ impl From<Kind> for SourceKind {
 }
 
 impl Action {
-    /// Whether only the project folder is touched.
+    /// Whether only the project folder is used.
     pub(crate) fn is_local(&self) -> bool {
         !matches!(self, Self::Test { .. })
     }

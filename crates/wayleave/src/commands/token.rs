@@ -1,4 +1,4 @@
-//! `wayleave token`: a human issues the credentials agents come with.
+//! `wayleave token`: a human issues the credentials of agents.
 
 mod create;
 

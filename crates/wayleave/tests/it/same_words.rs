@@ -15,7 +15,7 @@ use wayleave_project::{
 
 use crate::session::Session;
 
-/// Runs a command and compares both forms of its answer, and how it ended.
+/// Runs a command and compares both forms of its answer, and its exit status.
 #[track_caller]
 fn same(session: &Session, words: &[&str], rendering: &Rendering) {
     let json: Vec<_> = words.iter().copied().chain(["--json"]).collect();

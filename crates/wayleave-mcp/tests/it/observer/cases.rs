@@ -1,4 +1,4 @@
-//! Every kind of message, in every way it may come.
+//! Every kind of message, by every transport and era.
 
 use serde_json::{Value, json};
 use wayleave_mcp::RefusalReason;
@@ -8,7 +8,7 @@ use crate::support::meta;
 /// The id of the message under test; the conversation before it uses others.
 pub(crate) const ID: u64 = 4711;
 
-/// A carrier, in an era.
+/// A transport in one era.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     StatelessHttp,
@@ -34,27 +34,27 @@ impl Way {
     }
 }
 
-/// What is to become of a message.
+/// The expected outcome of a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Expected {
-    /// A result; whether it has a place for `_meta`.
+    /// A result, with or without a place for `_meta`.
     Completed {
         meta: bool,
     },
     ToolError,
     Failed,
     Refused(RefusalReason),
-    /// Refused, for whatever reason, or answered with an error: which depends on the carrier.
+    /// Refused for any reason, or answered with an error: which one depends on the transport.
     NotDone,
-    /// Whatever becomes of it.
+    /// Any outcome.
     Any,
-    /// It goes on until its client leaves.
+    /// It runs until its client leaves.
     Open,
     /// Not a request at all.
     Unseen,
 }
 
-/// A message, as bytes, with what HTTP says of it in headers.
+/// A message as bytes, with the headers that HTTP needs for it.
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) body: Vec<u8>,
@@ -103,7 +103,7 @@ fn malformed() -> Expected {
     Expected::Refused(RefusalReason::Malformed)
 }
 
-/// Every kind of message, done and refused.
+/// Every kind of message, carried out and refused.
 pub(crate) fn cases(way: Way) -> Vec<Case> {
     let mut cases = calls(way);
     cases.extend(reads(way));
@@ -119,7 +119,7 @@ pub(crate) fn cases(way: Way) -> Vec<Case> {
 fn calls(way: Way) -> Vec<Case> {
     let call = |params, expected| request(way, "tools/call", params, expected);
     let named = |name: &str, expected| call(json!({ "name": name }), expected);
-    // Asking for progress takes it off the short way.
+    // A request for progress is not carried out on the direct path.
     let mut progress = if way.is_stateless() {
         meta()
     } else {
@@ -244,7 +244,7 @@ fn of_session_era(way: Way) -> Vec<Case> {
     ]
 }
 
-/// Every method there is or was, and one that never was, with parameters that it takes.
+/// Every current and former method, and one that never existed, with valid parameters.
 fn methods() -> Vec<(&'static str, Value)> {
     let client = json!({ "name": "test", "version": "0" });
     let initialize =
@@ -280,7 +280,7 @@ fn methods() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A message, and ways of writing it that one reader might take and another not.
+/// A message in spellings that one parser might accept and another not.
 fn spellings(method: &str, params: &Value) -> Vec<String> {
     let id = format!(r#""id":{ID},"#);
     let mut whole = format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#);

@@ -66,7 +66,7 @@ pub(crate) fn server(recorder: &Arc<Recorder>) -> Server {
     Server::new(registry, identity).with_observer(recorder.clone())
 }
 
-/// Lets its caller in until told otherwise.
+/// Admits its caller until told otherwise.
 #[derive(Clone)]
 pub(crate) struct Gatekeeper {
     caller: Arc<Caller>,
@@ -140,7 +140,7 @@ impl Client {
         Self::Pipe(Box::new(pipe))
     }
 
-    /// Sends the message, and returns the answer if one is to be had.
+    /// Sends the message, and returns the answer if there is one.
     pub(crate) async fn send(&mut self, case: &Case) -> Option<Value> {
         let is_open = matches!(case.expected, Expected::Open);
         match self {
@@ -182,7 +182,7 @@ impl Client {
         }
     }
 
-    /// Leaves, and waits until the server is done.
+    /// Leaves, and waits until the server has ended.
     pub(crate) async fn leave(self) {
         match self {
             Self::Http(listening, _) => {

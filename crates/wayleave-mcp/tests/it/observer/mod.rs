@@ -1,5 +1,4 @@
-//! An observer sees every message once, whatever it is, whatever becomes of it, and whatever
-//! carries it.
+//! An observer sees every message once, whatever its kind, outcome and transport.
 
 mod cases;
 mod client;
@@ -29,7 +28,7 @@ fn matches_expected(fate: &Fate, expected: &Expected) -> bool {
     }
 }
 
-/// Sends one message and sees that it is seen once, and as what it is.
+/// Sends one message and checks that it is observed once, with the right facts.
 async fn check(way: Way, case: &Case, prepare: impl Fn(&Gatekeeper, &Budget)) {
     let recorder = Arc::<Recorder>::default();
     let server = server(&recorder);
@@ -164,7 +163,7 @@ async fn what_http_itself_refuses_is_seen_once() {
         assert_eq!(fates.len(), before + 1, "{name}");
     }
     let count = recorder.count();
-    // Neither brings a message.
+    // Neither request carries a message.
     client.send(client.get("unknown")).await;
     let delete = client
         .request(Method::DELETE)

@@ -1,4 +1,4 @@
-//! An observer that remembers.
+//! An observer that records everything.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) fate: Fate,
 }
 
-/// Records what it is told, and adds to the `_meta` of every result.
+/// Records every call, and adds to the `_meta` of every result.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) entries: Arc<Mutex<Vec<Entry>>>,
@@ -82,7 +82,7 @@ impl Recorder {
         self.entries.lock().unwrap().len()
     }
 
-    /// Waits until so many messages were seen.
+    /// Waits until `count` messages were seen.
     pub(crate) async fn saw(&self, count: usize, case: &str) {
         let all = async {
             while self.count() < count {
@@ -94,7 +94,7 @@ impl Recorder {
     }
 }
 
-/// What became of each message a recorder saw.
+/// The outcome of each message a recorder saw.
 pub(crate) fn fates(recorder: &Recorder) -> Vec<Fate> {
     let entries = recorder.entries.lock().unwrap();
     entries.iter().map(|entry| entry.fate.clone()).collect()

@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// The response to a request, with its body still to come; none if the connection is closed.
+    /// The response to a request, its body still unread; none if the connection is closed.
     pub async fn open(&mut self, mut request: Request<Full<Bytes>>) -> Option<Response<Incoming>> {
         let sent = async {
             match &mut self.sender {

@@ -17,7 +17,7 @@ use wayleave_mcp::{
 
 use super::{LOST, SESSION, SILENCE, STATELESS, meta};
 
-/// A server listening, and how to stop it.
+/// A listening server, and the means to stop it.
 pub struct Listening {
     pub address: SocketAddr,
     pub stop: CancellationToken,
@@ -54,7 +54,7 @@ impl Listening {
     }
 }
 
-/// A server of one tool, `ok`.
+/// Starts a server of one tool, `ok`.
 pub async fn started(options: Options) -> Listening {
     let (registry, server) = super::server();
     registry.add_tool(super::tool("ok", "ok"));
@@ -70,7 +70,7 @@ pub async fn limited(limits: Limits) -> Listening {
     .await
 }
 
-/// Sees that it serves that tool on.
+/// Checks that the server still serves that tool.
 pub async fn still_serves(client: &Http) {
     let listed = client.ask("tools/list", json!({})).await.result();
     assert_eq!(super::names(&listed, "tools", "name"), ["ok"]);
@@ -83,7 +83,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON, be it plain or the one event of a stream.
+    /// The body as JSON, either plain or the one event of a stream.
     pub fn json(&self) -> Value {
         let text = std::str::from_utf8(&self.body).unwrap();
         let last_event = text

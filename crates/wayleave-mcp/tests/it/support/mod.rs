@@ -1,4 +1,4 @@
-//! Clients that speak the wire themselves, so that tests see exactly what is on it.
+//! Clients that speak the wire protocol themselves, so that tests see exactly what is sent.
 
 pub mod connection;
 pub mod http;
@@ -12,7 +12,7 @@ use wayleave_mcp::{Identity, Registry, Server, Tool, ToolResult};
 
 /// Long enough that only a lost event reaches it.
 pub const LOST: Duration = Duration::from_secs(10);
-/// Long enough for a notice that should not come to come.
+/// Long enough for an unwanted notice to arrive.
 pub const SILENCE: Duration = Duration::from_millis(400);
 
 pub const STATELESS: &str = "2026-07-28";
@@ -32,7 +32,7 @@ pub fn server() -> (Registry, Server) {
     (registry, server)
 }
 
-/// A tool that says `says`.
+/// A tool that returns the text `says`.
 pub fn tool(name: &str, says: &'static str) -> Tool {
     Tool::new(
         name.to_owned(),
@@ -69,7 +69,7 @@ pub fn text(result: &Value) -> &str {
 
 pub struct OnDrop(Arc<Notify>);
 
-/// Notifies when it is dropped.
+/// Notifies when the returned guard is dropped.
 pub fn on_drop(notify: Arc<Notify>) -> OnDrop {
     OnDrop(notify)
 }
@@ -87,11 +87,11 @@ pub struct Puppet {
     pub running: Arc<Notify>,
     /// Lets a running call finish.
     pub go_on: Arc<Notify>,
-    /// Notified when a call has ended, in whatever way.
+    /// Notified when a call has ended in any way.
     pub ended: Arc<Notify>,
 }
 
-/// A tool whose calls run until they are let go on, and then say `finished`.
+/// A tool whose calls run until released, and then return `finished`.
 pub fn puppet(name: &str) -> Puppet {
     let [running, go_on, ended] = std::array::from_fn(|_| Arc::new(Notify::new()));
     let strings = [running.clone(), go_on.clone(), ended.clone()];

@@ -31,7 +31,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// Connected, not a word said.
+    /// Connected, with no message sent yet.
     pub fn raw(server: &Server, admit: impl Admit) -> Self {
         let (ours, theirs) = tokio::io::duplex(256 * 1024);
         let (their_read, their_write) = split(theirs);
@@ -55,7 +55,7 @@ impl Pipe {
         }
     }
 
-    /// A client that listens for every list change, in the way of its era.
+    /// A client that listens for every list change, by the means of its era.
     pub async fn listening(server: &Server, era: Era) -> Self {
         Self::listening_as(server, era, Caller::anonymous()).await
     }
@@ -116,7 +116,7 @@ impl Pipe {
         ack
     }
 
-    /// Sends a line as it is.
+    /// Sends a line unchanged.
     pub async fn say_raw(&mut self, line: &[u8]) {
         self.write.write_all(line).await.unwrap();
         self.write.write_all(b"\n").await.unwrap();
@@ -138,7 +138,7 @@ impl Pipe {
         id
     }
 
-    /// The next line, whatever it is; `None` when the server closed.
+    /// The next line of any kind; `None` when the server closed the pipe.
     pub async fn line(&mut self) -> Option<Value> {
         let line = timeout(LOST, self.lines.next_line())
             .await
@@ -147,7 +147,7 @@ impl Pipe {
         Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not json: {line}")))
     }
 
-    /// The answer to request `id`; notifications that come before are kept.
+    /// The answer to request `id`; notifications that come before it are stored.
     pub async fn answer(&mut self, id: u64) -> Value {
         loop {
             let message = self.line().await.expect("server closed");
@@ -182,7 +182,7 @@ impl Pipe {
         super::names(&result, "tools", "name")
     }
 
-    /// The next notification, kept or coming.
+    /// The next notification, stored or new.
     pub async fn hear(&mut self) -> Value {
         match self.heard.pop_front() {
             Some(message) => message,
@@ -199,7 +199,7 @@ impl Pipe {
             .to_owned()
     }
 
-    /// Notifications heard before an answer came, without waiting for more.
+    /// Notifications received before an answer, without waiting for more.
     pub fn heard_so_far(&mut self) -> Vec<String> {
         self.heard
             .drain(..)
@@ -207,7 +207,7 @@ impl Pipe {
             .collect()
     }
 
-    /// Nothing more comes.
+    /// Checks that no message follows.
     pub async fn hears_nothing(&mut self) {
         assert_eq!(self.heard, Vec::<Value>::new());
         if let Ok(line) = timeout(SILENCE, self.lines.next_line()).await {
@@ -215,7 +215,7 @@ impl Pipe {
         }
     }
 
-    /// Closes our end and waits for the server to be done.
+    /// Closes our end and waits for the server to end.
     pub async fn leave(self) -> Result<(), StdioError> {
         let Self {
             mut write,

@@ -1,4 +1,4 @@
-//! Clients of this machine, which are let in without a token where the operator says so.
+//! Clients of this machine, admitted without a token where the operator allows it.
 
 use http::{Request, StatusCode};
 use http_body_util::Full;

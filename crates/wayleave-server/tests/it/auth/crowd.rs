@@ -1,4 +1,4 @@
-//! A crowd that holds whatever it can, and a newcomer who is served all the same.
+//! A crowd that holds everything it can, and a newcomer who is served all the same.
 //!
 //! The server is a process of its own: this test, started again, with fewer file descriptors than
 //! the crowd has connections. `WAYLEAVE_FULL=1` makes it 16 tokens with 256 idle sessions each and
@@ -95,7 +95,7 @@ async fn the_process_that_serves() {
     println!("\nserving {}", http.local_addr());
     let stop = CancellationToken::new();
     let ended = stop.clone();
-    // Whoever started it is gone when this ends.
+    // The end of input means that the parent process is gone.
     std::thread::spawn(move || {
         let _ = std::io::read_to_string(std::io::stdin());
         ended.cancel();
@@ -140,7 +140,7 @@ async fn token(project: &Project) -> String {
     issued.secret.expose().to_owned()
 }
 
-/// An HTTP/2 connection that asked once, in vain, and from then on only acknowledges pings.
+/// An HTTP/2 connection that sent one request, which was refused, and then only acknowledges pings.
 struct Idle {
     _sender: hyper::client::conn::http2::SendRequest<Full<Bytes>>,
     driver: AbortHandle,
@@ -153,7 +153,7 @@ impl Drop for Idle {
 }
 
 impl Idle {
-    /// None if the server let it go meanwhile.
+    /// Opens one; none if the server closed it meanwhile.
     async fn open(address: SocketAddr) -> Option<Self> {
         let stream = TcpStream::connect(address).await.ok()?;
         let handshake =
@@ -174,7 +174,7 @@ impl Idle {
     }
 }
 
-/// Calls in either era, each on a connection of its own.
+/// Calls in both eras, each on a connection of its own.
 async fn is_served(newcomer: &Http) {
     let schema = json!({ "name": "schema", "arguments": {} });
     let reply = newcomer.call("schema").await;
@@ -186,7 +186,7 @@ async fn is_served(newcomer: &Http) {
     assert!(reply.json().get("result").is_some(), "{:?}", reply.body);
 }
 
-/// The 99th percentile of how long the newcomer's calls take, each on a connection of its own.
+/// The 99th percentile latency of the newcomer's calls, each on a connection of its own.
 async fn p99(newcomer: &Http) -> Duration {
     let mut took = Vec::new();
     for _ in 0..200 {
@@ -198,7 +198,7 @@ async fn p99(newcomer: &Http) -> Duration {
     took[took.len() * 99 / 100 - 1]
 }
 
-/// How much memory and how many descriptors a process uses.
+/// The memory and the number of descriptors a process uses.
 fn used_by(process: u32) -> (String, usize) {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let memory = status.lines().find(|line| line.starts_with("VmRSS"));
@@ -210,7 +210,7 @@ fn used_by(process: u32) -> (String, usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_newcomer_is_served_whatever_a_crowd_holds_open() {
     let size = size();
-    // The crowd is in this process.
+    // The crowd runs in this process.
     let own = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: own.maximum,

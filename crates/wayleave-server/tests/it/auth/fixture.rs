@@ -47,7 +47,7 @@ pub(crate) struct AuthFixture {
     _stop: DropGuard,
 }
 
-/// Settings that take tokens of `issuer`, and whatever `more` says.
+/// Settings that accept tokens of `issuer`, plus the settings in `more`.
 fn settings(issuer: &str, more: &str) -> Settings {
     let text = format!(
         "{more}\n[auth.jwt]\nissuer = \"{issuer}\"\naudience = \"{AUDIENCE}\"\n\
@@ -63,12 +63,12 @@ impl AuthFixture {
         Self::with("").await
     }
 
-    /// With these settings besides.
+    /// A fixture with these additional settings.
     pub(crate) async fn with(more: &str) -> Self {
         Self::by_clock(more, Arc::new(SystemClock)).await
     }
 
-    /// With a clock of its own as well, by which credentials are looked at.
+    /// The same, with a given clock for checking credentials.
     pub(crate) async fn by_clock(more: &str, clock: Arc<dyn Clock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let open = || Governance::open(folder.path(), Arc::new(SystemClock)).unwrap();
@@ -108,12 +108,12 @@ impl AuthFixture {
         }
     }
 
-    /// How many handlers ran.
+    /// The number of handlers that ran.
     pub(crate) fn dispatched(&self) -> usize {
         self.dispatched.load(Ordering::SeqCst)
     }
 
-    /// A token, and its id.
+    /// Issues a token; returns it and its id.
     pub(crate) async fn issue(
         &self,
         kind: TokenKind,
@@ -142,7 +142,7 @@ impl AuthFixture {
         self.governance.revoke_token(id, WHO, "").await.unwrap();
     }
 
-    /// Records something with a clock that is that far ahead of ours.
+    /// Records an act with a clock that far ahead of ours.
     pub(crate) async fn act_ahead(&self, ahead: Millis) {
         let clock = FixedClock(SystemClock.now() + ahead);
         let other = Governance::open(self.folder.path(), Arc::new(clock)).unwrap();
@@ -154,7 +154,7 @@ impl AuthFixture {
         other.add_source(source, WHO).await.unwrap();
     }
 
-    /// A token that was good until just now.
+    /// A token that has just expired.
     pub(crate) async fn expired(&self) -> String {
         let past = SystemClock.now() - 1;
         self.issue(TokenKind::Client, &[Scope::Runtime], Some(past))
@@ -187,7 +187,7 @@ pub(crate) fn seconds() -> i64 {
     SystemClock.now() / 1000
 }
 
-/// One of everything, and how many of their handlers ran.
+/// A server with one of every primitive, and a count of the handlers that ran.
 fn served() -> (Server, Arc<AtomicUsize>) {
     let dispatched = Arc::new(AtomicUsize::new(0));
     let counted = || {
@@ -238,7 +238,7 @@ fn served() -> (Server, Arc<AtomicUsize>) {
     (Server::new(registry, identity), dispatched)
 }
 
-/// A method, its parameters and, where it has one, the name that goes into a header.
+/// A method, its parameters and, where it has one, the name for the header.
 pub(crate) struct Method {
     pub(crate) name: &'static str,
     pub(crate) params: Value,
@@ -253,7 +253,7 @@ fn method(name: &'static str, params: Value, named: Option<&'static str>) -> Met
     }
 }
 
-/// What both eras have.
+/// The methods of both eras.
 fn common() -> Vec<Method> {
     let complete = json!({
         "ref": { "type": "ref/prompt", "name": "greet" },

@@ -1,4 +1,4 @@
-//! An authorization server's keys and tokens, good ones and all the bad ones.
+//! An authorization server's keys and tokens, good and bad.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -48,7 +48,7 @@ impl SigningKey {
         Self::new(id, Pair::P256(pair))
     }
 
-    /// Made by `openssl`: the library that checks signatures here makes no such keys.
+    /// Made by `openssl`: the library that checks signatures here cannot make such keys.
     pub fn rsa(id: &str) -> Self {
         let made = Command::new("openssl")
             .args([
@@ -154,7 +154,7 @@ pub fn claims(issuer: &str, now: i64) -> Value {
     })
 }
 
-/// `value` with some members replaced; `null` takes one out.
+/// `value` with some members replaced; `null` removes one.
 pub fn with(value: &Value, changes: &Value) -> Value {
     let mut whole = value.as_object().unwrap().clone();
     for (name, value) in changes.as_object().unwrap() {

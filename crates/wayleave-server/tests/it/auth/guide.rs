@@ -1,4 +1,4 @@
-//! What the guide tells operators to write.
+//! The settings that the guide tells operators to write.
 
 use wayleave_model::grant::Scope;
 use wayleave_project::Settings;

@@ -1,4 +1,4 @@
-//! An authorization server, as far as its public documents go.
+//! The public documents of an authorization server.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -23,12 +23,12 @@ use tokio::{
     sync::{OwnedRwLockWriteGuard, RwLock, watch},
 };
 
-/// Publishes a key set at `/keys`, and says so in its metadata.
+/// Publishes a key set at `/keys`, and names it in its metadata.
 pub struct AuthorizationServer {
     pub issuer: String,
     keys: Arc<Mutex<Option<Value>>>,
     asked: watch::Sender<usize>,
-    /// Held by whoever keeps it from answering.
+    /// Locked for writing while the server is stalled.
     answering: Arc<RwLock<()>>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -93,22 +93,22 @@ impl AuthorizationServer {
         }
     }
 
-    /// Keeps it from answering for its keys until what is returned is dropped.
+    /// Keeps it from answering for its keys until the guard is dropped.
     pub async fn stall(&self) -> OwnedRwLockWriteGuard<()> {
         self.answering.clone().write_owned().await
     }
 
-    /// Publishes another key set; none, and the server fails.
+    /// Publishes another key set; with none, the server fails.
     pub fn publish(&self, keys: Option<Value>) {
         *self.keys.lock().unwrap() = keys;
     }
 
-    /// How often it was asked for its keys.
+    /// How many times its keys were fetched.
     pub fn asked(&self) -> usize {
         *self.asked.borrow()
     }
 
-    /// Waits until it was asked so often.
+    /// Waits until its keys were fetched that many times.
     pub async fn asked_times(&self, times: usize) {
         let mut asked = self.asked.subscribe();
         asked.wait_for(|asked| *asked >= times).await.unwrap();

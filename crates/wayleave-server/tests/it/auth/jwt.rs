@@ -24,7 +24,7 @@ async fn a_good_token_opens_what_the_first_fitting_rule_says() {
             "build",
             200,
         ),
-        // A word is a word, not a part of one.
+        // Words match whole, not in part.
         (json!({ "groups": null, "scope": "rebuild" }), "build", 403),
         (json!({ "groups": ["supporters"] }), "echo", 403),
         (json!({ "groups": null }), "echo", 403),
@@ -73,7 +73,7 @@ async fn a_key_that_was_never_published_signs_nothing_even_under_a_known_name() 
             .status,
         200
     );
-    // Keys are not asked for once more for it.
+    // The keys are not fetched again for it.
     assert_eq!(fixture.issuer.asked(), 1);
 }
 
@@ -85,7 +85,7 @@ async fn while_the_issuer_cannot_be_asked_nobody_unknown_is_let_in() {
     let refused = fixture.http.with(good).call("echo").await;
     assert_eq!(refused.status, 503);
     assert_eq!(refused.json()["error"]["data"]["reason"], "unavailable");
-    // Our own tokens do not depend on it.
+    // Our own tokens do not depend on the issuer.
     assert_eq!(
         fixture
             .http

@@ -1,4 +1,4 @@
-//! One token's budget is its own.
+//! Each token has a budget of its own.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::auth::fixture::AuthFixture;
 
-// Slow to be given back, so that a slow machine gets none of it back meanwhile.
+// A slow refill, so that a slow machine regains none of it meanwhile.
 const SMALL: &str = "[limits]\ncalls_per_minute = 20\nburst = 5\nstreams = 1";
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_els
     assert_eq!(listed.json()["error"]["code"], -32003);
     assert_eq!(listed.json()["id"], 7);
     assert_eq!(fixture.dispatched(), 5);
-    // Another's budget is untouched.
+    // The budget of another token is untouched.
     assert_eq!(
         fixture
             .http
@@ -53,7 +53,7 @@ async fn a_spent_budget_is_a_typed_answer_to_a_tool_call_and_429_to_anything_els
             .status,
         200
     );
-    // Whoever waits as long as it was told is let in again.
+    // A client that waits as long as it was told is admitted again.
     tokio::time::sleep_until((told + Duration::from_millis(wait + 1)).into()).await;
     let again = client.call("echo").await.json();
     assert_eq!(again["result"]["content"][0]["text"], "done", "{again}");

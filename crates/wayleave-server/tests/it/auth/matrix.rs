@@ -1,5 +1,5 @@
-//! Every way not to be let in, by every method of both eras over both transports: the exact
-//! status, header and body, and nothing behind the door runs.
+//! Every way to be refused, by every method of both eras over both transports: the exact status,
+//! header and body, and no handler runs.
 
 use http::Method as Verb;
 use http_body_util::Full;
@@ -12,10 +12,10 @@ use crate::auth::{
     wire::{Http, Reply},
 };
 
-/// One way not to be let in.
+/// One way to be refused.
 struct Stranger {
     name: &'static str,
-    /// Everything of the request but what it asks for.
+    /// The request except for its method and parameters.
     client: Http,
     status: u16,
     reason: &'static str,
@@ -23,14 +23,14 @@ struct Stranger {
     challenge: Challenge,
 }
 
-/// What `WWW-Authenticate` says.
+/// The expected `WWW-Authenticate` header.
 #[derive(Clone, Copy)]
 enum Challenge {
-    /// It is not there.
+    /// No header.
     Absent,
-    /// Where to get a credential.
+    /// Only where to get a credential.
     Plain,
-    /// And what was wrong with the one that was brought, as RFC 6750 calls it.
+    /// Also the error code of RFC 6750 for the credential that was sent.
     Error(&'static str),
 }
 
@@ -47,7 +47,7 @@ const MALFORMED: (&str, &str) = (
     "authentication failed: not a bearer token",
 );
 
-/// Whatever can be brought to either door.
+/// Bad tokens, for either transport.
 pub(crate) async fn bad_tokens(
     fixture: &AuthFixture,
 ) -> Vec<(&'static str, String, (&'static str, &'static str))> {
@@ -211,7 +211,7 @@ impl Stranger {
 #[tokio::test]
 async fn no_stranger_is_let_in_over_http_by_any_method_of_either_era() {
     let fixture = AuthFixture::new().await;
-    // A session of somebody who was let in does not help.
+    // The session of an admitted client does not help.
     let session = fixture
         .http
         .with(fixture.reader().await)
@@ -247,7 +247,7 @@ async fn no_stranger_is_let_in_over_http_by_any_method_of_either_era() {
     }
     assert!(tried > 500, "{tried}");
     assert_eq!(fixture.dispatched(), 0);
-    // The same requests with a good token do get through, so it was the door that kept them out.
+    // The same requests succeed with a good token, so it was the credential that failed them.
     let good = fixture.http.with(fixture.reader().await);
     for method in stateless_methods() {
         if method.name != "subscriptions/listen" && method.name != "no/such/method" {
@@ -268,7 +268,7 @@ async fn no_stranger_is_let_in_over_stdio_by_any_method_of_either_era() {
                 "code": -32001, "message": message, "data": { "reason": reason },
             }})
         };
-        // In the environment.
+        // The token in the environment.
         let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &token)]);
         assert_eq!(pipe.initialize(None).await, refused(1), "{name}");
         let mut id = 1;
@@ -282,7 +282,7 @@ async fn no_stranger_is_let_in_over_stdio_by_any_method_of_either_era() {
             let answer = pipe.ask_stateless(method.name, &method.params).await;
             assert_eq!(answer, refused(id), "{name}: {}", method.name);
         }
-        // In the handshake: and then not as a local client either.
+        // The token in the handshake: the client is then not local either.
         let (mut pipe, _) = fixture.pipe(&[]);
         assert_eq!(
             pipe.initialize(Some(&json!(token))).await,

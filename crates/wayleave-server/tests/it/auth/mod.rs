@@ -1,4 +1,4 @@
-//! Who may come in: the doors over HTTP and stdio, in front of a real ledger and a real issuer.
+//! Authentication over HTTP and stdio, with a real ledger and a real issuer.
 
 mod fixture;
 mod forge;

@@ -1,4 +1,4 @@
-//! What is taken back is gone: on the next call, and from whatever is held open.
+//! Revocation takes effect on the next call, and on everything held open.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use crate::auth::{
     wire::{LOST, until_end},
 };
 
-/// What is revoked on this machine is over after no longer than this.
+/// The longest a revoked token may stay in effect on this machine.
 const SOON: Duration = Duration::from_secs(1);
 
 fn everything() -> serde_json::Value {
@@ -67,7 +67,7 @@ async fn a_clock_that_is_set_back_revives_no_expired_token() {
     for client in clients.iter().chain([&jwt]) {
         assert_eq!(client.call("echo").await.status, 200);
     }
-    // Two hours later something is recorded, and then the clock is set back to now.
+    // Two hours later an act is recorded, and then the clock is set back to now.
     fixture.act_ahead(2 * hour).await;
     let mut answers = Vec::new();
     for client in clients.iter().chain([&jwt]) {
@@ -97,7 +97,7 @@ async fn streams_of_both_eras_end_within_a_second_of_revocation() {
         (listening.status().as_u16(), watching.status().as_u16()),
         (200, 200)
     );
-    // Another's streams are none of its business.
+    // Streams of another token are not affected.
     let other = fixture.http.with(fixture.reader().await);
     let unrelated = other
         .open(other.stateless("subscriptions/listen", &everything(), None))
@@ -113,7 +113,7 @@ async fn streams_of_both_eras_end_within_a_second_of_revocation() {
         until_end(watching.into_body())
     );
     assert!(revoked.elapsed() < SOON, "{:?}", revoked.elapsed());
-    // The stateless stream ends as the protocol has it: with an answer.
+    // The stateless stream ends as the protocol requires: with an answer.
     assert!(
         listened.contains("\"resultType\":\"complete\""),
         "{listened}"
@@ -147,7 +147,7 @@ async fn streams_end_when_their_token_expires() {
     assert_eq!(refused.json()["error"]["data"]["reason"], "expired_token");
 }
 
-/// A clock that is so many milliseconds ahead.
+/// A clock that runs ahead by this many milliseconds.
 #[derive(Default)]
 struct SetClock(AtomicI64);
 
@@ -181,7 +181,7 @@ async fn streams_end_when_the_clock_is_set_beyond_their_credential() {
     }
     clock.0.store(2 * hour, Ordering::SeqCst);
     for stream in streams {
-        // Comments keep it alive, so waiting for the next frame is not enough.
+        // Comments keep the stream alive, so waiting for the next frame is not enough.
         let ended = timeout(LOST, until_end(stream.into_body())).await;
         assert!(ended.is_ok(), "still open");
     }

@@ -1,4 +1,4 @@
-//! What a token's scopes let it do, within what the deployment allows.
+//! What a token's scopes permit, within the ceiling of the deployment.
 
 use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind};
@@ -23,7 +23,7 @@ async fn listed(client: &Http) -> Vec<String> {
         .collect()
 }
 
-/// Calls a tool in both eras; what comes back must be the same.
+/// Calls a tool in both eras and checks that the refusals are the same.
 async fn refused(client: &Http, tool: &str) -> (u16, Option<String>, Value) {
     let stateless = client.call(tool).await;
     let session = client.begin().await;
@@ -62,7 +62,7 @@ async fn a_runtime_token_sees_no_builder_or_dev_tool_and_is_told_why_it_may_not_
     }});
     assert_eq!(body, expected);
     assert_eq!(fixture.dispatched(), 0);
-    // Over stdio it is the same error, on no status.
+    // Over stdio it is the same error, without a status.
     let token = fixture.reader().await;
     let (mut pipe, _) = fixture.pipe(&[("WAYLEAVE_TOKEN", &token)]);
     pipe.initialize(None).await;

@@ -1,4 +1,4 @@
-//! A source's sessions are shared by those who read it: whoever reads slowly leaves some to others.
+//! A source's sessions are shared by its readers: a slow reader leaves some to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use wayleave_test::postgres;
 
 use crate::auth::{fixture::WHO, wire::Http};
 
-/// As many calls of one token as are under way at once by default.
+/// The default number of concurrent calls of one token.
 const CALLS: usize = 6;
 const SETTINGS: &str = "[serve]\ntokens = true\n[limits]\ncalls_per_minute = 100000\n";
-/// How often the third reads. Within what the slow reads take.
+/// Number of reads of the third token, which fit into the time of the slow reads.
 const READS: usize = 1_000;
 
 const SQL: &str = "CREATE TABLE quick (id integer PRIMARY KEY, name text);
@@ -106,7 +106,7 @@ impl Shared {
         self.http.with(issued.secret.expose())
     }
 
-    /// Waits until so many slow reads run in the database.
+    /// Waits until `reads` slow reads run in the database.
     async fn until_running(&self, reads: i64) {
         let running = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
             AND state = 'active' AND query LIKE '%\"slow\"%' AND pid <> pg_backend_pid()";
@@ -132,7 +132,7 @@ async fn read(client: Http, stream: &'static str) -> Value {
     client.send(request).await.json()["result"].clone()
 }
 
-/// Reads the quick stream so many times; the 99th percentile of how long that takes.
+/// Reads the quick stream `reads` times; returns the 99th percentile latency.
 async fn quick_reads(client: &Http, reads: usize) -> Duration {
     let mut took = Vec::new();
     for _ in 0..reads {
@@ -155,14 +155,14 @@ async fn two_tokens_with_slow_reads_leave_a_session_for_the_reads_of_a_third() {
     let shared = Shared::new().await;
     let (first, second) = (shared.client().await, shared.client().await);
     let third = shared.client().await;
-    // The first opens a session.
+    // The first read opens a session.
     quick_reads(&third, 2).await;
     let alone = quick_reads(&third, READS).await;
     let _first = slow_reads(&first);
     shared.until_running(6).await;
     let mut second = slow_reads(&second);
     shared.until_running(7).await;
-    // Whatever the second was to get, it has once most of its reads have waited in vain.
+    // By the time most of its reads have waited in vain, the second has every session it will get.
     for _ in 0..4 {
         let result = second.join_next().await.unwrap().unwrap();
         let error = &result["structuredContent"]["error"];

@@ -1,4 +1,5 @@
-//! The one client of a pipe: with a token, with two, with none, and with one that is not its own.
+//! The one client of a pipe: with one token, with two, with none, and with a token that is not its
+//! own.
 
 use serde_json::{Value, json};
 use wayleave_model::grant::{Scope, TokenKind, TokenSecret};
@@ -102,7 +103,7 @@ async fn an_empty_or_unexpanded_credential_is_a_wrong_token_on_every_path() {
     assert_eq!(fixture.dispatched(), 0);
 }
 
-/// Refused as `malformed_token`, with a hint that says `why` and not what came.
+/// Checks for the refusal `malformed_token`, whose hint says `why` without repeating the token.
 #[track_caller]
 fn is_malformed(refused: &Value, why: &str, text: &str) {
     let data = &refused["error"]["data"];
@@ -133,7 +134,7 @@ async fn where_a_token_is_required_a_client_without_one_is_refused() {
             "{refused}"
         );
     }
-    // It may bring one in its handshake.
+    // The client may bring a token in its handshake.
     assert!(
         pipe.initialize(Some(&json!(token)))
             .await
@@ -154,7 +155,7 @@ async fn two_different_tokens_are_none() {
         assert_eq!(refused["error"]["data"]["reason"], "conflicting_tokens");
         let refused = pipe.ask("tools/call", &json!({ "name": "echo" })).await;
         assert_eq!(refused["error"]["code"], -32001);
-        // It may still say it right.
+        // The client may still send the right token.
         assert!(
             pipe.initialize(Some(&json!(ours)))
                 .await

@@ -1,4 +1,4 @@
-//! A listener that shows a certificate.
+//! A listener with a certificate.
 
 use std::{io, net::SocketAddr, path::Path, process::Command, sync::Arc};
 
@@ -45,7 +45,7 @@ async fn deployment(folder: &Path, settings: &str) -> Deployment {
 const SETTINGS: &str =
     "[serve]\ntokens = true\n[serve.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n";
 
-/// Speaks TLS with a server that shows the certificate in this file.
+/// Connects over TLS to a server that must show the certificate in this file.
 async fn connected(address: SocketAddr, cert: &Path) -> io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     let cert = CertificateDer::from_pem_file(cert).unwrap();
@@ -119,7 +119,7 @@ async fn a_renewed_certificate_is_shown_at_once_and_one_that_cannot_be_used_is_n
         certificate(place.path());
     }
     let put = |from: &Path, file: &str| {
-        // As programs that renew them do: whole, or not at all.
+        // Replaced atomically, as renewal programs do.
         std::fs::copy(from.join(file), folder.path().join("passing")).unwrap();
         std::fs::rename(folder.path().join("passing"), folder.path().join(file)).unwrap();
     };
@@ -135,17 +135,17 @@ async fn a_renewed_certificate_is_shown_at_once_and_one_that_cannot_be_used_is_n
     let shows = async |place: &Path| connected(address, &place.join("cert.pem")).await.is_ok();
     assert!(shows(old.path()).await && !shows(new.path()).await);
 
-    // Half of it is there: the certificate without its key.
+    // A half-finished renewal: the certificate without its key.
     put(new.path(), "cert.pem");
     assert!(shows(old.path()).await);
     put(new.path(), "key.pem");
     assert!(shows(new.path()).await && !shows(old.path()).await);
-    // Nonsense, and nothing at all.
+    // An invalid key, and then no certificate at all.
     std::fs::write(folder.path().join("key.pem"), "hush-hush").unwrap();
     assert!(shows(new.path()).await);
     std::fs::remove_file(folder.path().join("cert.pem")).unwrap();
     assert!(shows(new.path()).await);
-    // And back, in place.
+    // The old files again, written in place.
     for file in ["cert.pem", "key.pem"] {
         std::fs::copy(old.path().join(file), folder.path().join(file)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Clients that speak the wire themselves, so that tests see exactly what is on it.
+//! Clients that speak the wire protocol themselves, so that tests see exactly what is sent.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use wayleave_mcp::{Admit, Server, StdioError};
 
-/// Long enough that only what never comes takes this long.
+/// Long enough that only a lost message takes this long.
 pub(crate) const LOST: Duration = Duration::from_secs(20);
 pub(crate) const STATELESS: &str = "2026-07-28";
 
@@ -31,7 +31,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// The body as JSON, be it plain or the last event of a stream.
+    /// The body as JSON, either plain or the last event of a stream.
     pub(crate) fn json(&self) -> Value {
         let text = std::str::from_utf8(&self.body).unwrap();
         let mut lines = text.lines().rev();
@@ -179,11 +179,11 @@ impl Http {
     }
 }
 
-/// Reads a stream until it ends, and gives all of it.
+/// Reads a stream to its end, and returns all of it.
 pub(crate) async fn until_end(mut stream: Incoming) -> String {
     let mut all = Vec::new();
     while let Some(frame) = timeout(LOST, stream.frame()).await.expect("no end") {
-        // Cut in the middle is an end as well.
+        // A stream that is cut off has ended as well.
         let Ok(frame) = frame else { break };
         if let Some(data) = frame.data_ref() {
             all.extend_from_slice(data);
@@ -223,7 +223,7 @@ impl Pipe {
         self.write.write_all(line.as_bytes()).await.unwrap();
     }
 
-    /// The next message; none when the server has hung up.
+    /// The next message; none when the server has closed the pipe.
     pub(crate) async fn hear(&mut self) -> Option<Value> {
         let line = timeout(LOST, self.lines.next_line())
             .await

@@ -1,4 +1,4 @@
-//! A client on a pipe, of the older era, that counts what it hears.
+//! A client of the session era on a pipe that counts the notices it gets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Client {
     write: WriteHalf<DuplexStream>,
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     next: u64,
-    /// How many notices of each method were heard.
+    /// The number of notices received, by method.
     pub(crate) heard: BTreeMap<String, usize>,
     _stop: DropGuard,
 }

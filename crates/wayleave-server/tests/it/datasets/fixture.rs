@@ -15,7 +15,7 @@ use wayleave_server::Deployment;
 const SQL: &str = "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT, other TEXT);
     INSERT INTO things VALUES (1, 'one', 'uno'), (2, 'two', 'dos');";
 
-/// A project, and a second handle on its ledger, as another process has it.
+/// A project, and a second handle on its ledger, like that of another process.
 pub(crate) struct ProjectFixture {
     folder: TempDir,
     project: Project,
@@ -24,7 +24,7 @@ pub(crate) struct ProjectFixture {
 
 impl ProjectFixture {
     pub(crate) fn new() -> Self {
-        // What is durable does not matter here, and a thousand acts are slow on a disk.
+        // Durability does not matter here, and a thousand acts are slow on a disk.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
             tempfile::tempdir_in(memory).unwrap()
@@ -84,14 +84,14 @@ impl ProjectFixture {
         self.other.ratify(freeze).await.unwrap()
     }
 
-    /// Ratifies and activates, as the command line does.
+    /// Ratifies and activates a mapping, like the command line.
     pub(crate) async fn connect(&self, text: &str) -> Digest {
         let mapping = self.ratify(text).await;
         self.other.activate(&mapping, "ana").await.unwrap();
         mapping.digest()
     }
 
-    /// Puts other bytes in the place of a frozen mapping, and returns those that were there.
+    /// Replaces the bytes of a frozen mapping, and returns the old ones.
     pub(crate) fn overwrite(&self, digest: Digest, bytes: Option<&[u8]>) -> Vec<u8> {
         let path = self.other.frozen_path(digest);
         let before = std::fs::read(&path).unwrap();

@@ -30,7 +30,7 @@ async fn found(deployment: &Deployment, q: &str) -> Option<Vec<String>> {
     (!missing).then(|| ids.collect())
 }
 
-/// Waits until it is so, looking again whenever the indexes have changed.
+/// Waits until `so` holds, checking again whenever the indexes have changed.
 async fn until(deployment: &Deployment, what: &str, mut so: impl AsyncFnMut() -> bool) {
     let mut changes = deployment.index_changes();
     let waited = tokio::time::timeout(Duration::from_mins(1), async {
@@ -55,7 +55,7 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
     })
     .await;
 
-    // By another process, while this one serves.
+    // Another process connects it while this one serves.
     fixture.connect(&searchable("cats")).await;
     until(&deployment, "what is connected is indexed", async || {
         found(&deployment, "one").await == Some(vec![boats.clone(), cats.clone()])
@@ -76,7 +76,7 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
     .await;
     assert_eq!(found(&deployment, "one").await, Some(vec![cats.clone()]));
 
-    // Ratified with other words, it is indexed anew.
+    // Ratified with another column, it is indexed anew.
     let other = searchable("cats").replace("column = \"name\"", "column = \"other\"");
     fixture.connect(&other).await;
     until(&deployment, "another mapping is indexed anew", async || {
@@ -90,13 +90,13 @@ async fn what_is_connected_gets_its_index_and_what_is_disconnected_leaves_none_b
 async fn records_with_malformed_values_are_counted_for_the_operator_and_hold_up_no_other() {
     let fixture = ProjectFixture::new();
     fixture.declare().await;
-    // None of the two things that are there has a time in `other`.
+    // Neither of the two records has a time in `other`.
     let mapping = searchable("boats").replace("title =", "updated = \"other\"\ntitle =")
         + "other = { datatype = \"datetime\" }\n";
     let insert = "INSERT INTO things VALUES (3, 'tree', '2026-02-01T00:00:00Z')";
     wayleave_test::sqlite_execute(&fixture.database(), insert).unwrap();
     fixture.connect(&mapping).await;
-    // At first there is no index at all; the second time one is there.
+    // The first time there is no index at all; the second time there is one.
     for _ in 0..2 {
         let deployment = fixture.open().await;
         deployment.keep_indexes();

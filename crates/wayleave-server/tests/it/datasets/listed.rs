@@ -1,4 +1,4 @@
-//! Everything a builder is listed beside one live dataset, byte for byte.
+//! The full list that a builder sees with one live dataset, byte for byte.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::datasets::client::Client;
 use crate::datasets::fixture::{ProjectFixture, mapping};
 
-/// The same with the keys of every object sorted.
+/// The same value with the keys of every object sorted.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(sorted).collect(),
@@ -42,7 +42,7 @@ async fn what_a_builder_is_listed_is_as_agreed() {
         for entry in listed[key].as_array().unwrap() {
             let name = entry["name"].as_str().unwrap();
             let shown = if wayleave_surface::NAMES.contains(&name) {
-                // They have goldens of their own.
+                // These tools have goldens of their own.
                 json!({ "name": name })
             } else {
                 sorted(entry)

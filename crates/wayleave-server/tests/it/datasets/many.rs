@@ -55,7 +55,7 @@ async fn lists_of_a_thousand_datasets_are_paged_and_stable_while_one_comes_and_g
     assert_eq!(walk(&mut client, "tools").await, tools);
     assert_eq!(walk(&mut client, "resources").await.len(), 1_000);
 
-    // Connected between two pages: what was there throughout is seen exactly once.
+    // Connect datasets between two pages: those present throughout are seen exactly once.
     let (mut seen, cursor) = page(&mut client, "tools", None).await;
     assert!(cursor.is_some(), "more than one page");
     let late = json!({ "name": "dataset-0500-b" });

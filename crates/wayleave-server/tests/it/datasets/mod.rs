@@ -1,5 +1,5 @@
-//! Datasets that come and go while a deployment serves: what other processes do to the ledger,
-//! what goes wrong, and what very many cost. Real ledgers and real SQLite files.
+//! Datasets that come and go while a deployment serves: acts of other processes, failures, and the
+//! cost of very many. Real ledgers and real SQLite files.
 
 mod client;
 mod fixture;

@@ -1,4 +1,4 @@
-//! What other processes do, and what goes wrong, while a deployment serves.
+//! Acts of other processes, and failures, while a deployment serves.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why()
     let mut client = Client::connect(&deployment).await;
     assert_eq!(client.title("boats").await, "one");
 
-    // Frozen, spoilt, and activated by a process that holds it in memory.
+    // A mapping frozen, damaged, and activated by a process that has it in memory.
     let next = fixture.ratify(&mapping("boats", "Ship", "other")).await;
     let good = fixture.overwrite(next.digest(), None);
     fixture.other.activate(&next, "ana").await.unwrap();
@@ -39,7 +39,7 @@ async fn a_bad_activation_leaves_the_last_good_version_in_service_and_says_why()
     assert_eq!(client.heard_of("tools") + client.heard_of("resources"), 0);
     assert_eq!(deployment.withheld()[0].dataset, "boats");
 
-    // Restored, it is served when the ledger is next looked at.
+    // Once restored, it is served at the next poll of the ledger.
     fixture.overwrite(next.digest(), Some(&good));
     fixture.other.deactivate("cats", "ana").await.unwrap();
     client.hears("resources").await;
@@ -99,7 +99,7 @@ async fn a_source_that_another_process_declares_or_withdraws_counts_at_once() {
     client.call("connect_dataset", boats).await;
     assert_eq!(client.title("boats").await, "one");
     fixture.other.remove_source("store", "ana").await.unwrap();
-    // Asks the ledger, and so sees what was done before.
+    // This call reads the ledger, and so sees earlier acts.
     client.dataset("boats").await;
     let fetched = client
         .call("fetch", json!({ "id": "boats/things:1" }))
@@ -223,12 +223,12 @@ async fn a_token_cannot_fill_the_ledger_by_connecting_and_disconnecting() {
     };
     assert_eq!(refused.code, Code::RateLimited);
     assert!(refused.retry_after.unwrap() <= Duration::from_secs(10));
-    // As many as were told, and not one entry for what was refused.
+    // As many succeed as the limit allows, and refused ones leave no entry.
     let regained = began.elapsed().as_secs() / 10 + 1;
     assert!((60..=60 + regained).contains(&acts), "{acts}");
     let after = fixture.other.ledger().epoch().await.unwrap();
     assert_eq!(after - before, acts);
-    // What changes nothing is answered all the same, and others have their own.
+    // An act that changes nothing is still answered, and other tokens have their own limit.
     if datasets.connect("boats", "tok_2").await.unwrap().was_active {
         datasets.disconnect("boats", "tok_2").await.unwrap();
     }
@@ -275,7 +275,7 @@ async fn a_wrong_argument_is_refused_with_the_right_one() {
             (&json!(code), &meant)
         );
     }
-    // Some hosts know no integers.
+    // Some hosts have no integers.
     let listed = client.call("list_datasets", json!({ "limit": 5.0 })).await;
     assert!(listed["structuredContent"]["data"].is_object(), "{listed}");
     deployment.close().await;

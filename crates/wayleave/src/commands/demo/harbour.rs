@@ -75,8 +75,8 @@ const FINDINGS: [&str; 8] = [
     "Cargo of methanol was declared late; the agent was reminded of the 48 hour rule.",
 ];
 
-/// Numbers that look random and are the same every time. Not the dice of the conformance suite:
-/// the product does not build test code.
+/// Numbers that look random and are the same every time. Not the dice of the conformance suite: the
+/// product does not build test code.
 struct Dice(u64);
 
 impl Dice {
@@ -94,7 +94,7 @@ impl Dice {
     }
 }
 
-/// The entry of a list at an index, counted round and round.
+/// The entry of a list at an index, modulo its length.
 #[expect(clippy::expect_used, reason = "no list of the demo is empty")]
 fn nth<T: Copy>(from: &[T], at: usize) -> T {
     *from.iter().cycle().nth(at).expect("a list with entries")
@@ -164,7 +164,7 @@ fn calls(sql: &mut String, dice: &mut Dice, fleet: &[usize]) {
         let vessel = dice.roll(fleet.len());
         let (_, berths, commodities) = nth(&KINDS, nth(fleet, vessel));
         let berth = dice.pick(berths);
-        // Ten months of traffic, in order; the last few are still alongside.
+        // Ten months of traffic, in order; the last few vessels are still alongside.
         let hour = id * 4 + dice.roll(4);
         let arrived = moment(hour);
         let stay = 6 + dice.roll(60);
@@ -220,7 +220,7 @@ fn inspect(sql: &mut String, dice: &mut Dice, id: usize, call: usize, hour: usiz
     insert(sql, "inspections", &values);
 }
 
-/// The hour so many hours after the new year of 2026, as text.
+/// The hour `hour` hours after the start of 2026, as text.
 fn moment(hour: usize) -> String {
     const DAYS: [usize; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let mut day = hour / 24;

@@ -1,4 +1,4 @@
-//! `wayleave demo`: a small project of its own, served.
+//! `wayleave demo`: makes a small project and serves it.
 
 mod harbour;
 
@@ -58,7 +58,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The usual address, or any free port beside it while another program has that one.
+/// The usual address, or any free port while another program uses it.
 fn free_address(usual: SocketAddr) -> SocketAddr {
     match TcpListener::bind(usual) {
         Ok(_) => usual,
@@ -66,7 +66,7 @@ fn free_address(usual: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Makes the project, or as much of it as an earlier run did not get to.
+/// Makes the project, or the part of it that an earlier run did not reach.
 async fn prepare(folder: &Path) -> Result<Project, Failure> {
     let project = match Project::open(folder) {
         Ok(project) => project,
@@ -114,7 +114,7 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
     Ok(project)
 }
 
-/// Makes the database beside its place, then puts it there whole.
+/// Makes the database under a temporary name, then renames it into place.
 fn make_database(path: &Path) -> Result<(), Failure> {
     if path.exists() {
         return Ok(());
@@ -127,7 +127,7 @@ fn make_database(path: &Path) -> Result<(), Failure> {
     fs::rename(&unfinished, path).map_err(|error| Failure::from_error(&error))
 }
 
-/// The demo's own variable, so that nothing need be exported to look at it.
+/// Sets the demo's own variable, so that nothing need be exported to try it.
 fn environment(folder: &Path) -> Result<Environment, Failure> {
     let path =
         fs::canonicalize(folder.join(DATABASE)).map_err(|error| Failure::from_error(&error))?;

@@ -1,4 +1,4 @@
-//! `wayleave grant create`: everything in a dataset, read-only, or what is named of it.
+//! `wayleave grant create`: grants read access to a dataset, or to the named parts of it.
 
 use std::{
     collections::BTreeSet,
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     who: Option<String>,
 }
 
-/// `people`, or `people=full_name,status`.
+/// Parses `people`, or `people=full_name,status`.
 fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
     let (name, fields) = match word.split_once('=') {
         None => (word, None),
@@ -84,7 +84,7 @@ fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
     Ok((name.to_owned(), fields))
 }
 
-/// `people={"region": "eu"}`.
+/// Parses `people={"region": "eu"}`.
 fn rows(word: &str) -> Result<(String, RowFilter), String> {
     let form = "write it as `people={\"region\": \"eu\"}`";
     let (stream, filter) = word.split_once('=').ok_or(form)?;
@@ -166,7 +166,7 @@ fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String 
     )
 }
 
-/// The wish as terms that fit the mapping, or all that does not fit.
+/// The requested terms, fitted to the mapping, or everything that does not fit.
 pub(in crate::commands) fn fit(
     wish: &GrantSelection,
     mapping: &Ratified<Mapping>,

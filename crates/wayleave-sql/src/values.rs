@@ -309,7 +309,7 @@ pub(crate) fn datetime(cell: &Cell<'_>) -> Option<i64> {
         Cell::Integer(seconds) => {
             let seconds = i64::try_from(*seconds).ok()?;
             let within = (FIRST_SECOND..=LAST_SECOND).contains(&seconds);
-            within.then_some(seconds * MICROS_A_SECOND)
+            within.then(|| seconds * MICROS_A_SECOND)
         }
         Cell::Real(seconds) => {
             #[expect(clippy::cast_precision_loss, reason = "both are exact as floats")]
@@ -405,6 +405,9 @@ mod tests {
             "2024-05-06 07:08:09 UTC",
         ] {
             assert_eq!(datetime(&Cell::Text(text.into())), expected, "{text}");
+        }
+        for seconds in [i128::from(i64::MAX), i128::from(i64::MIN), i128::MAX] {
+            assert_eq!(datetime(&Cell::Integer(seconds)), None, "{seconds}");
         }
         let minutes = datetime_from_text("2024-05-06T07:08:00Z");
         assert_eq!(datetime(&Cell::Text("2024-05-06 07:08".into())), minutes);

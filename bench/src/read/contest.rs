@@ -1,5 +1,6 @@
-//! Four paths to the same rows, taken in turn within a round: the driver alone, the read service,
-//! the product's server over HTTP, and for comparison the bare rmcp server, which reads nothing.
+//! Five paths to the same rows, taken in turn within a round: the driver alone, the read service,
+//! the product's server over HTTP without and in a session, and for comparison the bare rmcp
+//! server, which reads nothing.
 
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ pub(crate) enum Way {
     Service,
     /// The product's server, over HTTP.
     Mcp,
+    /// The same in a session of an earlier revision.
+    Session,
     /// The bare rmcp server's echo, over HTTP.
     Echo,
 }
@@ -48,6 +51,8 @@ pub(crate) struct Sample {
     pub(crate) p99: f64,
     /// Calls in the round.
     pub(crate) calls: usize,
+    /// CPU time of the server for one call, in microseconds.
+    pub(crate) cpu: Option<f64>,
     /// Resident memory of the server after the round, in MiB.
     pub(crate) resident: Option<f64>,
 }
@@ -131,6 +136,7 @@ impl<'a> Contest<'a> {
         for contender in &mut contenders {
             contender.run(self.runtime, effort.warm_up)?;
             contender.latencies.clear();
+            contender.cpu = Duration::ZERO;
         }
         let turn = effort.load / TURNS;
         for place in 0..TURNS {
@@ -159,7 +165,7 @@ impl<'a> Contest<'a> {
         Ok(samples)
     }
 
-    /// The load of a path; only a fetch is compared with the echo.
+    /// The load of a path; only a fetch is made in a session and compared with the echo.
     fn runner(&mut self, way: Way) -> Result<Option<Runner>> {
         Ok(match way {
             Way::Driver => Some(Runner::Inside(
@@ -168,16 +174,17 @@ impl<'a> Contest<'a> {
             Way::Service => Some(Runner::Inside(
                 self.service.take().context("the service is lost")?,
             )),
-            Way::Mcp => Some(self.mcp()?),
+            Way::Mcp => Some(self.mcp(Era::Modern)?),
+            Way::Session if self.case == Case::Point => Some(self.mcp(Era::Legacy)?),
             Way::Echo if self.case == Case::Point => Some(echo()?),
-            Way::Echo => None,
+            Way::Session | Way::Echo => None,
         })
     }
 
-    fn mcp(&self) -> Result<Runner> {
+    fn mcp(&self, era: Era) -> Result<Runner> {
         let (server, address) = Server::listening(self.shop.server()?)?;
         let calls = || Box::new(Calls::new(self.case, &self.questions)) as _;
-        let load = HttpLoad::open(address, Era::Modern, 1, calls)?;
+        let load = HttpLoad::open(address, era, 1, calls)?;
         Ok(Runner::Http { load, server })
     }
 }
@@ -294,6 +301,8 @@ struct Contender {
     way: Way,
     runner: Option<Runner>,
     latencies: Vec<Nanoseconds>,
+    /// CPU time that the server took for them.
+    cpu: Duration,
     asked: usize,
 }
 
@@ -303,6 +312,7 @@ impl Contender {
             way,
             runner: Some(runner),
             latencies: Vec::new(),
+            cpu: Duration::ZERO,
             asked: 0,
         }
     }
@@ -320,7 +330,9 @@ impl Contender {
                 latencies?
             }
             Runner::Http { mut load, server } => {
+                let before = server.cpu()?;
                 let latencies = load.run(Instant::now() + time)?;
+                self.cpu += server.cpu()?.saturating_sub(before);
                 self.runner = Some(Runner::Http { load, server });
                 latencies
             }
@@ -330,20 +342,27 @@ impl Contender {
         Ok(())
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "memory far below 2^52 KiB")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "memory and calls far below 2^52"
+    )]
     fn sample(&mut self) -> Result<Sample> {
         self.latencies.sort_unstable();
         let at =
             |percent| microseconds_at(&self.latencies, percent).context("nothing was answered");
-        let resident = match &self.runner {
-            Some(Runner::Http { server, .. }) => Some(server.resident_kib()? as f64 / 1024.0),
-            _ => None,
+        let (resident, cpu) = match &self.runner {
+            Some(Runner::Http { server, .. }) => (
+                Some(server.resident_kib()? as f64 / 1024.0),
+                Some(self.cpu.as_secs_f64() * 1e6 / self.latencies.len() as f64),
+            ),
+            _ => (None, None),
         };
         Ok(Sample {
             way: self.way,
             p50: at(50)?,
             p99: at(99)?,
             calls: self.latencies.len(),
+            cpu,
             resident,
         })
     }

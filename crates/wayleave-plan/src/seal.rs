@@ -15,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use codec::Position;
+pub(crate) use codec::CursorPosition;
 
 /// Lifetime of a cursor, in hours.
 pub const CURSOR_HOURS: i64 = 24;
@@ -58,13 +58,13 @@ impl KeyRing {
     }
 
     /// Seals a text that does not expire.
-    pub(crate) fn seal_lasting(&self, binding: &Binding, position: &Position) -> String {
+    pub(crate) fn seal_lasting(&self, binding: &Binding, position: &CursorPosition) -> String {
         let plain = codec::write(i64::MAX, position);
         self.seal(binding, &plain)
     }
 
     /// Opens a text that does not expire.
-    pub(crate) fn open_lasting(&self, binding: &Binding, text: &str) -> Option<Position> {
+    pub(crate) fn open_lasting(&self, binding: &Binding, text: &str) -> Option<CursorPosition> {
         let plain = self.open(binding, text)?;
         codec::read(&plain).map(|(_, position)| position)
     }
@@ -122,7 +122,7 @@ pub struct Seal<'a> {
 impl Seal<'_> {
     /// Seals a position. The expiry is rounded to a whole hour, so that a call repeated soon gives
     /// the same text.
-    pub(crate) fn seal(&self, binding: &Binding, hours: i64, position: &Position) -> String {
+    pub(crate) fn seal(&self, binding: &Binding, hours: i64, position: &CursorPosition) -> String {
         let expires = self.now.div_euclid(3_600) + hours + 1;
         let plain = codec::write(expires, position);
         self.keys.seal(binding, &plain)
@@ -130,7 +130,7 @@ impl Seal<'_> {
 
     /// Opens a text sealed for exactly this binding and that many hours, unless it has expired or
     /// was sealed in the future: a clock that ran ahead must not make it last longer.
-    pub(crate) fn open(&self, binding: &Binding, hours: i64, text: &str) -> Option<Position> {
+    pub(crate) fn open(&self, binding: &Binding, hours: i64, text: &str) -> Option<CursorPosition> {
         let plain = self.keys.open(binding, text)?;
         let (expires, position) = codec::read(&plain)?;
         let now = self.now.div_euclid(3_600);

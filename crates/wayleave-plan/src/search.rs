@@ -19,7 +19,7 @@ use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
-use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
+use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView, Tracking, View};
 
@@ -136,7 +136,7 @@ impl SearchPlan {
 
     /// The cursor that continues after a record, in the same generation of the indexes.
     pub fn cursor(&self, last: &HitPosition, generation: u64, seal: Seal<'_>) -> String {
-        let position = Position {
+        let position = CursorPosition {
             at: vec![
                 Value::Integer(i128::from(last.score)),
                 Value::Text(last.id.as_str().into()),

@@ -3,7 +3,7 @@
 //! States how many citations there are and of which entity, and none of their content. Does not
 //! expire: the same workup has the same reference as long as its key is in the ring.
 
-use crate::seal::{Binding, KeyRing, Position};
+use crate::seal::{Binding, CursorPosition, KeyRing};
 use crate::value::Value;
 
 /// The content of a reference.
@@ -20,7 +20,7 @@ pub struct Reference {
 impl Reference {
     /// Seals the reference for a subject.
     pub fn seal(&self, subject: &str, keys: &KeyRing) -> String {
-        let position = Position {
+        let position = CursorPosition {
             at: vec![
                 Value::Text(self.dataset.as_str().into()),
                 Value::Text(self.entity.as_str().into()),

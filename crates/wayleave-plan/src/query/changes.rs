@@ -18,7 +18,7 @@ use crate::layout;
 use crate::plan::{AuthorizedPlan, Column, Comparison, Groups, Measure, OrderBy, Predicate, Read};
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::QueryRequest;
-use crate::seal::{BOOKMARK_HOURS, Binding, Position, Seal};
+use crate::seal::{BOOKMARK_HOURS, Binding, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{StreamView, View};
 
@@ -210,7 +210,7 @@ impl Changes {
                 })
             }
         };
-        let position = Position {
+        let position = CursorPosition {
             settled: from.as_ref().is_some_and(|from| from.settled),
             at: from.into_iter().map(|from| from.value).collect(),
             horizon: None,

@@ -6,7 +6,7 @@ const MICROS: i64 = 1_000_000;
 
 /// The position of a walk.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Position {
+pub(crate) struct CursorPosition {
     /// The values of the order's columns in the last row; for a bookmark, its value.
     pub(crate) at: Vec<Value>,
     /// The horizon of a walk of changes.
@@ -15,7 +15,7 @@ pub(crate) struct Position {
     pub(crate) settled: bool,
 }
 
-pub(super) fn write(expires: i64, position: &Position) -> Vec<u8> {
+pub(super) fn write(expires: i64, position: &CursorPosition) -> Vec<u8> {
     let mut out = Vec::new();
     signed(&mut out, i128::from(expires));
     let flags = u8::from(position.settled) | u8::from(position.horizon.is_some()) << 1;
@@ -88,7 +88,7 @@ fn lowest_byte(value: u128) -> u8 {
 }
 
 /// Decodes what [`write()`] encoded. The bytes are authenticated, yet nothing here trusts them.
-pub(super) fn read(bytes: &[u8]) -> Option<(i64, Position)> {
+pub(super) fn read(bytes: &[u8]) -> Option<(i64, CursorPosition)> {
     let mut input = Input(bytes);
     let expires = i64::try_from(input.signed()?).ok()?;
     let flags = input.byte()?;
@@ -101,7 +101,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<(i64, Position)> {
     while !input.0.is_empty() {
         at.push(input.value()?);
     }
-    let position = Position {
+    let position = CursorPosition {
         at,
         horizon,
         settled: flags & 1 == 1,

@@ -160,7 +160,8 @@ class Rules(Calls):
         while True:
             result = await client.call_tool("search", {"q": f'"{phrase}"'})
             if result.is_error:
-                self.assertEqual(result.structured_content["error"]["reason"], "indexing")
+                error = result.structured_content["error"]
+                self.assertEqual(error.get("reason"), "indexing", error)
                 ids = []
             else:
                 ids = [hit["id"] for hit in result.structured_content["data"]["results"]]

@@ -1,6 +1,6 @@
-//! The server we compare with: the least that rmcp allows. No registry, no validation of
-//! arguments, no limits, no panic guard; `TCP_NODELAY` is set, since without it the comparison
-//! would be with Nagle's algorithm. It must know nothing of `wayleave-mcp`.
+//! The baseline server: the minimum that rmcp allows. No registry, no validation of arguments, no
+//! limits, no panic guard. `TCP_NODELAY` is set, because otherwise the comparison would measure
+//! Nagle's algorithm. It must not know `wayleave-mcp`.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) async fn http(ask: Ask) -> Result<()> {
     }
 }
 
-/// Serves `ask` over stdin and stdout until the client goes away.
+/// Serves `ask` over stdin and stdout until the client disconnects.
 pub(crate) async fn stdio(ask: Ask) -> Result<()> {
     match ask {
         Ask::Echo => serve_stdio(Echo::new()).await,
@@ -57,7 +57,7 @@ async fn serve_http(handler: impl ServerHandler + Clone) -> Result<()> {
         stream.set_nodelay(true)?;
         let service = service.clone();
         tokio::spawn(async move {
-            // A client that leaves mid-request is no business of a benchmark.
+            // A client that disconnects mid-request does not concern the benchmark.
             let _ = Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -71,7 +71,7 @@ async fn serve_stdio(handler: impl ServerHandler) -> Result<()> {
     Ok(())
 }
 
-/// One tool, by hand.
+/// One hand-written tool.
 #[derive(Clone)]
 struct Echo {
     tool: Arc<Tool>,

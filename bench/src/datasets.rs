@@ -1,8 +1,8 @@
-//! What one dataset costs where many are live: CPU time of connecting it, memory of holding it.
+//! Measures the cost of one dataset beside many live ones: CPU time to connect it, memory to hold
+//! it.
 //!
-//! The deployment is the product's own, in this process, over one SQLite file; nobody is
-//! connected to it. A project of many datasets is made first, in memory where there is a folder
-//! that is kept there.
+//! The deployment is the product's own, in this process, over one SQLite file, without clients. A
+//! project of many datasets is created first, in an in-memory folder if the system has one.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -15,19 +15,20 @@ use tokio::runtime::Runtime;
 use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
-use wayleave_server::source::Environment;
-use wayleave_server::{Deployment, Project};
+use wayleave_project::Project;
+use wayleave_project::source::Environment;
+use wayleave_server::Deployment;
 
 use crate::process::own_cpu;
 
-/// How often the one dataset is connected and disconnected.
+/// Number of times the dataset is connected and disconnected.
 const TIMES: u32 = 100;
-/// The most CPU time of one connecting.
+/// Largest allowed CPU time of connecting a dataset.
 const AIM: Duration = Duration::from_millis(50);
-/// A folder that is kept in memory.
+/// A folder in memory.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// Makes the project, measures, and fails where the aim is missed.
+/// Creates the project, measures, and fails if the aim is missed.
 pub(crate) fn measure(many: usize) -> Result<ExitCode> {
     let folder = if Path::new(IN_MEMORY).is_dir() {
         tempfile::tempdir_in(IN_MEMORY)?
@@ -36,7 +37,7 @@ pub(crate) fn measure(many: usize) -> Result<ExitCode> {
     };
     let runtime = Runtime::new()?;
     writeln!(std::io::stderr(), "making {many} datasets")?;
-    // What any deployment takes, with datasets or without, is not counted.
+    // Exclude the memory of a deployment without datasets.
     let empty = tempfile::tempdir_in(folder.path())?;
     let first = runtime.block_on(opened(&runtime.block_on(made(empty.path(), 0))?))?;
     let project = runtime.block_on(made(folder.path(), many))?;
@@ -89,12 +90,12 @@ async fn opened(project: &Project) -> Result<Deployment> {
     Ok(Deployment::open(project, Environment::with(environment)).await?)
 }
 
-/// Connects and disconnects the dataset that is not live, in turn: the mean of each.
+/// Connects and disconnects the inactive dataset in turn. Returns the mean CPU time of each.
 async fn turns(deployment: &Deployment) -> Result<(Duration, Duration)> {
     let datasets = deployment.datasets();
     let (mut on, mut off) = (Duration::ZERO, Duration::ZERO);
     for turn in 0..TIMES {
-        // Each by another: one alone may not change what is served so often.
+        // By different callers, because the rate of changes is limited for each.
         let who = format!("bench-{turn}");
         let began = own_cpu()?;
         let connected = datasets.connect("the-last", &who).await;
@@ -113,7 +114,7 @@ async fn turns(deployment: &Deployment) -> Result<(Duration, Duration)> {
     Ok((on / TIMES, off / TIMES))
 }
 
-/// A project of so many live datasets, and one that is ratified only.
+/// A project with `count` live datasets, and one that is only ratified.
 async fn made(folder: &Path, many: usize) -> Result<Project> {
     let tables = "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, born TEXT, city TEXT);
         CREATE TABLE visits (id INTEGER PRIMARY KEY, person INTEGER, at TEXT, cost TEXT);

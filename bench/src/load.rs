@@ -1,5 +1,6 @@
-//! The HTTP load: a closed loop of keep-alive HTTP/1.1 connections on one thread, each asking
-//! again as soon as it is answered. It must stay cheap: it shares the machine with the server.
+//! The HTTP load: a closed loop of keep-alive HTTP/1.1 connections on one thread, each of which
+//! sends the next request as soon as it has a reply. It must stay cheap, because it shares the
+//! machine with the server.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -24,7 +25,7 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Open connections, and the one thread that drives them.
+/// Open connections, and the thread that drives them.
 #[derive(Debug)]
 pub(crate) struct HttpLoad {
     // Declared before the runtime, so that the connections' tasks end while it still exists.
@@ -34,7 +35,7 @@ pub(crate) struct HttpLoad {
 }
 
 impl HttpLoad {
-    /// Opens `count` connections. In the legacy era each has a session of its own.
+    /// Opens `count` connections. In the legacy era each has its own session.
     pub(crate) fn open(
         address: SocketAddr,
         era: Era,
@@ -86,7 +87,7 @@ impl Connection {
             .context("connecting to a server")?;
         stream.set_nodelay(true)?;
         let (sender, driver) = handshake(TokioIo::new(stream)).await?;
-        // Ends with the sender; whatever breaks the connection fails the next request too.
+        // Ends with the sender. An error of the connection also fails the next request.
         tokio::task::spawn_local(driver);
         let head = head(address, requests.as_ref(), era)?;
         let mut connection = Self {

@@ -1,6 +1,5 @@
-//! Benchmarks of Wayleave's MCP layer and of its reads. Absolute figures depend on the machine and on what else
-//! it does; the ratios, taken between two servers loaded in turn in one run, are what is
-//! reported and judged.
+//! Benchmarks of Wayleave's MCP layer and of its reads. Absolute figures depend on the machine and
+//! its load, so ratios are reported and judged: between two servers, loaded in turn in one run.
 
 mod bare;
 mod datasets;
@@ -50,56 +49,56 @@ enum Command {
     Echo(Run),
     /// `tools/list` of a large catalogue.
     List {
-        /// How many tools the catalogue holds.
+        /// Number of tools in the catalogue.
         #[arg(long, default_value_t = 1000)]
         tools: usize,
         #[command(flatten)]
         run: Run,
     },
-    /// Reads of a large table on SQLite and PostgreSQL, beside the driver alone.
+    /// Reads of a large table on SQLite and PostgreSQL, compared with the driver alone.
     Read {
         #[command(flatten)]
         reads: Reads,
         #[command(flatten)]
         run: Run,
     },
-    /// Searches of many short documents, beside SQLite's FTS5 and PostgreSQL's tsvector.
+    /// Searches of many short documents, compared with SQLite's FTS5 and PostgreSQL's tsvector.
     Search {
         #[command(flatten)]
         searches: Searches,
         #[command(flatten)]
         run: Run,
     },
-    /// One way to search, again and again and nothing else: for a profiler.
+    /// One kind of search in a loop, for a profiler.
     SearchAgain(Again),
-    /// Connecting one dataset beside many: CPU time, and memory for each.
+    /// Connecting one dataset beside many: CPU time, and memory per dataset.
     Datasets {
-        /// How many datasets are live.
+        /// Number of live datasets.
         #[arg(long, default_value_t = 1000)]
         datasets: usize,
     },
-    /// Clients at an even pace beside one that asks for ten times what its token allows.
+    /// Clients at a steady rate beside one that sends ten times what its token allows.
     Overload {
-        /// Turns of quiet, and as many of overload.
+        /// Number of quiet turns, and of overload turns.
         #[arg(long, default_value_t = 20)]
         turns: u32,
     },
-    /// Serves the project in a folder and its indexes; `search` starts it itself.
+    /// Serves the project in a folder and its indexes; started by `search`.
     #[command(hide = true)]
     Library {
         /// The project's folder.
         folder: PathBuf,
     },
-    /// Serves the project in a folder; `read` starts it itself.
+    /// Serves the project in a folder; started by `read`.
     #[command(hide = true)]
     Shop {
         /// The project's folder.
         folder: PathBuf,
     },
-    /// Serves as the bare rmcp server; `echo` and `list` start it themselves.
+    /// Runs the bare rmcp server; started by `echo` and `list`.
     #[command(hide = true)]
     Bare(Serve),
-    /// Serves as our server; `echo` and `list` start it themselves.
+    /// Runs Wayleave's server; started by `echo` and `list`.
     #[command(hide = true)]
     Ours(Serve),
 }
@@ -109,7 +108,7 @@ struct Run {
     /// Rounds of each case.
     #[arg(long, default_value_t = 11)]
     rounds: u32,
-    /// Seconds that each server is loaded in a round.
+    /// Seconds of load on each server in a round.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Compare the bare server with a second copy of itself: the ratios then show the noise.
@@ -153,7 +152,7 @@ impl Serve {
         self.tools.map_or(Ask::Echo, |tools| Ask::List { tools })
     }
 
-    /// Both servers run on the same kind of runtime, so that it is not what is compared.
+    /// Both servers use the same kind of runtime, so that the comparison excludes it.
     fn run(
         self,
         http: impl AsyncFn(Ask) -> Result<()>,
@@ -225,7 +224,7 @@ fn cases(ask: Ask, routes: &[Route]) -> Vec<Case> {
         .collect()
 }
 
-/// Runs every case in every round, prints the report, and fails where an aim is missed.
+/// Runs every case in every round, prints the report, and fails if an aim is missed.
 fn compare(title: &str, cases: &[Case], run: Run) -> Result<ExitCode> {
     let ours = if run.control { Side::Bare } else { Side::Ours };
     let effort = run.effort()?;

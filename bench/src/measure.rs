@@ -1,5 +1,5 @@
-//! Rounds: both servers started afresh, warmed up, then loaded in turn. It knows how to compare
-//! two servers and not what either is.
+//! Rounds of measurement: starts both servers, warms them up, then loads them in turn. It knows how
+//! to compare two servers, not what they are.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::process::{Server, Side};
 use crate::stdio::StdioLoad;
 use crate::wire::{Ask, Checker, Era};
 
-/// A latency; four seconds and more are one.
+/// A latency, saturated at about four seconds.
 pub(crate) type Nanoseconds = u32;
 
 /// A duration as a latency.
@@ -18,17 +18,17 @@ pub(crate) fn nanoseconds(duration: Duration) -> Nanoseconds {
     Nanoseconds::try_from(duration.as_nanos()).unwrap_or(Nanoseconds::MAX)
 }
 
-/// How a client reaches the server, and how much it asks at once.
+/// The transport of a client, and its number of concurrent requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Route {
     /// Connections, each with one request in flight.
     Http {
-        /// How many.
+        /// Number of connections.
         connections: usize,
     },
     /// One pair of pipes.
     Stdio {
-        /// How many requests are in flight.
+        /// Number of requests in flight.
         depth: usize,
     },
 }
@@ -36,7 +36,7 @@ pub(crate) enum Route {
 /// One comparison: a row of the report.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case {
-    /// How the servers are reached.
+    /// The transport.
     pub(crate) route: Route,
     /// The protocol revision.
     pub(crate) era: Era,
@@ -45,7 +45,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The case in a report's words.
+    /// The name of the case in a report.
     pub(crate) fn title(&self) -> String {
         let era = self.era.word();
         match self.route {
@@ -55,27 +55,27 @@ impl Case {
     }
 }
 
-/// How long and how often.
+/// Duration and number of rounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// Rounds per case.
     pub(crate) rounds: u32,
-    /// The time each server is loaded in a round, in short turns.
+    /// Duration of the load on each server in a round, in short turns.
     pub(crate) load: Duration,
-    /// The time each server is loaded before that, unmeasured.
+    /// Duration of the unmeasured load before that.
     pub(crate) warm_up: Duration,
 }
 
-/// What one server did in one round.
+/// The figures of one server in one round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
-    /// Requests answered a second.
+    /// Requests per second.
     pub(crate) throughput: f64,
     /// Median latency, in microseconds.
     pub(crate) p50: f64,
-    /// The latency that one request in a hundred exceeds, in microseconds.
+    /// 99th percentile of the latency, in microseconds.
     pub(crate) p99: f64,
-    /// CPU time of the server process for each request, in microseconds.
+    /// CPU time of the server process per request, in microseconds.
     pub(crate) cpu: f64,
     /// Resident memory after the round, in MiB.
     pub(crate) resident: f64,
@@ -84,18 +84,17 @@ pub(crate) struct Sample {
 /// Both servers in one round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
-    /// The server under judgement.
+    /// The server under test.
     pub(crate) ours: Sample,
-    /// The one it is compared with.
+    /// The baseline server.
     pub(crate) bare: Sample,
 }
 
-/// How often a round turns to each server.
+/// Number of turns of each server in a round.
 const TURNS: u32 = 8;
 
-/// Runs one round of a case. The servers take short turns, in an order that gives neither the
-/// better place: whatever else the machine does meanwhile, whether it comes, goes or returns,
-/// weighs on both alike.
+/// Runs one round of a case. The servers take short turns in a balanced order, so that other load
+/// on the machine, whether constant, drifting or periodic, affects both alike.
 pub(crate) fn round(case: &Case, effort: &Effort, number: u32, ours: Side) -> Result<Round> {
     let mut ours = Contender::start(ours, case).context("our server")?;
     let mut bare = Contender::start(Side::Bare, case).context("the bare server")?;
@@ -115,15 +114,14 @@ pub(crate) fn round(case: &Case, effort: &Effort, number: u32, ours: Side) -> Re
     })
 }
 
-/// The Thue-Morse order, A B B A B A A B and so on, begun by the other server in every other
-/// round.
+/// The Thue-Morse order, A B B A B A A B and so on. Every other round starts with the other server.
 fn ours_is_next(round: u32, place: u32) -> bool {
     (place.count_ones() + round).is_multiple_of(2)
 }
 
-/// A server, the load on it, and what they have done so far.
+/// A server, the load on it, and the figures so far.
 struct Contender {
-    // Before the server: the client goes first.
+    // Declared before the server, so that the client is dropped first.
     load: Load,
     server: Server,
     latencies: Vec<Nanoseconds>,
@@ -169,8 +167,7 @@ impl Contender {
 
     fn warm_up(&mut self, time: Duration) -> Result<()> {
         self.run(Instant::now() + time)?;
-        // Read once and not at every turn: the clock is coarse, and a server that waits for its
-        // turn uses no time.
+        // Read once, not at every turn: the clock is coarse, and an idle server uses no time.
         self.cpu_before = self.server.cpu()?;
         Ok(())
     }
@@ -205,7 +202,7 @@ impl Contender {
     }
 }
 
-/// The latency that so many in a hundred do not exceed.
+/// The latency at a percentile.
 pub(crate) fn microseconds_at(sorted: &[Nanoseconds], percent: usize) -> Option<f64> {
     let place = (sorted.len() * percent / 100).min(sorted.len().checked_sub(1)?);
     sorted

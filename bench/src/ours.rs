@@ -1,6 +1,5 @@
-//! The server under judgement: `wayleave-mcp`, served by its own transports with the limits and
-//! checks it has by default. It offers what the bare server offers and nothing is switched off
-//! for the occasion.
+//! The server under test: `wayleave-mcp` on its own transports, with its default limits and checks.
+//! It offers what the bare server offers, and nothing is switched off for the benchmark.
 
 use std::io::Write as _;
 
@@ -22,7 +21,7 @@ pub(crate) async fn http(ask: Ask) -> Result<()> {
     Ok(())
 }
 
-/// Serves `ask` over stdin and stdout until the client goes away.
+/// Serves `ask` over stdin and stdout until the client disconnects.
 pub(crate) async fn stdio(ask: Ask) -> Result<()> {
     let server = server(ask)?;
     server

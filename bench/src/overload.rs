@@ -1,10 +1,10 @@
-//! Some clients at an even pace, alone and beside one that asks for ten times what its token
-//! allows: what it gets, and what the others notice.
+//! Clients at a steady rate, alone and beside one that sends ten times what its token allows:
+//! measures what that client gets, and what the others notice.
 //!
-//! Quiet and overload take turns, and each turn is compared with the one before it: whatever else
-//! the machine does falls on both. The median of these ratios is judged. A request is due at a
-//! fixed moment; its latency counts from then, so that a server that holds clients up is not
-//! flattered.
+//! Quiet and overload turns alternate, and each turn is compared with the one before it, so that
+//! other load on the machine affects both. The median of these ratios is judged. Each request is
+//! due at a fixed time, and its latency counts from then, so that a server that delays clients does
+//! not look better (no coordinated omission).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -26,24 +26,25 @@ use wayleave_ledger::{GrantRequest, NewSource, RatifyRequest, TokenRequest};
 use wayleave_model::grant::{Claims, Scopes, StreamTerms, Terms, TokenKind};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, source::Environment};
+use wayleave_server::Deployment;
 
 use crate::process::{self, Server};
 
 const WHO: &str = "wayleave-bench";
 const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
-/// What one token may ask for in a second.
+/// Requests per second that one token allows.
 const ALLOWED: u32 = 100;
-/// The others ask for half of it each.
+/// Each of the other clients sends half of it.
 const EVEN: Duration = Duration::from_millis(20);
 const OTHERS: usize = 4;
-/// The greedy one asks for ten times its allowance, over this many connections.
+/// Connections of the greedy client, which sends ten times its allowance.
 const GREEDY_CONNECTIONS: u32 = 10;
 const ROWS: u32 = 10_000;
 const TURN: Duration = Duration::from_secs(2);
-/// The most by which the 99th percentile of the others may grow.
+/// Largest allowed growth of the other clients' 99th percentile.
 const AIM: f64 = 1.20;
-/// The most that knowing a caller may take.
+/// Largest allowed time to identify a caller.
 const KNOWING: Duration = Duration::from_micros(20);
 
 const MAPPING: &str = r#"[dataset]
@@ -69,7 +70,7 @@ datatype = "string"
 datatype = "integer"
 "#;
 
-/// What one client met.
+/// The replies to one client.
 #[derive(Debug, Default)]
 struct Met {
     latencies: Vec<Duration>,
@@ -84,7 +85,7 @@ impl Met {
         self.refused += other.refused;
     }
 
-    /// The latency that this share of requests stayed below.
+    /// The latency at a percentile.
     fn quantile(&mut self, share: f64) -> f64 {
         self.latencies.sort_unstable();
         #[expect(
@@ -99,7 +100,7 @@ impl Met {
     }
 }
 
-/// Measures, and fails where the aim is missed.
+/// Measures, and fails if the aim is missed.
 pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
     let folder = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -112,7 +113,7 @@ pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
     let mut pairs = Vec::new();
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
-        // Once round unmeasured: sessions open, pages read.
+        // One unmeasured turn opens the sessions and warms the caches.
         turn(address, others, None).await?;
         for number in 0..turns.max(1) {
             writeln!(std::io::stderr(), "turn {} of {turns}", number + 1)?;
@@ -135,7 +136,7 @@ pub(crate) fn measure(turns: u32) -> Result<ExitCode> {
     })
 }
 
-/// How long it takes to find out who brings a token, asking the ledger each time.
+/// Measures the time to identify the caller of a token, checking the ledger each time.
 async fn knowing(folder: &Path, token: &str) -> Result<Duration> {
     const TIMES: u32 = 20_000;
     let project = Project::open(folder)?;
@@ -154,7 +155,7 @@ async fn knowing(folder: &Path, token: &str) -> Result<Duration> {
     Ok(best)
 }
 
-/// A turn of quiet, and the turn of overload after it.
+/// A quiet turn, and the overload turn after it.
 struct Pair {
     quiet: Met,
     loud: Met,
@@ -212,7 +213,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Everybody asking for a while.
+/// Runs all clients for a while.
 async fn turn(
     address: SocketAddr,
     others: &[String],
@@ -221,7 +222,7 @@ async fn turn(
     let until = Instant::now() + TURN;
     let mut even = JoinSet::new();
     for (number, token) in others.iter().enumerate() {
-        // Not all at the same moment.
+        // Stagger the clients.
         let first = EVEN * u32::try_from(number)? / u32::try_from(OTHERS)?;
         even.spawn_local(client(address, token.clone(), first, EVEN, until));
     }
@@ -244,7 +245,7 @@ async fn all(mut clients: JoinSet<Result<Met>>) -> Result<Met> {
     Ok(met)
 }
 
-/// A client that asks every so often, on one connection.
+/// A client that sends at a fixed interval, on one connection.
 async fn client(
     address: SocketAddr,
     token: String,
@@ -318,7 +319,7 @@ fn server(folder: &Path) -> Result<Command> {
     Ok(command)
 }
 
-/// A project that serves a shop, and the tokens of its clients.
+/// A project that serves orders, and the tokens of its clients.
 async fn made(folder: &Path) -> Result<Vec<String>> {
     let tables = format!(
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, total INTEGER);
@@ -327,7 +328,7 @@ async fn made(folder: &Path) -> Result<Vec<String>> {
     );
     let (_made_in, file) = wayleave_test::sqlite_file(&tables)?;
     std::fs::copy(file, folder.join("shop.db"))?;
-    // Little is saved up in a second of quiet.
+    // A small burst, so that little allowance accumulates in a quiet second.
     let settings = format!(
         "[limits]\ncalls_per_minute = {}\nburst = {}\n",
         ALLOWED * 60,

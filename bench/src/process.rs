@@ -1,5 +1,5 @@
-//! A server under measurement: a subprocess of this same binary, its CPU time and its memory as
-//! the kernel accounts for them. It knows nothing of what the server speaks.
+//! A server under test: a subprocess of this binary, with its CPU time and memory as the kernel
+//! accounts for them. It does not know the server's protocol.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -10,12 +10,12 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::wire::Ask;
 
-/// Which program serves.
+/// The program that serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// `wayleave-mcp`, as the product serves it.
     Ours,
-    /// The least program that rmcp allows.
+    /// The minimal server on rmcp.
     Bare,
 }
 
@@ -29,21 +29,21 @@ impl Side {
     }
 }
 
-/// What an HTTP server prints on stderr, followed by its address, once it accepts connections.
+/// Printed by an HTTP server on stderr, before its address, once it accepts connections.
 pub(crate) const LISTENING: &str = "listening on http://";
 
-/// `/proc` counts CPU time in ticks of a fixed 1/100 s, whatever the kernel's own timer does.
+/// `/proc` counts CPU time in ticks of 1/100 s, whatever the kernel's timer frequency is.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// A running server; killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    // Held open: an HTTP server leaves when its stdin ends, even if this process is killed.
+    // Held open: an HTTP server exits when its stdin ends, even if this process is killed.
     _stdin: Option<ChildStdin>,
 }
 
-/// The two ends of a stdio server's pipes that the client holds.
+/// The client's ends of a stdio server's pipes.
 #[derive(Debug)]
 pub(crate) struct Pipes {
     /// Written by the client.
@@ -53,12 +53,12 @@ pub(crate) struct Pipes {
 }
 
 impl Server {
-    /// Starts an HTTP server and waits until it says where it listens.
+    /// Starts an HTTP server and waits until it prints its address.
     pub(crate) fn http(side: Side, ask: Ask) -> Result<(Self, SocketAddr)> {
         Self::listening(command(side, "--http", ask)?)
     }
 
-    /// Starts an HTTP server and waits until it says where it listens.
+    /// Starts an HTTP server and waits until it prints its address.
     pub(crate) fn listening(mut command: Command) -> Result<(Self, SocketAddr)> {
         let mut child = command
             .stdin(Stdio::piped())
@@ -82,7 +82,7 @@ impl Server {
             if let Some(address) = line.trim_end().strip_prefix(LISTENING) {
                 let address = address.split('/').next().unwrap_or_default();
                 let address = address.parse().context("where a server listens")?;
-                // A server that blocks on a full stderr would be measured as a slow one.
+                // Drain stderr: a server that blocks on it would look slow.
                 std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::stderr()));
                 return Ok((server, address));
             }
@@ -113,7 +113,7 @@ impl Server {
         ))
     }
 
-    /// User and system time the process has used, all threads together.
+    /// User and system time of the process, over all threads.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))
             .context("CPU time is read from Linux's /proc")?;
@@ -133,13 +133,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only when it has already gone.
+        // Both fail only if it has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Ends this process when whoever started it has closed our stdin.
+/// Exits when the parent has closed stdin.
 pub(crate) fn exit_with_parent() {
     std::thread::spawn(|| {
         let mut sink = [0; 64];
@@ -148,7 +148,7 @@ pub(crate) fn exit_with_parent() {
     });
 }
 
-/// This binary, to be run again.
+/// A command that runs this binary again.
 pub(crate) fn this_binary() -> Result<Command> {
     let path = std::env::current_exe().context("the path of this binary")?;
     Ok(Command::new(path))
@@ -163,11 +163,11 @@ fn command(side: Side, transport: &str, ask: Ask) -> Result<Command> {
     Ok(command)
 }
 
-/// CPU time of this process, all its threads, to the nanosecond.
+/// CPU time of this process over all threads, in nanoseconds.
 pub(crate) fn own_cpu() -> Result<Duration> {
     let mut total = 0;
     for task in std::fs::read_dir("/proc/self/task")? {
-        // A thread may end between being listed and being asked.
+        // A thread may end between being listed and being read.
         let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else {
             continue;
         };

@@ -1,5 +1,5 @@
-//! Reads of a large table, each way in the same run: what does governed reading cost over the
-//! driver alone?
+//! Reads of a large table, by each path in the same run: measures the cost of governed reads over
+//! the driver alone.
 
 mod contest;
 mod driver;
@@ -38,7 +38,7 @@ pub(crate) struct Reads {
     /// Only this case; may be repeated.
     #[arg(long)]
     case: Vec<Case>,
-    /// Only this way, to look at with a profiler; may be repeated. Nothing is then judged.
+    /// Only this path, for a profiler; may be repeated. Nothing is judged then.
     #[arg(long)]
     way: Vec<Way>,
 }
@@ -92,7 +92,7 @@ impl Reads {
     }
 }
 
-/// Reads in every way, prints the report, and fails where an aim is missed.
+/// Reads by every path, prints the report, and fails if an aim is missed.
 pub(crate) fn compare(reads: &Reads, effort: Effort) -> Result<ExitCode> {
     let stores = if reads.store.is_empty() {
         StoreName::value_variants()

@@ -1,4 +1,4 @@
-//! The report: what each server did, the ratios, and whether they meet the aims. It measures
+//! The report: the figures of each server, the ratios, and whether they meet the aims. It measures
 //! nothing.
 
 use std::fmt;
@@ -10,20 +10,20 @@ use crate::rounds::{self, Head, verdict};
 // Where `read` finds them.
 use crate::rounds::{Spread, right};
 
-/// The least share of the bare server's throughput that ours may have.
+/// Smallest allowed throughput of Wayleave's server, as a share of the bare server's.
 const LEAST_THROUGHPUT: f64 = 0.9;
 
-/// The most CPU time for each request that ours may take, as a multiple of the bare server's.
+/// Largest allowed CPU time per request of Wayleave's server, as a multiple of the bare server's.
 const MAX_CPU: f64 = 1.15;
 
-/// Everything one run found.
+/// The results of one run.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// What was asked of the servers, in words.
+    /// Describes the request.
     pub(crate) title: String,
-    /// What the first of the two servers is called.
+    /// The name of the first server.
     pub(crate) ours: &'static str,
-    /// How long and how often.
+    /// Duration and number of rounds.
     pub(crate) effort: Effort,
     /// The machine's load average when the run began.
     pub(crate) load_before: String,
@@ -73,7 +73,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Whether others used half the machine or more in the minute before.
+    /// Whether other processes used half the machine or more in the minute before.
     fn busy_before(&self, cores: usize) -> bool {
         let minute = self.load_before.split_whitespace().next();
         let load: Option<f64> = minute.and_then(|figure| figure.parse().ok());
@@ -124,7 +124,7 @@ fn figures(rounds: &[Round], side: impl Fn(&Round) -> Sample) -> Vec<Cell> {
     ]
 }
 
-/// Ours over bare, round by round.
+/// The ratio of Wayleave's server to the bare one, round by round.
 #[derive(Debug)]
 struct Ratios {
     throughput: Spread,

@@ -1,4 +1,4 @@
-//! What the reports of several ways through several rounds have in common. It measures nothing.
+//! Common parts of the reports of several paths in several rounds. It measures nothing.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use crate::measure::Effort;
 
-/// What one way took in one round.
+/// The figures of one path in one round.
 pub(crate) trait Taken {
-    /// What tells ways apart.
+    /// Identifies a path.
     type Way: Copy + PartialEq;
 
-    /// Which way.
+    /// The path.
     fn way(&self) -> Self::Way;
 
     /// Median latency, in microseconds.
     fn p50(&self) -> f64;
 }
 
-/// What each way took in each round.
+/// The figures of each path in each round.
 #[derive(Debug, Clone)]
 pub(crate) struct Rounds<S>(Vec<Vec<S>>);
 
@@ -34,7 +34,7 @@ impl<S: Taken> Rounds<S> {
         self.0.push(round);
     }
 
-    /// A figure of one way, round by round.
+    /// A figure of one path, round by round.
     pub(crate) fn figures(&self, way: S::Way, figure: impl Fn(&S) -> f64) -> Vec<f64> {
         let rounds = self.0.iter();
         rounds
@@ -43,29 +43,29 @@ impl<S: Taken> Rounds<S> {
             .collect()
     }
 
-    /// The median of a figure of one way.
+    /// The median of a figure of one path.
     pub(crate) fn median(&self, way: S::Way, figure: impl Fn(&S) -> f64) -> f64 {
         Spread::from_values(self.figures(way, figure).into_iter()).median
     }
 
-    /// One way's median latency over another's, within each round.
+    /// The ratio of one path's median latency to another's, within each round.
     pub(crate) fn ratio(&self, way: S::Way, over: S::Way) -> Spread {
         let (one, other) = (self.figures(way, S::p50), self.figures(over, S::p50));
         Spread::from_values(one.into_iter().zip(other).map(|(one, other)| one / other))
     }
 }
 
-/// The middle and the ends of some values.
+/// The median, minimum and maximum of some values.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spread {
     least: f64,
-    /// The middle.
+    /// The median.
     pub(crate) median: f64,
     most: f64,
 }
 
 impl Spread {
-    /// Of no values, not a number: such a ratio meets no aim.
+    /// NaN if there are no values: such a ratio meets no aim.
     pub(crate) fn from_values(values: impl Iterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.collect();
         sorted.sort_by(f64::total_cmp);
@@ -90,11 +90,11 @@ impl fmt::Display for Spread {
     }
 }
 
-/// How a run was made, for the head of its report.
+/// The conditions of a run, for the head of its report.
 pub(crate) struct Head<'a> {
-    /// How long and how often.
+    /// Duration and number of rounds.
     pub(crate) effort: Effort,
-    /// What is loaded for so long: a way, a server.
+    /// What is loaded for that duration: a path or a server.
     pub(crate) each: &'a str,
     /// The machine's load average when the run began, and when it ended.
     pub(crate) load: (&'a str, &'a str),
@@ -131,12 +131,12 @@ pub(crate) fn table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-/// A cell that is read from its right end.
+/// A right-aligned cell.
 pub(crate) fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// Whether an aim is met; nothing where there is none.
+/// Whether an aim is met; empty if there is none.
 pub(crate) fn verdict(met: Option<bool>) -> Cell {
     Cell::new(match met {
         Some(true) => "PASS",
@@ -145,7 +145,7 @@ pub(crate) fn verdict(met: Option<bool>) -> Cell {
     })
 }
 
-/// A count as a number to reckon with.
+/// A count as a float.
 #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
 pub(crate) fn wide(count: u64) -> f64 {
     count as f64

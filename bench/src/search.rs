@@ -1,5 +1,5 @@
-//! Searches of many short documents, each way in the same run: how much faster is one ranked,
-//! verified search than the engines that stores bring along?
+//! Searches of many short documents, by each path in the same run: compares one ranked, verified
+//! search with the engines built into stores.
 
 mod again;
 mod contest;
@@ -30,12 +30,12 @@ use table::{Measured, Report};
 /// What to search.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Searches {
-    /// How many documents.
+    /// Number of documents.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     documents: u64,
 }
 
-/// Searches in every way, prints the report, and fails where an aim is missed.
+/// Searches by every path, prints the report, and fails if an aim is missed.
 pub(crate) fn compare(searches: Searches, effort: Effort) -> Result<ExitCode> {
     let documents = searches.documents;
     let runtime = Runtime::new()?;

@@ -1,6 +1,6 @@
 //! The stdio load: one client that keeps a fixed number of requests in flight over a server's
-//! pipes, with plain blocking reads and writes. It cannot deadlock: what is in flight towards
-//! the server fits its pipe, so the client is always free to read.
+//! pipes, with blocking reads and writes. It cannot deadlock: the requests in flight fit in the
+//! server's pipe, so the client can always read.
 
 use std::io::{Read as _, Write as _};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::measure::{Nanoseconds, nanoseconds};
 use crate::process::Pipes;
 use crate::wire::{self, Ask, Checker, Era};
 
-/// An open conversation with a stdio server.
+/// A connection to a stdio server.
 #[derive(Debug)]
 pub(crate) struct StdioLoad {
     pipes: Pipes,
@@ -25,11 +25,11 @@ pub(crate) struct StdioLoad {
     incoming: Vec<u8>,
 }
 
-/// Bytes asked of the pipe at once: all that Linux lets one hold by default.
+/// Bytes to read from the pipe at once: the default capacity of a pipe on Linux.
 const READ: usize = 64 * 1024;
 
 impl StdioLoad {
-    /// Begins the conversation; in the legacy era, with `initialize`.
+    /// Opens the connection; in the legacy era, with `initialize`.
     pub(crate) fn open(pipes: Pipes, ask: Ask, era: Era, depth: usize) -> Result<Self> {
         let checker = Checker::new(ask);
         let mut load = Self {
@@ -92,7 +92,7 @@ impl StdioLoad {
         Ok(())
     }
 
-    /// Takes every whole reply that has come, and queues a request in place of each.
+    /// Takes every complete reply, and queues a new request for each.
     fn take_replies(&mut self, deadline: Instant, out: &mut Vec<Nanoseconds>) -> Result<()> {
         let incoming = std::mem::take(&mut self.incoming);
         let mut rest = incoming.as_slice();

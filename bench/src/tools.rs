@@ -1,12 +1,12 @@
-//! What both servers offer: one echo tool, or a catalogue of many tools. It knows no server, so
-//! that neither side can be given an easier list than the other.
+//! The tools of both servers: one echo tool, or a catalogue of many. It knows no server, so that
+//! neither side gets an easier list than the other.
 
 use serde_json::{Map, Value, json};
 
 /// The tool that `echo` calls.
 pub(crate) const ECHO: &str = "echo";
 
-/// The text `echo` is described with.
+/// The description of `echo`.
 pub(crate) const ECHO_DESCRIPTION: &str = "Returns the text it is given.";
 
 /// The input schema of `echo`.

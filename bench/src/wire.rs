@@ -1,5 +1,5 @@
-//! The JSON-RPC messages the load sends and the check every reply must pass. It knows nothing of
-//! sockets, pipes or time.
+//! The JSON-RPC messages of the load, and the check of every reply. It does not know sockets, pipes
+//! or time.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -37,7 +37,7 @@ impl Era {
     }
 }
 
-/// Requests of one kind, and what a right answer to each is.
+/// Requests of one kind, and how to check the replies.
 pub(crate) trait Requests: std::fmt::Debug {
     /// The JSON-RPC method.
     fn method(&self) -> &'static str;
@@ -52,14 +52,14 @@ pub(crate) trait Requests: std::fmt::Debug {
     fn check(&mut self, message: &[u8]) -> Result<u64>;
 }
 
-/// The request that is repeated.
+/// The repeated request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// `tools/call` of the echo tool with a text that no other request carries.
     Echo,
     /// `tools/list` of a catalogue with this many tools.
     List {
-        /// How many tools the reply must hold.
+        /// Number of tools in the reply.
         tools: usize,
     },
 }
@@ -189,8 +189,8 @@ pub(crate) struct Checker {
     list: Option<AroundId>,
 }
 
-/// A list reply that was checked in full, without its id. A later one that holds these very bytes
-/// is as good, and a comparison costs the load generator a hundredth of a parse.
+/// A list reply that was checked in full, without its id. A later reply with the same bytes is
+/// equally good, and a comparison takes a hundredth of the time of a parse.
 #[derive(Debug)]
 struct AroundId {
     before: Box<[u8]>,

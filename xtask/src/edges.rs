@@ -1,7 +1,8 @@
-//! `cargo xtask edges`: the dependencies between crates are the ones the architecture allows.
+//! `cargo xtask edges`: checks that the dependencies between crates are those the architecture
+//! allows.
 //!
-//! The tables below are the architecture; `cargo metadata` is what the manifests say. This module
-//! reads no source code.
+//! The tables below are the architecture; `cargo metadata` supplies the actual dependencies. This
+//! module reads no source code.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::process::Command;
@@ -35,6 +36,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["wayleave-model", "wayleave-plan", "wayleave-store"],
     ),
     ("wayleave-ledger", &["wayleave-model"]),
+    // Reviewing, checking, activating and what is said of it: for the command line, the tools and
+    // the console alike, so it knows none of them.
+    (
+        "wayleave-project",
+        &[
+            "wayleave-model",
+            "wayleave-plan",
+            "wayleave-store",
+            "wayleave-sql",
+            "wayleave-files",
+            "wayleave-rdf",
+            "wayleave-search",
+            "wayleave-ledger",
+        ],
+    ),
     ("wayleave-mcp", &[]),
     (
         "wayleave-surface",
@@ -44,6 +60,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-store",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
         ],
     ),
@@ -54,6 +71,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-project",
         ],
     ),
     (
@@ -67,6 +85,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-rdf",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
             "wayleave-surface",
             "wayleave-console",
@@ -79,6 +98,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "wayleave-plan",
             "wayleave-store",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-surface",
             "wayleave-server",
         ],
@@ -93,16 +113,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("xtask", &[]),
-    // It stands beside the product and takes it apart: the driver alone, then the read service,
-    // then the server, over one project it makes itself.
+    // It measures the parts of the product one by one: the driver alone, then the read service,
+    // then the server, over a project that it creates.
     (
         "wayleave-bench",
         &[
             "wayleave-model",
             "wayleave-plan",
+            "wayleave-store",
             "wayleave-sql",
             "wayleave-search",
             "wayleave-ledger",
+            "wayleave-project",
             "wayleave-mcp",
             "wayleave-surface",
             "wayleave-server",
@@ -111,15 +133,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What the tests of a crate may use besides: the real thing behind a port.
+/// Further crates that the tests of a crate may use: a real implementation of a port.
 const TESTED_WITH: &[(&str, &[&str])] = &[("wayleave-surface", &["wayleave-sql"])];
 
-/// Stores, clients and fixtures for tests: a dev-dependency of anyone, a dependency of no product.
+/// Stores, clients and fixtures for tests: a dev-dependency of any crate, a dependency of no
+/// product crate.
 const TEST_CRATE: &str = "wayleave-test";
 
-/// Foreign crates that only some of ours may name, so that each stays at its edge.
+/// Foreign crates that only some crates of the workspace may use.
 const CONFINED: &[(&str, &[&str])] = &[
-    // The benchmark measures us against it, and against the drivers.
+    // The benchmark compares Wayleave with it, and with the drivers.
     ("rmcp", &["wayleave-mcp", "wayleave-bench"]),
     (
         "rusqlite",
@@ -148,7 +171,7 @@ const CONFINED: &[(&str, &[&str])] = &[
 /// Crates without async, clock, file, environment or network.
 const PURE: &[&str] = &["wayleave-model", "wayleave-plan"];
 
-/// What a pure crate must not reach, however long the way.
+/// Crates that a pure crate must not depend on, even transitively.
 const IMPURE: &[&str] = &[
     "async-trait",
     "futures",
@@ -199,10 +222,10 @@ struct Member {
     dependencies: Vec<Dependency>,
 }
 
-/// What the rules need of `cargo metadata`.
+/// The parts of `cargo metadata` that the rules need.
 struct Workspace {
     members: Vec<Member>,
-    /// Package id to its name and the ids of what it is built with, dev-dependencies apart.
+    /// Maps a package id to its name and the ids of its dependencies, without dev-dependencies.
     resolved: BTreeMap<String, (String, Vec<String>)>,
 }
 
@@ -245,7 +268,7 @@ impl Workspace {
         Some(Self { members, resolved })
     }
 
-    /// The shortest way from a crate to a foreign one, as names, if there is one.
+    /// The shortest dependency path from a crate to a foreign one, as names, if there is one.
     fn way(&self, from: &str, to: &str) -> Option<Vec<&str>> {
         let (start, _) = self.resolved.iter().find(|(_, (name, _))| name == from)?;
         let mut ways: VecDeque<Vec<&String>> = VecDeque::from([vec![start]]);

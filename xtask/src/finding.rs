@@ -1,8 +1,8 @@
-//! What a check reports: where, what, and what to do about it.
+//! A finding of a check: where, what, and what to do about it.
 
 use std::fmt;
 
-/// Whether a finding stops the build.
+/// Whether a finding fails the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {
     Warning,
@@ -37,7 +37,7 @@ impl Finding {
         }
     }
 
-    /// Something to look at that does not fail the check.
+    /// A warning that does not fail the check.
     pub(crate) fn warning(
         file: impl Into<String>,
         line: usize,
@@ -55,13 +55,13 @@ impl Finding {
         self.severity == Severity::Failure
     }
 
-    /// The message alone, for tests of the finders.
+    /// The message, for tests of the finders.
     #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The line alone, for tests of the finders.
+    /// The line, for tests of the finders.
     #[cfg(test)]
     pub(crate) fn line(&self) -> usize {
         self.line

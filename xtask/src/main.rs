@@ -1,6 +1,6 @@
 //! Checks of the workspace itself, run as `cargo xtask <command>`.
 //!
-//! One file a command. Knows the repository's layout; knows nothing of what the crates do.
+//! One file per command. Knows the repository's layout, but not what the crates do.
 
 #![allow(
     clippy::print_stdout,
@@ -24,7 +24,7 @@ commands:
   edges   the dependencies between crates are the ones the architecture allows
   tidy    documents, sizes and sources keep the rules of the house";
 
-/// As in the product: a finding is 1, a wrong call or a broken precondition 2.
+/// Exit codes as in the product: 1 for findings, 2 for a wrong call or a failed precondition.
 const FINDINGS: u8 = 1;
 const PRECONDITION: u8 = 2;
 

@@ -1,11 +1,11 @@
-//! The working tree as the checks see it: the files version control knows or would take.
+//! The working tree for the checks: the files that are tracked, or untracked and not ignored.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-/// Larger files are data, not text a person wrote.
+/// Larger files are data, not hand-written text.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
 
 /// The repository this program was started in.
@@ -15,7 +15,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// Finds the root from the variable `cargo run` sets, and lists its files.
+    /// Finds the root by the variable that `cargo run` sets, and lists its files.
     pub(crate) fn open() -> anyhow::Result<Self> {
         let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
             .context("`CARGO_MANIFEST_DIR` is not set: run this as `cargo xtask`")?;
@@ -81,7 +81,7 @@ impl Repository {
         self.root.join(relative).exists()
     }
 
-    /// The text of a file, or nothing where it is binary or too large to be prose or code.
+    /// The text of a file; `None` if it is binary or too large to be prose or code.
     pub(crate) fn text(&self, relative: &str) -> anyhow::Result<Option<String>> {
         let path = self.root.join(relative);
         let size = path
@@ -95,7 +95,7 @@ impl Repository {
         Ok(String::from_utf8(bytes).ok())
     }
 
-    /// The text of a file that may not be there.
+    /// The text of a file that may not exist.
     pub(crate) fn text_of(&self, relative: &str) -> anyhow::Result<Option<String>> {
         if self.exists(relative) {
             self.text(relative)

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: documents, sizes and sources keep the rules of the house.
+//! `cargo xtask tidy`: checks documents, file sizes and sources against the project's rules.
 //!
-//! Each check is a finder over text, in a file of its own, tested on small strings. This file
-//! only decides which files a finder reads. All findings are reported at once.
+//! Each check is a finder over text, in its own file, tested on small strings. This file only
+//! decides which files a finder reads. All findings are reported at once.
 
 mod decisions;
 mod documents;
@@ -14,7 +14,7 @@ mod source;
 use crate::finding::Finding;
 use crate::repository::Repository;
 
-/// Text written by others or by machines.
+/// Third-party or generated text.
 const NOT_OURS: &[&str] = &["Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Runs every check over the working tree.
@@ -59,7 +59,7 @@ fn has_extension(file: &str, extension: &str) -> bool {
         .is_some_and(|(_, found)| found == extension)
 }
 
-/// Whether a file holds only tests, or what only tests use.
+/// Whether a file holds only tests or test support.
 fn is_test_file(file: &str) -> bool {
     let inside = |folder: &str| file.contains(&format!("/{folder}/")) || file.starts_with(folder);
     file.ends_with("/tests.rs") || inside("tests") || inside("benches") || inside("wayleave-test")

@@ -1,5 +1,6 @@
-//! Four ways to the same rows, taken in turn within a round: the driver alone, the read service,
-//! the product's server over HTTP, and beside it the bare rmcp server that reads nothing.
+//! Five paths to the same rows, taken in turn within a round: the driver alone, the read service,
+//! the product's server over HTTP without and in a session, and for comparison the bare rmcp
+//! server, which reads nothing.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +22,10 @@ use crate::process::{Server, Side};
 use crate::rounds::Taken;
 use crate::wire::{Ask, Checker, Era};
 
-/// How often a round turns to each way.
+/// Number of turns of each path in a round.
 const TURNS: u32 = 4;
 
-/// A way to the rows.
+/// A path to the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Way {
     /// The driver alone.
@@ -33,21 +34,25 @@ pub(crate) enum Way {
     Service,
     /// The product's server, over HTTP.
     Mcp,
+    /// The same in a session of an earlier revision.
+    Session,
     /// The bare rmcp server's echo, over HTTP.
     Echo,
 }
 
-/// What one way took in one round.
+/// The figures of one path in one round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
-    /// Which way.
+    /// The path.
     pub(crate) way: Way,
     /// Median latency, in microseconds.
     pub(crate) p50: f64,
-    /// The latency that one call in a hundred exceeds, in microseconds.
+    /// 99th percentile of the latency, in microseconds.
     pub(crate) p99: f64,
     /// Calls in the round.
     pub(crate) calls: usize,
+    /// CPU time of the server for one call, in microseconds.
+    pub(crate) cpu: Option<f64>,
     /// Resident memory of the server after the round, in MiB.
     pub(crate) resident: Option<f64>,
 }
@@ -115,7 +120,7 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Takes these ways in turn, in an order that gives none the better place.
+    /// Takes these paths in turn, in a balanced order.
     pub(crate) fn round(
         &mut self,
         ways: &[Way],
@@ -131,6 +136,7 @@ impl<'a> Contest<'a> {
         for contender in &mut contenders {
             contender.run(self.runtime, effort.warm_up)?;
             contender.latencies.clear();
+            contender.cpu = Duration::ZERO;
         }
         let turn = effort.load / TURNS;
         for place in 0..TURNS {
@@ -159,7 +165,7 @@ impl<'a> Contest<'a> {
         Ok(samples)
     }
 
-    /// What takes a way; only a fetch has the echo beside it.
+    /// The load of a path; only a fetch is made in a session and compared with the echo.
     fn runner(&mut self, way: Way) -> Result<Option<Runner>> {
         Ok(match way {
             Way::Driver => Some(Runner::Inside(
@@ -168,16 +174,17 @@ impl<'a> Contest<'a> {
             Way::Service => Some(Runner::Inside(
                 self.service.take().context("the service is lost")?,
             )),
-            Way::Mcp => Some(self.mcp()?),
+            Way::Mcp => Some(self.mcp(Era::Modern)?),
+            Way::Session if self.case == Case::Point => Some(self.mcp(Era::Legacy)?),
             Way::Echo if self.case == Case::Point => Some(echo()?),
-            Way::Echo => None,
+            Way::Session | Way::Echo => None,
         })
     }
 
-    fn mcp(&self) -> Result<Runner> {
+    fn mcp(&self, era: Era) -> Result<Runner> {
         let (server, address) = Server::listening(self.shop.server()?)?;
         let calls = || Box::new(Calls::new(self.case, &self.questions)) as _;
-        let load = HttpLoad::open(address, Era::Modern, 1, calls)?;
+        let load = HttpLoad::open(address, era, 1, calls)?;
         Ok(Runner::Http { load, server })
     }
 }
@@ -189,7 +196,7 @@ fn echo() -> Result<Runner> {
     Ok(Runner::Http { load, server })
 }
 
-/// What the service shows must be what the driver found.
+/// Checks that the service returns what the driver read.
 fn check_alike(case: Case, ours: &Json, theirs: &[Json]) -> Result<()> {
     let alike = match (ours.pointer("/data/rows"), theirs) {
         // A page reads one row more than it shows.
@@ -215,20 +222,20 @@ fn check_alike(case: Case, ours: &Json, theirs: &[Json]) -> Result<()> {
     Ok(())
 }
 
-/// What answers inside this process.
+/// A path inside this process.
 enum Inside {
     Driver(Box<Driver>),
     Service(Box<Service>),
 }
 
 impl Inside {
-    /// Asks one question after the other, at least one.
+    /// Asks the questions one after the other, at least one.
     async fn run(&mut self, time: Duration, asked: usize) -> Result<Vec<Nanoseconds>> {
         let mut latencies = Vec::new();
         let deadline = Instant::now() + time;
         while Instant::now() < deadline || latencies.is_empty() {
             let place = asked + latencies.len();
-            // What is asked is there before the clock runs: the driver's is already.
+            // Build the arguments before the clock starts, as the driver's are.
             let (filled, took) = match self {
                 Self::Driver(driver) => {
                     let started = Instant::now();
@@ -284,7 +291,7 @@ impl Service {
 enum Runner {
     Inside(Inside),
     Http {
-        // Before the server: the client goes first.
+        // Declared before the server, so that the client is dropped first.
         load: HttpLoad,
         server: Server,
     },
@@ -294,6 +301,8 @@ struct Contender {
     way: Way,
     runner: Option<Runner>,
     latencies: Vec<Nanoseconds>,
+    /// CPU time that the server took for them.
+    cpu: Duration,
     asked: usize,
 }
 
@@ -303,6 +312,7 @@ impl Contender {
             way,
             runner: Some(runner),
             latencies: Vec::new(),
+            cpu: Duration::ZERO,
             asked: 0,
         }
     }
@@ -311,7 +321,7 @@ impl Contender {
         let asked = self.asked;
         let latencies = match self.runner.take().context("a contender is lost")? {
             Runner::Inside(mut inside) => {
-                // On a worker of the runtime, as in a server, not on this thread.
+                // On a worker thread of the runtime, as in a server, not on this thread.
                 let (inside, latencies) = runtime.block_on(runtime.spawn(async move {
                     let latencies = inside.run(time, asked).await;
                     (inside, latencies)
@@ -320,7 +330,9 @@ impl Contender {
                 latencies?
             }
             Runner::Http { mut load, server } => {
+                let before = server.cpu()?;
                 let latencies = load.run(Instant::now() + time)?;
+                self.cpu += server.cpu()?.saturating_sub(before);
                 self.runner = Some(Runner::Http { load, server });
                 latencies
             }
@@ -330,20 +342,27 @@ impl Contender {
         Ok(())
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "memory far below 2^52 KiB")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "memory and calls far below 2^52"
+    )]
     fn sample(&mut self) -> Result<Sample> {
         self.latencies.sort_unstable();
         let at =
             |percent| microseconds_at(&self.latencies, percent).context("nothing was answered");
-        let resident = match &self.runner {
-            Some(Runner::Http { server, .. }) => Some(server.resident_kib()? as f64 / 1024.0),
-            _ => None,
+        let (resident, cpu) = match &self.runner {
+            Some(Runner::Http { server, .. }) => (
+                Some(server.resident_kib()? as f64 / 1024.0),
+                Some(self.cpu.as_secs_f64() * 1e6 / self.latencies.len() as f64),
+            ),
+            _ => (None, None),
         };
         Ok(Sample {
             way: self.way,
             p50: at(50)?,
             p99: at(99)?,
             calls: self.latencies.len(),
+            cpu,
             resident,
         })
     }

@@ -1,6 +1,6 @@
-//! The driver alone: the statements our compiler writes, prepared once, given to the driver with
-//! no more around it than a careful programmer would have: a thread that may block for SQLite, a
-//! task that drives the session for PostgreSQL. Rows become the JSON that our answers hold.
+//! The driver alone: runs the statements of Wayleave's compiler, prepared once, with as little code
+//! around the driver as a careful programmer would write: a blocking thread for SQLite, a task that
+//! drives the session for PostgreSQL. Converts rows to the same JSON as Wayleave's answers.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    /// A session of its own with what these plans become.
+    /// Opens a session and prepares the statements of these plans.
     pub(crate) async fn open(
         shop: &Shop,
         plans: &[AuthorizedPlan],
@@ -44,7 +44,7 @@ impl Driver {
         }
     }
 
-    /// The text all statements share.
+    /// The text of all statements.
     pub(crate) fn text(&self) -> &str {
         match self {
             Self::Sqlite(sqlite) => &sqlite.text,
@@ -52,7 +52,7 @@ impl Driver {
         }
     }
 
-    /// Runs the statement of the question at this place.
+    /// Runs the statement of the question at this index.
     pub(crate) async fn ask(&mut self, place: usize) -> Result<Vec<Json>> {
         match self {
             Self::Sqlite(sqlite) => sqlite.ask(place).await,
@@ -61,7 +61,7 @@ impl Driver {
     }
 }
 
-/// The one text of all statements: they differ in what is bound.
+/// The common text of all statements, which differ only in bound values.
 fn text_of<B>(statements: &[Statement<B>]) -> Result<String> {
     let first = statements.first().context("no statements")?;
     ensure!(
@@ -157,7 +157,7 @@ impl Postgres {
         holds: &'static [Holds],
     ) -> Result<Self> {
         let (client, connection) = tokio_postgres::connect(dsn, NoTls).await?;
-        // Ends with the client; whatever breaks it fails the next statement too.
+        // Ends with the client. An error of the session also fails the next statement.
         tokio::spawn(connection);
         let text = text_of(&statements)?;
         let statement = client.prepare(&text).await?;
@@ -192,7 +192,7 @@ fn row_of(row: &Row, holds: &[Holds]) -> Result<Json> {
     Ok(Json::Array(values))
 }
 
-/// A decimal without needless zeros.
+/// A decimal without trailing zeros.
 fn shortest(text: &str) -> &str {
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.')

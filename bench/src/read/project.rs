@@ -1,5 +1,5 @@
-//! A project as a human would have made it: a source, a ratified mapping, activated; and the
-//! server of the product on it.
+//! A project as a human would create it, with a source and an activated mapping, and the product's
+//! server for it.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
-use wayleave_server::source::Environment;
-use wayleave_server::{Deployment, Project};
+use wayleave_project::Project;
+use wayleave_project::source::Environment;
+use wayleave_server::Deployment;
 
 use super::orders;
 use crate::process::{self, LISTENING};
@@ -24,19 +25,19 @@ const VARIABLE: &str = "WAYLEAVE_BENCH_DSN";
 const WHO: &str = "wayleave-bench";
 const SETTINGS: &str = "[project]\nname = \"bench\"\n\n[serve]\nanonymous = true\n";
 
-/// A project in a folder that goes with it.
+/// A project in a temporary folder.
 pub(crate) struct Shop {
     folder: TempDir,
-    /// What holds the orders.
+    /// The store of the orders.
     pub(crate) kind: SourceKind,
-    /// Where they are.
+    /// Its DSN.
     pub(crate) dsn: String,
     /// The project.
     pub(crate) project: Project,
 }
 
 impl Shop {
-    /// Makes the project of a source that holds orders.
+    /// Creates the project of a source that holds orders.
     pub(crate) async fn make(kind: SourceKind, dsn: String) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let project = Project::create(folder.path(), SETTINGS)?;
@@ -74,7 +75,7 @@ impl Shop {
         Ok(Deployment::open(&self.project, Environment::with(given)).await?)
     }
 
-    /// What starts a server of the project as a process of its own.
+    /// The command that starts a server of the project as a subprocess.
     pub(crate) fn server(&self) -> Result<Command> {
         let mut command = process::this_binary()?;
         command.arg("shop").arg(self.folder.path());

@@ -1,5 +1,5 @@
-//! What is asked: three kinds of read, each with many different arguments, and how an answer is
-//! known to be right. It knows nothing of time.
+//! The requests: three kinds of reads, each with many different arguments, and how to check an
+//! answer. It does not measure time.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use wayleave_plan::view::View;
 use super::orders::{self, Holds};
 use crate::wire::{self, Era, Requests};
 
-/// How many different arguments a case has: enough that none is asked twice in a row by anyone.
+/// Number of different arguments of a case: enough that no client repeats one in a row.
 const DIFFERENT: u64 = 512;
 
 /// A kind of read.
@@ -31,12 +31,12 @@ pub(crate) enum Case {
     Point,
     /// The latest 50 orders of one customer.
     Page,
-    /// The orders of each status and what they sum up to.
+    /// The number of orders of each status and their sums.
     Groups,
 }
 
 impl Case {
-    /// The case in a report's words.
+    /// The name of the case in a report.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Point => "point fetch",
@@ -54,7 +54,7 @@ impl Case {
         }
     }
 
-    /// What the columns of the statement's answer hold.
+    /// The types of the result's columns.
     pub(crate) fn holds(self) -> &'static [Holds] {
         match self {
             Self::Point | Self::Page => &orders::COLUMNS,
@@ -62,10 +62,10 @@ impl Case {
         }
     }
 
-    /// The arguments, each different, over a table of so many rows.
+    /// Different arguments for a table of this many rows.
     pub(crate) fn questions(self, rows: u64) -> Vec<Question> {
         let different = if self == Self::Groups { 1 } else { DIFFERENT };
-        // A stride without a common factor with most sizes, so that neighbours are far apart.
+        // A stride that is coprime to most sizes, so that consecutive arguments are far apart.
         let places = (0..different).map(|number| number * 7_919_777);
         places.map(|place| self.question(place, rows)).collect()
     }
@@ -99,7 +99,7 @@ impl Case {
     }
 }
 
-/// One call's arguments, and a text that a right answer holds.
+/// The arguments of one call, and a text that a correct answer contains.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     /// The arguments.
@@ -115,7 +115,7 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// A planner over this world.
+    /// A planner over these datasets.
     pub(crate) fn new(world: &ActiveDatasets) -> Self {
         let key = SealingKey {
             id: 1,

@@ -1,5 +1,4 @@
-//! One way to search, again and again and nothing else: for a profiler. What it searches is made
-//! once and kept.
+//! One kind of search in a loop, for a profiler. The searched data is created once and kept.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -18,26 +17,26 @@ use crate::process;
 /// What to search, how, and how often.
 #[derive(Debug, Args)]
 pub(crate) struct Again {
-    /// Where the documents are; made there when the folder is not there yet.
+    /// The folder of the documents, created if it is missing.
     folder: PathBuf,
-    /// How many documents are made.
+    /// Number of documents to create.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     documents: u64,
-    /// What is looked for.
+    /// The kind of query.
     #[arg(long)]
     case: Case,
-    /// The way.
+    /// The path.
     #[arg(long)]
     way: Way,
-    /// How often. The costs of beginning are the difference to a run with none.
+    /// Number of searches. A run with 0 shows the start-up cost.
     #[arg(long, default_value_t = 1_000)]
     calls: usize,
 }
 
 impl Again {
-    /// Searches, and tells the CPU time of a call.
+    /// Searches, and prints the CPU time per call.
     pub(crate) fn run(&self) -> Result<ExitCode> {
-        // One thread, so that a profiler sees one story.
+        // One thread, so that a profile shows one call stack.
         let runtime = Builder::new_current_thread().enable_all().build()?;
         if !self.folder.exists() {
             self.make(&runtime)?;

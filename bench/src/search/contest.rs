@@ -1,5 +1,5 @@
-//! The same searches every way, in turn within a round: the rivals, our index alone, the read
-//! service, and the product's server over HTTP.
+//! The same searches by every path, in turn within a round: the rivals, Wayleave's index alone, the
+//! read service, and the product's server over HTTP.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,17 +22,17 @@ use crate::process::Server;
 use crate::rounds::Taken;
 use crate::wire::{self, Era, Requests};
 
-/// How often a round turns to each way.
+/// Number of turns of each path in a round.
 const TURNS: u32 = 4;
 
-/// A way to search.
+/// A path of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Way {
     /// SQLite's FTS5, snippets included.
     Fts5,
     /// PostgreSQL's `tsvector`, headlines included.
     Tsvector,
-    /// Our index alone: ids and scores, nothing read at the source.
+    /// Wayleave's index alone: ids and scores, nothing read at the source.
     Index,
     /// The read service, inside this process: verified at the source, with snippets.
     Service,
@@ -51,14 +51,14 @@ impl Way {
     ];
 }
 
-/// What one way took in one round.
+/// The figures of one path in one round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
-    /// Which way.
+    /// The path.
     pub(crate) way: Way,
     /// Median latency, in microseconds.
     pub(crate) p50: f64,
-    /// The latency that one search in twenty exceeds, in microseconds.
+    /// 95th percentile of the latency, in microseconds.
     pub(crate) p95: f64,
     /// Searches in the round.
     pub(crate) calls: usize,
@@ -76,30 +76,30 @@ impl Taken for Sample {
     }
 }
 
-/// Everything that can be asked.
+/// All engines.
 pub(crate) struct Engines {
     /// SQLite.
     pub(crate) fts5: Fts5,
     /// PostgreSQL.
     pub(crate) tsvector: Tsvector,
-    /// Our index.
+    /// Wayleave's index.
     pub(crate) index: Index,
-    /// Our service.
+    /// Wayleave's read service.
     pub(crate) service: ReadService,
-    /// How many documents each has.
+    /// Number of documents in each.
     pub(crate) documents: u64,
 }
 
 impl Engines {
-    /// How many documents a question has on average; every engine must find as many, and show
-    /// all it should.
+    /// Average number of matching documents per query. Checks that every engine finds as many and
+    /// returns all it should.
     pub(crate) fn agree(&self, runtime: &Runtime, case: Case) -> Result<u64> {
         let questions = case.questions(self.documents);
         let mut matches = 0;
         for (place, question) in questions.iter().enumerate() {
             let count = self.fts5.count(question)?;
             matches += count;
-            // Each engine counts slowly enough that a few are counted by both.
+            // Counting is slow in each engine, so only a few queries are counted by both.
             if place.is_multiple_of(8) {
                 let theirs = runtime.block_on(self.tsvector.count(question))?;
                 ensure!(theirs == count, "{question:?}: {count} and {theirs}");
@@ -121,7 +121,7 @@ impl Engines {
     }
 }
 
-/// How many of the best the index alone finds.
+/// Number of hits of the index alone.
 pub(crate) fn ranked(index: &Index, question: &Question, most: usize) -> Result<usize> {
     let source = Source {
         index,
@@ -133,7 +133,7 @@ pub(crate) fn ranked(index: &Index, question: &Question, most: usize) -> Result<
     Ok(found.candidates.len())
 }
 
-/// How many hits the read service shows.
+/// Number of hits of the read service.
 pub(crate) async fn served(service: &ReadService, question: &Question) -> Result<usize> {
     let caller = Package::local();
     let reply = service.search(&caller, arguments(question)).await;
@@ -149,7 +149,7 @@ fn arguments(question: &Question) -> Map<String, Json> {
     }
 }
 
-/// Takes every way in turn, in an order that gives none the better place.
+/// Takes every path in turn, in a balanced order.
 pub(crate) fn round(
     runtime: &Runtime,
     engines: &Arc<Engines>,
@@ -208,7 +208,7 @@ fn inside(
         }
         anyhow::Ok(latencies)
     };
-    // On a worker of the runtime, as in a server, not on this thread.
+    // On a worker thread of the runtime, as in a server, not on this thread.
     runtime.block_on(runtime.spawn(work))?
 }
 

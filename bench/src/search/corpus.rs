@@ -1,19 +1,20 @@
-//! The documents that are searched, and what is looked for: drawn from a formula, so that every
-//! engine and every run has the same. It knows nothing of who searches them.
+//! The searched documents and the queries, generated from a formula, so that every engine and every
+//! run has the same. It does not know the engines.
 
 use std::ops::RangeInclusive;
 
 use clap::ValueEnum;
+use wayleave_store::conformance::Dice;
 
-/// Different words.
+/// Number of distinct words.
 const VOCABULARY: f64 = 200_000.0;
-/// The higher, the less the first few words stand out.
+/// Flattens the frequencies of the most common words.
 const FLATNESS: f64 = 10.0;
-/// Words of a title.
+/// Number of words in a title.
 const TITLE: u64 = 3;
-/// Words of a body: between these, all equally often.
+/// Number of words in a body, uniformly distributed.
 const BODY: RangeInclusive<u64> = 8..=36;
-/// How many different searches a case has.
+/// Number of different queries of a case.
 const DIFFERENT: usize = 48;
 
 /// One document.
@@ -27,17 +28,17 @@ pub(crate) struct Text {
     pub(crate) body: String,
 }
 
-/// The first so many documents.
+/// The first `count` documents.
 pub(crate) fn documents(count: u64) -> impl Iterator<Item = Text> {
     (1..=count).map(document)
 }
 
 fn document(id: u64) -> Text {
-    // Documents begin far apart in the row of numbers, so that no two share a stretch of it.
-    let mut dice = Dice(Dice(id).roll());
+    // Seeds are far apart in the sequence, so that no two documents share a part of it.
+    let mut dice = Dice::new(Dice::new(id).roll());
     let length = BODY.start() + dice.roll() % (BODY.end() - BODY.start() + 1);
     let mut words = |many: u64| {
-        let words: Vec<String> = (0..many).map(|_| word(dice.rank())).collect();
+        let words: Vec<String> = (0..many).map(|_| word(rank(&mut dice))).collect();
         words.join(" ")
     };
     Text {
@@ -47,35 +48,22 @@ fn document(id: u64) -> Text {
     }
 }
 
-/// Numbers that look like chance and are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// The rank of a word, 0 the most common: nearly as often as one over the rank, as in
-    /// languages.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "between 0 and the size of the vocabulary"
-    )]
-    fn rank(&mut self) -> u64 {
-        let share = (self.roll() >> 11) as f64 / (1_u64 << 53) as f64;
-        let spread = (VOCABULARY + FLATNESS) / FLATNESS;
-        (FLATNESS * spread.powf(share) - FLATNESS) as u64
-    }
+/// Draws the rank of a word, 0 being the most common, with a frequency of about one over the rank,
+/// as in natural languages.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and the size of the vocabulary"
+)]
+fn rank(dice: &mut Dice) -> u64 {
+    let share = (dice.roll() >> 11) as f64 / (1_u64 << 53) as f64;
+    let spread = (VOCABULARY + FLATNESS) / FLATNESS;
+    (FLATNESS * spread.powf(share) - FLATNESS) as u64
 }
 
-/// The word of a rank. No stemmer changes it and no language has it, so that every engine finds
-/// the same documents.
+/// The word of a rank. No stemmer changes it and no language has it, so every engine finds the same
+/// documents.
 fn word(rank: u64) -> String {
     const BEGIN: &[u8] = b"bdfgklmnprtvz";
     const MIDDLE: &[u8] = b"aou";
@@ -118,7 +106,7 @@ impl Case {
     /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::Common, Self::CommonPair, Self::Mid, Self::Rare];
 
-    /// The case in a report's words.
+    /// The name of the case in a report.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Common => "common word",
@@ -128,23 +116,23 @@ impl Case {
         }
     }
 
-    /// Whether the aims are about it.
+    /// Whether the aims apply to it.
     pub(crate) fn is_common(self) -> bool {
         matches!(self, Self::Common | Self::CommonPair)
     }
 
-    /// What is looked for in so many documents, each time something else.
+    /// Different queries for this many documents.
     pub(crate) fn questions(self, documents: u64) -> Vec<Question> {
         let (first, step) = match self {
             Self::Common | Self::CommonPair => (50, 1),
             Self::Mid => (1_000, 7),
-            // About 30 documents have each, however many there are.
+            // About 30 documents match each, however many there are.
             Self::Rare => (documents / 16, (documents / 10_000).max(1)),
         };
         (0..DIFFERENT)
             .map(|number| {
                 let at = |number: usize| word(first + step * number as u64);
-                // A partner far enough that no pair comes twice.
+                // Far enough apart that no pair repeats.
                 let partner = (number + DIFFERENT / 3) % DIFFERENT;
                 Question {
                     words: match self {
@@ -157,7 +145,7 @@ impl Case {
     }
 }
 
-/// Words to look for; any of them will do.
+/// A query for any of these words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     /// The words.
@@ -165,18 +153,18 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// As SQLite's search asks it.
+    /// The query in SQLite's syntax.
     pub(crate) fn fts5(&self) -> String {
         let quoted: Vec<String> = self.words.iter().map(|it| format!("\"{it}\"")).collect();
         quoted.join(" OR ")
     }
 
-    /// As PostgreSQL asks it.
+    /// The query in PostgreSQL's syntax.
     pub(crate) fn tsquery(&self) -> String {
         self.words.join(" | ")
     }
 
-    /// As we ask it.
+    /// The query in Wayleave's syntax.
     pub(crate) fn ours(&self) -> String {
         self.words.join(" ")
     }

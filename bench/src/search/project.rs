@@ -1,5 +1,4 @@
-//! A project whose one stream is searched, as a human would have made it, and the server of the
-//! product on it.
+//! A project with one searched stream, as a human would create it, and the product's server for it.
 #![expect(
     clippy::disallowed_methods,
     reason = "statements without values, on databases of the benchmark's own"
@@ -20,9 +19,10 @@ use wayleave_ledger::{FOLDER, NewSource, RatifyRequest};
 use wayleave_model::mapping::SourceKind;
 use wayleave_model::ratify::Draft;
 use wayleave_plan::package::Package;
+use wayleave_project::Project;
+use wayleave_project::source::Environment;
 use wayleave_search::{Index, IndexDir, IndexRoot, IndexState};
-use wayleave_server::source::Environment;
-use wayleave_server::{Deployment, Project};
+use wayleave_server::Deployment;
 use wayleave_surface::Searchable;
 
 use super::corpus;
@@ -72,7 +72,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The project that is in a folder.
+    /// Opens the project in a folder.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         Ok(Self {
             folder: folder.to_owned(),
@@ -81,7 +81,7 @@ impl Library {
         })
     }
 
-    /// Makes the source and the project in a folder.
+    /// Creates the source and the project in a folder.
     pub(crate) async fn make(folder: &Path, documents: u64) -> Result<Self> {
         let path = source(folder);
         tokio::task::spawn_blocking(move || fill(&path, documents)).await??;
@@ -110,7 +110,7 @@ impl Library {
         Ok(Deployment::open(&self.project, Environment::with(given)).await?)
     }
 
-    /// Makes the index, as `wayleave index rebuild` does.
+    /// Builds the index, as `wayleave index rebuild` does.
     pub(crate) async fn index(&self, deployment: &Deployment) -> Result<(Index, Made)> {
         let what = only(deployment)?;
         let began = Instant::now();
@@ -120,7 +120,7 @@ impl Library {
         Ok((self.opened(deployment)?, Made { time, bytes }))
     }
 
-    /// The index that was made.
+    /// The index that was built.
     pub(crate) fn opened(&self, deployment: &Deployment) -> Result<Index> {
         let what = only(deployment)?;
         let IndexState::Ready(index) = self.index_dir(&what)?.open(&what.spec)? else {
@@ -134,7 +134,7 @@ impl Library {
         Ok(indexes.dir(&what.connection_id, &what.stream)?)
     }
 
-    /// What starts a server of the project as a process of its own.
+    /// The command that starts a server of the project as a subprocess.
     pub(crate) fn server(&self) -> Result<Command> {
         let mut command = process::this_binary()?;
         command.arg("library").arg(&self.folder);

@@ -1,5 +1,5 @@
-//! How good the ranking is, against FTS5 over the same judged passages: nDCG@10, averaged over
-//! the queries. The passages and judgements are those of the search crate's own tests.
+//! Compares the quality of the ranking with FTS5 over the same judged passages: nDCG@10, averaged
+//! over the queries. The passages and judgements are those of the search crate's tests.
 #![expect(
     clippy::disallowed_methods,
     reason = "statements without values, on databases of the benchmark's own"
@@ -17,7 +17,7 @@ const JUDGEMENTS: &str =
 
 type Judged = BTreeMap<&'static str, f64>;
 
-/// The figures, in a line.
+/// The figures in one line.
 pub(crate) fn measured() -> Result<String> {
     Ok(format!(
         "nDCG@10 over {} judged queries of {} passages: ours {:.4}, FTS5 {:.4}, FTS5 with porter \

@@ -1,5 +1,5 @@
-//! What we are compared with, each used as its makers advise: SQLite's FTS5 and PostgreSQL's
-//! `tsvector`, both asked for the ten best documents with a snippet of each.
+//! The engines to compare with, each used as its documentation advises: SQLite's FTS5 and
+//! PostgreSQL's `tsvector`, both asked for the ten best documents with a snippet of each.
 #![expect(
     clippy::disallowed_methods,
     reason = "statements without values, on databases of the benchmark's own"
@@ -16,24 +16,24 @@ use wayleave_test::PostgresServer;
 
 use super::corpus::{self, Question};
 
-/// How many documents are wanted.
+/// Number of documents to return.
 pub(crate) const WANTED: u32 = 10;
 
 const FTS5: &str = "SELECT rowid, rank, snippet(docs, -1, '<mark>', '</mark>', '…', 24) FROM docs \
      WHERE docs MATCH ?1 ORDER BY rank LIMIT ?2";
 
-// The headlines are made of the ten alone.
+// Headlines are computed for the ten only.
 const TSVECTOR: &str = "SELECT id, r, ts_headline('english', body, q, \
        'StartSel=<mark>, StopSel=</mark>') \
      FROM (SELECT id, body, q, ts_rank(tsv, q) AS r FROM docs, to_tsquery('english', $1) q \
        WHERE tsv @@ q ORDER BY r DESC LIMIT $2) best ORDER BY r DESC";
 
-/// What making an index took.
+/// The cost of building an index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Made {
-    /// How long, writing the documents included.
+    /// The time, including writing the documents.
     pub(crate) time: Duration,
-    /// Bytes on disk, the documents included.
+    /// Bytes on disk, including the documents.
     pub(crate) bytes: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Fts5 {
 }
 
 impl Fts5 {
-    /// Makes the database in a folder.
+    /// Creates the database in a folder.
     pub(crate) fn make(folder: &Path, documents: u64) -> Result<(Self, Made)> {
         let path = path(folder);
         let began = Instant::now();
@@ -70,7 +70,7 @@ impl Fts5 {
     /// Opens the database that is in a folder.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let connection = Connection::open(path(folder))?;
-        // All of it within reach, without a system call.
+        // Map all of it into memory, so that reads need no system call.
         connection.execute_batch("PRAGMA mmap_size = 4294967296; PRAGMA cache_size = -262144;")?;
         let connection = Mutex::new(connection);
         Ok(Self { connection })
@@ -90,7 +90,7 @@ impl Fts5 {
         Ok(found)
     }
 
-    /// How many documents match.
+    /// Number of matching documents.
     pub(crate) fn count(&self, question: &Question) -> Result<u64> {
         let sql = "SELECT count(*) FROM docs WHERE docs MATCH ?1";
         let connection = self.connection.lock();
@@ -112,7 +112,7 @@ pub(crate) struct Tsvector {
 }
 
 impl Tsvector {
-    /// Makes a database on a server.
+    /// Creates a database on a server.
     pub(crate) async fn make(server: &PostgresServer, documents: u64) -> Result<(Self, Made)> {
         const PORTION: usize = 10_000;
         let database = server
@@ -125,7 +125,7 @@ impl Tsvector {
             .await?;
         let dsn = format!("{}?sslmode=disable", database.dsn);
         let (client, connection) = tokio_postgres::connect(&dsn, NoTls).await?;
-        // Ends with the client; whatever breaks it fails the next statement too.
+        // Ends with the client. An error of the session also fails the next statement.
         tokio::spawn(connection);
         let settings = "SET maintenance_work_mem = '512MB'; SET work_mem = '64MB'; SET jit = off";
         client.batch_execute(settings).await?;
@@ -181,7 +181,7 @@ impl Tsvector {
             .collect()
     }
 
-    /// How many documents match.
+    /// Number of matching documents.
     pub(crate) async fn count(&self, question: &Question) -> Result<u64> {
         let sql = "SELECT count(*) FROM docs WHERE tsv @@ to_tsquery('english', $1)";
         let row = self.client.query_one(sql, &[&question.tsquery()]).await?;

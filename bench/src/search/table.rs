@@ -1,5 +1,5 @@
-//! The report of searches: what making each index took, what each way took, the ratios, and
-//! whether they meet the aims. It measures nothing.
+//! The report of searches: the cost of building each index, the figures of each path, the ratios,
+//! and whether they meet the aims. It measures nothing.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use super::rivals::Made;
 use crate::measure::Effort;
 use crate::rounds::{self, Head, Rounds, Spread, right, verdict, wide};
 
-/// How many times as fast as FTS5 and `tsvector` a search through the service is to be.
+/// Smallest allowed speed-up of a search through the service over FTS5 and `tsvector`.
 const SERVICE_TO_FTS5: f64 = 25.0;
 const SERVICE_TO_TSVECTOR: f64 = 80.0;
-/// How many times as fast as FTS5 a search over HTTP is to be.
+/// Smallest allowed speed-up of a search over HTTP over FTS5.
 const MCP_TO_FTS5: f64 = 10.0;
 
-/// Everything one run found.
+/// The results of one run.
 pub(crate) struct Report {
-    /// How many documents there are.
+    /// Number of documents.
     pub(crate) documents: u64,
-    /// How long and how often.
+    /// Duration and number of rounds.
     pub(crate) effort: Effort,
     /// The machine's load average when the searches began.
     pub(crate) load_before: String,
@@ -29,11 +29,11 @@ pub(crate) struct Report {
     pub(crate) load_after: String,
     /// Bytes of the documents' texts.
     pub(crate) text_bytes: u64,
-    /// What making each index took: FTS5, `tsvector`, ours.
+    /// The cost of building each index: FTS5, `tsvector`, Wayleave.
     pub(crate) made: [Made; 3],
     /// Each case with its rounds.
     pub(crate) cases: Vec<Measured>,
-    /// How good the ranking is, in a line.
+    /// The quality of the ranking, in one line.
     pub(crate) relevance: String,
 }
 
@@ -41,19 +41,19 @@ pub(crate) struct Report {
 pub(crate) struct Measured {
     /// The case.
     pub(crate) case: Case,
-    /// How many documents match, on average.
+    /// Average number of matching documents.
     pub(crate) matches: u64,
-    /// What each way took in each round.
+    /// The figures of each path in each round.
     pub(crate) rounds: Rounds<Sample>,
 }
 
 impl Measured {
-    /// How many times as fast as another a way is, by the medians of each round.
+    /// The speed-up of one path over another, by the medians of each round.
     fn faster(&self, way: Way, than: Way) -> Spread {
         self.rounds.ratio(than, way)
     }
 
-    /// The aims of a way: what it is compared with, by how much it is to be faster.
+    /// The aims of a path: what it is compared with, and the required speed-up.
     fn aims(&self, way: Way) -> &'static [(Way, f64)] {
         match way {
             _ if !self.case.is_common() => &[],

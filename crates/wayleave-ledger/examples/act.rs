@@ -1,9 +1,9 @@
-//! Acts once on a project, in a process of its own, so that tests can kill it and starve it.
+//! Acts on a project from its own process, so that tests can kill it and let its calls fail.
 //!
 //! ```text
 //! act freeze  <project> <mapping file> <digest it replaces, or `none`>
 //! act sources <project> <prefix> <how many>
-//! act insist  <project> <prefix> <how many>      goes on after errors, and tells each
+//! act insist  <project> <prefix> <how many>      continues after errors, and prints each
 //! ```
 
 use std::io::{IoSlice, Write as _};
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// As one vector: the tests let `write` fail, and must still see why the program stopped.
+/// Prints with `writev`: tests let `write` fail, and must still see why the program stopped.
 fn tell(error: &anyhow::Error) {
     let message = format!("error: {error:#}\n");
     let _ = std::io::stderr().write_vectored(&[IoSlice::new(message.as_bytes())]);
@@ -49,8 +49,8 @@ fn run() -> anyhow::Result<()> {
     })
 }
 
-/// Without a runtime all work is done on the calling thread, so nothing is ever waited for. One
-/// thread makes all the system calls, and tests can count them.
+/// Without a runtime all work runs on the calling thread and never waits. One thread makes all the
+/// system calls, so tests can count them.
 fn on_this_thread<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,

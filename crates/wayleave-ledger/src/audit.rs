@@ -1,5 +1,5 @@
-//! Looking over a whole project: does the ledger hold, are the frozen mappings what it says, and
-//! what did crashes leave lying about.
+//! Audits a whole project: verifies the ledger, compares the frozen mappings with it, and removes
+//! leftovers of crashes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,18 +19,18 @@ use crate::verify::VerifyReport;
 /// Entries read at a time.
 const PAGE_ENTRIES: u32 = 512;
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Debug)]
 pub struct AuditReport {
     /// The walk over the ledger.
     pub ledger: VerifyReport,
-    /// Frozen mappings that are missing or altered, each named. Looked for only when the ledger
-    /// holds: a ledger with something wrong names no mappings.
+    /// Frozen mappings that are missing or altered. Checked only if the ledger verifies: the
+    /// digests in a damaged ledger cannot be trusted.
     pub mappings: Vec<GovernanceError>,
 }
 
 impl AuditReport {
-    /// Whether nothing is wrong.
+    /// Whether no problem was found.
     pub fn is_ok(&self) -> bool {
         self.ledger.is_ok() && self.mappings.is_empty()
     }
@@ -55,7 +55,7 @@ impl Governance {
         Ok(AuditReport { ledger, mappings })
     }
 
-    /// Whether the frozen copy of everything active is there and as it was ratified.
+    /// Checks that the frozen copy of every active dataset exists and has its ratified digest.
     pub async fn check_active(&self, state: &State) -> Result<(), GovernanceError> {
         let active = state.active();
         let active: Vec<_> = active
@@ -69,8 +69,8 @@ impl Governance {
         checked.await.map_err(|cause| self.join_error(cause))?
     }
 
-    /// Removes what crashes left: files under temporary names, and frozen mappings that no entry
-    /// names. Returns what it removed. Refuses as busy while any process writes.
+    /// Removes leftovers of crashes: temporary files, and frozen mappings that no entry names.
+    /// Returns the removed paths. Fails as busy while any process writes.
     pub async fn gc(&self) -> Result<Vec<PathBuf>, GovernanceError> {
         let busy = || LedgerError::Busy {
             ledger: self.folder.display().to_string(),
@@ -103,11 +103,8 @@ impl Governance {
             };
             after = last.seq;
             for entry in page {
-                if let Event::DatasetRatified {
-                    dataset, digest, ..
-                } = entry.event
-                {
-                    named.insert(digest, dataset);
+                if let Event::DatasetRatified(act) = entry.event {
+                    named.insert(act.digest, act.dataset);
                 }
             }
         }

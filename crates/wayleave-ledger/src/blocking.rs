@@ -1,6 +1,7 @@
 //! Runs blocking work off the threads of the async runtime.
 //!
-//! Inside a Tokio runtime it goes to the blocking pool. Outside, it runs on the caller's thread.
+//! Inside a Tokio runtime the work goes to the blocking pool. Outside, it runs on the caller's
+//! thread.
 
 use tokio::runtime::Handle;
 use tokio::task::JoinError;

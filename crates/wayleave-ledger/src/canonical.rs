@@ -1,6 +1,6 @@
-//! Canonical JSON: one value, one text. Keys sorted by code point, no white space, the shortest
-//! escapes. Bodies hold text, whole numbers, booleans and null only, so numbers have one
-//! spelling too.
+//! Canonical JSON: each value has exactly one text. Keys are sorted by code point, without white
+//! space, with the shortest escapes. Bodies hold only text, integers, booleans and null, so numbers
+//! have one spelling too.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! The hash chain: how one entry is bound to the one before it.
 //!
-//! Pure. It knows bytes, positions and hashes; it must not know what an entry means, nor where
-//! it is kept.
+//! Pure. It knows bytes, sequence numbers and hashes; it must not know what an entry means or where
+//! it is stored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::clock::Millis;
 
-/// Sets these hashes apart from every other use of SHA-256.
+/// Domain separator: keeps these hashes distinct from every other use of SHA-256.
 const DOMAIN: &[u8] = b"wayleave ledger entry 1";
 
 /// The SHA-256 that seals an entry.
@@ -19,7 +19,7 @@ const DOMAIN: &[u8] = b"wayleave ledger entry 1";
 pub struct EntryHash([u8; 32]);
 
 impl EntryHash {
-    /// What the first entry names as its predecessor.
+    /// The predecessor hash of the first entry.
     pub const NONE: Self = Self([0; 32]);
 
     /// The hash with these bytes.
@@ -80,8 +80,8 @@ fn nibble(digit: u8) -> Result<u8, HeadSyntax> {
     }
 }
 
-/// The end of a chain: the last entry's place and hash. Whoever keeps one elsewhere can tell
-/// later whether anything up to it was changed or cut.
+/// The end of a chain: the last entry's sequence number and hash. A copy kept elsewhere shows
+/// later whether any entry up to it was changed or removed.
 ///
 /// ```
 /// use wayleave_ledger::Head;
@@ -94,7 +94,7 @@ fn nibble(digit: u8) -> Result<u8, HeadSyntax> {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Head {
-    /// The entry's place, from 1.
+    /// The entry's sequence number, from 1.
     pub seq: u64,
     /// The entry's hash.
     pub hash: EntryHash,
@@ -130,14 +130,14 @@ impl FromStr for Head {
     }
 }
 
-/// An entry as it is kept: the exact bytes that were sealed.
+/// An entry as stored: the exact bytes that were sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SealedEntry {
-    /// Its place, from 1, without gaps.
+    /// Its sequence number, from 1, without gaps.
     pub(crate) seq: u64,
-    /// When it was made, by its writer's clock.
+    /// When it was written, by the writer's clock.
     pub(crate) at: Millis,
-    /// What kind of event it records.
+    /// The kind of event.
     pub(crate) kind: String,
     /// The event, as canonical JSON.
     pub(crate) body: String,
@@ -171,7 +171,7 @@ impl SealedEntry {
         }
     }
 
-    /// Whether this entry is whole and follows `head`.
+    /// Checks that this entry has its hash and follows `head`.
     pub(crate) fn check_after(&self, head: Option<Head>) -> Result<(), LinkFault> {
         let expected = head.map_or(0, |head| head.seq).saturating_add(1);
         if self.seq != expected {
@@ -190,18 +190,18 @@ impl SealedEntry {
 /// Why an entry does not follow the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkFault {
-    /// Another place comes next: entries were dropped or inserted.
+    /// Its sequence number is not the next one: entries were dropped or inserted.
     Place {
-        /// The place that comes next.
+        /// The next sequence number.
         expected: u64,
     },
-    /// Its content does not have its hash.
+    /// Its hash is not that of its content.
     Content,
     /// It was sealed after a different entry.
     Predecessor,
 }
 
-/// Every field goes in behind its length, so that no two different entries give the same bytes.
+/// Hashes every field prefixed by its length, so that no two entries encode to the same bytes.
 fn hash_of(prev: &EntryHash, seq: u64, at: Millis, kind: &str, body: &str) -> EntryHash {
     let mut sha = Sha256::new();
     let fields: [&[u8]; 6] = [
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn the_hash_of_a_known_entry_never_changes() {
         let entry = SealedEntry::seal(None, 1, "k".into(), "{}".into());
-        // Computed apart, with Python's hashlib over the documented encoding.
+        // Computed independently, with Python's hashlib over the documented encoding.
         assert_eq!(entry.hash.to_string(), KNOWN);
     }
     const KNOWN: &str = "df419784e9c7943b7fd711f998940fc7ca938204e808621dd407857ec5a08b8b";

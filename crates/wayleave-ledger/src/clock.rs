@@ -1,13 +1,12 @@
-//! The time of an entry, given from outside so that tests and replays choose it.
+//! The clock of entries, injected so that tests and replays control it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970-01-01 UTC, before it when negative.
 pub type Millis = i64;
 
-/// Tells the time that entries carry. Order never rests on it: entries are ordered by `seq`.
-/// Whether something has expired is asked of [`State::now`](crate::State::now), which does not
-/// follow a clock back.
+/// Supplies the timestamps of entries. Their order never depends on it: entries are ordered by
+/// `seq`. Expiry is judged by [`State::now`](crate::State::now), which never goes backwards.
 pub trait Clock: Send + Sync {
     /// The time now.
     fn now(&self) -> Millis;
@@ -29,7 +28,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that always tells the same time, for tests and for replays.
+/// A clock that always returns the same time, for tests and replays.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedClock(pub Millis);
 
@@ -39,8 +38,8 @@ impl Clock for FixedClock {
     }
 }
 
-/// A time for people and documents, as RFC 3339 writes it; beyond the years it knows, as ISO 8601
-/// does, with a sign and as many digits as the year takes.
+/// Formats a time as RFC 3339. Years outside its range are written as in ISO 8601, with a sign and
+/// as many digits as needed.
 ///
 /// ```
 /// use wayleave_ledger::rfc3339;
@@ -67,7 +66,7 @@ pub fn rfc3339(at: Millis) -> String {
     format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// The date, in the proleptic Gregorian calendar, that many days after 1970-01-01.
+/// The date `days` days after 1970-01-01, in the proleptic Gregorian calendar.
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     // Counted in eras of 400 years, whose years begin in March: the leap day is then the last.
     let days = days + 719_468;

@@ -1,8 +1,8 @@
-//! Files that survive a crash whole or not at all: written under a temporary name, synced, renamed,
-//! then their folder synced.
+//! Writes files atomically and durably: under a temporary name, synced, renamed, then the folder
+//! synced.
 //!
-//! A sync that failed is never tried again: the first failure may have thrown the bytes away,
-//! and a second call would report success.
+//! Never retries a failed sync: the first failure may have discarded the bytes, and a second call
+//! would report success.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Action, DiskError, LedgerError, OpenError};
 
-/// Begins the name of every file that is not yet published. `gc` removes what a crash left.
+/// Prefix of the names of unpublished files. `gc` removes those left by a crash.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 
-/// Set once a sync has failed: from then on this process writes nothing more.
+/// Set once a sync has failed. From then on this process writes nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WriteHalt(Arc<AtomicBool>);
 
 impl WriteHalt {
-    /// Refuses once set.
+    /// Fails once set.
     pub(crate) fn check(&self) -> Result<(), LedgerError> {
         if self.0.load(Ordering::SeqCst) {
             Err(LedgerError::Halted)
@@ -30,7 +30,7 @@ impl WriteHalt {
         }
     }
 
-    /// Looks at an error on its way out, and sets itself if it was fatal.
+    /// Passes an error through, and sets itself if the error is fatal.
     pub(crate) fn note(&self, error: LedgerError) -> LedgerError {
         if error.is_fatal() {
             self.0.store(true, Ordering::SeqCst);
@@ -39,7 +39,7 @@ impl WriteHalt {
     }
 }
 
-/// A whole, synced file under a temporary name. Dropping it removes it.
+/// A complete, synced file under a temporary name. Dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct PreparedFile {
     temporary: PathBuf,
@@ -62,18 +62,18 @@ impl PreparedFile {
         Ok(prepared)
     }
 
-    /// Syncs it again, after something else wrote to it.
+    /// Syncs the file again after other code wrote to it.
     pub(crate) fn sync(&self) -> Result<(), DiskError> {
         sync(&self.temporary)
     }
 
-    /// Renames it to its target, replacing what was there.
+    /// Renames the file to its target, replacing an existing one.
     pub(crate) fn replace(self, target: &Path) -> Result<(), DiskError> {
         fs::rename(&self.temporary, target).map_err(DiskError::wrap(Action::Publish, target))?;
         sync_parent(target)
     }
 
-    /// Links it to its target unless that exists; returns whether it did.
+    /// Links the file to its target unless that exists. Returns whether it did.
     pub(crate) fn publish_new(self, target: &Path) -> Result<bool, DiskError> {
         let published = match fs::hard_link(&self.temporary, target) {
             Ok(()) => true,
@@ -81,7 +81,7 @@ impl PreparedFile {
             Err(error) => return Err(DiskError::wrap(Action::Publish, target)(error)),
         };
         drop(self);
-        // Also when another made it: its maker may have crashed before syncing the folder.
+        // Also if another process made it: that one may have crashed before syncing the folder.
         sync_parent(target)?;
         Ok(published)
     }
@@ -89,12 +89,12 @@ impl PreparedFile {
 
 impl Drop for PreparedFile {
     fn drop(&mut self) {
-        // A leftover is harmless, and `gc` collects it.
+        // A leftover is harmless, and `gc` removes it.
         let _ = fs::remove_file(&self.temporary);
     }
 }
 
-/// Makes a file's bytes, or a folder's names, durable.
+/// Syncs a file's bytes or a folder's entries to disk.
 pub(crate) fn sync(path: &Path) -> Result<(), DiskError> {
     let file = File::open(path).map_err(DiskError::wrap(Action::Read, path))?;
     file.sync_all().map_err(DiskError::wrap(Action::Sync, path))
@@ -104,7 +104,7 @@ fn sync_parent(path: &Path) -> Result<(), DiskError> {
     path.parent().map_or(Ok(()), sync)
 }
 
-/// Makes a folder that only its owner may enter, or sees that an existing one is such.
+/// Creates a folder that only its owner may enter, or checks that an existing one is private.
 pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => Ok(sync(path).and_then(|()| sync_parent(path))?),
@@ -113,7 +113,7 @@ pub(crate) fn private_folder(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Sees that only its owner may enter a folder.
+/// Checks that only its owner may enter a folder.
 pub(crate) fn check_private(path: &Path) -> Result<(), OpenError> {
     let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
     let mode = found.permissions().mode() & 0o7777;
@@ -127,7 +127,7 @@ pub(crate) fn check_private(path: &Path) -> Result<(), OpenError> {
     })
 }
 
-/// Removes the files of a folder whose names `doomed` picks, and gives their paths.
+/// Removes the files of a folder whose names `doomed` selects. Returns their paths.
 pub(crate) fn remove_files(
     folder: &Path,
     doomed: impl Fn(&str) -> bool,
@@ -153,14 +153,14 @@ pub(crate) struct FolderLock {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // A child that another thread has forked has the file open too until it runs its program,
-        // and closing it here alone would leave the lock to it. Closing follows in any case.
+        // A child forked by another thread shares the open file until it calls `exec`, so closing
+        // it here would leave the lock held. Dropping the file closes it in any case.
         let _ = self.file.unlock();
     }
 }
 
 impl FolderLock {
-    /// Waits for a running `gc`, if any.
+    /// Takes the lock shared. Waits while `gc` runs.
     pub(crate) fn shared(folder: &Path) -> Result<Self, DiskError> {
         let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
         file.lock_shared()
@@ -168,7 +168,7 @@ impl FolderLock {
         Ok(Self { file })
     }
 
-    /// Does not wait: `None` while any process writes.
+    /// Takes the lock exclusively, without waiting: `None` while any process writes.
     pub(crate) fn exclusive(folder: &Path) -> Result<Option<Self>, DiskError> {
         let file = File::open(folder).map_err(DiskError::wrap(Action::Lock, folder))?;
         match file.try_lock() {

@@ -1,4 +1,4 @@
-//! What can go wrong, by who can mend it. Messages never hold a DSN, a note or a row value, and
+//! Errors, grouped by who can fix them. Messages never hold a DSN, a note or a row value. They
 //! leave the cause to `source()`: print the whole chain.
 
 use std::io;
@@ -9,36 +9,36 @@ use wayleave_model::ratify::VerifyError;
 use crate::state::Refusal;
 use crate::verify::{Problem, Witness};
 
-/// A boxed cause; the database driver's own types stay inside.
+/// A boxed cause, so that the database driver's types stay private.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// A file or folder could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("could not {action} `{}`", path.display())]
 pub struct DiskError {
-    /// What was tried.
+    /// The action that failed.
     pub action: Action,
-    /// On what.
+    /// The file or folder.
     pub path: PathBuf,
-    /// Why not.
+    /// The cause.
     #[source]
     pub source: io::Error,
 }
 
-/// What is done to a file or folder.
+/// An action on a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Action {
-    /// Make it.
+    /// Create it.
     Create,
     /// Read it, or list it.
     Read,
     /// Write its bytes.
     Write,
-    /// Make it durable. After a failure nobody knows what the disk holds, and a second try
-    /// may report a success that is none.
+    /// Sync it. After a failure the content of the disk is unknown, and a second try may report
+    /// success without having written anything.
     Sync,
-    /// Give it its lasting name.
+    /// Rename it to its final name.
     Publish,
     /// Remove it.
     Remove,
@@ -88,23 +88,23 @@ impl DiskError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
-    /// The event may not follow what is recorded. The caller's to handle.
+    /// The event conflicts with the recorded state. For the caller to handle.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The ledger is not what was written. Nothing is read from it and nothing added to it.
+    /// The ledger was altered. Nothing is read from it or added to it.
     #[error("the ledger `{ledger}` was tampered with or damaged: {problem}")]
     Tampered {
-        /// Which ledger.
+        /// The ledger.
         ledger: String,
-        /// The first thing wrong.
+        /// The first problem found.
         problem: Problem,
     },
     /// The database itself is damaged.
     #[error("the ledger `{ledger}` is damaged")]
     Corrupt {
-        /// Which ledger.
+        /// The ledger.
         ledger: String,
-        /// What the database says.
+        /// The database's error.
         #[source]
         cause: Cause,
     },
@@ -114,17 +114,18 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
     },
-    /// The folder of frozen mappings was replaced, and what is active is not all there.
+    /// The folder of frozen mappings was replaced, and the mapping of an active dataset is missing
+    /// or altered.
     #[error("the frozen mappings were replaced, and do not hold what is active")]
     Frozen {
-        /// What is wrong with the first of them.
+        /// The problem with the first such mapping.
         #[source]
         source: Box<GovernanceError>,
     },
-    /// The ledger can only be read.
+    /// The ledger is open read-only.
     #[error("the ledger `{ledger}` cannot be written")]
     ReadOnly {
-        /// Which ledger.
+        /// The ledger.
         ledger: String,
     },
     /// A newer program changed the ledger's schema while it was open.
@@ -132,53 +133,53 @@ pub enum LedgerError {
         "the ledger `{ledger}` was upgraded to schema {found}; this program knows up to {known}"
     )]
     Newer {
-        /// Which ledger.
+        /// The ledger.
         ledger: String,
-        /// The schema it has.
+        /// Its schema version.
         found: i64,
-        /// The newest this program knows.
+        /// The newest version this program knows.
         known: i64,
     },
     /// A file or folder could not be read or written.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Others kept the ledger locked for too long.
+    /// Other processes held the ledger's lock for too long.
     #[error("the ledger `{ledger}` is busy: another process holds its lock")]
     Busy {
-        /// Which ledger.
+        /// The ledger.
         ledger: String,
     },
-    /// The commit failed in a way that leaves open whether it will be found after a restart:
-    /// wholly, or not at all.
+    /// The commit failed, and only a restart shows whether the entry was recorded, wholly or not at
+    /// all.
     #[error("entry {seq} of `{ledger}` may or may not be recorded")]
     Uncertain {
-        /// Which ledger.
+        /// The ledger.
         ledger: String,
         /// The entry.
         seq: u64,
-        /// What the database says.
+        /// The database's error.
         #[source]
         cause: Cause,
     },
-    /// The entry *is* recorded, but the file that guards against a cut tail still names an
+    /// The entry *is* recorded, but the head file, which guards against truncation, still names an
     /// earlier one.
     #[error("entry {seq} is recorded, but the head file was not brought up to date")]
     HeadLags {
         /// The entry.
         seq: u64,
-        /// Why not.
+        /// The cause.
         #[source]
         source: DiskError,
     },
-    /// An earlier sync failed in this process, which writes no more.
+    /// An earlier sync failed, so this process writes nothing more.
     #[error("an earlier write could not be made durable; this process writes no more")]
     Halted,
-    /// Anything else the database says.
+    /// Any other database error.
     #[error("the ledger `{ledger}` could not be used")]
     Database {
-        /// Which ledger.
+        /// The ledger.
         ledger: String,
-        /// What the database says.
+        /// The database's error.
         #[source]
         cause: Cause,
     },
@@ -242,7 +243,7 @@ impl LedgerError {
     }
 }
 
-/// A ledger could not be opened. The file found is never overwritten.
+/// A ledger could not be opened. An existing file is never overwritten.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -252,7 +253,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The file is a database of some other program.
+    /// The file is a database of another program.
     #[error("`{}` is not a wayleave ledger: it belongs to another program", path.display())]
     Foreign {
         /// The file.
@@ -263,12 +264,12 @@ pub enum OpenError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// The schema it has.
+        /// Its schema version.
         found: i64,
-        /// The newest this program knows.
+        /// The newest version this program knows.
         known: i64,
     },
-    /// A head file tells of a ledger that is not there.
+    /// There is a head file but no ledger.
     #[error("the ledger `{}` is missing, though it once held entries", path.display())]
     Missing {
         /// Where it should be.
@@ -282,7 +283,7 @@ pub enum OpenError {
         /// Its mode.
         mode: u32,
     },
-    /// Anything that can also go wrong later.
+    /// Any error that can also occur later.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
@@ -294,7 +295,7 @@ impl From<DiskError> for OpenError {
 }
 
 impl OpenError {
-    /// The same of the ledger at `path`, opened again while it is in use.
+    /// Converts the error of reopening the ledger at `path` while it is in use.
     pub(crate) fn into_ledger_error(self, path: &std::path::Path) -> LedgerError {
         match self {
             Self::Ledger(error) => error,
@@ -323,10 +324,10 @@ impl OpenError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GovernanceError {
-    /// The ledger said no, or failed.
+    /// The ledger refused the act, or failed.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The frozen copy is not what was ratified.
+    /// The frozen copy differs from what was ratified.
     #[error("the frozen mapping `{}` is refused", path.display())]
     Altered {
         /// The file.
@@ -343,7 +344,7 @@ pub enum GovernanceError {
         /// The file.
         path: PathBuf,
     },
-    /// The system gives no random bytes, so there can be no new secret.
+    /// The system supplies no random bytes, so no secret can be generated.
     #[error("the system gives no random bytes")]
     NoRandomness,
     /// The proposal could not be ratified as it is.

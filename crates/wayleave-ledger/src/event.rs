@@ -1,7 +1,7 @@
-//! What an entry can record.
+//! The events an entry can record.
 //!
-//! Growing: a new kind of entry is a new variant here, a rule in [`crate::state`] and a raised
-//! schema version, so that an older program refuses a ledger it could not read.
+//! A new kind of event needs a variant here, a rule in [`crate::state`] and a higher schema
+//! version, so that an older program refuses a ledger it cannot read.
 
 use std::collections::BTreeSet;
 
@@ -9,40 +9,30 @@ use serde::{Deserialize, Serialize};
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::{Claims, Scopes, Terms, TokenHash, TokenKind};
 use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Ratification;
 
 use crate::canonical;
 use crate::clock::Millis;
 use crate::text::{self, BadText};
 
-/// One act, as recorded for ever. It names no DSN and no credential, and no value but those a human
-/// put into a grant's row filter or a token's claims.
+/// One act, recorded permanently. It holds no DSN, no credential, and no value except those that a
+/// human put into a grant's row filter or a token's claims.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "body", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// The ledger began. Always the first entry, and never another.
+    /// The ledger was created. Always the first entry, and only that.
     LedgerCreated {
-        /// A random name, so that no two ledgers share a chain.
+        /// A random id, so that no two ledgers share a chain.
         ledger: String,
     },
     /// A human ratified a mapping.
-    DatasetRatified {
-        /// The dataset's name.
-        dataset: String,
-        /// The digest of the mapping's exact bytes.
-        digest: Digest,
-        /// What was ratified when the human looked; `None` for nothing.
-        replaces: Option<Digest>,
-        /// Who ratified it.
-        who: String,
-        /// Why, in their words.
-        note: String,
-    },
+    DatasetRatified(Ratification),
     /// A human withdrew a dataset.
     DatasetRetired {
         /// The dataset's name.
         dataset: String,
-        /// The digest that was ratified when the human looked.
+        /// The digest that was ratified when the human decided.
         digest: Digest,
         /// Who retired it.
         who: String,
@@ -87,24 +77,24 @@ pub enum Event {
         /// Who withdrew it.
         who: String,
     },
-    /// A human allowed something of a dataset to be read.
+    /// A human granted access to part of a dataset.
     GrantCreated(NewGrant),
-    /// A human took a grant back.
+    /// A human revoked a grant.
     GrantRevoked {
         /// The grant.
         grant: String,
-        /// Who took it back.
+        /// Who revoked it.
         who: String,
         /// Why, in their words.
         note: String,
     },
     /// A human issued a token.
     TokenIssued(NewToken),
-    /// A human took a token back.
+    /// A human revoked a token.
     TokenRevoked {
         /// The token.
         token: String,
-        /// Who took it back.
+        /// Who revoked it.
         who: String,
         /// Why, in their words.
         note: String,
@@ -118,9 +108,9 @@ pub struct NewGrant {
     pub grant: String,
     /// What it allows.
     pub terms: Terms,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires: Option<Millis>,
-    /// What it is for, in the words of whoever makes it.
+    /// Its purpose, in the words of its author.
     pub purpose: String,
     /// Who makes it.
     pub who: String,
@@ -131,7 +121,7 @@ pub struct NewGrant {
 pub struct NewToken {
     /// Its id, which is safe to log.
     pub token: String,
-    /// Whom it is made for.
+    /// The kind of holder it is for.
     pub kind: TokenKind,
     /// The hash of its text.
     pub hash: TokenHash,
@@ -139,17 +129,17 @@ pub struct NewToken {
     pub scopes: Scopes,
     /// The grants of its package, at most one a connection.
     pub grants: BTreeSet<String>,
-    /// What it says about whoever holds it.
+    /// Its claims about the holder.
     pub claims: Claims,
-    /// What people call it.
+    /// Its label.
     pub label: String,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires: Option<Millis>,
     /// Who issues it.
     pub who: String,
 }
 
-/// An entry that was read back: whole, linked and understood.
+/// An entry as read back: verified, linked and decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     /// Its place, from 1, without gaps.
@@ -169,7 +159,7 @@ pub struct Entry {
 pub(crate) struct DecodeError;
 
 impl Event {
-    /// The kind and the canonical JSON body: what is sealed and kept.
+    /// The kind and the canonical JSON body, which are sealed and stored.
     pub(crate) fn encode(&self) -> Result<(String, String), DecodeError> {
         let value = serde_json::to_value(self).map_err(|_| DecodeError)?;
         let kind = value
@@ -180,8 +170,8 @@ impl Event {
         Ok((kind.to_owned(), canonical::json(body)))
     }
 
-    /// The event with that kind and body. Only the canonical form is accepted, so a body with
-    /// an unknown or a missing member is none.
+    /// Decodes an event. Accepts only the canonical form, so a body with an unknown or missing
+    /// member is rejected.
     pub(crate) fn decode(kind: &str, body: &str) -> Result<Self, DecodeError> {
         let value: serde_json::Value = serde_json::from_str(body).map_err(|_| DecodeError)?;
         let tagged = serde_json::json!({ "kind": kind, "body": value });
@@ -194,14 +184,14 @@ impl Event {
         }
     }
 
-    /// Whether names, people and notes are fit to be kept for ever. Asked when an entry is made,
-    /// not when one is read: a stricter rule must not break an older ledger.
+    /// Checks that names, people and notes may be recorded permanently. Checked when an entry is
+    /// written, not when it is read: a stricter rule must not break an older ledger.
     pub(crate) fn check_text(&self) -> Result<(), BadText> {
         match self {
             Self::LedgerCreated { .. } => Ok(()),
-            Self::DatasetRatified {
+            Self::DatasetRatified(Ratification {
                 dataset, who, note, ..
-            }
+            })
             | Self::DatasetRetired {
                 dataset, who, note, ..
             } => {

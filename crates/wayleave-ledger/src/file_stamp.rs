@@ -1,4 +1,4 @@
-//! Telling a file from another that has taken its name.
+//! Detects that the file at a path was replaced by another.
 
 use std::fs;
 use std::io;
@@ -8,22 +8,22 @@ use std::time::SystemTime;
 
 use crate::error::{Action, DiskError};
 
-/// Which file or folder a path led to, and how it was then.
+/// Identity and state of the file or folder at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
     device: u64,
     inode: u64,
-    /// Inodes are used again, if nobody has the file open. Not every file system knows this.
+    /// Inode numbers are reused once nobody has the file open. Not every file system records this.
     created: Option<SystemTime>,
     modified: (i64, i64),
     size: u64,
 }
 
 impl FileStamp {
-    /// Looks at `path`, without opening it; `None` when nothing is there.
+    /// Reads the stamp of `path` without opening it; `None` if nothing is there.
     ///
-    /// A file that SQLite has open must not be opened beside it: closing it again would give up
-    /// the locks of the whole process.
+    /// A file that SQLite has open must not be opened a second time: closing it would release the
+    /// locks of the whole process.
     pub(crate) fn at(path: &Path) -> Result<Option<Self>, DiskError> {
         let found = match fs::metadata(path) {
             Ok(found) => found,
@@ -39,7 +39,7 @@ impl FileStamp {
         }))
     }
 
-    /// Whether both are of one file, be it as it was or changed since.
+    /// Whether both stamps are of the same file, changed or not.
     pub fn is_same_file(&self, other: &Self) -> bool {
         (self.device, self.inode, self.created) == (other.device, other.inode, other.created)
     }

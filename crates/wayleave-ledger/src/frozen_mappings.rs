@@ -1,7 +1,7 @@
 //! Frozen mappings: `.wayleave/mappings/<sha256>.toml`, read-only, named by their content.
 //!
-//! A file here proves nothing by itself; only a ledger entry with its digest makes it a dataset.
-//! So a file without an entry is harmless, and there is never an entry without its file.
+//! A file alone proves nothing; only a ledger entry with its digest makes it a dataset. So a file
+//! without an entry is harmless. There is never an entry without its file.
 
 use std::fs;
 use std::io;
@@ -20,13 +20,13 @@ pub(crate) struct FrozenMappings {
 }
 
 impl FrozenMappings {
-    /// Opens the folder, and makes it where it is not there.
+    /// Opens the folder, and creates it if it is missing.
     pub(crate) fn open(folder: PathBuf) -> Result<Self, OpenError> {
         durable::private_folder(&folder)?;
         Ok(Self { folder })
     }
 
-    /// The folder of a project that is only read.
+    /// The folder of a project opened read-only.
     pub(crate) fn open_read_only(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -36,7 +36,7 @@ impl FrozenMappings {
         &self.folder
     }
 
-    /// Where the mapping with that digest is kept.
+    /// The path of the mapping with this digest.
     pub(crate) fn path(&self, digest: Digest) -> PathBuf {
         self.folder.join(format!("{}.toml", digest.hex()))
     }
@@ -56,7 +56,7 @@ impl FrozenMappings {
         Ok(())
     }
 
-    /// The bytes kept for that digest, unchecked; `None` when there are none.
+    /// The bytes stored for this digest, unverified; `None` if there are none.
     pub(crate) fn read(&self, digest: Digest) -> Result<Option<Vec<u8>>, DiskError> {
         let path = self.path(digest);
         match fs::read(&path) {
@@ -66,7 +66,7 @@ impl FrozenMappings {
         }
     }
 
-    /// The digest a file's name stands for; `None` for anything else.
+    /// The digest in a file's name; `None` for any other name.
     pub(crate) fn digest_of_name(name: &str) -> Option<Digest> {
         format!("sha256:{}", name.strip_suffix(".toml")?)
             .parse()
@@ -74,7 +74,7 @@ impl FrozenMappings {
     }
 }
 
-/// Whether bytes found at `path` are the ones its name promises.
+/// Checks that the bytes at `path` have the digest in its name.
 pub(crate) fn check(path: PathBuf, expected: Digest, bytes: &[u8]) -> Result<(), GovernanceError> {
     let found = Digest::from_bytes(bytes);
     if found == expected {

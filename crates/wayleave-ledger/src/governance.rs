@@ -1,8 +1,8 @@
 //! The acts of people upon a project: ratify, retire, declare sources, activate.
 //!
-//! Joins the ledger with the folder of frozen mappings, and holds their order: the frozen copy
-//! is durable before the entry that names it. What may follow what is not decided here but in
-//! [`crate::state`], inside the ledger's transaction.
+//! Combines the ledger with the folder of frozen mappings, and keeps their order: the frozen copy
+//! is durable before the entry that names it. [`crate::state`] decides, inside the ledger's
+//! transaction, which acts are allowed.
 
 mod authority;
 
@@ -14,7 +14,7 @@ use wayleave_model::mapping::{Mapping, SourceKind};
 use wayleave_model::ratify::{self, Proposed, Ratification, Ratified};
 
 use crate::blocking;
-use crate::clock::{Clock, Millis, rfc3339};
+use crate::clock::{Clock, Millis};
 use crate::durable::{FolderLock, WriteHalt};
 use crate::error::{GovernanceError, LedgerError, OpenError};
 use crate::event::{Entry, Event};
@@ -22,7 +22,7 @@ use crate::file_stamp::FileStamp;
 use crate::frozen_mappings::FrozenMappings;
 use crate::ledger::Ledger;
 use crate::sqlite::SqliteLedger;
-use crate::state::{RatificationEntry, Refusal};
+use crate::state::Refusal;
 pub use authority::{GrantRequest, IssuedToken, TokenRequest};
 
 /// The name of the folder, inside a project, that holds the ledger and the frozen mappings.
@@ -72,7 +72,7 @@ pub struct NewSource {
 }
 
 impl Governance {
-    /// Opens a project's `.wayleave` folder with its SQLite ledger, and makes what is not there.
+    /// Opens a project's `.wayleave` folder with its SQLite ledger, and creates what is missing.
     pub fn open(project: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let folder = project.join(FOLDER);
         let halt = WriteHalt::default();
@@ -92,8 +92,8 @@ impl Governance {
         })
     }
 
-    /// Opens a project's `.wayleave` folder to read and verify it, where it cannot be written.
-    /// Every act upon it is refused as [`LedgerError::ReadOnly`].
+    /// Opens a project's `.wayleave` folder read-only, to read and verify it. Every act fails with
+    /// [`LedgerError::ReadOnly`].
     pub fn open_read_only(project: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let folder = project.join(FOLDER);
         Ok(Self {
@@ -106,12 +106,12 @@ impl Governance {
         })
     }
 
-    /// Whether it was opened to be read and verified alone.
+    /// Whether it was opened read-only.
     pub fn is_read_only(&self) -> bool {
         self.is_read_only
     }
 
-    /// Which folder holds the frozen mappings now; `None` when there is none.
+    /// The stamp of the folder of frozen mappings; `None` if there is none.
     pub fn frozen_folder(&self) -> Result<Option<FileStamp>, LedgerError> {
         Ok(FileStamp::at(self.frozen.folder())?)
     }
@@ -121,17 +121,17 @@ impl Governance {
         self.ledger.as_ref()
     }
 
-    /// Where the frozen copy with that digest is kept.
+    /// The path of the frozen copy with this digest.
     pub fn frozen_path(&self, digest: Digest) -> PathBuf {
         self.frozen.path(digest)
     }
 
-    /// Ratifies: stores the exact bytes, then records the act. When it returns both are durable;
-    /// when it is cut short at any point, either both will be found or the act did not happen.
+    /// Ratifies a mapping: stores the exact bytes, then records the act. When it returns, both are
+    /// durable; if it is interrupted at any point, either both exist or the act did not happen.
     ///
-    /// Of two at once that replace the same mapping one wins, and the other is refused as
-    /// [`Refusal::Superseded`]. Ratifying what is ratified already records nothing and returns
-    /// the act that stands, so that running it again after a crash is safe.
+    /// Of two concurrent acts that replace the same mapping one wins, and the other is refused with
+    /// [`Refusal::Superseded`]. Ratifying the same bytes again records nothing and returns the
+    /// existing act, so repeating it after a crash is safe.
     pub async fn ratify(
         &self,
         request: RatifyRequest,
@@ -142,17 +142,10 @@ impl Governance {
             digest: request.proposed.digest(),
             replaces: request.replaces,
             who: request.who,
-            at: rfc3339(at),
             note: request.note,
         };
-        let event = Event::DatasetRatified {
-            dataset: act.dataset.clone(),
-            digest: act.digest,
-            replaces: act.replaces,
-            who: act.who.clone(),
-            note: act.note.clone(),
-        };
-        // Refuses what would be refused anyway before a file is left behind.
+        let event = Event::DatasetRatified(act.clone());
+        // Refuse early, so that no file is left behind.
         event.check_text().map_err(Refusal::from)?;
         match self.ledger.state().await?.admit(&event) {
             Err(Refusal::AlreadyRatified { dataset, .. }) => return self.load(&dataset).await,
@@ -160,7 +153,7 @@ impl Governance {
         }
         let ratified = ratify::ratify(request.proposed, act)
             .map_err(|source| GovernanceError::Unfit { source })?;
-        // Spawned, so that a caller who goes away cannot part the file from its entry.
+        // Spawned, so that a caller that is dropped cannot leave the file without its entry.
         let this = self.clone();
         blocking::run_to_end(async move { this.record(at, ratified, event).await })
             .await
@@ -176,7 +169,7 @@ impl Governance {
         self.halt.check()?;
         let this = self.clone();
         let stored = blocking::run(move || {
-            // Held until the entry is recorded: `gc` must not take the file for an orphan.
+            // Held until the entry is recorded: `gc` must not remove the file as an orphan.
             let lock = FolderLock::shared(&this.folder)?;
             this.frozen.put(ratified.digest(), ratified.bytes())?;
             Ok((lock, ratified))
@@ -191,7 +184,7 @@ impl Governance {
         }
     }
 
-    /// The dataset as ratified now. Reads the frozen copy and compares its digest, every time.
+    /// Loads the dataset as currently ratified. Verifies the digest of the frozen copy every time.
     pub async fn load(&self, dataset: &str) -> Result<Ratified<Mapping>, GovernanceError> {
         let state = self.ledger.state().await?;
         let entry = state
@@ -199,17 +192,13 @@ impl Governance {
             .ok_or_else(|| Refusal::NotRatified {
                 dataset: dataset.to_owned(),
             })?;
-        self.load_as(dataset, entry).await
+        self.load_as(&entry.act).await
     }
 
-    /// The dataset as that entry ratified it, which another may have replaced since: what was made
-    /// live stays live until another is. Compares the digest too, every time.
-    pub async fn load_as(
-        &self,
-        dataset: &str,
-        entry: &RatificationEntry,
-    ) -> Result<Ratified<Mapping>, GovernanceError> {
-        let act = ratification(dataset, entry);
+    /// Loads the dataset as that act ratified it, even if another has replaced it since: an active
+    /// mapping stays active until another is activated. Verifies the digest every time.
+    pub async fn load_as(&self, act: &Ratification) -> Result<Ratified<Mapping>, GovernanceError> {
+        let act = act.clone();
         let frozen = self.frozen.clone();
         let read = blocking::run(move || {
             let path = frozen.path(act.digest);
@@ -225,9 +214,9 @@ impl Governance {
         read.await.map_err(|cause| self.join_error(cause))?
     }
 
-    /// Retires a dataset: it is served no more, and no longer active. Its history stays.
+    /// Retires a dataset: it is no longer ratified, active or served. Its history stays.
     ///
-    /// Works also when the frozen copy is damaged.
+    /// Works even if the frozen copy is damaged.
     pub async fn retire(
         &self,
         dataset: &str,
@@ -240,6 +229,7 @@ impl Governance {
             .ok_or_else(|| Refusal::NotRatified {
                 dataset: dataset.to_owned(),
             })?
+            .act
             .digest;
         let (dataset, who, note) = (dataset.to_owned(), who.to_owned(), note.to_owned());
         self.append(Event::DatasetRetired {
@@ -272,8 +262,8 @@ impl Governance {
         .await
     }
 
-    /// Makes a dataset live in the deployment. It takes the ratified mapping itself, the one the
-    /// caller has checked against the source; if another was ratified since, it is refused.
+    /// Activates a dataset in the deployment. Takes the ratified mapping that the caller has
+    /// checked against the source; refused if another was ratified since.
     pub async fn activate(
         &self,
         mapping: &Ratified<Mapping>,
@@ -284,8 +274,8 @@ impl Governance {
         self.activate_as(mapping, revision, who).await
     }
 
-    /// The same as that revision of the dataset: what the caller saw to come next. If another act
-    /// came between it is refused, so of two who act at once only one does.
+    /// Activates a dataset as this revision, the next one when the caller looked. Refused if
+    /// another act came in between, so of two concurrent acts only one succeeds.
     pub async fn activate_as(
         &self,
         mapping: &Ratified<Mapping>,
@@ -303,13 +293,13 @@ impl Governance {
         .await
     }
 
-    /// Takes a dataset out of service. It stays ratified.
+    /// Deactivates a dataset. It stays ratified.
     pub async fn deactivate(&self, dataset: &str, who: &str) -> Result<Entry, GovernanceError> {
         let revision = self.ledger.state().await?.next_revision(dataset);
         self.deactivate_as(dataset, revision, who).await
     }
 
-    /// The same as that revision of the dataset, refused if another act came between.
+    /// Deactivates a dataset as this revision; refused if another act came in between.
     pub async fn deactivate_as(
         &self,
         dataset: &str,
@@ -343,17 +333,5 @@ impl Governance {
             GovernanceError::Ledger(error) => self.halt.note(error).into(),
             other => other,
         }
-    }
-}
-
-/// A recorded ratification in the model's words.
-pub fn ratification(dataset: &str, entry: &RatificationEntry) -> Ratification {
-    Ratification {
-        dataset: dataset.to_owned(),
-        digest: entry.digest,
-        replaces: entry.replaces,
-        who: entry.who.clone(),
-        at: rfc3339(entry.at),
-        note: entry.note.clone(),
     }
 }

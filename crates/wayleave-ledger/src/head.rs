@@ -1,9 +1,8 @@
-//! The head file: one line beside the ledger that names its last entry, so that a tail cut off
-//! the ledger is seen.
+//! The head file: one line beside the ledger that names its last entry, so that truncation of the
+//! ledger shows.
 //!
-//! It is brought up to date *after* each commit. A crash in between leaves it one entry behind,
-//! which is why an older head is accepted as long as the chain still passes through it, and why
-//! it is never written ahead of the chain.
+//! It is updated *after* each commit. A crash in between leaves it one entry behind, so an older
+//! head is accepted as long as the chain passes through it. It is never written ahead of the chain.
 
 use std::fs;
 use std::io;
@@ -16,7 +15,7 @@ use crate::file_stamp::FileStamp;
 use crate::verify::{Problem, Witness, WitnessedHead};
 
 const MARK: &str = "wayleave-ledger-head 1 ";
-/// Follows [`TEMP_PREFIX`] in the name of a head that is not yet in place; then its hash.
+/// Follows [`TEMP_PREFIX`] in the name of an unpublished head; the hash comes after it.
 const HEAD: &str = "head-";
 
 /// The head file of one ledger.
@@ -34,8 +33,8 @@ pub(crate) enum HeadRecord {
 }
 
 impl HeadRecord {
-    /// The head that a walk must pass. `last` is how far the ledger reaches: until its second
-    /// entry a crash may have kept the file from being made at all.
+    /// The head that a walk must pass. `last` is the last sequence number of the ledger: before its
+    /// second entry, a crash may have prevented the file from being created.
     pub(crate) fn witnessed_head(self, last: u64) -> Result<Option<WitnessedHead>, Problem> {
         match self {
             Self::Head(head) => Ok(Some(WitnessedHead {
@@ -56,13 +55,13 @@ impl HeadFile {
         }
     }
 
-    /// Which file it is, and how it is now; `None` when it is missing.
+    /// The stamp of the file; `None` if it is missing.
     pub(crate) fn stamp(&self) -> Result<Option<FileStamp>, DiskError> {
         FileStamp::at(&self.path)
     }
 
-    /// Reads the file. A caller that compares it with the chain must read it *before* it looks
-    /// at the chain: the other way round, an entry made in between would look like a cut.
+    /// Reads the file. A caller that compares it with the chain must read it *before* the chain:
+    /// otherwise an entry added in between would look like a truncation.
     pub(crate) fn read(&self) -> Result<HeadRecord, DiskError> {
         let bytes = match fs::read(&self.path) {
             Ok(bytes) => bytes,
@@ -77,10 +76,10 @@ impl HeadFile {
         Ok(head.map_or(HeadRecord::Damaged, HeadRecord::Head))
     }
 
-    /// Writes and syncs a new head, without yet putting it in place: what can fail for want of
-    /// space fails before the entry is committed.
+    /// Writes and syncs a new head without publishing it, so that a full disk fails before the
+    /// entry is committed.
     ///
-    /// The temporary name holds the hash, so two writers can only meet over the same bytes.
+    /// The temporary name holds the hash, so two writers can collide only over the same bytes.
     pub(crate) fn prepare(&self, head: Head) -> Result<PreparedFile, DiskError> {
         let temporary = self
             .path
@@ -94,7 +93,7 @@ impl HeadFile {
         PreparedFile::write(temporary, format!("{MARK}{head}\n").as_bytes(), 0o600)
     }
 
-    /// Whether a file of that name is a head that is not yet, or will never be, in place.
+    /// Whether a file of that name is an unpublished head.
     pub(crate) fn is_temporary(name: &str) -> bool {
         let hash = name
             .strip_prefix(TEMP_PREFIX)
@@ -102,7 +101,7 @@ impl HeadFile {
         hash.is_some_and(|hash| hash.parse::<EntryHash>().is_ok())
     }
 
-    /// Puts a prepared head in place.
+    /// Publishes a prepared head.
     pub(crate) fn publish(&self, prepared: PreparedFile) -> Result<(), DiskError> {
         prepared.replace(&self.path)
     }

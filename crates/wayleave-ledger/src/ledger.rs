@@ -1,4 +1,4 @@
-//! The port: what every ledger can do, be it a file on one machine or a server shared by many.
+//! The port that every ledger implements, be it a file on one machine or a shared server.
 
 use std::sync::Arc;
 
@@ -15,27 +15,28 @@ use crate::verify::VerifyReport;
 ///
 /// An implementation promises:
 ///
-/// - `append` is atomic and durable when it returns, and serialised with every other writer of
-///   any process: it asks [`State::admit`] of the state that its entry will follow.
+/// - `append` is atomic, durable when it returns, and serialised with the writers of all processes:
+///   it calls [`State::admit`] on the state that its entry will follow.
 /// - Nothing is ever changed or removed.
-/// - `state` never tells what the chain from its first entry does not bear out; `entries` are
-///   whole and follow one another. Only `verify` reads again what was passed before.
+/// - `state` is always the fold of a verified chain from its first entry; `entries` are verified
+///   and consecutive. Only `verify` re-reads entries that were verified before.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
-    /// Records an event, or says why it may not follow what is recorded.
+    /// Records an event, or says why the recorded state forbids it.
     async fn append(&self, at: Millis, event: Event) -> Result<Entry, LedgerError>;
 
-    /// What is true now.
+    /// The current state.
     async fn state(&self) -> Result<Arc<State>, LedgerError>;
 
-    /// The place of the last entry: grows with every act of any process. Cheap, for polling.
-    /// Fails when what is behind it was removed, or replaced by what does not continue it.
+    /// The sequence number of the last entry, which grows with every act of any process. Cheap
+    /// enough to poll. Fails if the storage was removed, or replaced by one that does not continue
+    /// the chain.
     async fn epoch(&self) -> Result<u64, LedgerError>;
 
-    /// At most `limit` entries after the place `after`, in order.
+    /// At most `limit` entries after the sequence number `after`, in order.
     async fn entries(&self, after: u64, limit: u32) -> Result<Vec<Entry>, LedgerError>;
 
-    /// Walks the whole chain, in memory that does not grow with its length, and reports the
-    /// first thing wrong. `anchor` is a head the caller kept where nobody else can write.
+    /// Walks the whole chain in constant memory and reports the first problem. `anchor` is a head
+    /// that the caller kept where nobody else can write.
     async fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError>;
 }

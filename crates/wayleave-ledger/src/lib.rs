@@ -1,15 +1,15 @@
 //! The ledger: who ratified what, which sources exist, what is live, who may read what.
 //!
-//! Everything that a person decides is an entry in one append-only, hash-chained record; what is
-//! true now is the fold of its entries and is never stored beside them. The exact bytes that
-//! were ratified are kept as frozen files, named by their digest.
+//! Every decision of a person is an entry in one append-only, hash-chained record. The current
+//! state is the fold of its entries and is never stored beside them. The exact ratified bytes are
+//! stored as frozen files, named by their digest.
 //!
 //! - [`Governance`]: the acts of people upon a project folder.
 //! - [`Ledger`]: the port; [`SqliteLedger`] keeps it in `.wayleave/ledger.db`.
-//! - [`State`]: what is true now, and the rules of what may follow.
+//! - [`State`]: the current state, and the rules that admit an entry.
 //! - [`verify`]: what a check of the chain can find, and what it cannot.
 //!
-//! This crate must not know how mappings are drafted or shown, nor anything of MCP.
+//! This crate must not know how mappings are drafted or shown, or anything about MCP.
 
 mod audit;
 mod blocking;
@@ -38,7 +38,6 @@ pub use event::{Entry, Event, NewGrant, NewToken};
 pub use file_stamp::FileStamp;
 pub use governance::{
     FOLDER, Governance, GrantRequest, IssuedToken, NewSource, RatifyRequest, TokenRequest,
-    ratification,
 };
 pub use ledger::Ledger;
 pub use sqlite::SqliteLedger;

@@ -1,8 +1,8 @@
 //! A ledger in one SQLite file, for one machine and any number of processes on it.
 //!
-//! Write-ahead log, `synchronous = FULL`, immediate transactions and a busy timeout: processes
-//! take turns to write, readers never wait for them. Two connections serve a process, one for
-//! writing and one for reading; their work runs on blocking threads.
+//! Uses a write-ahead log, `synchronous = FULL`, immediate transactions and a busy timeout: writers
+//! take turns, and readers never wait for them. A process has two connections, one for writing and
+//! one for reading; their work runs on blocking threads.
 
 mod create;
 mod error_mapping;
@@ -37,7 +37,7 @@ pub struct SqliteLedger {
 /// The connections of one process.
 struct Connections {
     reader: Mutex<Session>,
-    /// `None` where the ledger is only read.
+    /// `None` if the ledger is open read-only.
     writer: Option<Mutex<Session>>,
     halt: WriteHalt,
     path: std::path::PathBuf,
@@ -53,10 +53,10 @@ impl std::fmt::Debug for SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// Opens the ledger in `folder`, and makes both where they are not there.
+    /// Opens the ledger in `folder`, and creates both if they are missing.
     ///
-    /// A ledger in which something is wrong opens: `verify` then says what, and everything else
-    /// refuses. A file that is no ledger does not open, and is left as it is.
+    /// A damaged ledger opens: `verify` then reports the problem, and everything else fails. A file
+    /// that is not a ledger does not open, and is left unchanged.
     pub fn open(folder: &Path, clock: &dyn Clock) -> Result<Self, OpenError> {
         Self::open_with(folder, clock, WriteHalt::default())
     }
@@ -70,7 +70,7 @@ impl SqliteLedger {
         let path = folder.join("ledger.db");
         let head_file = HeadFile::in_folder(folder);
         if !path.exists() {
-            // A head without its ledger is no beginning: something was lost.
+            // A head file without its ledger means that the ledger was lost.
             if head_file.read()? != HeadRecord::Missing {
                 return Err(OpenError::Missing { path });
             }
@@ -79,7 +79,7 @@ impl SqliteLedger {
         let reader = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
         let mut writer = Session::open(&path, head_file.clone(), Access::ReadWrite)?;
         remove_leftovers(folder);
-        // A head that stays behind is allowed; a disk that cannot sync is not.
+        // A lagging head file is tolerated; a disk that cannot sync is not.
         if let Err(error) = writer.repair_head()
             && error.is_fatal()
         {
@@ -94,8 +94,8 @@ impl SqliteLedger {
         ))
     }
 
-    /// Opens the ledger in a folder that cannot be written: a copy, or another's. It is read and
-    /// verified like any other; nothing can be recorded in it.
+    /// Opens the ledger in a folder that cannot be written, such as a copy or another user's. It
+    /// can be read and verified, but nothing can be recorded.
     pub fn open_read_only(folder: &Path) -> Result<Self, OpenError> {
         durable::check_private(folder)?;
         let path = folder.join("ledger.db");
@@ -150,7 +150,7 @@ impl SqliteLedger {
 /// Removes unpublished head files of killed writers. Skipped while any process writes: one of them
 /// may be about to be published.
 fn remove_leftovers(folder: &Path) {
-    // They are harmless, so a failure to remove one is ignored.
+    // A leftover is harmless, so a failure to remove it is ignored.
     if let Ok(Some(_lock)) = FolderLock::exclusive(folder) {
         let _ = durable::remove_files(folder, HeadFile::is_temporary);
     }
@@ -191,8 +191,8 @@ impl Ledger for SqliteLedger {
     }
 
     async fn epoch(&self) -> Result<u64, LedgerError> {
-        // Every request asks. Two looks at files and one page that is in memory take less time
-        // than another thread takes to wake, unless somebody is reading all entries just now.
+        // Runs on every request. Two `stat` calls and one cached page take less time than waking
+        // another thread, unless a reader holds the connection just now.
         if let Ok(session) = self.connections.reader.try_lock()
             && let Some(epoch) = session.epoch()?
         {
@@ -210,7 +210,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
-        // On a connection of its own: a long walk must keep nobody waiting.
+        // On its own connection, so that a long walk blocks no one.
         self.on_thread(move |connections| {
             let access = match connections.writer {
                 Some(_) => Access::ReadWrite,

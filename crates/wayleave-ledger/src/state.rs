@@ -1,8 +1,8 @@
-//! What is true now: the fold of all entries, and the rules an entry must meet.
+//! The current state: the fold of all entries, and the rules that admit an entry.
 //!
-//! Pure, and the only place that says what may follow what. Every ledger asks [`State::admit`]
-//! inside its write transaction, so two writers cannot both be right; `verify` asks it again of
-//! every entry. Nothing here is stored: the chain is the truth.
+//! Pure, and the only place that decides which events are allowed. Every ledger calls
+//! [`State::admit`] inside its write transaction, so of two conflicting writers only one succeeds;
+//! `verify` calls it again for every entry. Nothing here is stored: the chain is the truth.
 
 mod authority;
 mod refusal;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::TokenHash;
 use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Ratification;
 
 use crate::clock::Millis;
 use crate::event::{Entry, Event};
@@ -37,9 +38,9 @@ pub struct State {
 /// A dataset the ledger knows: ratified now, or retired.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Dataset {
-    /// Its present ratification; `None` once retired.
+    /// Its current ratification; `None` once retired.
     pub ratified: Option<RatificationEntry>,
-    /// Its present activation; `None` while it is not live.
+    /// Its current activation; `None` while it is not live.
     pub active: Option<Activation>,
     /// The last revision used by an activation or a deactivation.
     pub revision: u64,
@@ -52,25 +53,20 @@ pub struct RatificationEntry {
     pub seq: u64,
     /// When.
     pub at: Millis,
-    /// The digest of the mapping's exact bytes.
-    pub digest: Digest,
-    /// What it replaced.
-    pub replaces: Option<Digest>,
-    /// Who.
-    pub who: String,
-    /// Why.
-    pub note: String,
+    /// The act.
+    #[serde(flatten)]
+    pub act: Ratification,
 }
 
 /// A dataset that is live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Activation {
-    /// The entry's place.
+    /// The entry's sequence number.
     pub seq: u64,
     /// When.
     pub at: Millis,
-    /// The digest that was checked and made live. Where it is no longer the ratified one, the
-    /// dataset was ratified again since, and the new mapping awaits its own activation.
+    /// The digest that was checked and activated. If it is no longer the ratified one, the dataset
+    /// was ratified again since, and the new mapping awaits its own activation.
     pub digest: Digest,
     /// The dataset's revision.
     pub revision: u64,
@@ -83,7 +79,7 @@ pub struct Activation {
 /// A source an operator declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Source {
-    /// The entry's place.
+    /// The entry's sequence number.
     pub seq: u64,
     /// When.
     pub at: Millis,
@@ -96,13 +92,13 @@ pub struct Source {
 }
 
 impl State {
-    /// The ledger's own random name; `None` before its first entry.
+    /// The ledger's random id; `None` before its first entry.
     pub fn ledger(&self) -> Option<&str> {
         self.ledger.as_deref()
     }
 
-    /// The time to judge expiry by: what a clock tells, yet never before the latest entry. A clock
-    /// that is set back does not bring back what has expired.
+    /// The time for judging expiry: the clock's, but never before the latest entry. A clock that is
+    /// set back does not revive what has expired.
     pub fn now(&self, clock: Millis) -> Millis {
         self.latest.map_or(clock, |latest| latest.max(clock))
     }
@@ -117,7 +113,7 @@ impl State {
         &self.sources
     }
 
-    /// The present ratification of a dataset.
+    /// The current ratification of a dataset.
     pub fn ratified(&self, dataset: &str) -> Option<&RatificationEntry> {
         self.datasets.get(dataset)?.ratified.as_ref()
     }
@@ -144,8 +140,8 @@ impl State {
         &self.authority.tokens
     }
 
-    /// The token whose text has that hash, valid or not: ask
-    /// [`TokenEntry::validity`] before anything is served to whoever brought it.
+    /// The token whose text has that hash, valid or not: check [`TokenEntry::validity`] before
+    /// serving its holder.
     pub fn token(&self, hash: &TokenHash) -> Option<&TokenEntry> {
         self.authority.token(hash)
     }
@@ -158,23 +154,18 @@ impl State {
             .saturating_add(1)
     }
 
-    /// Whether the event may follow.
+    /// Checks that an event may be recorded next.
     pub fn admit(&self, event: &Event) -> Result<(), Refusal> {
         if matches!(event, Event::LedgerCreated { .. }) == self.ledger.is_some() {
             return Err(Refusal::Misplaced);
         }
         match event {
-            Event::DatasetRatified {
-                dataset,
-                digest,
-                replaces,
-                ..
-            } => match self.digest(dataset) {
-                Some(current) if current == *digest => Err(Refusal::AlreadyRatified {
-                    dataset: dataset.clone(),
+            Event::DatasetRatified(act) => match self.digest(&act.dataset) {
+                Some(current) if current == act.digest => Err(Refusal::AlreadyRatified {
+                    dataset: act.dataset.clone(),
                     digest: current,
                 }),
-                current => same(dataset, *replaces, current),
+                current => same(&act.dataset, act.replaces, current),
             },
             Event::DatasetRetired {
                 dataset, digest, ..
@@ -223,27 +214,15 @@ impl State {
         }
     }
 
-    /// Takes in an entry that was admitted.
+    /// Applies an entry that was admitted.
     pub(crate) fn apply(&mut self, entry: &Entry) {
         let (seq, at) = (entry.seq, entry.at);
         self.latest = Some(self.now(at));
         match entry.event.clone() {
             Event::LedgerCreated { ledger } => self.ledger = Some(ledger),
-            Event::DatasetRatified {
-                dataset,
-                digest,
-                replaces,
-                who,
-                note,
-            } => {
-                self.datasets.entry(dataset).or_default().ratified = Some(RatificationEntry {
-                    seq,
-                    at,
-                    digest,
-                    replaces,
-                    who,
-                    note,
-                });
+            Event::DatasetRatified(act) => {
+                let dataset = self.datasets.entry(act.dataset.clone()).or_default();
+                dataset.ratified = Some(RatificationEntry { seq, at, act });
             }
             Event::DatasetRetired {
                 dataset, who, note, ..
@@ -261,7 +240,7 @@ impl State {
                 who,
             } => {
                 let it = self.datasets.entry(dataset).or_default();
-                // It is there: only what is ratified is admitted.
+                // Always present: an activation is admitted only for a ratified dataset.
                 it.active = it.ratified.clone().map(|ratified| Activation {
                     seq,
                     at,
@@ -307,7 +286,7 @@ impl State {
     }
 
     fn digest(&self, dataset: &str) -> Option<Digest> {
-        self.ratified(dataset).map(|it| it.digest)
+        self.ratified(dataset).map(|it| it.act.digest)
     }
 
     fn must_digest(&self, dataset: &str) -> Result<Digest, Refusal> {

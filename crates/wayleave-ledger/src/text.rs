@@ -1,6 +1,6 @@
-//! Which names and words may be written into a ledger that never forgets.
+//! Rules for the names and texts of a ledger, which can never be removed from it.
 //!
-//! A refusal names the rule, never the text: what was refused may be a pasted secret.
+//! A refusal names the rule, never the text: the text may be a pasted secret.
 
 use wayleave_model::grant::{Claim, Claims, Terms};
 use wayleave_model::sensitive::looks_like_dsn;
@@ -9,7 +9,7 @@ use wayleave_model::sensitive::looks_like_dsn;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {rule}")]
 pub struct BadText {
-    /// What was given.
+    /// What the text is, such as a note.
     what: &'static str,
     /// The rule it broke.
     rule: &'static str,
@@ -57,7 +57,7 @@ pub(crate) fn env(name: &str) -> Result<(), BadText> {
     ensure(fits, "a source's `env`", rule)
 }
 
-/// A person, as they call themselves.
+/// A person's own name.
 pub(crate) fn who(name: &str) -> Result<(), BadText> {
     let what = "who acts";
     ensure(!name.trim().is_empty(), what, "must be named")?;
@@ -74,7 +74,7 @@ pub(crate) fn who(name: &str) -> Result<(), BadText> {
     no_credentials(name, what)
 }
 
-/// A note on why; it may be empty.
+/// A note that gives a reason; may be empty.
 pub(crate) fn note(text: &str) -> Result<(), BadText> {
     check_note(text, "a note")
 }
@@ -92,12 +92,12 @@ fn check_note(text: &str, what: &'static str) -> Result<(), BadText> {
     no_credentials(text, what)
 }
 
-/// What a grant is for; it may be empty.
+/// The purpose of a grant; may be empty.
 pub(crate) fn purpose(text: &str) -> Result<(), BadText> {
     check_note(text, "a purpose")
 }
 
-/// What people call a token; it may be empty.
+/// The label of a token; may be empty.
 pub(crate) fn label(text: &str) -> Result<(), BadText> {
     let what = "a token's label";
     let fits = text.chars().count() <= MAX_LABEL_CHARS && !text.chars().any(char::is_control);
@@ -127,7 +127,7 @@ fn is_id(id: &str, prefix: &str) -> bool {
     })
 }
 
-/// What a grant allows: something, and within bounds.
+/// The terms of a grant: not empty, and within the limits.
 pub(crate) fn terms(terms: &Terms) -> Result<(), BadText> {
     dataset(&terms.dataset)?;
     let what = "a grant";
@@ -149,7 +149,7 @@ pub(crate) fn terms(terms: &Terms) -> Result<(), BadText> {
     Ok(())
 }
 
-/// What a token says about whoever holds it.
+/// The claims of a token.
 pub(crate) fn claims(claims: &Claims) -> Result<(), BadText> {
     let what = "a claim";
     ensure(
@@ -178,7 +178,7 @@ pub(crate) fn claims(claims: &Claims) -> Result<(), BadText> {
     Ok(())
 }
 
-/// The ledger could never be rid of a password.
+/// Rejects text that looks like a password, which could never be removed from the ledger.
 fn no_credentials(text: &str, what: &'static str) -> Result<(), BadText> {
     ensure(
         !looks_like_dsn(text),

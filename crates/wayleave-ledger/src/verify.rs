@@ -1,28 +1,28 @@
-//! What `verify` finds.
+//! The problems that `verify` reports.
 //!
-//! Limits, plainly: the chain shows any change made by someone who did not also rebuild every
-//! later hash *and* the head file. Whoever can write the whole folder can do both, and no key
-//! kept in the same folder would stop them, so the head file carries no MAC. To see such a
-//! rebuild, keep a [`Head`] somewhere they cannot write and give it to `verify` as the anchor.
+//! Limits: the chain shows any change by someone who does not also rebuild every later hash *and*
+//! the head file. Whoever can write the whole folder can do both, and a key in the same folder
+//! would not stop them, so the head file carries no MAC. To detect such a rebuild, keep a [`Head`]
+//! where they cannot write and pass it to `verify` as the anchor.
 
 use serde::Serialize;
 
 use crate::chain::Head;
 
-/// The first thing wrong with a ledger.
+/// The first problem of a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Problem {
-    /// Another entry stands where this one belongs.
+    /// An entry does not have the next sequence number.
     #[error("entry {seq} is missing: entry {found} stands in its place")]
     Gap {
-        /// The place that should come next.
+        /// The expected sequence number.
         seq: u64,
-        /// The place that came.
+        /// The sequence number found.
         found: u64,
     },
-    /// An entry does not have its hash.
+    /// The hash of an entry is not that of its content.
     #[error("entry {seq} was altered: its content does not have its hash")]
     Altered {
         /// The entry.
@@ -34,13 +34,13 @@ pub enum Problem {
         /// The entry.
         seq: u64,
     },
-    /// An entry is whole, yet not readable as an event.
+    /// An entry has its hash, but cannot be decoded as an event.
     #[error("entry {seq} is not an event this program can read")]
     Unreadable {
         /// The entry.
         seq: u64,
     },
-    /// An entry is whole, yet no honest program would have recorded it there.
+    /// An entry has its hash, but the rules forbid it there.
     #[error("entry {seq} could not have been recorded there: {reason}")]
     Unlawful {
         /// The entry.
@@ -48,25 +48,25 @@ pub enum Problem {
         /// The rule it breaks.
         reason: String,
     },
-    /// The chain ends before a head that is known to have been reached.
+    /// The chain ends before a known head.
     #[error("the ledger ends after entry {}, but {witness} knows entry {}: its tail was cut", .last, .known.seq)]
     Truncated {
-        /// The last entry there is.
+        /// The last entry.
         last: u64,
-        /// The head that is known.
+        /// The known head.
         known: Head,
-        /// Who knows it.
+        /// Its witness.
         witness: Witness,
     },
-    /// The entry at a known head has another hash.
+    /// The entry at a known head has a different hash.
     #[error("entry {} is not the one {witness} knows: the ledger was rewritten", .known.seq)]
     Rewritten {
-        /// The head that is known.
+        /// The known head.
         known: Head,
-        /// Who knows it.
+        /// Its witness.
         witness: Witness,
     },
-    /// The ledger has lost even the entry it began with.
+    /// The ledger has no entries, not even its first.
     #[error("the ledger is empty: even its first entry is gone")]
     Empty,
     /// The head file is gone.
@@ -75,7 +75,7 @@ pub enum Problem {
     /// The head file is not one line with a head.
     #[error("the head file is damaged, so a cut tail could not be seen")]
     HeadDamaged,
-    /// The database's own guards against change are not as they were made.
+    /// The tables or triggers that guard against changes were altered.
     #[error("the ledger's schema was altered: `{object}` is not as it was made")]
     SchemaAltered {
         /// The table or trigger.
@@ -84,7 +84,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// The first bad entry, where the problem is with an entry.
+    /// The entry with the problem, if it is with an entry.
     pub fn seq(&self) -> Option<u64> {
         match self {
             Self::Gap { seq, .. }
@@ -100,15 +100,15 @@ impl Problem {
     }
 }
 
-/// Who vouches for a head.
+/// Where a known head comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Witness {
-    /// The file beside the ledger.
+    /// The head file beside the ledger.
     HeadFile,
-    /// The head the caller kept elsewhere.
+    /// The anchor that the caller kept elsewhere.
     Anchor,
-    /// This process, which read further earlier.
+    /// This process, which verified that entry earlier.
     Memory,
 }
 
@@ -125,22 +125,22 @@ impl std::fmt::Display for Witness {
 /// The result of walking a whole ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerifyReport {
-    /// How many entries are whole, in order and lawful, from the first.
+    /// Number of valid entries, from the first.
     pub good: u64,
-    /// The last good entry: keep it elsewhere and give it as the anchor next time.
+    /// The last valid entry: keep it elsewhere and pass it as the anchor next time.
     pub head: Option<Head>,
-    /// The first thing wrong; `None` when nothing is.
+    /// The first problem, if any.
     pub problem: Option<Problem>,
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Whether no problem was found.
     pub fn is_ok(&self) -> bool {
         self.problem.is_none()
     }
 }
 
-/// A head that the walk must pass, and who vouches for it.
+/// A head that the walk must pass, and where it comes from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WitnessedHead {
     pub(crate) head: Head,
@@ -148,7 +148,7 @@ pub(crate) struct WitnessedHead {
 }
 
 impl WitnessedHead {
-    /// Called at each entry passed.
+    /// Checks an entry when the walk passes it.
     pub(crate) fn check_at(&self, passed: Head) -> Result<(), Problem> {
         if passed.seq == self.head.seq && passed.hash != self.head.hash {
             return Err(Problem::Rewritten {
@@ -159,7 +159,7 @@ impl WitnessedHead {
         Ok(())
     }
 
-    /// Called after the last entry.
+    /// Checks, after the last entry, that the walk has passed the head.
     pub(crate) fn check_end(&self, last: u64) -> Result<(), Problem> {
         if last < self.head.seq {
             return Err(Problem::Truncated {

@@ -1,6 +1,6 @@
-//! Walking a chain from its first entry: the one judge of whether entries are whole, in order,
-//! understood and lawful. Both reading and `verify` go through it; memory holds one entry and
-//! the present state.
+//! Walks a chain from its first entry, and is the only code that decides whether entries are
+//! intact, in order, decodable and allowed. Both reads and `verify` use it. Memory holds one entry
+//! and the current state.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::event::{Entry, Event};
 use crate::state::State;
 use crate::verify::Problem;
 
-/// Checks the links of entries: whole, in order and decodable.
+/// Checks that entries are intact, in order and decodable.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinkChecker {
     head: Option<Head>,
@@ -21,7 +21,7 @@ impl LinkChecker {
         Self { head }
     }
 
-    /// Passes the next entry, or says what is wrong with it.
+    /// Checks the next entry.
     pub(crate) fn step(&mut self, sealed: &SealedEntry) -> Result<Entry, Problem> {
         let seq = sealed.seq;
         sealed.check_after(self.head).map_err(|fault| match fault {
@@ -44,7 +44,7 @@ impl LinkChecker {
     }
 }
 
-/// Checks links and rules of all entries from the first on, and folds their state.
+/// Checks the links and rules of all entries from the first on, and folds their state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChainWalk {
     links: LinkChecker,
@@ -57,7 +57,7 @@ impl ChainWalk {
         self.links.head
     }
 
-    /// How many entries were passed.
+    /// Number of entries passed.
     pub(crate) fn seq(&self) -> u64 {
         self.links.head.map_or(0, |head| head.seq)
     }
@@ -67,7 +67,7 @@ impl ChainWalk {
         &self.state
     }
 
-    /// Passes the next entry, or says what is wrong with it and stays where it is.
+    /// Checks and applies the next entry. On a problem the walk does not advance.
     pub(crate) fn step(&mut self, sealed: &SealedEntry) -> Result<Entry, Problem> {
         let mut links = self.links.clone();
         let entry = links.step(sealed)?;

@@ -55,7 +55,7 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ctrl-C, or the signal service managers send.
+/// Waits for Ctrl-C, or the signal service managers send.
 async fn stopped() {
     let terminated = async {
         match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
@@ -131,7 +131,7 @@ fn template(name: &str) -> String {
     format!("plugin://{name}/{{item}}")
 }
 
-/// Everything one plugin brings, as one change.
+/// All primitives of one plugin, as one change.
 fn plugin(name: &str) -> anyhow::Result<Batch> {
     let echo = Tool::new(
         format!("{name}_echo"),

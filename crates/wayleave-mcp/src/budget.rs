@@ -1,7 +1,7 @@
-//! How much one caller may ask for: so many requests a minute, so many at once, so many streams.
+//! One caller's limits: requests per minute, concurrent requests, and open streams.
 //!
-//! A budget is the caller's own. One that asks for ten times its share is refused nine times out
-//! of ten, at the price of one comparison, and the others do not notice.
+//! Each caller has its own budget. One that sends ten times its share is refused nine times out of
+//! ten, at the price of one comparison, and the others do not notice.
 
 use std::{
     sync::{
@@ -19,19 +19,19 @@ use tokio::{
 
 use crate::{RpcError, ToolResult};
 
-/// How long a request waits for its caller's others to finish.
+/// How long a request waits for its caller's other requests to finish.
 const TURN_TIMEOUT: Duration = Duration::from_secs(1);
-/// How many may wait so, for each that may run.
+/// Requests that may wait, for each one that may run.
 const MAX_WAITING_PER_RUNNING: usize = 4;
-/// A request refused for want of room is worth trying again after this long.
+/// Delay suggested to a request that was refused because the queue was full.
 const ROOM_RETRY: Duration = Duration::from_millis(250);
 
-/// What a budget allows.
+/// The limits of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// Requests in a minute, on average.
     pub per_minute: u32,
-    /// Requests at a stroke, after a pause.
+    /// Requests allowed at once after a pause.
     pub burst: u32,
     /// Requests under way at once. A few more wait for their turn, for a moment.
     pub concurrent: usize,
@@ -50,7 +50,7 @@ pub struct Allowance {
 #[derive(Debug)]
 pub struct Budget {
     began: Instant,
-    /// When, in nanoseconds since it began, the bucket will be full again.
+    /// When the bucket will be full again, in nanoseconds since the budget was made.
     full_at: AtomicU64,
     each: u64,
     burst: u64,
@@ -59,7 +59,7 @@ pub struct Budget {
     streams: Arc<Semaphore>,
 }
 
-/// A budget that has nothing left.
+/// The refusal of a budget that has nothing left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BudgetExceeded {
     what: &'static str,
@@ -87,8 +87,7 @@ impl Budget {
         self.room().await
     }
 
-    /// Waits for the turn of a request among the caller's own. What is returned is held while it is
-    /// under way.
+    /// Waits until one of the caller's slots is free. The permit is held while the request runs.
     pub(crate) async fn room(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
         let running = Arc::clone(&self.running);
         if let Ok(room) = running.clone().try_acquire_owned() {
@@ -105,8 +104,8 @@ impl Budget {
         }
     }
 
-    /// Spends one, of whatever a program counts with a budget of its own; or tells how long to
-    /// wait for the next.
+    /// Spends one unit of whatever a program counts with a budget of its own. The error is the time
+    /// to wait for the next.
     pub fn take(&self) -> Result<(), Duration> {
         self.spend().map_err(|spent| spent.retry_after)
     }
@@ -116,7 +115,7 @@ impl Budget {
         self.draw(self.began.elapsed())
     }
 
-    /// Room for one stream.
+    /// Takes a permit for one stream.
     pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, BudgetExceeded> {
         let room = Arc::clone(&self.streams).try_acquire_owned();
         room.map_err(|_| BudgetExceeded {
@@ -145,17 +144,18 @@ impl Budget {
 }
 
 impl BudgetExceeded {
-    /// In whole milliseconds, rounded up: who waits exactly that long is not refused again.
+    /// In whole milliseconds, rounded up, so that a caller who waits exactly that long is not
+    /// refused again.
     fn millis(self) -> u64 {
         u64::try_from(self.retry_after.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
-    /// In whole seconds, as the `Retry-After` header has it.
+    /// In whole seconds, as in the `Retry-After` header.
     pub(crate) fn seconds(self) -> u64 {
         self.millis().div_ceil(1000).max(1)
     }
 
-    /// What a model is told whose tool was not called.
+    /// The tool result that tells the model its call was refused.
     pub(crate) fn result(self) -> ToolResult {
         let error = json!({
             "code": "rate_limited",
@@ -166,7 +166,7 @@ impl BudgetExceeded {
         ToolResult::error(error.to_string()).with_structured(json!({ "error": error }))
     }
 
-    /// What any other request is refused with.
+    /// The error for any request other than a tool call.
     pub(crate) fn error(self) -> RpcError {
         RpcError::new(RpcError::BUDGET, self.what).with_data(self.data())
     }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(budget.draw(at(10)).unwrap_err().retry_after, at(1));
         budget.draw(at(11)).unwrap();
         assert!(budget.draw(at(11)).is_err());
-        // A long pause fills the bucket, and no more than that.
+        // A long pause fills the bucket but does not overfill it.
         for _ in 0..3 {
             budget.draw(at(1000)).unwrap();
         }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn ten_times_the_allowance_gets_a_tenth_through() {
         let budget = budget(600, 10, 100);
-        // 100 a second against 10 a second, for a minute.
+        // Send 100 a second to a budget of 10 a second, for a minute.
         let through = (0..6000u64)
             .filter(|n| budget.draw(Duration::from_millis(n * 10)).is_ok())
             .count();

@@ -1,4 +1,4 @@
-//! Who is asking: the authorization of one request, as the embedder established it.
+//! The caller: the authorization of one request, as the embedder established it.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ pub struct Revocation {
 }
 
 impl Revocation {
-    /// Ends the authorization; `why` is what its requests under way are answered.
+    /// Ends the authorization. Its running requests are answered with `why`.
     pub fn end(&self, why: RpcError) {
         let _ = self.why.set(why);
         self.ended.cancel();
@@ -95,15 +95,15 @@ impl Caller {
         self
     }
 
-    /// Ends this authorization when it is `revoked`, or that token cancelled: its streams, its
-    /// sessions and its requests under way end then, not at its next request.
+    /// Ends this authorization when `revoked`, a revocation or a cancellation token, is triggered:
+    /// its streams, sessions and running requests end at that moment, not at its next request.
     #[must_use]
     pub fn until(mut self, revoked: impl Into<Revocation>) -> Self {
         self.revoked = Some(revoked.into());
         self
     }
 
-    /// Ends this authorization at a moment.
+    /// Ends this authorization at the moment `expires`.
     #[must_use]
     pub fn until_at(mut self, expires: Instant) -> Self {
         self.expires = Some(expires);
@@ -117,7 +117,7 @@ impl Caller {
         self
     }
 
-    /// Who this is.
+    /// The subject: an id that is safe to log.
     pub fn subject(&self) -> &str {
         &self.subject
     }
@@ -147,7 +147,7 @@ impl Caller {
             .is_some_and(|expires| expires <= Instant::now())
     }
 
-    /// What a request is answered whose authorization has ended; none if it has not.
+    /// The error for a request whose authorization has ended; `None` while it has not.
     pub(crate) fn why_over(&self) -> Option<RpcError> {
         if self.is_revoked() {
             let told = self.revoked.as_ref().and_then(|revoked| revoked.why.get());
@@ -156,7 +156,7 @@ impl Caller {
         self.is_expired().then(RpcError::expired)
     }
 
-    /// Waits until this authorization has ended; for one without an end, for ever.
+    /// Waits until this authorization has ended; waits for ever if it has no end.
     pub(crate) async fn over(&self) {
         let revoked = async {
             match &self.revoked {
@@ -180,7 +180,7 @@ impl Caller {
         self.budget.as_ref()
     }
 
-    /// Whether both are the same authorization, not merely the same subject's.
+    /// Whether both are the same authorization, not merely of the same subject.
     pub(crate) fn same(&self, other: &Self) -> bool {
         let attachments = (&self.attachment, &other.attachment);
         Arc::ptr_eq(&self.subject, &other.subject)

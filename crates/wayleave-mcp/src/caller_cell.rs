@@ -1,4 +1,4 @@
-//! Whoever a conversation is with, in its newest authorization.
+//! The caller of a conversation, in its newest authorization.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use crate::Caller;
 
-/// One party to a conversation. Every clone is the same party.
+/// One caller of a conversation. Clones share the same cell.
 #[derive(Clone)]
 pub(crate) struct CallerCell(Arc<Inner>);
 
@@ -24,12 +24,12 @@ impl CallerCell {
         }))
     }
 
-    /// Who it is now.
+    /// The caller as of now.
     pub(crate) fn caller(&self) -> Guard<Arc<Caller>> {
         self.0.caller.load()
     }
 
-    /// It came again, perhaps with another authorization.
+    /// Stores the caller of a new request, perhaps with another authorization.
     pub(crate) fn replace(&self, caller: &Arc<Caller>) {
         if !self.caller().same(caller) {
             self.0.caller.store(Arc::clone(caller));
@@ -37,7 +37,7 @@ impl CallerCell {
         }
     }
 
-    /// Waits until it has come with another authorization. For one listener.
+    /// Waits until the authorization has been replaced. Supports one waiter.
     pub(crate) async fn renewed(&self) {
         self.0.renewed.notified().await;
     }

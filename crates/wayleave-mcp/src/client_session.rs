@@ -1,53 +1,109 @@
-//! What a client of the older revisions keeps between its requests.
+//! The state a client of the older revisions has between its requests.
+//!
+//! It is the whole cost of an idle session. The SDK's machinery for a session is a hundred times as
+//! large, so it is made only when a stream or a call that talks to its client needs it.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, OnceLock, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{
-    Registry,
+    LogLevel, Registry,
     caller_cell::CallerCell,
     listeners::{Inbox, ListFingerprint, Listener},
-    server::Shutdown,
+    running_calls::RunningCalls,
+    sdk::model::InitializeRequestParams,
+    server::{ServerState, Shutdown},
 };
 
 pub(crate) struct ClientSession {
+    pub(crate) caller_cell: CallerCell,
     pub(crate) inbox: Arc<Inbox>,
-    /// What the client had been shown when it was let in.
+    pub(crate) calls: Arc<RunningCalls>,
+    /// The client's `initialize` parameters, in the agreed revision.
+    client: OnceLock<InitializeRequestParams>,
+    log_level: Mutex<LogLevel>,
+    /// The lists as the client was shown them when its session began.
     fingerprint: ListFingerprint,
-    /// Whether it is being listened for; saying again that it is ready changes nothing.
-    ready: AtomicBool,
-    /// Ends with the session.
+    /// Whether the client has sent `notifications/initialized`.
+    is_ready: AtomicBool,
+    /// Whether a listener runs; a second `initialized` starts no other.
+    has_listener: AtomicBool,
+    /// Cancelled when the session ends.
     open: CancellationToken,
     _close: DropGuard,
 }
 
 impl ClientSession {
-    pub(crate) fn new(fingerprint: ListFingerprint, shutdown: &Shutdown) -> Self {
+    pub(crate) fn new(shared: &ServerState, caller_cell: CallerCell, shutdown: &Shutdown) -> Self {
+        let fingerprint = ListFingerprint::new(&shared.registry.snapshot(), &caller_cell.caller());
         let open = shutdown.draining.child_token();
         Self {
+            caller_cell,
             inbox: Arc::default(),
+            calls: Arc::default(),
+            client: OnceLock::new(),
+            log_level: Mutex::new(LogLevel::Info),
             fingerprint,
-            ready: AtomicBool::new(false),
+            is_ready: AtomicBool::new(false),
+            has_listener: AtomicBool::new(false),
             _close: open.clone().drop_guard(),
             open,
         }
     }
 
-    /// The listener of a client that says it is ready, and what ends it; none if it said so before.
-    pub(crate) fn listener(
-        &self,
-        registry: &Registry,
-        caller_cell: CallerCell,
-    ) -> Option<(Listener, CancellationToken)> {
-        if self.ready.swap(true, Ordering::AcqRel) {
+    /// The client's `initialize` parameters; none before its handshake.
+    pub(crate) fn client(&self) -> Option<&InitializeRequestParams> {
+        self.client.get()
+    }
+
+    /// Stores the client's `initialize` parameters. Only the first call counts.
+    pub(crate) fn introduce(&self, client: InitializeRequestParams) {
+        let _ = self.client.set(client);
+    }
+
+    pub(crate) fn log_level(&self) -> LogLevel {
+        *self
+            .log_level
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        *self
+            .log_level
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = level;
+    }
+
+    pub(crate) fn set_ready(&self) {
+        self.is_ready.store(true, Ordering::Release);
+    }
+
+    /// The listener of a ready client, and the token that ends it; none if the client is not ready
+    /// or has a listener.
+    pub(crate) fn listener(&self, registry: &Registry) -> Option<(Listener, CancellationToken)> {
+        if !self.is_ready.load(Ordering::Acquire) || self.has_listener.swap(true, Ordering::AcqRel)
+        {
             return None;
         }
+        let caller_cell = self.caller_cell.clone();
         let inbox = self.inbox.clone();
         let listener = Listener::new(registry.clone(), caller_cell, self.fingerprint, inbox);
         Some((listener, self.open.clone()))
+    }
+
+    /// Records that the listener has ended, so that another may begin.
+    pub(crate) fn unlisten(&self) {
+        self.has_listener.store(false, Ordering::Release);
+    }
+
+    /// Ends the session and the requests running in it.
+    pub(crate) fn close(&self) {
+        self.open.cancel();
+        self.calls.cancel_all();
     }
 }

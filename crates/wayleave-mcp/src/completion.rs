@@ -6,22 +6,22 @@ use futures::future::BoxFuture;
 
 use crate::{Context, RpcError};
 
-/// What a completion belongs to.
+/// The prompt or template whose arguments are completed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompletionRef {
     /// A prompt, by name.
     Prompt(String),
-    /// A resource template, by its own text.
+    /// A resource template, by its template text.
     Template(String),
 }
 
 impl CompletionRef {
-    /// The prompt of that name.
+    /// A reference to the prompt of that name.
     pub fn prompt(name: impl Into<String>) -> Self {
         Self::Prompt(name.into())
     }
 
-    /// The template of that text.
+    /// A reference to the template of that text.
     pub fn template(uri_template: impl Into<String>) -> Self {
         Self::Template(uri_template.into())
     }
@@ -32,11 +32,11 @@ impl CompletionRef {
 pub struct Completing {
     /// The argument being typed.
     pub argument: String,
-    /// What has been typed of it.
+    /// The text typed so far.
     pub value: String,
-    /// Arguments already settled.
+    /// The arguments that already have values.
     pub resolved: BTreeMap<String, String>,
-    /// The request's surroundings.
+    /// The request's context.
     pub context: Context,
 }
 

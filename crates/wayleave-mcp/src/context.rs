@@ -1,25 +1,28 @@
-//! What every handler is given besides its own arguments: the caller, the client, and the ways
-//! to talk back while the request runs.
+//! The context every handler is given besides its own arguments: the caller, the client, and the
+//! ways to talk back while the request runs.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use rmcp::{
-    model::{
-        ClientCapabilities, ClientResult, Implementation, ProgressNotificationParam,
-        ProtocolVersion, RequestMetaObject, ServerRequest,
-    },
-    service::{Peer, RequestContext, RoleServer, ServiceError},
-};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Caller, RpcError,
-    http::session_streams::SseStream,
+    client_session::ClientSession,
     logging::{self, LogLevel},
+    observation::{self, Observation},
+    sdk::{
+        begun::ClientLink,
+        model::{
+            ClientCapabilities, ClientResult, Implementation, Peer, ProgressNotificationParam,
+            ProtocolVersion, RequestContext, RequestMetaObject, RoleServer, ServerRequest,
+            ServiceError,
+        },
+        session_streams::SseStream,
+    },
 };
 
-/// Which family of protocol revisions a request came in.
+/// The family of protocol revisions a request belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// 2024-11-05 to 2025-11-25: a session begun with `initialize`.
@@ -28,95 +31,141 @@ pub enum Era {
     Stateless,
 }
 
-/// The surroundings of one request.
-#[derive(Debug, Clone)]
+/// The context of one request.
+#[derive(Clone)]
 pub struct Context {
     caller: Arc<Caller>,
+    session: Option<Arc<ClientSession>>,
     origin: Arc<Origin>,
-    log_level: Option<LogLevel>,
 }
 
-/// How a request came to its handler.
-#[derive(Debug)]
+/// The path by which a request reached its handler.
 enum Origin {
-    /// Through the SDK's own loop.
+    /// Through the SDK's own loop, over HTTP or on a pipe.
     Sdk(RequestContext<RoleServer>),
-    /// Straight from an HTTP request that asked for nothing but its answer.
-    Stateless(StatelessRequest),
+    /// Directly from the HTTP request that carried it.
+    Http(HttpRequest),
 }
 
-/// A stateless request handled where it was received.
-#[derive(Debug)]
-pub(crate) struct StatelessRequest {
+/// A request handled on the task that received it.
+pub(crate) struct HttpRequest {
+    pub(crate) era: Era,
     pub(crate) meta: RequestMetaObject,
     pub(crate) parts: Arc<http::request::Parts>,
-    /// Cancelled when the request is dropped.
+    /// Cancelled when nobody waits for the answer any more.
     pub(crate) cancelled: CancellationToken,
+    /// The channel to the client besides the answer; a stateless request has none.
+    pub(crate) link: Option<Arc<ClientLink>>,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("caller", &self.caller)
+            .field("era", &self.era())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Context {
-    pub(crate) fn new(
+    pub(crate) fn from_sdk(
         caller: Arc<Caller>,
+        session: Option<Arc<ClientSession>>,
         request: RequestContext<RoleServer>,
-        session_log_level: Option<LogLevel>,
     ) -> Self {
-        let log_level = match era_of(&request) {
-            Era::Session => session_log_level,
-            // A stateless request is sent log messages only when it asked for them itself.
-            Era::Stateless => request.meta.log_level().map(LogLevel::from_wire),
-        };
         if let Some(stream) = request.extensions.get::<SseStream>() {
             stream.cancel_on_end(&request.ct);
         }
         Self {
             caller,
+            session,
             origin: Arc::new(Origin::Sdk(request)),
-            log_level,
         }
     }
 
-    pub(crate) fn stateless(caller: Arc<Caller>, stateless: StatelessRequest) -> Self {
+    pub(crate) fn from_http(
+        caller: Arc<Caller>,
+        session: Option<Arc<ClientSession>>,
+        request: HttpRequest,
+    ) -> Self {
         Self {
             caller,
-            origin: Arc::new(Origin::Stateless(stateless)),
-            log_level: None,
+            session,
+            origin: Arc::new(Origin::Http(request)),
         }
     }
 
-    fn sdk(&self) -> Option<&RequestContext<RoleServer>> {
+    /// The session the request belongs to.
+    pub(crate) fn session(&self) -> Option<&Arc<ClientSession>> {
+        self.session.as_ref()
+    }
+
+    /// The observation of the message that carried the request, where an observer is set.
+    pub(crate) fn observation(&self) -> Option<Arc<Observation>> {
         match &*self.origin {
-            Origin::Sdk(request) => Some(request),
-            Origin::Stateless(_) => None,
+            Origin::Sdk(request) => observation::from_context(request),
+            Origin::Http(request) => request.parts.extensions.get().cloned(),
         }
     }
 
     fn request_meta(&self) -> &RequestMetaObject {
         match &*self.origin {
             Origin::Sdk(request) => &request.meta,
-            Origin::Stateless(stateless) => &stateless.meta,
+            Origin::Http(request) => &request.meta,
         }
     }
 
-    /// Where notifications go; a direct request asked for none.
-    fn peer(&self) -> Option<&Peer<RoleServer>> {
-        self.sdk().map(|request| &request.peer)
+    /// The SDK's side of the request, which can talk to the client. A call in a session that began
+    /// without the SDK waits here until the SDK has taken it over; a call that has ended has no way
+    /// to its client any more.
+    async fn sdk(&self) -> Option<&RequestContext<RoleServer>> {
+        match &*self.origin {
+            Origin::Sdk(request) => Some(request),
+            Origin::Http(request) => {
+                let link = request.link.as_ref()?;
+                tokio::select! {
+                    biased;
+                    sdk = link.connect() => Some(sdk),
+                    () = request.cancelled.cancelled() => None,
+                }
+            }
+        }
     }
 
-    /// Who asks.
+    async fn peer(&self) -> Option<&Peer<RoleServer>> {
+        self.sdk().await.map(|request| &request.peer)
+    }
+
+    /// The lowest level of log messages the client asked for.
+    fn log_level(&self) -> Option<LogLevel> {
+        match self.era() {
+            Era::Session => {
+                let session = self.session.as_ref();
+                Some(session.map_or(LogLevel::Info, |session| session.log_level()))
+            }
+            // A stateless request gets log messages only when it asked for them itself.
+            Era::Stateless => self.request_meta().log_level().map(LogLevel::from_wire),
+        }
+    }
+
+    /// The caller of this request.
     pub fn caller(&self) -> &Arc<Caller> {
         &self.caller
     }
 
     /// The protocol era of this request.
     pub fn era(&self) -> Era {
-        self.sdk().map_or(Era::Stateless, era_of)
+        match &*self.origin {
+            Origin::Sdk(request) => era_of(request),
+            Origin::Http(request) => request.era,
+        }
     }
 
     /// Cancelled when the client gives the request up.
     pub fn cancelled(&self) -> CancellationToken {
         match &*self.origin {
             Origin::Sdk(request) => request.ct.clone(),
-            Origin::Stateless(stateless) => stateless.cancelled.clone(),
+            Origin::Http(request) => request.cancelled.clone(),
         }
     }
 
@@ -128,11 +177,14 @@ impl Context {
         }
     }
 
-    /// What the client declared it can do, as JSON; an empty object when it said nothing.
+    /// The capabilities the client declared, as JSON; an empty object when it declared none.
     pub fn client_capabilities(&self) -> Value {
-        let declared: Option<ClientCapabilities> = match self.sdk() {
-            Some(request) => request.client_capabilities(),
-            None => self.request_meta().client_capabilities(),
+        let declared: Option<ClientCapabilities> = match &*self.origin {
+            Origin::Sdk(request) => request.client_capabilities(),
+            Origin::Http(request) => request.meta.client_capabilities().or_else(|| {
+                let client = self.session.as_ref()?.client()?;
+                Some(client.capabilities.clone())
+            }),
         };
         declared
             .and_then(|capabilities| serde_json::to_value(capabilities).ok())
@@ -140,7 +192,7 @@ impl Context {
     }
 
     /// Refuses the request with `-32021` unless the client declared `capability`: `elicitation`,
-    /// `sampling` or `roots`. To be called before asking for it.
+    /// `sampling` or `roots`. Call it before asking for that capability.
     pub fn require(&self, capability: &str) -> Result<(), RpcError> {
         if self.client_capabilities().get(capability).is_some() {
             Ok(())
@@ -149,28 +201,33 @@ impl Context {
         }
     }
 
-    /// The client's own name and version, as it tells them.
+    /// The name and version the client declared.
     pub fn client_name(&self) -> Option<(String, String)> {
-        let told: Option<Implementation> = match self.sdk() {
-            Some(request) => request.client_info(),
-            None => self.request_meta().client_info(),
+        let told: Option<Implementation> = match &*self.origin {
+            Origin::Sdk(request) => request.client_info(),
+            Origin::Http(request) => request.meta.client_info().or_else(|| {
+                let client = self.session.as_ref()?.client()?;
+                Some(client.client_info.clone())
+            }),
         };
         told.map(|info| (info.name, info.version))
     }
 
-    /// A header of the HTTP request this came in; `None` on stdio.
+    /// A header of the HTTP request that carried this one; `None` on stdio.
     pub fn header(&self, name: &str) -> Option<&str> {
         let parts = match &*self.origin {
             Origin::Sdk(request) => request.extensions.get::<http::request::Parts>()?,
-            Origin::Stateless(stateless) => &stateless.parts,
+            Origin::Http(request) => &request.parts,
         };
         parts.headers.get(name)?.to_str().ok()
     }
 
     /// Reports progress, when the client asked for it. Never fails the request.
     pub async fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let (Some(peer), Some(token)) = (self.peer(), self.request_meta().get_progress_token())
-        else {
+        let Some(token) = self.request_meta().get_progress_token() else {
+            return;
+        };
+        let Some(peer) = self.peer().await else {
             return;
         };
         let mut params = ProgressNotificationParam::new(token, progress);
@@ -187,37 +244,48 @@ impl Context {
 
     /// Sends a log message to the client, when it asked for this level. Never fails the request.
     pub async fn log(&self, level: LogLevel, logger: &str, data: Value) {
-        if let Some(peer) = self.peer()
-            && self.log_level.is_some_and(|wanted| level >= wanted)
+        if self.log_level().is_some_and(|wanted| level >= wanted)
+            && let Some(peer) = self.peer().await
         {
             logging::send(peer, level, logger, data).await;
         }
     }
 
-    /// Ends the stream this request's answer was to come on, and waits for the client to come
-    /// back for it, which it is told to do after `retry`, or for its session to end. The call
-    /// goes on: a long one need not hold a connection open, for a proxy to cut.
+    /// Ends the stream that was to carry this request's answer, and waits until the client
+    /// reconnects, as it is told to do after `retry`, or until its session ends. The call goes on:
+    /// a long one need not hold a connection open for a proxy to cut.
     ///
     /// Only sessions over HTTP have such a stream, and only clients of 2025-11-25 are sure to
-    /// come back; for any other this returns at once.
+    /// reconnect; for any other this returns at once.
     pub async fn hang_up(&self, retry: Duration) {
-        if let Some(request) = self.sdk()
-            && request.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
+        if self.protocol_version() == Some(ProtocolVersion::V_2025_11_25)
+            && let Some(request) = self.sdk().await
             && let Some(stream) = request.extensions.get::<SseStream>()
         {
             stream.hang_up(retry).await;
         }
     }
 
+    fn protocol_version(&self) -> Option<ProtocolVersion> {
+        match &*self.origin {
+            Origin::Sdk(request) => request.protocol_version(),
+            Origin::Http(_) => {
+                let client = self.session.as_ref()?.client()?;
+                Some(client.protocol_version.clone())
+            }
+        }
+    }
+
     /// Sends the client a request and waits for its answer. Only sessions can: a stateless
     /// request returns [`InputRequired`](crate::InputRequired) instead.
     pub async fn ask(&self, method: &str, params: Value) -> Result<Value, RpcError> {
-        let (Era::Session, Some(peer)) = (self.era(), self.peer()) else {
+        if self.era() == Era::Stateless {
             return Err(RpcError::new(
                 RpcError::INVALID_REQUEST,
                 "a stateless request cannot ask the client; return the input it requires",
             ));
-        };
+        }
+        let peer = self.peer().await.ok_or_else(RpcError::cancelled)?;
         let request: ServerRequest =
             serde_json::from_value(json!({ "method": method, "params": params })).map_err(
                 |error| RpcError::internal(&format!("request to the client is malformed: {error}")),

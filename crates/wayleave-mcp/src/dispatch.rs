@@ -1,26 +1,257 @@
-//! Carrying requests out: find the primitive, check what it is given, run its handler.
+//! The one way a request is carried out, whatever transport it came by.
+//!
+//! HTTP without a session, HTTP in a session and the pipe call [`ServerState::dispatch`] with a
+//! request and its context. For requests the SDK carries itself, it calls the method of their kind.
+//! Each request waits for its turn, is observed, runs, and is signed where the era requires it.
+//! This module knows nothing of headers, lines or session streams.
 
-use std::{cell::Cell, collections::BTreeMap, panic::AssertUnwindSafe, time::Duration};
-
-use futures::FutureExt as _;
-use rmcp::model::{
-    CallToolRequestParams, CompleteRequestParams, CompleteResult, CompletionInfo,
-    GetPromptRequestParams, GetPromptResponse, MetaObject, ReadResourceRequestParams,
-    ReadResourceResponse, Reference,
-};
-use serde_json::Value;
+use std::future::ready;
 
 use crate::{
-    Answers, Call, Completing, CompletionRef, Context, Era, PromptCall, Read, ReadReply, RpcError,
-    convert, registry::COMMITTED, resolve, schema, server::ServerState, tool_answer::ToolAnswer,
+    Context, Era, RpcError, ToolReply,
+    list_page::page,
+    listeners,
+    logging::{self, LevelParams},
+    observation,
+    request::Request,
+    resolve,
+    sdk::{
+        answer::{self, WireAnswer},
+        model::{
+            CacheScope, CallToolRequestParams, CompleteRequestParams, CompleteResult, ErrorData,
+            GetPromptRequestParams, GetPromptResponse, ListPromptsResult,
+            ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+            PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+            SetLevelRequestMethod, SubscribeRequestParams, UnsubscribeRequestParams,
+        },
+    },
+    server::ServerState,
+    turn::{NoTurn, TurnPolicy},
 };
 
-/// A reply to a handler that changed a list waits this long for listeners to be told.
-const SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
+mod handlers;
+
+macro_rules! list {
+    ($method:ident, $set:ident, $name:literal, $Result:ident) => {
+        pub(crate) async fn $method(
+            &self,
+            request: Option<PaginatedRequestParams>,
+            context: &Context,
+        ) -> Result<$Result, ErrorData> {
+            observation::run(context.observation(), async {
+                let era = context.era();
+                let snapshot = self.registry.snapshot();
+                let cursor = request.as_ref().and_then(|page| page.cursor.as_deref());
+                let caller = context.caller();
+                let page = page(&snapshot.$set, $name, caller, cursor, self.page_size)?;
+                let mut result = $Result::with_all_items(page.entries);
+                result.next_cursor = page.next_cursor;
+                if era == Era::Stateless {
+                    // A time to live of zero: a list that changes at run time must not be served
+                    // from a cache.
+                    result.ttl_ms = Some(0);
+                    result.cache_scope = Some(CacheScope::Private);
+                    self.sign(era, &mut result.meta);
+                }
+                Ok(result)
+            })
+            .await
+        }
+    };
+}
 
 impl ServerState {
-    /// Says who answered, in the era that asks for it.
-    pub(crate) fn sign(&self, era: Era, meta: &mut Option<MetaObject>) {
+    /// Carries a request out and shapes its result for its era.
+    pub(crate) async fn dispatch(
+        &self,
+        request: Request,
+        context: Context,
+        turns: TurnPolicy,
+    ) -> Result<WireAnswer, ErrorData> {
+        let era = context.era();
+        let done = match request {
+            Request::CallTool(params) => self
+                .call_tool(params, context, turns)
+                .await
+                .and_then(|reply| Ok(WireAnswer::from_reply(reply)?)),
+            Request::ReadResource(params) => self
+                .read_resource(params, context, turns)
+                .await
+                .map(WireAnswer::new),
+            Request::GetPrompt(params) => self
+                .get_prompt(params, context, turns)
+                .await
+                .map(WireAnswer::new),
+            Request::Complete(params) => self
+                .complete(params, context, turns)
+                .await
+                .map(WireAnswer::new),
+            Request::ListTools(page) => self
+                .list_tools(Some(page), &context)
+                .await
+                .map(WireAnswer::new),
+            Request::ListResources(page) => self
+                .list_resources(Some(page), &context)
+                .await
+                .map(WireAnswer::new),
+            Request::ListTemplates(page) => self
+                .list_templates(Some(page), &context)
+                .await
+                .map(WireAnswer::new),
+            Request::ListPrompts(page) => self
+                .list_prompts(Some(page), &context)
+                .await
+                .map(WireAnswer::new),
+            Request::Ping => self.ping(&context).await.map(WireAnswer::empty),
+            Request::SetLevel(params) => self
+                .set_level(&params, &context)
+                .await
+                .map(WireAnswer::empty),
+            Request::Subscribe(params) => self
+                .subscribe(params, &context)
+                .await
+                .map(WireAnswer::empty),
+            Request::Unsubscribe(params) => self
+                .unsubscribe(params, &context)
+                .await
+                .map(WireAnswer::empty),
+        };
+        match done {
+            Ok(answer) => answer.for_era(era),
+            Err(error) => Err(answer::error_for_era(error, era)),
+        }
+    }
+
+    pub(crate) async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: Context,
+        turns: TurnPolicy,
+    ) -> Result<ToolReply, ErrorData> {
+        let era = context.era();
+        let mut reply = match turns.turn(&context).await {
+            Ok(_turn) => {
+                observation::run(context.observation(), self.run_tool(request, context)).await?
+            }
+            Err(NoTurn::BudgetExceeded(exceeded)) => exceeded.result().into(),
+            Err(cancelled) => return Err(cancelled.into()),
+        };
+        if let ToolReply::Done(result) = &mut reply
+            && era == Era::Stateless
+        {
+            let meta = result.meta.get_or_insert_default();
+            meta.extend(self.signature.0.clone());
+        }
+        Ok(reply)
+    }
+
+    pub(crate) async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: Context,
+        turns: TurnPolicy,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let era = context.era();
+        let _turn = turns.turn(&context).await?;
+        let read = self.run_read(request, context.clone());
+        let mut response = observation::run(context.observation(), read).await?;
+        if let ReadResourceResponse::Complete(result) = &mut response {
+            self.sign(era, &mut result.meta);
+        }
+        Ok(response)
+    }
+
+    pub(crate) async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: Context,
+        turns: TurnPolicy,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let era = context.era();
+        let _turn = turns.turn(&context).await?;
+        let got = self.run_prompt(request, context.clone());
+        let mut response = observation::run(context.observation(), got).await?;
+        if let GetPromptResponse::Complete(result) = &mut response {
+            self.sign(era, &mut result.meta);
+        }
+        Ok(response)
+    }
+
+    pub(crate) async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: Context,
+        turns: TurnPolicy,
+    ) -> Result<CompleteResult, ErrorData> {
+        let era = context.era();
+        let _turn = turns.turn(&context).await?;
+        let completed = self.run_completion(request, context.clone());
+        let mut result = observation::run(context.observation(), completed).await?;
+        self.sign(era, &mut result.meta);
+        Ok(result)
+    }
+
+    list!(list_tools, tools, "tools", ListToolsResult);
+    list!(list_resources, resources, "resources", ListResourcesResult);
+    list!(
+        list_templates,
+        templates,
+        "templates",
+        ListResourceTemplatesResult
+    );
+    list!(list_prompts, prompts, "prompts", ListPromptsResult);
+
+    pub(crate) async fn ping(&self, context: &Context) -> Result<(), ErrorData> {
+        observation::run(context.observation(), ready(Ok(()))).await
+    }
+
+    pub(crate) async fn set_level(
+        &self,
+        request: &LevelParams,
+        context: &Context,
+    ) -> Result<(), ErrorData> {
+        let set = async {
+            if !self.logging {
+                return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+            }
+            if let Some(session) = context.session() {
+                session.set_log_level(logging::requested(request));
+            }
+            Ok(())
+        };
+        observation::run(context.observation(), set).await
+    }
+
+    pub(crate) async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: &Context,
+    ) -> Result<(), ErrorData> {
+        let subscribed = async {
+            let snapshot = self.registry.snapshot();
+            resolve::subscribable(&snapshot, &request.uri, context.caller())?;
+            let session = context.session().ok_or_else(no_session)?;
+            listeners::subscribe(self.registry.listeners(), &session.inbox, &request.uri)?;
+            Ok(())
+        };
+        observation::run(context.observation(), subscribed).await
+    }
+
+    pub(crate) async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: &Context,
+    ) -> Result<(), ErrorData> {
+        let unsubscribed = async {
+            let session = context.session().ok_or_else(no_session)?;
+            listeners::unsubscribe(self.registry.listeners(), &session.inbox, &request.uri);
+            Ok(())
+        };
+        observation::run(context.observation(), unsubscribed).await
+    }
+
+    /// Adds the server's identity to `_meta`, in the era that requires it.
+    fn sign(&self, era: Era, meta: &mut Option<MetaObject>) {
         if era == Era::Stateless {
             match meta {
                 Some(meta) => meta.0.extend(self.signature.0.clone()),
@@ -28,210 +259,8 @@ impl ServerState {
             }
         }
     }
-
-    /// Runs a handler: a panic is an answer, a client that left is not waited for, one whose
-    /// authorization ends meanwhile is not answered what it asked for, and a change it made is told
-    /// to listeners before its reply.
-    async fn run<T>(
-        &self,
-        context: &Context,
-        handler: impl Future<Output = Result<T, RpcError>>,
-    ) -> Result<T, RpcError> {
-        let cancelled = context.cancelled();
-        let caller = context.caller();
-        let counted = COMMITTED.scope(Cell::new(0), async {
-            let reply = handler.await;
-            (reply, COMMITTED.with(Cell::get))
-        });
-        let (reply, committed) = tokio::select! {
-            // Most handlers are done at the first look, and then nothing was waited for.
-            biased;
-            finished = AssertUnwindSafe(counted).catch_unwind() => match finished {
-                Ok(finished) => finished,
-                Err(panic) => (Err(RpcError::internal(panic_text(&panic))), 0),
-            },
-            () = cancelled.cancelled() => {
-                return Err(RpcError::cancelled());
-            }
-            () = caller.over() => {
-                return Err(caller.why_over().unwrap_or_else(RpcError::revoked));
-            }
-        };
-        if committed > 0 {
-            self.registry.settled(committed, SETTLE_TIMEOUT).await;
-        }
-        match caller.why_over() {
-            Some(why) => Err(why),
-            None => reply,
-        }
-    }
-
-    pub(crate) async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: Context,
-    ) -> Result<ToolAnswer, RpcError> {
-        let snapshot = self.registry.snapshot();
-        let tool = resolve::tool(&snapshot, &request.name, context.caller())?.clone();
-        drop(snapshot);
-        let given = request.arguments.unwrap_or_default();
-        let checked = if tool.checks_arguments {
-            Ok(given)
-        } else {
-            tool.input.check(given)
-        };
-        let arguments = match checked {
-            Ok(arguments) => arguments,
-            Err(violations) => {
-                let refused = match &tool.refusal {
-                    Some(refusal) => refusal(&violations)?,
-                    None => schema::refuse(&violations),
-                };
-                return ToolAnswer::from_reply(refused.into());
-            }
-        };
-        let answers = answers(request.input_responses, request.request_state);
-        let call = Call {
-            arguments,
-            answers,
-            context: context.clone(),
-        };
-        // Called inside the guarded future, so that a panic before the first await is caught too.
-        let reply = self
-            .run(&context, async { (tool.handler)(call).await })
-            .await?;
-        ToolAnswer::from_reply(reply)
-    }
-
-    pub(crate) async fn read(
-        &self,
-        request: ReadResourceRequestParams,
-        context: Context,
-    ) -> Result<ReadResourceResponse, RpcError> {
-        let snapshot = self.registry.snapshot();
-        let routes = resolve::read_routes(&snapshot, &request.uri, context.caller())?;
-        drop(snapshot);
-        let answers = answers(request.input_responses, request.request_state);
-        for route in routes {
-            let read = Read {
-                uri: request.uri.clone(),
-                variables: route.variables,
-                answers: answers.clone(),
-                context: context.clone(),
-            };
-            let reply = self
-                .run(&context, async { (route.handler)(read).await })
-                .await?;
-            if reply == ReadReply::Missing {
-                continue;
-            }
-            if let Some(response) = convert::read_reply(reply)? {
-                return Ok(response);
-            }
-        }
-        Err(RpcError::resource_not_found(&request.uri))
-    }
-
-    pub(crate) async fn prompt(
-        &self,
-        request: GetPromptRequestParams,
-        context: Context,
-    ) -> Result<GetPromptResponse, RpcError> {
-        let snapshot = self.registry.snapshot();
-        let prompt = resolve::prompt(&snapshot, &request.name, context.caller())?.clone();
-        drop(snapshot);
-        let mut arguments = BTreeMap::new();
-        for (name, value) in request.arguments.unwrap_or_default() {
-            let Value::String(value) = value else {
-                return Err(RpcError::invalid_params(format!(
-                    "argument `{name}` must be text"
-                )));
-            };
-            arguments.insert(name, value);
-        }
-        if let Some(missing) = prompt.missing(&arguments) {
-            return Err(RpcError::invalid_params(format!(
-                "prompt `{}` needs argument `{missing}`",
-                prompt.name()
-            )));
-        }
-        let answers = answers(request.input_responses, request.request_state);
-        let call = PromptCall {
-            arguments,
-            answers,
-            context: context.clone(),
-        };
-        let reply = self
-            .run(&context, async { (prompt.handler)(call).await })
-            .await?;
-        convert::prompt_reply(reply)
-    }
-
-    pub(crate) async fn complete(
-        &self,
-        request: CompleteRequestParams,
-        context: Context,
-    ) -> Result<CompleteResult, RpcError> {
-        let snapshot = self.registry.snapshot();
-        let (reference, visible) = match request.r#ref {
-            Reference::Prompt(prompt) => {
-                let visible = resolve::prompt(&snapshot, &prompt.name, context.caller()).is_ok();
-                (CompletionRef::Prompt(prompt.name), visible)
-            }
-            Reference::Resource(template) => {
-                let visible = snapshot
-                    .templates
-                    .get(&template.uri)
-                    .is_some_and(|it| it.visibility.allows(context.caller()));
-                (CompletionRef::Template(template.uri), visible)
-            }
-            _ => return Ok(CompleteResult::default()),
-        };
-        let completion = snapshot
-            .completions
-            .get(&reference)
-            .filter(|_| visible)
-            .cloned();
-        drop(snapshot);
-        let Some(completion) = completion else {
-            return Ok(CompleteResult::default());
-        };
-        let resolved = request
-            .context
-            .and_then(|context| context.arguments)
-            .unwrap_or_default();
-        let completing = Completing {
-            argument: request.argument.name,
-            value: request.argument.value,
-            resolved: resolved.into_iter().collect(),
-            context: context.clone(),
-        };
-        let mut values = self
-            .run(&context, async { (completion.handler)(completing).await })
-            .await?;
-        let total = values.len();
-        values.truncate(CompletionInfo::MAX_VALUES);
-        let mut info = CompletionInfo::default();
-        info.has_more = Some(values.len() < total);
-        info.total = u32::try_from(total).ok();
-        info.values = values;
-        Ok(CompleteResult::new(info))
-    }
 }
 
-fn answers(responses: Option<BTreeMap<String, Value>>, state: Option<String>) -> Answers {
-    Answers {
-        responses: responses.unwrap_or_default(),
-        state,
-    }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    if let Some(text) = panic.downcast_ref::<&str>() {
-        text
-    } else {
-        panic
-            .downcast_ref::<String>()
-            .map_or("a handler panicked", String::as_str)
-    }
+fn no_session() -> RpcError {
+    RpcError::new(RpcError::INVALID_REQUEST, "subscribing needs a session")
 }

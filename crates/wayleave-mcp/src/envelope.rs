@@ -1,31 +1,32 @@
-//! What a message asks for, read without its arguments, to refuse it by.
+//! The one parse of a message.
 //!
-//! Whatever else is odd about a message, it is read: one that could not be would escape being
-//! refused, and the SDK might yet understand it.
+//! Budgets, authorization, the observer, the cached lists and the dispatch all take what they know
+//! of a message from here. The parse is lenient, because a message that could not be read would
+//! escape being refused. It records what is odd about a message, and an odd message goes to the
+//! SDK; the SDK's own parse decides nothing here.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, fmt};
 
-use rmcp::model::RequestId;
 use serde::{
     Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
+    de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor},
 };
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, error::Category, value::RawValue};
 
 use crate::{
-    Caller, RequestFacts, RpcError, ToolResult, call_parser::ParsedCall, convert,
-    registry::Snapshot, resolve,
+    Caller, Era, RequestFacts, RpcError, registry::Snapshot, resolve, sdk::model::RequestId,
 };
 
-/// The longest text that an answer repeats to say what it answers. A listener's is in every notice.
+#[cfg(test)]
+mod tests;
+
+/// The longest id that an answer repeats. A listener's id is in every notice.
 pub(crate) const MAX_ID_BYTES: usize = 1024;
 
-/// Whether an id is longer than that.
-pub(crate) fn is_too_long(id: &RequestId) -> bool {
-    matches!(id, RequestId::String(id) if id.len() > MAX_ID_BYTES)
-}
+/// The only stateless revision.
+pub(crate) const STATELESS: &str = "2026-07-28";
 
-/// Why a request with such an id is refused.
+/// The error for a request with a longer id.
 pub(crate) fn id_too_long() -> RpcError {
     RpcError::new(
         RpcError::INVALID_REQUEST,
@@ -33,167 +34,242 @@ pub(crate) fn id_too_long() -> RpcError {
     )
 }
 
-/// A message, as far as refusing it needs.
+/// A message, read as far as its parameters.
 #[derive(Debug, Default)]
-pub(crate) struct Envelope {
-    /// What an answer refers to; null where none is possible.
+pub(crate) struct Envelope<'m> {
+    kind: Kind,
+    /// The id an answer refers to; null where no answer is possible.
     pub(crate) id: Value,
     pub(crate) id_is_too_long: bool,
-    kind: Kind,
-    method: String,
-    name: Option<String>,
-    uri: Option<String>,
-    /// Whether it says which revision it is of, as those without a session do.
-    is_stateless: bool,
+    method: Cow<'m, str>,
+    params: Option<&'m RawValue>,
+    known: Params<'m>,
+    /// Whether nothing about it is odd: no member is unknown, duplicated, or of a wrong type.
+    is_plain: bool,
+    /// Whether another parser may read it differently: a member is duplicated or has a wrong type.
+    is_ambiguous: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Kind {
-    #[default]
-    Invalid,
+    Invalid(Fault),
     Request,
-    /// A notification, or an answer to something we asked: nobody waits for an answer to it.
-    OneWay,
+    Notification,
+    /// The client's answer to a request of the server.
+    Answer,
+    #[default]
+    Unread,
 }
 
-/// A message as most are: no member of it given twice, none of a type it should not have.
-#[derive(Deserialize)]
-struct StrictMessage<'m> {
-    #[serde(default)]
-    id: Value,
-    #[serde(borrow)]
-    method: Cow<'m, str>,
-    #[serde(borrow, default)]
-    params: StrictParams<'m>,
+/// Why the input is not a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is not JSON.
+    Syntax { line: usize, column: usize },
+    /// It is an array, a JSON-RPC batch.
+    Batch,
+    /// It is JSON, but neither a request, a notification nor an answer.
+    NoMessage,
 }
 
-#[derive(Default, Deserialize)]
-struct StrictParams<'m> {
-    #[serde(borrow, default)]
+/// The members of a message's parameters that this layer reads.
+#[derive(Debug, Default)]
+struct Params<'m> {
     name: Option<Cow<'m, str>>,
-    #[serde(borrow, default)]
     uri: Option<Cow<'m, str>>,
-    #[serde(default, rename = "_meta")]
-    meta: StrictMeta,
+    cursor: Option<&'m RawValue>,
+    /// Of `initialize`.
+    client: Option<&'m RawValue>,
+    /// Of `notifications/cancelled`.
+    cancelled: Option<&'m RawValue>,
+    meta: Option<&'m RawValue>,
+    version: Option<&'m RawValue>,
+    capabilities: Option<&'m RawValue>,
+    wants_progress: bool,
+    wants_logs: bool,
+    is_ambiguous: bool,
 }
 
-#[derive(Default, Deserialize)]
-struct StrictMeta {
-    #[serde(default, rename = "io.modelcontextprotocol/protocolVersion")]
-    version: Option<IgnoredAny>,
+/// Members of a JSON object by name. Of two with one name the last counts.
+struct Members<'m, const N: usize> {
+    values: [Option<&'m RawValue>; N],
+    has_duplicate: bool,
+    has_unknown: bool,
 }
 
-/// The members of a JSON object. Of two of one name the last counts.
-type Members<'m> = HashMap<String, &'m RawValue>;
+/// Deserializes the members with these names.
+struct MembersOf<const N: usize>([&'static str; N]);
 
-fn member<T: DeserializeOwned>(members: &Members<'_>, name: &str) -> Option<T> {
-    serde_json::from_str(members.get(name)?.get()).ok()
-}
+#[derive(Deserialize)]
+struct Name<'m>(#[serde(borrow)] Cow<'m, str>);
 
-fn members<'m>(members: &Members<'m>, name: &str) -> Members<'m> {
-    let object = members.get(name).map(|json| json.get());
-    object
-        .and_then(|json| serde_json::from_str(json).ok())
-        .unwrap_or_default()
-}
+impl<'m, const N: usize> Visitor<'m> for MembersOf<N> {
+    type Value = Members<'m, N>;
 
-impl Envelope {
-    /// What `message` asks for.
-    pub(crate) fn parse(message: &[u8]) -> Self {
-        match serde_json::from_slice(message) {
-            Ok(strict) => Self::from_strict(strict),
-            Err(_) => Self::from_members(message),
-        }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
 
-    /// What a call that has been read asks for.
-    pub(crate) fn from_call(call: &ParsedCall) -> Self {
-        let id_is_too_long = is_too_long(&call.id);
-        Self {
-            kind: Kind::Request,
-            id: match &call.id {
-                RequestId::String(id) if !id_is_too_long => Value::String(id.to_string()),
-                RequestId::Number(id) => Value::from(*id),
-                RequestId::String(_) => Value::Null,
-            },
-            id_is_too_long,
-            method: "tools/call".to_owned(),
-            name: Some(call.params.name.to_string()),
-            uri: None,
-            is_stateless: false,
+    fn visit_map<A: MapAccess<'m>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Members {
+            values: [None; N],
+            has_duplicate: false,
+            has_unknown: false,
+        };
+        while let Some(Name(name)) = map.next_key()? {
+            let value: &RawValue = map.next_value()?;
+            let known = self.0.iter().position(|known| *known == name);
+            match known.and_then(|at| members.values.get_mut(at)) {
+                Some(slot) => members.has_duplicate |= slot.replace(value).is_some(),
+                None => members.has_unknown = true,
+            }
         }
+        Ok(members)
+    }
+}
+
+impl<'m, const N: usize> DeserializeSeed<'m> for MembersOf<N> {
+    type Value = Members<'m, N>;
+
+    fn deserialize<D: Deserializer<'m>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+fn members<'m, const N: usize>(
+    json: &'m [u8],
+    names: [&'static str; N],
+) -> serde_json::Result<Members<'m, N>> {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let members = MembersOf(names).deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(members)
+}
+
+/// The string that `json` holds, if it is a string.
+fn text(json: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Name<'_>>(json.get())
+        .ok()
+        .map(|Name(text)| text)
+}
+
+fn is_null(json: &RawValue) -> bool {
+    json.get() == "null"
+}
+
+impl<'m> Params<'m> {
+    /// Reads `params`; none if they are no object.
+    fn parse(params: &'m RawValue) -> Option<Self> {
+        let names = ["name", "uri", "cursor", "clientInfo", "requestId", "_meta"];
+        let members = members(params.get().as_bytes(), names).ok()?;
+        let [name, uri, cursor, client, cancelled, meta] = members.values;
+        let mut read = Self {
+            name: name.and_then(text),
+            uri: uri.and_then(text),
+            cursor,
+            client,
+            cancelled,
+            meta: meta.filter(|meta| !is_null(meta)),
+            is_ambiguous: members.has_duplicate,
+            ..Self::default()
+        };
+        read.is_ambiguous |= read.read_meta().is_none();
+        Some(read)
     }
 
-    fn from_strict(message: StrictMessage<'_>) -> Self {
-        let StrictMessage { id, method, params } = message;
+    /// Reads `_meta`; none if it is no object.
+    fn read_meta(&mut self) -> Option<()> {
+        let Some(meta) = self.meta else {
+            return Some(());
+        };
+        let names = [
+            "io.modelcontextprotocol/protocolVersion",
+            "io.modelcontextprotocol/clientCapabilities",
+            "io.modelcontextprotocol/logLevel",
+            "progressToken",
+        ];
+        let members = members(meta.get().as_bytes(), names).ok()?;
+        let [version, capabilities, log_level, progress_token] = members.values;
+        self.version = version;
+        self.capabilities = capabilities;
+        self.wants_logs = log_level.is_some();
+        self.wants_progress = progress_token.is_some();
+        self.is_ambiguous |= members.has_duplicate;
+        Some(())
+    }
+}
+
+impl<'m> Envelope<'m> {
+    /// Reads a message.
+    pub(crate) fn parse(message: &'m [u8]) -> Self {
+        let members = match members(message, ["jsonrpc", "id", "method", "params"]) {
+            Ok(members) => members,
+            Err(error) => {
+                return Self {
+                    kind: Kind::Invalid(Fault::from_error(message, &error)),
+                    ..Self::default()
+                };
+            }
+        };
+        let [version, id, method, params] = members.values;
+        let id = id.filter(|id| !is_null(id));
+        let kind = match (method.is_some(), id.is_some()) {
+            (true, true) => Kind::Request,
+            (true, false) => Kind::Notification,
+            (false, true) => Kind::Answer,
+            (false, false) => Kind::Invalid(Fault::NoMessage),
+        };
+        let id: Value = id
+            .and_then(|id| serde_json::from_str(id.get()).ok())
+            .unwrap_or(Value::Null);
         let id_is_too_long = id.as_str().is_some_and(|id| id.len() > MAX_ID_BYTES);
         let is_answerable = (id.is_string() || id.is_number()) && !id_is_too_long;
+        let method = method.and_then(text);
+        let written_null = params.is_some_and(is_null);
+        let params = params.filter(|_| !written_null);
+        let known = params.map(Params::parse);
+        let is_ambiguous = members.has_duplicate || matches!(known, Some(None));
+        let is_plain = !is_ambiguous
+            && !members.has_unknown
+            && !written_null
+            && version.is_some_and(|version| version.get() == "\"2.0\"")
+            && method.is_some()
+            && (is_answerable || kind == Kind::Notification)
+            && !matches!(&known, Some(Some(known)) if known.is_ambiguous);
         Self {
-            kind: if id.is_null() {
-                Kind::OneWay
-            } else {
-                Kind::Request
-            },
+            kind,
             id: if is_answerable { id } else { Value::Null },
             id_is_too_long,
-            method: method.into_owned(),
-            name: params.name.map(Cow::into_owned),
-            uri: params.uri.map(Cow::into_owned),
-            is_stateless: params.meta.version.is_some(),
+            method: method.unwrap_or(Cow::Borrowed("")),
+            params,
+            known: known.flatten().unwrap_or_default(),
+            is_plain,
+            is_ambiguous,
         }
     }
 
-    fn from_members(message: &[u8]) -> Self {
-        let Ok(whole) = serde_json::from_slice::<Members<'_>>(message) else {
-            return Self::default();
-        };
-        let params = members(&whole, "params");
-        let meta = members(&params, "_meta");
-        let id_is_too_long = member(&whole, "id").is_some_and(|id| is_too_long(&id));
-        let id = member(&whole, "id").filter(|id: &Value| id.is_string() || id.is_number());
-        let id = id.filter(|_| !id_is_too_long);
-        let has_id = whole.get("id").is_some_and(|id| id.get() != "null");
-        Self {
-            kind: match (whole.contains_key("method"), has_id) {
-                (true, true) => Kind::Request,
-                (true, false) | (false, true) => Kind::OneWay,
-                (false, false) => Kind::Invalid,
-            },
-            id: id.unwrap_or_default(),
-            id_is_too_long,
-            method: member(&whole, "method").unwrap_or_default(),
-            name: member(&params, "name"),
-            uri: member(&params, "uri"),
-            is_stateless: meta.contains_key("io.modelcontextprotocol/protocolVersion"),
-        }
-    }
-
-    /// Whether an answer is waited for.
+    /// Whether the sender waits for an answer.
     pub(crate) fn is_request(&self) -> bool {
         self.kind == Kind::Request
     }
 
-    /// Whether it can only be told, and refusing it would tell nobody.
+    /// Whether it takes no reply, so that a refusal would reach nobody.
     pub(crate) fn is_one_way(&self) -> bool {
-        self.kind == Kind::OneWay
+        matches!(self.kind, Kind::Notification | Kind::Answer)
     }
 
-    /// Whether it is a notification.
     pub(crate) fn is_notification(&self) -> bool {
-        self.is_one_way() && !self.method.is_empty()
+        self.kind == Kind::Notification
     }
 
-    /// Whether it answers something the client was asked.
+    /// Whether it answers a request of the server.
     pub(crate) fn is_answer(&self) -> bool {
-        self.is_one_way() && self.method.is_empty()
+        self.kind == Kind::Answer
     }
 
-    /// Tells an observer what the message says.
-    pub(crate) fn fill(self, facts: &mut RequestFacts) {
-        facts.method = Some(self.method).filter(|method| !method.is_empty());
-        facts.id = self.id;
-        facts.name = self.name;
-        facts.uri = self.uri;
+    /// Whether nothing about it is odd.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     pub(crate) fn is_tool_call(&self) -> bool {
@@ -205,111 +281,153 @@ impl Envelope {
         self.method == "initialize"
     }
 
-    /// Why the caller may not use what it named, when that is no secret.
-    pub(crate) fn denial(&self, snapshot: &Snapshot, caller: &Caller) -> Option<RpcError> {
-        let (name, uri) = (self.name.as_deref(), self.uri.as_deref());
-        match &*self.method {
-            "tools/call" => resolve::denial(&snapshot.tools, name?, caller),
-            "prompts/get" => resolve::denial(&snapshot.prompts, name?, caller),
-            "resources/read" | "resources/subscribe" => {
-                resolve::read_routes(snapshot, uri?, caller).err()
-            }
+    /// Why it is not a message; none if it looks like one.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        match self.kind {
+            Kind::Invalid(fault) => Some(fault),
             _ => None,
         }
     }
 
-    /// A tool's result as the answer to this request, in its own era.
-    pub(crate) fn write_result(&self, write_result: ToolResult) -> String {
-        let mut body = serde_json::to_value(convert::tool_result(write_result)).unwrap_or_default();
-        if let Some(body) = body.as_object_mut() {
-            if self.is_stateless {
-                body.insert("resultType".to_owned(), json!("complete"));
-            } else {
-                body.remove("resultType");
-            }
+    pub(crate) fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The tool or prompt name in its parameters.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.known.name.as_deref()
+    }
+
+    /// The resource URI in its parameters.
+    pub(crate) fn uri(&self) -> Option<&str> {
+        self.known.uri.as_deref()
+    }
+
+    /// The cursor of a list request, as written.
+    pub(crate) fn cursor(&self) -> Option<&str> {
+        self.known.cursor.map(RawValue::get)
+    }
+
+    /// Its parameters, if it has any and they parse as `T`.
+    pub(crate) fn params<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(self.params?.get()).ok()
+    }
+
+    pub(crate) fn has_params(&self) -> bool {
+        self.params.is_some()
+    }
+
+    pub(crate) fn has_meta(&self) -> bool {
+        self.known.meta.is_some()
+    }
+
+    /// Its `_meta`, if it has one that parses as `T`.
+    pub(crate) fn meta<T: DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(self.known.meta?.get()).ok()
+    }
+
+    /// Whether it asks for notices besides its answer.
+    pub(crate) fn wants_notices(&self) -> bool {
+        self.known.wants_progress || self.known.wants_logs
+    }
+
+    /// Whether it names its revision, as requests without a session do.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.known.version.is_some()
+    }
+
+    /// Its era, where the message states it in full.
+    pub(crate) fn era(&self) -> Option<Era> {
+        let Some(version) = self.known.version else {
+            return Some(Era::Session);
+        };
+        let capabilities = self.known.capabilities?;
+        let is_whole = text(version)? == STATELESS && capabilities.get().starts_with('{');
+        is_whole.then_some(Era::Stateless)
+    }
+
+    /// Its id as the protocol's type.
+    pub(crate) fn request_id(&self) -> Option<RequestId> {
+        request_id(&self.id)
+    }
+
+    /// The id of the request that a `notifications/cancelled` cancels.
+    pub(crate) fn cancelled_request(&self) -> Option<RequestId> {
+        if self.method != "notifications/cancelled" {
+            return None;
         }
-        json!({ "jsonrpc": "2.0", "id": self.id, "result": body }).to_string()
+        request_id(&serde_json::from_str(self.known.cancelled?.get()).ok()?)
+    }
+
+    /// The bearer in an `initialize`, if there is one. One that is not text, or that can be read in
+    /// two ways, counts as a wrong bearer.
+    pub(crate) fn bearer(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Client {
+            authorization: Option<Value>,
+        }
+        let wrong = String::new;
+        if self.known.is_ambiguous || self.is_ambiguous {
+            return Some(wrong());
+        }
+        match serde_json::from_str::<Option<Client>>(self.known.client?.get()) {
+            Ok(client) => {
+                let authorization = client?.authorization?;
+                let bearer = authorization.get("bearer")?;
+                Some(bearer.as_str().map_or_else(wrong, str::to_owned))
+            }
+            Err(_) => Some(wrong()),
+        }
+    }
+
+    /// Copies what the message says into an observer's facts.
+    pub(crate) fn fill(&self, facts: &mut RequestFacts) {
+        facts.method = Some(self.method.to_string()).filter(|method| !method.is_empty());
+        facts.id = self.id.clone();
+        facts.name = self.name().map(str::to_owned);
+        facts.uri = self.uri().map(str::to_owned);
+    }
+
+    /// Why the caller may not use the primitive it named, when that is no secret.
+    pub(crate) fn denial(&self, snapshot: &Snapshot, caller: &Caller) -> Option<RpcError> {
+        match self.method() {
+            "tools/call" => resolve::denial(&snapshot.tools, self.name()?, caller),
+            "prompts/get" => resolve::denial(&snapshot.prompts, self.name()?, caller),
+            "resources/read" | "resources/subscribe" => {
+                resolve::read_routes(snapshot, self.uri()?, caller).err()
+            }
+            _ => None,
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_asked_is_read_whatever_else_the_message_holds() {
-        let envelope = Envelope::parse(
-            br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"t\u0031","arguments":{"x":[1]}}}"#,
-        );
-        assert!(envelope.is_tool_call());
-        assert_eq!(envelope.name.unwrap(), "t1");
-        for odd in [
-            r#"{"id":1,"method":"tools/call","params":{"name":"t","uri":5}}"#,
-            r#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"a":1,"a":1}}}"#,
-            r#"{"id":1,"id":1,"method":"ping","method":"tools/call","params":[]}"#,
-        ] {
-            assert!(Envelope::parse(odd.as_bytes()).is_tool_call(), "{odd}");
+impl Fault {
+    /// Why `message` is not even an object.
+    fn from_error(message: &[u8], error: &serde_json::Error) -> Self {
+        // Of input that is not an object, only the first byte is read.
+        let syntax = match error.classify() {
+            Category::Data => serde_json::from_slice::<IgnoredAny>(message).err(),
+            _ => None,
+        };
+        let error = match (error.classify(), &syntax) {
+            (Category::Data, None) if message.trim_ascii_start().starts_with(b"[") => {
+                return Self::Batch;
+            }
+            (Category::Data, None) => return Self::NoMessage,
+            (_, Some(syntax)) => syntax,
+            (_, None) => error,
+        };
+        Self::Syntax {
+            line: error.line(),
+            column: error.column(),
         }
     }
+}
 
-    #[test]
-    fn the_usual_way_reads_what_the_other_does() {
-        let long = format!(
-            r#"{{"id":"{}","method":"ping"}}"#,
-            "x".repeat(MAX_ID_BYTES + 1)
-        );
-        for message in [
-            r#"{"id":1,"method":"tools/call","params":{"name":"a\u0062","uri":null}}"#,
-            r#"{"id":"a","method":"resources/read","params":{"uri":"x:/y","_meta":{}}}"#,
-            r#"{"id":2,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"z"}}}"#,
-            r#"{"id":{},"method":"ping"}"#,
-            r#"{"id":true,"method":"initialize","more":[1]}"#,
-            r#"{"id":null,"method":"notifications/initialized"}"#,
-            r#"{"method":"notifications/initialized"}"#,
-            &long,
-        ] {
-            let strict = Envelope::from_strict(serde_json::from_str(message).unwrap());
-            let any = Envelope::from_members(message.as_bytes());
-            assert_eq!(format!("{strict:?}"), format!("{any:?}"), "{message}");
-        }
-    }
-
-    #[test]
-    fn only_what_cannot_be_answered_is_merely_told() {
-        for (message, request, told) in [
-            (r#"{"id":1,"method":"ping"}"#, true, false),
-            (r#"{"id":{},"method":"ping"}"#, true, false),
-            (r#"{"method":"notifications/initialized"}"#, false, true),
-            (r#"{"id":null,"method":"ping"}"#, false, true),
-            (r#"{"id":1,"result":{}}"#, false, true),
-            (r#"{"id":1,"method":"ping""#, false, false),
-            ("[]", false, false),
-            ("{}", false, false),
-        ] {
-            let envelope = Envelope::parse(message.as_bytes());
-            assert_eq!(
-                (envelope.is_request(), envelope.is_one_way()),
-                (request, told),
-                "{message}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_result_is_written_in_the_era_of_its_request() {
-        let legacy = Envelope::parse(br#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#);
-        assert!(
-            !legacy
-                .write_result(ToolResult::text("x"))
-                .contains("resultType")
-        );
-        let modern = Envelope::parse(
-            br#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
-        );
-        assert!(
-            modern
-                .write_result(ToolResult::text("x"))
-                .contains(r#""resultType":"complete""#)
-        );
+fn request_id(id: &Value) -> Option<RequestId> {
+    match id {
+        Value::String(id) => Some(RequestId::String(id.as_str().into())),
+        Value::Number(id) => id.as_i64().map(RequestId::Number),
+        _ => None,
     }
 }

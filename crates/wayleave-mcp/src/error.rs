@@ -15,14 +15,14 @@ pub struct RpcError {
     pub code: i32,
     /// One line, lower-case, without a secret.
     pub message: Cow<'static, str>,
-    /// The same facts for programs.
+    /// The same facts as structured data.
     pub data: Option<Value>,
 }
 
 impl RpcError {
     /// Arguments or names are wrong.
     pub const INVALID_PARAMS: i32 = -32602;
-    /// The server failed; `data.trace_id` finds it in the log.
+    /// The server failed; `data.trace_id` identifies the log entry.
     pub const INTERNAL: i32 = -32603;
     /// The body is not JSON.
     pub const PARSE: i32 = -32700;
@@ -30,7 +30,7 @@ impl RpcError {
     pub const INVALID_REQUEST: i32 = -32600;
     /// No such method.
     pub const METHOD_NOT_FOUND: i32 = -32601;
-    /// There is no authorization for the request, or none any more; `data.reason` says why.
+    /// The request has no authorization, or its authorization has ended; `data.reason` says why.
     pub const UNAUTHENTICATED: i32 = -32001;
     /// No such resource, for protocol revisions before 2026-07-28 (later ones: `-32602`).
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
@@ -78,24 +78,24 @@ impl RpcError {
         .with_data(json!({ "requiredCapabilities": { capability: {} } }))
     }
 
-    /// The client wants no answer any longer.
+    /// The client cancelled the request.
     pub(crate) fn cancelled() -> Self {
         Self::new(Self::INVALID_REQUEST, "request cancelled")
     }
 
-    /// The authorization of a request was taken back while it was under way.
+    /// The authorization of a request was revoked while the request ran.
     pub(crate) fn revoked() -> Self {
         let why = "authentication failed: the token was revoked";
         Self::new(Self::UNAUTHENTICATED, why).with_data(json!({ "reason": "revoked_token" }))
     }
 
-    /// The authorization of a request ran out while it was under way.
+    /// The authorization of a request expired while the request ran.
     pub(crate) fn expired() -> Self {
         let why = "authentication failed: the authorization has expired";
         Self::new(Self::UNAUTHENTICATED, why).with_data(json!({ "reason": "expired_token" }))
     }
 
-    /// `-32602` of a name that means nothing here; `near` is the one that was probably meant.
+    /// `-32602` for an unknown name; `near` is the one that was probably meant.
     pub(crate) fn unknown(kind: &str, name: &str, near: Option<&str>) -> Self {
         let name = excerpt(name);
         match near {
@@ -117,8 +117,8 @@ impl RpcError {
     }
 }
 
-/// A caller's own text, short and harmless enough to repeat to it: whatever would move a cursor,
-/// turn a line or end a quotation is replaced.
+/// A caller's own text, shortened and made safe to repeat: characters that would move a cursor,
+/// break a line or end a quotation are replaced.
 pub(crate) fn excerpt(text: &str) -> Cow<'_, str> {
     const LIMIT: usize = 120;
     let harmless = |c: char| (' '..='~').contains(&c) && c != '`';

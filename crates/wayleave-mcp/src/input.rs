@@ -15,18 +15,18 @@ pub struct InputRequest {
 
 /// "Retry with these answered": the reply of a stateless request that needs more.
 ///
-/// The client echoes `state` as it got it, or as it likes: a [`StateSeal`](crate::StateSeal)
-/// binds it to the caller and the request, and lets it expire.
+/// The client may echo `state` unchanged or altered: a [`StateSeal`](crate::StateSeal) binds it to
+/// the caller and the request, and lets it expire.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InputRequired {
-    /// What is needed, by a key of the server's choosing.
+    /// The requests to the client, by a key of the server's choosing.
     pub requests: BTreeMap<String, InputRequest>,
-    /// What the server wants back with the answers.
+    /// The state the client is to send back with the answers.
     pub state: Option<String>,
 }
 
 impl InputRequired {
-    /// Nothing asked yet.
+    /// A reply that asks for nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -44,7 +44,7 @@ impl InputRequired {
         self
     }
 
-    /// Sets the state to be echoed.
+    /// Sets the state to echo.
     #[must_use]
     pub fn with_state(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());
@@ -52,11 +52,11 @@ impl InputRequired {
     }
 }
 
-/// What a retried request brings: the answers by key, and the echoed state.
+/// The answers a retried request carries, by key, and the echoed state.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answers {
-    /// The client's results, by the keys that were asked.
+    /// The client's results, by the keys of the requests.
     pub responses: BTreeMap<String, Value>,
-    /// The state, exactly as the client sent it. It is not to be trusted.
+    /// The state, exactly as the client sent it. Do not trust it.
     pub state: Option<String>,
 }

@@ -1,23 +1,22 @@
-//! Dynamic MCP primitives: tools, resources, resource templates, prompts and completions that
-//! can be added and removed while they are being served.
+//! Dynamic MCP primitives: tools, resources, resource templates, prompts and completions that can
+//! be added and removed while they are being served.
 //!
-//! A [`Registry`] holds what is served. A [`Batch`] changes it, as one commit and one notice to
+//! A [`Registry`] holds the primitives. A [`Batch`] changes it, as one commit and one notice to
 //! every listening client, in both eras of the protocol at once. A [`Server`] puts a registry
-//! behind stdio and Streamable HTTP. What a caller sees is a function of its authorization
-//! alone: every primitive has a [`Visibility`].
+//! behind stdio and Streamable HTTP. What a caller sees is a function of its authorization alone:
+//! every primitive has a [`Visibility`].
 //!
 //! This crate knows nothing of data, files or configuration, and is of use on its own. See the
 //! [README](https://github.com/wayleave/wayleave/tree/main/crates/wayleave-mcp) and `examples/`.
 
 mod budget;
-mod call_parser;
 mod caller;
 mod caller_cell;
 mod client_session;
 mod completion;
 mod content;
 mod context;
-mod convert;
+mod conversation;
 mod dispatch;
 mod envelope;
 mod error;
@@ -28,25 +27,24 @@ mod list_page;
 mod listeners;
 mod listing_setters;
 mod logging;
-mod method_errors;
-mod notice_sink;
 mod observation;
 mod observer;
 mod pipe_calls;
 mod primitive_set;
 mod prompt;
 mod registry;
+mod request;
 mod resolve;
 mod resource;
+mod running_calls;
 mod schema;
-mod sdk_handler;
+mod sdk;
 mod server;
 mod state_seal;
 mod stdio;
 mod stdio_auth;
 mod structured;
 mod tool;
-mod tool_answer;
 mod turn;
 mod uri_template;
 mod visibility;

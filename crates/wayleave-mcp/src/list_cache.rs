@@ -1,100 +1,45 @@
-//! Answering `tools/list` from bytes that are already there.
+//! Answering `tools/list` from cached bytes.
 //!
-//! Every session of every client begins with this request, and with many tools its serialization
-//! is by far the dearest thing a server does. A caller whose view is shared gets the view's bytes
-//! with its own request id. Whatever is unusual about the request, even in the least, is left
-//! to the full path, which also knows how to refuse it; all but one thing: the SDK takes a cursor
-//! that is not text for no cursor at all, and a client would be given the first page for ever.
+//! Every session of every client begins with this request, and with many tools its serialization is
+//! by far the most expensive thing a server does. A caller whose view is shared gets the view's
+//! bytes with its own request id. Any unusual request is left to the dispatch, with one exception:
+//! the SDK takes a cursor that is not text for no cursor at all, and the client would be given the
+//! first page for ever.
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
 use crate::{
-    Caller, Era, Outcome, RefusalReason, RpcError, envelope,
+    Caller, Era, Outcome, RefusalReason, RpcError,
+    envelope::Envelope,
     error::excerpt,
     observation::{self, Observation},
     server::ServerState,
     wire_error,
 };
 
-/// A list request is short; a long one is something else.
-const MAX_REQUEST_BYTES: usize = 4096;
-
-#[derive(Deserialize)]
-struct Request<'m> {
-    jsonrpc: &'m str,
-    #[serde(borrow)]
-    id: &'m RawValue,
-    method: &'m str,
-    #[serde(borrow, default)]
-    params: Option<Params<'m>>,
-}
-
-#[derive(Deserialize)]
-struct Params<'m> {
-    #[serde(borrow)]
-    cursor: Option<&'m RawValue>,
-    #[serde(borrow, rename = "_meta", default)]
-    meta: Option<Meta<'m>>,
-}
-
-#[derive(Deserialize)]
-struct Meta<'m> {
-    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
-    version: Option<&'m str>,
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
-    capabilities: Option<&'m RawValue>,
-}
-
-/// The only stateless revision there is to answer for.
-pub(crate) const STATELESS: &str = "2026-07-28";
-
-/// Whether `message` might be a list request, at the price of a short search.
-pub(crate) fn looks_like_list(message: &[u8]) -> bool {
-    message.len() <= MAX_REQUEST_BYTES && memchr::memmem::find(message, b"/list\"").is_some()
-}
-
-/// The answer to `message`, if it is a plain first-page `tools/list` of `era`, or a list with a
-/// cursor that is none. `named` is the method its headers name, where there are headers.
+/// The answer to a message of `era`, if it is a plain first-page `tools/list`, or a list request
+/// with an invalid cursor.
 pub(crate) fn answer(
     shared: &ServerState,
     caller: &Caller,
-    message: &[u8],
+    envelope: &Envelope<'_>,
     era: Era,
-    named: Option<&str>,
     observation: Option<&Observation>,
 ) -> Option<Vec<u8>> {
-    let request: Request<'_> = serde_json::from_slice(message).ok()?;
-    let id = request.id.get().as_bytes();
-    let plain_id =
-        matches!(id.first(), Some(b'"' | b'-' | b'0'..=b'9')) && id.len() <= envelope::MAX_ID_BYTES;
-    let params = request.params.as_ref();
-    let meta = params.and_then(|params| params.meta.as_ref());
-    let plain = plain_id
-        && request.jsonrpc == "2.0"
-        && request.method.ends_with("/list")
-        && named.is_none_or(|named| named == request.method);
-    let of_era = match era {
-        Era::Session => meta.is_none_or(|meta| meta.version.is_none()),
-        Era::Stateless => meta.is_some_and(|meta| {
-            meta.version == Some(STATELESS)
-                && meta
-                    .capabilities
-                    .is_some_and(|json| json.get().starts_with('{'))
-        }),
-    };
-    if !plain || !of_era {
+    let is_list =
+        envelope.is_plain() && envelope.is_request() && envelope.method().ends_with("/list");
+    if !is_list || envelope.era() != Some(era) {
         return None;
     }
-    match params.and_then(|params| params.cursor).map(RawValue::get) {
+    match envelope.cursor() {
         Some(cursor) if cursor.starts_with('"') => return None,
         Some(cursor) if cursor != "null" => {
             observation::refuse(observation, RefusalReason::Malformed);
-            return Some(refuse_cursor(&request));
+            return Some(refuse_cursor(envelope));
         }
-        _ if request.method != "tools/list" => return None,
+        _ if envelope.method() != "tools/list" => return None,
         _ => {}
     }
     let tools = shared
@@ -107,20 +52,21 @@ pub(crate) fn answer(
         call.end(Outcome::Completed, &mut meta);
     }
     let meta = page_meta(shared, era, meta);
-    Some(page(request.id.get(), &tools, era, meta.as_deref()))
+    Some(page(&envelope.id.to_string(), &tools, era, meta.as_deref()))
 }
 
-fn refuse_cursor(request: &Request<'_>) -> Vec<u8> {
+fn refuse_cursor(envelope: &Envelope<'_>) -> Vec<u8> {
     let error = RpcError::invalid_params(format!(
         "invalid parameters of `{}`: `cursor` must be text",
-        excerpt(request.method)
+        excerpt(envelope.method())
     ));
-    let id = serde_json::from_str(request.id.get()).unwrap_or_default();
-    wire_error::response(&error, &id).to_string().into_bytes()
+    wire_error::response(&error, &envelope.id)
+        .to_string()
+        .into_bytes()
 }
 
-/// The page's `_meta` as JSON: who answered, in the era that asks for it, and what an observer
-/// added.
+/// The page's `_meta` as JSON: the server's identity in the era that requires it, and an observer's
+/// additions.
 fn page_meta(shared: &ServerState, era: Era, added: Map<String, Value>) -> Option<Cow<'_, str>> {
     let signed = era == Era::Stateless;
     if added.is_empty() {

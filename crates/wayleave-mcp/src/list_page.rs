@@ -16,7 +16,8 @@ pub(crate) struct Page<L> {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// One page of what `caller` sees of `set`. `list` tells cursors of different lists apart.
+/// One page of the part of `set` that `caller` sees. `list` distinguishes cursors of different
+/// lists.
 pub(crate) fn page<T: Primitive>(
     set: &PrimitiveSet<T>,
     list: &str,

@@ -1,8 +1,8 @@
-//! Who hears of changes, and how: level-triggered, bounded, each listener for itself.
+//! Telling clients of changes: level-triggered, bounded, each listener for itself.
 //!
-//! A change never queues anything. It moves one revision number and wakes whoever sleeps; each
-//! listener then compares what its caller sees now with what it saw when it last spoke. So a
-//! burst becomes one notice, a slow listener holds up nobody, and the last change is never lost.
+//! A change never queues anything. It moves one revision number and wakes the sleeping listeners;
+//! each then compares what its caller sees now with what it saw when it last sent a notice. So a
+//! burst becomes one notice, a slow listener delays nobody, and the last change is never lost.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -20,11 +20,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller, Registry, RpcError, caller_cell::CallerCell, notice_sink::NoticeSink,
-    registry::Snapshot, resolve,
+    Caller, Registry, RpcError, caller_cell::CallerCell, registry::Snapshot, resolve,
+    sdk::notice_sink::NoticeSink,
 };
 
-/// A listener that has just spoken stays silent this long, so that a burst is a few notices.
+/// Minimum time between two notices of a listener, so that a burst becomes a few notices.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The most URIs one listener may subscribe to.
@@ -77,7 +77,7 @@ impl Listeners {
         let deadline = Instant::now() + patience;
         let mut waiting: Vec<Arc<Progress>> = locked(&self.all).values().cloned().collect();
         loop {
-            // Registered before looking, so that a listener moving in between is not missed.
+            // Registered before looking, so that a listener advancing in between is not missed.
             let moved = self.moved.notified();
             waiting.retain(|one| one.behind(revision));
             if waiting.is_empty() {
@@ -96,7 +96,7 @@ impl Listeners {
     }
 }
 
-/// How far one listener has come.
+/// The revision up to which one listener has reported.
 #[derive(Default)]
 struct Progress {
     sent: AtomicU64,
@@ -113,7 +113,7 @@ impl Progress {
     }
 }
 
-/// The URIs a listener is subscribed to, and those of them that changed since it last spoke.
+/// The URIs a listener is subscribed to, and those that changed since its last notice.
 #[derive(Default)]
 pub(crate) struct Inbox {
     state: Mutex<InboxState>,
@@ -140,7 +140,7 @@ impl Inbox {
     }
 }
 
-/// Subscribes `inbox` to `uri`. Doing so twice is doing so once.
+/// Subscribes `inbox` to `uri`. Repeating it has no effect.
 pub(crate) fn subscribe(
     listeners: &Listeners,
     inbox: &Arc<Inbox>,
@@ -179,7 +179,7 @@ fn forget(by_uri: &mut HashMap<Arc<str>, Vec<Arc<Inbox>>>, inbox: &Arc<Inbox>, u
     }
 }
 
-/// What a caller sees of the lists, reduced to numbers.
+/// The lists a caller sees, reduced to numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ListFingerprint {
     revision: u64,
@@ -202,7 +202,7 @@ impl ListFingerprint {
     }
 }
 
-/// What a listener tells its client.
+/// The contents of one notice to a client.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) tools: bool,
@@ -217,7 +217,7 @@ impl Notice {
     }
 }
 
-/// One client listening, from the moment whose state it has been shown.
+/// One listening client, starting from the state it has been shown.
 pub(crate) struct Listener {
     registry: Registry,
     caller_cell: CallerCell,
@@ -249,11 +249,11 @@ impl Listener {
         }
     }
 
-    /// Speaks to `sink` until it or the client goes away, or `ended` says so.
+    /// Sends notices to `sink` until the sink or the client goes away, or `ended` is cancelled.
     pub(crate) async fn run(mut self, sink: NoticeSink, ended: CancellationToken) {
         let listeners = self.registry.listeners().clone();
         let mut revision = listeners.revision.subscribe();
-        // What changed between the state shown and now is told at once.
+        // A change between the state shown and now is reported at once.
         revision.mark_changed();
         loop {
             tokio::select! {
@@ -263,7 +263,7 @@ impl Listener {
                 changed = revision.changed() => if changed.is_err() { return },
             }
             revision.borrow_and_update();
-            // Nothing is said to one whose authorization has ended, or taken as said.
+            // A caller whose authorization has ended gets no notice, and none counts as sent.
             if self.caller_cell.caller().is_over() {
                 self.progress.left_behind.store(true, Ordering::Relaxed);
                 listeners.moved.notify_waiters();
@@ -296,7 +296,7 @@ impl Listener {
         let caller = self.caller_cell.caller();
         let now = ListFingerprint::new(&snapshot, &caller);
         let mut updated = self.inbox.take();
-        // What the caller may no longer see, it does not hear of either.
+        // A caller gets no notice of resources it may no longer see.
         updated.retain(|uri| resolve::subscribable(&snapshot, uri, &caller).is_ok());
         let notice = Notice {
             tools: now.tools != self.seen.tools,

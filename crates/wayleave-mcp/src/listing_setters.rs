@@ -1,6 +1,6 @@
-//! What every primitive's entry in a client's list has alike, written once.
+//! The setters that all primitives' list entries have in common, written once.
 
-/// Gives a primitive with `listing` and `visibility` the setters named, and `visible`.
+/// Gives a primitive with `listing` and `visibility` the named setters, and `visible`.
 macro_rules! listing_setters {
     ($type:ident { $($(#[$doc:meta])+ $method:ident => $field:ident;)+ }) => {
         impl $type {
@@ -21,7 +21,7 @@ macro_rules! listing_setters {
                 self
             }
 
-            /// Whether a client's list would not change if `other` took this one's place.
+            /// Whether a client's list would stay the same if `other` replaced this one.
             pub(crate) fn lists_like(&self, other: &Self) -> bool {
                 self.visibility.same(&other.visibility)
                     && (std::sync::Arc::ptr_eq(&self.listing, &other.listing)

@@ -1,16 +1,16 @@
 //! Log messages to the client.
 //!
-//! The newest revision deprecates them; clients of the older ones know nothing else.
+//! The newest revision deprecates them; clients of the older ones have nothing else.
 #![expect(
     deprecated,
     reason = "the SDK marks the whole feature deprecated, and older clients need it"
 )]
 
-use rmcp::{
-    model::{LoggingLevel, LoggingMessageNotificationParam, SetLevelRequestParams},
-    service::{Peer, RoleServer},
-};
 use serde_json::Value;
+
+use crate::sdk::model::{
+    LoggingLevel, LoggingMessageNotificationParam, Peer, RoleServer, SetLevelRequestParams,
+};
 
 pub(crate) type LevelParams = SetLevelRequestParams;
 

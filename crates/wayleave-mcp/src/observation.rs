@@ -1,26 +1,24 @@
-//! One message on its way to the observer: settled once, by whoever gets to it first.
+//! One message on its way to the observer: settled once, by the first to reach it.
 //!
-//! An observation travels with its message, in the extensions of the request. What nobody settled
-//! by the time the message is dropped was answered or dropped by the protocol layer, so a new way
-//! of refusing a message cannot escape the observer. Without an observer there is none of this.
+//! An observation travels with its message, in the extensions of the request. A message dropped
+//! unsettled was answered or dropped by the protocol layer, so a new way of refusing a message
+//! cannot escape the observer. Without an observer there are no observations.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::StatusCode;
-use rmcp::{
-    ErrorData,
-    model::{
-        CallToolResponse, CompleteResult, DiscoverResult, GetPromptResponse, InitializeResult,
-        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        MetaObject, ReadResourceResponse,
-    },
-    service::{RequestContext, RoleServer},
-};
 use serde_json::{Map, Value};
 
 use crate::{
     CallObserver, Caller, Carrier, Era, ObservedCall, Outcome, RefusalReason, RequestFacts,
-    RpcError, envelope::Envelope, server::ServerState, tool_answer::ToolAnswer,
+    RpcError, ToolReply,
+    envelope::Envelope,
+    sdk::model::{
+        CompleteResult, DiscoverResult, ErrorData, GetPromptResponse, InitializeResult,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        MetaObject, ReadResourceResponse, RequestContext, RoleServer,
+    },
+    server::ServerState,
 };
 
 pub(crate) struct Observation {
@@ -35,7 +33,7 @@ struct State {
 }
 
 impl ServerState {
-    /// The observation of a message that has just come, if anybody observes.
+    /// The observation of a message that has just arrived, if an observer is set.
     pub(crate) fn observe(&self, carrier: Carrier, era: Option<Era>) -> Option<Arc<Observation>> {
         let observer = self.observer.clone()?;
         let facts = RequestFacts {
@@ -63,7 +61,7 @@ impl Observation {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The facts, for the first who settles it; none for any other.
+    /// The facts, for the first caller; none for any later one.
     fn settle(&self) -> Option<RequestFacts> {
         let mut state = self.locked();
         (!std::mem::replace(&mut state.settled, true)).then(|| state.facts.clone())
@@ -81,9 +79,8 @@ impl Observation {
         self.locked().facts.id = id;
     }
 
-    /// Reads the facts out of the message. An answer of the client is no request, and not observed.
-    pub(crate) fn set_message(&self, message: &[u8]) {
-        let envelope = Envelope::parse(message);
+    /// Takes the facts out of the message. A client's answer is no request, and is not observed.
+    pub(crate) fn set_message(&self, envelope: &Envelope<'_>) {
         let mut state = self.locked();
         state.is_notification = envelope.is_notification();
         state.settled |= envelope.is_answer();
@@ -100,14 +97,15 @@ impl Observation {
         }
     }
 
-    /// Carried out at once, with nothing to add to.
+    /// Settles a message that was carried out at once, with no result to add `_meta` to.
     pub(crate) fn complete(&self) {
         if let Some(call) = self.begin() {
             call.end(Outcome::Completed, &mut Map::new());
         }
     }
 
-    /// A notification is carried out once it is handed over. Requests are settled by their handler.
+    /// Settles a notification, which is carried out once it is handed over. Requests are settled by
+    /// their handler.
     pub(crate) fn handed_over(&self) {
         let is_notification = self.locked().is_notification;
         if is_notification {
@@ -115,7 +113,7 @@ impl Observation {
         }
     }
 
-    /// The HTTP response to the message is made. A refusal by the time its handler has begun is the
+    /// Records the HTTP response to the message. A refusal after the handler has begun is the
     /// handler's own.
     pub(crate) fn responded(&self, status: StatusCode) {
         match status {
@@ -137,7 +135,7 @@ impl Drop for Observation {
     }
 }
 
-/// The observation of the message that a request of the SDK came in.
+/// The observation of the message that carried a request of the SDK.
 pub(crate) fn from_context(request: &RequestContext<RoleServer>) -> Option<Arc<Observation>> {
     let parts = request.extensions.get::<http::request::Parts>();
     let observation = match parts {
@@ -154,7 +152,7 @@ pub(crate) fn refuse(observation: Option<&Observation>, reason: RefusalReason) {
     }
 }
 
-/// Carries `work` out under observation, and adds what the observer says to its result.
+/// Carries `work` out under observation, and adds the observer's entries to its result.
 pub(crate) async fn run<T: ObservedResult, E: ObservedError>(
     observation: Option<Arc<Observation>>,
     work: impl Future<Output = Result<T, E>>,
@@ -167,8 +165,8 @@ pub(crate) async fn run<T: ObservedResult, E: ObservedError>(
     match &mut reply {
         Ok(result) => {
             call.end(result.outcome(), &mut added);
-            if let Some(meta) = result.meta().filter(|_| !added.is_empty()) {
-                meta.get_or_insert_default().0.extend(added);
+            if !added.is_empty() {
+                result.add_meta(added);
             }
         }
         Err(error) => {
@@ -202,21 +200,23 @@ pub(crate) trait ObservedResult {
         Outcome::Completed
     }
 
-    /// Its `_meta`, where there is a place for it.
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>>;
+    /// Adds to its `_meta`, if the result has one.
+    fn add_meta(&mut self, added: Map<String, Value>);
+}
+
+fn extend(meta: &mut Option<MetaObject>, added: Map<String, Value>) {
+    meta.get_or_insert_default().0.extend(added);
 }
 
 impl ObservedResult for () {
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        None
-    }
+    fn add_meta(&mut self, _: Map<String, Value>) {}
 }
 
 macro_rules! with_meta {
     ($($result:ident),*) => {$(
         impl ObservedResult for $result {
-            fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-                Some(&mut self.meta)
+            fn add_meta(&mut self, added: Map<String, Value>) {
+                extend(&mut self.meta, added);
             }
         }
     )*};
@@ -233,45 +233,32 @@ with_meta!(
 );
 
 impl ObservedResult for ReadResourceResponse {
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        match self {
-            Self::Complete(result) => Some(&mut result.meta),
-            _ => None,
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        if let Self::Complete(result) = self {
+            extend(&mut result.meta, added);
         }
     }
 }
 
 impl ObservedResult for GetPromptResponse {
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        match self {
-            Self::Complete(result) => Some(&mut result.meta),
-            _ => None,
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        if let Self::Complete(result) = self {
+            extend(&mut result.meta, added);
         }
     }
 }
 
-impl ObservedResult for CallToolResponse {
+impl ObservedResult for ToolReply {
     fn outcome(&self) -> Outcome<'static> {
         match self {
-            Self::Complete(result) if result.is_error == Some(true) => Outcome::ToolError,
+            Self::Done(result) if result.is_error => Outcome::ToolError,
             _ => Outcome::Completed,
         }
     }
 
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        match self {
-            Self::Complete(result) => Some(&mut result.meta),
-            _ => None,
+    fn add_meta(&mut self, added: Map<String, Value>) {
+        if let Self::Done(result) = self {
+            result.meta.get_or_insert_default().extend(added);
         }
-    }
-}
-
-impl ObservedResult for ToolAnswer {
-    fn outcome(&self) -> Outcome<'static> {
-        self.response.outcome()
-    }
-
-    fn meta(&mut self) -> Option<&mut Option<MetaObject>> {
-        self.response.meta()
     }
 }

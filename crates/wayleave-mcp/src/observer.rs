@@ -1,4 +1,4 @@
-//! The one place where every message a client sends is seen, whatever carries it.
+//! The one place that sees every message a client sends, whatever the transport.
 //!
 //! An observer is told of each request and notification exactly once: either that it began, and
 //! then how it ended, or that it was refused. It neither decides nor delays anything.
@@ -20,19 +20,19 @@ pub trait CallObserver: Send + Sync + 'static {
     fn refused(&self, request: &RequestFacts, reason: RefusalReason);
 }
 
-/// A message being carried out. Dropped without [`end`](Self::end), it was given up: its client
-/// left, cancelled it, or the server stopped.
+/// A message being carried out. If it is dropped without [`end`](Self::end), the request was
+/// abandoned: its client left or cancelled it, or the server stopped.
 pub trait ObservedCall: Send {
     /// The answer is ready and about to be sent. Entries put into `meta` are added to the `_meta`
     /// of a result that has one; errors and empty results have none.
     fn end(self: Box<Self>, outcome: Outcome<'_>, meta: &mut Map<String, Value>);
 }
 
-/// What is known of a message. Members are `None` where it was refused before they were read.
+/// The known facts of a message. Members are `None` where it was refused before they were read.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RequestFacts {
-    /// What brought the message.
+    /// The transport of the message.
     pub carrier: Carrier,
     /// The protocol era it came in.
     pub era: Option<Era>,
@@ -48,7 +48,7 @@ pub struct RequestFacts {
     pub uri: Option<String>,
 }
 
-/// What brings messages.
+/// A transport of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// Streamable HTTP, with or without a session.
@@ -68,7 +68,7 @@ pub enum Outcome<'e> {
     Failed {
         /// The JSON-RPC code.
         code: i32,
-        /// What the client is told.
+        /// The message sent to the client.
         message: &'e str,
     },
 }
@@ -77,11 +77,11 @@ pub enum Outcome<'e> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RefusalReason {
-    /// Its sender is unknown, or may not use what it named.
+    /// Its sender is unknown, or may not use the primitive it named.
     Authorization,
-    /// Its sender has used its budget up.
+    /// Its sender has spent its budget.
     Budget,
-    /// It is not a message this server takes.
+    /// It is not a message this server accepts.
     Malformed,
     /// The server is stopping or has no room.
     Unavailable,

@@ -1,7 +1,7 @@
 //! One kind of primitive at one moment: ordered, immutable, cheap to copy.
 //!
-//! A set also remembers what each view of it looks like, so that a thousand callers with one
-//! view cost one filter and one serialization.
+//! A set also caches each view of it, so that a thousand callers with one view cost one filter and
+//! one serialization.
 
 use std::{
     collections::HashMap,
@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use crate::{Caller, Prompt, Resource, ResourceTemplate, Tool, Visibility};
 
-/// What a set needs to know of its members.
+/// The properties of a primitive that a set needs.
 pub(crate) trait Primitive: Clone {
-    /// The entry a client's list has for it.
+    /// Its entry in a client's list.
     type Listing: Clone + PartialEq + Serialize;
     fn key(&self) -> &str;
     fn listing(&self) -> &Arc<Self::Listing>;
@@ -28,7 +28,7 @@ pub(crate) trait Primitive: Clone {
 macro_rules! primitive {
     ($type:ident, $key:ident) => {
         impl Primitive for $type {
-            type Listing = rmcp::model::$type;
+            type Listing = crate::sdk::model::$type;
             fn key(&self) -> &str {
                 self.$key()
             }
@@ -50,10 +50,10 @@ primitive!(Resource, uri);
 primitive!(ResourceTemplate, uri_template);
 primitive!(Prompt, name);
 
-/// What putting or removing something did to the lists clients see.
+/// The effect of adding or removing a primitive on the lists clients see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Effect {
-    /// Nothing at all.
+    /// Nothing changed.
     None,
     /// Another handler behind the same entry.
     Quiet,
@@ -83,7 +83,7 @@ impl<T> Default for PrimitiveSet<T> {
     }
 }
 
-/// What one view has been found to look like.
+/// The cached appearance of one view.
 #[derive(Clone)]
 struct View {
     fingerprint: u64,
@@ -94,7 +94,7 @@ struct View {
 struct Views(Mutex<HashMap<Arc<str>, View>>);
 
 impl Views {
-    /// Views are named by embedders; should they name one per caller, memory stays bounded.
+    /// Embedders name the views; if they name one per caller, memory must stay bounded.
     const MAX_VIEWS: usize = 256;
 
     fn get(&self, name: &str) -> Option<View> {
@@ -119,7 +119,8 @@ impl<T: Primitive> PrimitiveSet<T> {
         let before = self.entries.get(item.key());
         let (effect, stamp) = match before {
             Some(entry) if entry.item.lists_like(&item) => (Effect::Quiet, entry.stamp),
-            // The same entry, perhaps for others: whoever sees it before and after sees no change.
+            // The entry is the same, perhaps for other callers: one that sees it before and after
+            // sees no change.
             Some(entry) if entry.item.listing() == item.listing() => (Effect::Listed, entry.stamp),
             _ => (Effect::Listed, revision),
         };
@@ -153,12 +154,12 @@ impl<T: Primitive> PrimitiveSet<T> {
         self.entries.get(key).map(|entry| &entry.item)
     }
 
-    /// Everything, in list order, whoever may see it.
+    /// All primitives in list order, regardless of visibility.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
         self.entries.values().map(|entry| &entry.item)
     }
 
-    /// What `caller` may see after the key `after`, in list order.
+    /// The primitives `caller` may see after the key `after`, in list order.
     pub(crate) fn visible<'s>(
         &'s self,
         caller: &'s Caller,
@@ -172,7 +173,7 @@ impl<T: Primitive> PrimitiveSet<T> {
             .filter(|item| item.visibility().allows(caller))
     }
 
-    /// A number that changes when the list `caller` sees does.
+    /// A number that changes when the list that `caller` sees changes.
     pub(crate) fn fingerprint(&self, caller: &Caller) -> u64 {
         if let Some(view) = caller.view().and_then(|name| self.views.get(name)) {
             return view.fingerprint;

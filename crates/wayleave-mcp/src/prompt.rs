@@ -12,11 +12,11 @@ use crate::{
 /// One use of a prompt.
 #[derive(Debug, Clone)]
 pub struct PromptCall {
-    /// The arguments; those declared required are there.
+    /// The arguments; all required ones are present.
     pub arguments: BTreeMap<String, String>,
-    /// What a retry brings, when the prompt asked for input before.
+    /// The answers of a retry, when the prompt asked for input before.
     pub answers: Answers,
-    /// The request's surroundings.
+    /// The request's context.
     pub context: Context,
 }
 
@@ -30,7 +30,7 @@ impl PromptCall {
     }
 }
 
-/// Who says a message.
+/// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The person.
@@ -42,14 +42,14 @@ pub enum Role {
 /// One message of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptMessage {
-    /// Who says it.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The content.
     pub content: Content,
 }
 
 impl PromptMessage {
-    /// The person says `text`.
+    /// A message with `text`, said by the person.
     pub fn user(text: impl Into<String>) -> Self {
         Self {
             role: Role::User,
@@ -91,7 +91,7 @@ pub(crate) type PromptHandler =
 /// A prompt.
 #[derive(Clone)]
 pub struct Prompt {
-    pub(crate) listing: Arc<rmcp::model::Prompt>,
+    pub(crate) listing: Arc<crate::sdk::model::Prompt>,
     pub(crate) handler: PromptHandler,
     pub(crate) visibility: Visibility,
 }
@@ -105,7 +105,7 @@ impl Prompt {
         R: Into<PromptReply>,
     {
         Self {
-            listing: Arc::new(rmcp::model::Prompt::new(name, None::<String>, None)),
+            listing: Arc::new(crate::sdk::model::Prompt::new(name, None::<String>, None)),
             handler: Arc::new(move |call| {
                 let reply = handler(call);
                 Box::pin(async move { reply.await.map(Into::into) })
@@ -125,14 +125,14 @@ impl Prompt {
         self.with_argument(name, description, false)
     }
 
-    /// Adds an argument without which the handler is not called.
+    /// Adds a required argument; the handler is not called without it.
     #[must_use]
     pub fn required(self, name: &str, description: &str) -> Self {
         self.with_argument(name, description, true)
     }
 
     fn with_argument(mut self, name: &str, description: &str, required: bool) -> Self {
-        let argument = rmcp::model::PromptArgument::new(name)
+        let argument = crate::sdk::model::PromptArgument::new(name)
             .with_description(description)
             .with_required(required);
         Arc::make_mut(&mut self.listing)

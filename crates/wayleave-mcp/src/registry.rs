@@ -1,7 +1,7 @@
 //! The primitives being served, and the one way to change them.
 //!
 //! Readers hold an immutable snapshot. A change is a [`Batch`], committed as a whole: the new
-//! snapshot is in place before any listener can hear of it.
+//! snapshot is in place before any listener is told of it.
 
 use std::{
     cell::Cell,
@@ -23,7 +23,7 @@ tokio::task_local! {
     pub(crate) static COMMITTED: Cell<u64>;
 }
 
-/// Everything served at one revision.
+/// All primitives served at one revision.
 #[derive(Clone, Default)]
 pub(crate) struct Snapshot {
     pub(crate) revision: u64,
@@ -47,7 +47,7 @@ enum Step {
     RemoveCompletion(CompletionRef),
 }
 
-/// Changes to be made together. Adding something whose name is taken replaces it.
+/// Changes to be made together. Adding a primitive whose name is in use replaces it.
 #[derive(Default)]
 #[must_use = "a batch changes nothing until it is committed"]
 pub struct Batch {
@@ -57,7 +57,7 @@ pub struct Batch {
 macro_rules! steps {
     ($($(#[$doc:meta])* $method:ident($argument:ty) => $step:ident;)*) => {
         impl Batch {
-            /// No changes.
+            /// An empty batch.
             pub fn new() -> Self {
                 Self::default()
             }
@@ -125,10 +125,10 @@ impl Step {
     }
 }
 
-/// What a commit did.
+/// The effect of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Commit {
-    /// The revision now being served. It moves only when something changed.
+    /// The revision now being served. It increases only when something changed.
     pub revision: u64,
     /// The tool list changed.
     pub tools: bool,
@@ -173,7 +173,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Nothing served yet.
+    /// An empty registry.
     pub fn new() -> Self {
         Self(Arc::new(RegistryState {
             current: ArcSwap::default(),
@@ -210,7 +210,7 @@ impl Registry {
         self.0.current.store(Arc::new(next));
         if effect == Effect::Listed {
             self.0.listeners.wake(commit.revision);
-            // Outside a handler there is nobody to hold a reply back for.
+            // Outside a handler there is no reply to hold back.
             let _ = COMMITTED.try_with(|committed| committed.set(commit.revision));
         }
         commit
@@ -243,9 +243,9 @@ impl Registry {
 
     /// Waits until every listener that keeps up has been sent the changes up to `revision`.
     ///
-    /// One that does not take its notice within `patience` is left behind: it will hear later,
-    /// and nobody waits for it again until it does. A reply to a handler that committed is held
-    /// back this way by itself.
+    /// A listener that does not take its notice within `patience` is left behind: it is told later,
+    /// and nobody waits for it again until then. The reply of a handler that committed is held back
+    /// in this way automatically.
     pub async fn settled(&self, revision: u64, patience: Duration) {
         self.0.listeners.settled(revision, patience).await;
     }

@@ -1,4 +1,4 @@
-//! Finding what a name or URI means to one caller.
+//! Resolving a name or URI for one caller.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,19 +20,19 @@ fn find<'s, T: Primitive>(
     let item = set.get(name).ok_or_else(unknown)?;
     match item.visibility().decide(caller) {
         Decision::Allow => Ok(item),
-        // Missing and hidden are one answer.
+        // Missing and hidden get the same answer.
         Decision::Hide => Err(unknown()),
         Decision::Deny(error) => Err(error),
     }
 }
 
-/// The name that was probably meant, among those that the caller may use.
+/// The name that was probably meant, among those the caller may use.
 fn nearest_name<'s, T: Primitive>(
     set: &'s PrimitiveSet<T>,
     name: &str,
     caller: &Caller,
 ) -> Option<&'s str> {
-    /// Longer names are nobody's slip of the hand, and comparing them takes its time.
+    /// Longer names are no typing errors, and comparing them is slow.
     const MAX_SUGGESTED_BYTES: usize = 128;
     if name.len() > MAX_SUGGESTED_BYTES {
         return None;
@@ -81,14 +81,14 @@ pub(crate) fn prompt<'s>(
     find(&snapshot.prompts, "prompt", name, caller)
 }
 
-/// One way to read a URI.
+/// One handler that may read a URI.
 pub(crate) struct ReadRoute {
     pub(crate) handler: ReadHandler,
     pub(crate) variables: BTreeMap<String, String>,
     subscribe: Option<SubscribeRule>,
 }
 
-/// Every way `caller` has of reading `uri`: the fixed resource first, then templates in list
+/// Every route by which `caller` may read `uri`: the fixed resource first, then templates in list
 /// order.
 pub(crate) fn read_routes(
     snapshot: &Snapshot,

@@ -14,13 +14,13 @@ use crate::{
 /// One read of a resource.
 #[derive(Debug, Clone)]
 pub struct Read {
-    /// The URI as asked.
+    /// The URI as requested.
     pub uri: String,
     /// The template's variables, percent-decoded; empty for a fixed resource.
     pub variables: BTreeMap<String, String>,
-    /// What a retry brings, when the read asked for input before.
+    /// The answers of a retry, when the read asked for input before.
     pub answers: Answers,
-    /// The request's surroundings.
+    /// The request's context.
     pub context: Context,
 }
 
@@ -31,7 +31,7 @@ pub enum ReadReply {
     Done(Vec<ResourceContents>),
     /// It needs something from the client first.
     NeedsInput(InputRequired),
-    /// There is nothing at this URI; another template may know it.
+    /// There is nothing at this URI; another template may match it.
     Missing,
 }
 
@@ -79,7 +79,7 @@ where
 /// A resource with one URI.
 #[derive(Clone)]
 pub struct Resource {
-    pub(crate) listing: Arc<rmcp::model::Resource>,
+    pub(crate) listing: Arc<crate::sdk::model::Resource>,
     pub(crate) handler: ReadHandler,
     pub(crate) subscribe: Option<SubscribeRule>,
     pub(crate) visibility: Visibility,
@@ -94,7 +94,7 @@ impl Resource {
         R: Into<ReadReply>,
     {
         Self {
-            listing: Arc::new(rmcp::model::Resource::new(uri, name)),
+            listing: Arc::new(crate::sdk::model::Resource::new(uri, name)),
             handler: boxed(handler),
             subscribe: None,
             visibility: Visibility::everyone(),
@@ -109,7 +109,7 @@ impl Resource {
     /// Sets `_meta`, under reverse-DNS keys.
     #[must_use]
     pub fn with_meta(mut self, meta: Map<String, Value>) -> Self {
-        Arc::make_mut(&mut self.listing).meta = Some(rmcp::model::MetaObject(meta));
+        Arc::make_mut(&mut self.listing).meta = Some(crate::sdk::model::MetaObject(meta));
         self
     }
 
@@ -152,7 +152,7 @@ impl fmt::Debug for Resource {
 /// ```
 #[derive(Clone)]
 pub struct ResourceTemplate {
-    pub(crate) listing: Arc<rmcp::model::ResourceTemplate>,
+    pub(crate) listing: Arc<crate::sdk::model::ResourceTemplate>,
     pub(crate) template: Arc<UriTemplate>,
     pub(crate) handler: ReadHandler,
     pub(crate) subscribe: Option<SubscribeRule>,
@@ -160,7 +160,7 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// A template; `handler` answers every URI it matches, or says it is missing.
+    /// A template; `handler` answers every URI it matches, or reports it missing.
     pub fn new<F, Fut, R>(
         uri_template: impl Into<String>,
         name: impl Into<String>,
@@ -174,7 +174,7 @@ impl ResourceTemplate {
         let uri_template = uri_template.into();
         Ok(Self {
             template: Arc::new(UriTemplate::parse(&uri_template)?),
-            listing: Arc::new(rmcp::model::ResourceTemplate::new(uri_template, name)),
+            listing: Arc::new(crate::sdk::model::ResourceTemplate::new(uri_template, name)),
             handler: boxed(handler),
             subscribe: None,
             visibility: Visibility::everyone(),
@@ -186,7 +186,7 @@ impl ResourceTemplate {
         &self.listing.uri_template
     }
 
-    /// Lets clients subscribe to the URIs for which `rule` holds; its error says why not.
+    /// Lets clients subscribe to the URIs that `rule` allows; its error says why not.
     #[must_use]
     pub fn subscribable(
         mut self,

@@ -27,7 +27,7 @@ pub enum SchemaError {
     Invalid {
         /// The tool.
         tool: String,
-        /// What the compiler said.
+        /// The message of the schema compiler.
         reason: String,
     },
 }
@@ -43,7 +43,7 @@ pub struct Violation {
     pub message: String,
 }
 
-/// Whether a tool may have that name.
+/// Checks the name of a tool.
 pub(crate) fn check_name(tool: &str) -> Result<(), SchemaError> {
     let valid = (1..=128).contains(&tool.len())
         && tool
@@ -90,17 +90,17 @@ impl InputSchema {
         &self.document
     }
 
-    /// Whether some argument is to be repeated in an HTTP header.
+    /// Whether some argument has to be repeated in an HTTP header.
     pub(crate) fn mirrors_headers(&self) -> bool {
         self.mirrors_headers
     }
 
-    /// Gives the arguments back when they are valid, else every way in which they are not.
+    /// Returns valid arguments unchanged, else every violation.
     pub(crate) fn check(
         &self,
         arguments: Map<String, Value>,
     ) -> Result<Map<String, Value>, Vec<Violation>> {
-        /// Enough to mend a call; a hostile one could break thousands of rules.
+        /// Enough to correct a call; a hostile one could break thousands of rules.
         const MAX_VIOLATIONS: usize = 16;
         let arguments = Value::Object(arguments);
         if !self.validator.is_valid(&arguments) {
@@ -129,7 +129,7 @@ fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
     }
 }
 
-/// The default refusal: a tool result the model can read and mend.
+/// The default refusal: a tool result the model can read and correct.
 pub(crate) fn refuse(violations: &[Violation]) -> ToolResult {
     let first = violations.first();
     let message = first.map_or_else(

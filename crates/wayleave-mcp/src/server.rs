@@ -1,16 +1,16 @@
-//! A server: a registry and how it introduces itself. Transports serve it.
+//! A server: a registry and an identity. Transports serve it.
 
 use std::sync::Arc;
 
-use rmcp::model::{
-    Implementation, MetaObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
-    ServerConfig, ToolsCapability,
-};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    CallObserver, Registry, caller_cell::CallerCell, sdk_handler::SdkHandler, turn::TurnPolicy,
+    CallObserver, Registry,
+    sdk::model::{
+        Implementation, MetaObject, PromptsCapability, ResourcesCapability, ServerCapabilities,
+        ServerConfig, ToolsCapability,
+    },
 };
 
 /// How a server introduces itself.
@@ -29,7 +29,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A name and a version.
+    /// An identity of a name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -41,26 +41,26 @@ impl Identity {
     }
 }
 
-/// What all doors of one server share.
+/// The state that all transports of one server share.
 #[derive(Clone)]
 pub(crate) struct ServerState {
     pub(crate) registry: Registry,
     pub(crate) config: ServerConfig,
-    /// `_meta` of results in the stateless era: who answered.
+    /// `_meta` of results in the stateless era: the server's identity.
     pub(crate) signature: MetaObject,
-    /// The same, already JSON.
+    /// The same, serialized.
     pub(crate) signature_json: String,
     pub(crate) logging: bool,
     pub(crate) page_size: usize,
     pub(crate) observer: Option<Arc<dyn CallObserver>>,
 }
 
-/// What outlives the doors of one transport and ends them.
+/// Tokens and tasks that end the conversations of one transport.
 #[derive(Clone, Default)]
 pub(crate) struct Shutdown {
-    /// Cancelled first when stopping: listeners end, calls go on.
+    /// Cancelled first when stopping: listeners end, calls continue.
     pub(crate) draining: CancellationToken,
-    /// Owns every task that speaks to a session.
+    /// Owns every task that sends to a session.
     pub(crate) listener_tasks: TaskTracker,
 }
 
@@ -92,7 +92,7 @@ impl Server {
         Self(Arc::new(ServerState {
             registry,
             config,
-            signature_json: serde_json::to_string(&signature).unwrap_or_default(),
+            signature_json: Value::Object(signature.0.clone()).to_string(),
             signature,
             logging: identity.logging,
             page_size: Self::PAGE_SIZE,
@@ -100,7 +100,7 @@ impl Server {
         }))
     }
 
-    /// The same server, seen by `observer`. Without one, observing costs nothing.
+    /// The same server, watched by `observer`. Without one, observing costs nothing.
     #[must_use]
     pub fn with_observer(self, observer: Arc<dyn CallObserver>) -> Self {
         Self(Arc::new(ServerState {
@@ -115,15 +115,6 @@ impl Server {
     /// The registry being served.
     pub fn registry(&self) -> &Registry {
         &self.0.registry
-    }
-
-    pub(crate) fn sdk_handler(
-        &self,
-        caller_cell: CallerCell,
-        shutdown: &Shutdown,
-        turn_policy: TurnPolicy,
-    ) -> SdkHandler {
-        SdkHandler::new(self.0.clone(), caller_cell, shutdown, turn_policy)
     }
 }
 

@@ -1,13 +1,15 @@
 //! Sealing the state that travels through a client between the rounds of one request.
 //!
-//! What it seals can be read by the client, only not changed: it is no place for a secret.
+//! The client can read sealed state but not change it: it is no place for a secret.
 
 use std::time::Duration;
 
-use rmcp::model::{RequestStateCodec, RequestStateError, SealOptions};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Caller, RpcError};
+use crate::{
+    Caller, RpcError,
+    sdk::model::{RequestStateCodec, RequestStateError, SealOptions},
+};
 
 /// Seals the state of an [`InputRequired`](crate::InputRequired), so that what comes back in
 /// [`Answers`](crate::Answers) can be trusted.
@@ -39,7 +41,7 @@ impl StateSeal {
         Self(RequestStateCodec::new_unchecked(key))
     }
 
-    /// Seals `state` for `caller` and `purpose`, for as long as `life`.
+    /// Seals `state` for `caller` and `purpose`, valid for `life`.
     pub fn seal<T: Serialize>(
         &self,
         caller: &Caller,
@@ -54,8 +56,8 @@ impl StateSeal {
             .map_err(|error| RpcError::internal(&format!("state not sealed: {error}")))
     }
 
-    /// Opens what [`seal`](Self::seal) made, for the same caller and purpose. Anything else is
-    /// `-32602`.
+    /// Opens a state that [`seal`](Self::seal) made, for the same caller and purpose. Anything else
+    /// is `-32602`.
     pub fn open<T: DeserializeOwned>(
         &self,
         caller: &Caller,
@@ -74,7 +76,7 @@ impl StateSeal {
     }
 }
 
-/// No caller and purpose may share their bytes with another pair.
+/// Encodes a caller and a purpose so that no two pairs share their bytes.
 fn bound_to(caller: &Caller, purpose: &str) -> Vec<u8> {
     let subject = caller.subject();
     format!("{} {subject} {purpose}", subject.len()).into_bytes()
@@ -128,7 +130,7 @@ mod tests {
         let sealed = seal
             .seal(&caller, "greet", &"state", Duration::ZERO)
             .unwrap();
-        // It dies when the clock, which counts milliseconds, moves on.
+        // The state expires when the clock, which counts milliseconds, moves on.
         let refused = loop {
             if let Err(error) = seal.open::<String>(&caller, "greet", &sealed) {
                 break error;

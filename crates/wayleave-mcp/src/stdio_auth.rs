@@ -1,40 +1,38 @@
-//! Who the client at the other end of a pipe is.
+//! Identifying the client at the other end of a pipe.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde::Deserialize;
-use serde_json::Value;
 
-use crate::{Caller, RpcError, envelope::Envelope};
+use crate::{Caller, RpcError, caller_cell::CallerCell, envelope::Envelope};
 
-/// Establishes who the client at the other end of a pipe is, before each of its messages.
+/// Identifies the client at the other end of a pipe, before each of its messages.
 ///
 /// A [`Caller`] admits everyone as itself.
 pub trait Admit: Send + Sync + 'static {
-    /// The client begins a conversation. `bearer` is what it put into
-    /// `clientInfo.authorization.bearer` of its `initialize`. May be asked twice of one message.
+    /// Begins a conversation. `bearer` is the value of `clientInfo.authorization.bearer` in the
+    /// client's `initialize`. May be called twice for one message.
     fn begin<'m>(&'m self, bearer: Option<&'m str>) -> BoxFuture<'m, Result<(), TurnedAway>> {
         let _ = bearer;
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Who the client always is, if neither its messages nor time can change it. Then nothing
-    /// else is asked.
+    /// The constant caller, if neither messages nor time can change it. Then nothing else is
+    /// called.
     fn always(&self) -> Option<Arc<Caller>> {
         None
     }
 
-    /// Who the client is now: what it may do can change between its messages.
+    /// The caller as of now: its rights can change between its messages.
     fn caller(&self) -> BoxFuture<'_, Result<Arc<Caller>, TurnedAway>>;
 }
 
-/// A message that is refused before it is looked at.
+/// A message that is refused before it is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnedAway {
-    /// What its sender is told.
+    /// The error sent to its sender.
     pub error: RpcError,
-    /// Whether the conversation is over.
+    /// Whether the conversation ends.
     pub hang_up: bool,
 }
 
@@ -57,102 +55,24 @@ impl Admit for Caller {
     }
 }
 
-/// What a message says of who sent it.
-#[derive(Debug, PartialEq)]
-pub(crate) enum InitializeProbe {
-    /// No `initialize`.
-    None,
-    /// An `initialize`, with its bearer. One that is not text is as wrong as any other.
-    Some(Option<String>),
+/// The client at the other end.
+pub(crate) struct StdioPeer {
+    /// Identifies the client at each message; none for a constant caller.
+    pub(crate) admit: Option<Arc<dyn Admit>>,
+    pub(crate) caller_cell: CallerCell,
 }
 
-impl InitializeProbe {
-    pub(crate) fn parse(message: &[u8]) -> Self {
-        #[derive(Deserialize)]
-        struct Message {
-            method: Option<String>,
-            params: Option<Params>,
+impl StdioPeer {
+    /// Identifies the sender of a message.
+    pub(crate) async fn identify(&self, envelope: &Envelope<'_>) -> Result<(), TurnedAway> {
+        let Some(admit) = &self.admit else {
+            return Ok(());
+        };
+        if envelope.is_initialize() {
+            admit.begin(envelope.bearer().as_deref()).await?;
         }
-        #[derive(Deserialize)]
-        struct Params {
-            #[serde(rename = "clientInfo")]
-            client: Option<Client>,
-        }
-        #[derive(Deserialize)]
-        struct Client {
-            authorization: Option<Value>,
-        }
-        // Or written with escapes, all of it or in part.
-        let may_be_one = memchr::memmem::find(message, b"initialize").is_some()
-            || memchr::memmem::find(message, b"\\u").is_some();
-        if !may_be_one {
-            return Self::None;
-        }
-        match serde_json::from_slice::<Message>(message) {
-            Ok(Message { method, params }) if method.as_deref() == Some("initialize") => {
-                let client = params.and_then(|params| params.client);
-                let authorization = client.and_then(|client| client.authorization);
-                let bearer = authorization.as_ref().and_then(|it| it.get("bearer"));
-                Self::Some(bearer.map(|bearer| bearer.as_str().unwrap_or_default().to_owned()))
-            }
-            // Two of a kind, perhaps: others may read it in another way than we would.
-            Err(_) if Envelope::parse(message).is_initialize() => Self::Some(Some(String::new())),
-            Ok(_) | Err(_) => Self::None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(message: &str, expected: &InitializeProbe) {
-        assert_eq!(
-            &InitializeProbe::parse(message.as_bytes()),
-            expected,
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn only_an_initialize_carries_a_bearer() {
-        let with =
-            r#"{"method":"initialize","params":{"clientInfo":{"authorization":{"bearer":"b"}}}}"#;
-        check(with, &InitializeProbe::Some(Some("b".to_owned())));
-        check(
-            r#"{"method":"initialize","params":{}}"#,
-            &InitializeProbe::Some(None),
-        );
-        check(r#"{"method":"initialize"}"#, &InitializeProbe::Some(None));
-        check(
-            &with.replace("\"b\"", "7"),
-            &InitializeProbe::Some(Some(String::new())),
-        );
-        check(
-            &with.replace("initialize", "tools/list"),
-            &InitializeProbe::None,
-        );
-        check(
-            r#"{"method":"notifications/initialized"}"#,
-            &InitializeProbe::None,
-        );
-        check("initialize", &InitializeProbe::None);
-        check(
-            &with.replace("\"initialize", "\"\\u0069nitialize"),
-            &InitializeProbe::Some(Some("b".to_owned())),
-        );
-        // What can be read in two ways is wrong in both.
-        for (one, two) in [
-            (
-                r#""method":"initialize""#,
-                r#""method":"initialize","method":"initialize""#,
-            ),
-            (r#"{"bearer":"b"}"#, r#"{"bearer":"b"},"authorization":{}"#),
-            (r#"{"clientInfo""#, r#"{"clientInfo":{},"clientInfo""#),
-        ] {
-            let twice = with.replace(one, two);
-            assert_ne!(twice, with);
-            check(&twice, &InitializeProbe::Some(Some(String::new())));
-        }
+        let caller = admit.caller().await?;
+        self.caller_cell.replace(&caller);
+        Ok(())
     }
 }

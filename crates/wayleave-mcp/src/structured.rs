@@ -1,7 +1,7 @@
-//! What a result holds for programs: a value, or the JSON it is written as.
+//! Structured content of a result: a value, or its serialized JSON.
 //!
-//! A tool that reads thousands of values need not make a tree of them for the wire to write and
-//! let go again: it writes them itself, once, and what it wrote is sent as it is.
+//! A tool that reads thousands of values need not build a tree of them only for the wire to
+//! serialize and drop: it serializes them itself, once, and the text is sent as it is.
 
 use std::{borrow::Cow, sync::OnceLock};
 
@@ -26,14 +26,14 @@ enum Form {
     Value(Value),
     Written {
         json: String,
-        /// What it says, once anybody has looked.
+        /// The parsed value, once anyone has read it.
         read: OnceLock<Value>,
     },
 }
 
 impl Structured {
-    /// JSON that is there already: one value, on one line. It is sent as it is; only a build with
-    /// debug assertions looks whether it is that.
+    /// JSON that is already serialized: one value, on one line. It is sent as it is; only a build
+    /// with debug assertions checks that.
     pub fn written(json: String) -> Self {
         debug_assert!(
             !json.contains('\n')
@@ -44,23 +44,23 @@ impl Structured {
         Self(Form::Written { json, read })
     }
 
-    /// The value. JSON that is there already is read when this is first asked.
+    /// The value. Serialized JSON is parsed at the first call.
     pub fn value(&self) -> &Value {
         match &self.0 {
             Form::Value(value) => value,
-            Form::Written { json, read } => read.get_or_init(|| value_of(json)),
+            Form::Written { json, read } => read.get_or_init(|| one_value(json)),
         }
     }
 
-    /// The same, where nobody needs the rest.
+    /// The same, consuming the content.
     pub fn into_value(self) -> Value {
         match self.0 {
             Form::Value(value) => value,
-            Form::Written { json, read } => read.into_inner().unwrap_or_else(|| value_of(&json)),
+            Form::Written { json, read } => read.into_inner().unwrap_or_else(|| one_value(&json)),
         }
     }
 
-    /// The JSON of it.
+    /// The content as JSON.
     pub fn json(&self) -> Cow<'_, str> {
         match &self.0 {
             Form::Value(value) => Cow::Owned(value.to_string()),
@@ -68,7 +68,7 @@ impl Structured {
         }
     }
 
-    /// The JSON, where it is there already; else the value.
+    /// The JSON, if it is already serialized; else the value.
     pub(crate) fn into_json(self) -> Result<String, Value> {
         match self.0 {
             Form::Value(value) => Err(value),
@@ -77,12 +77,20 @@ impl Structured {
     }
 }
 
-/// What JSON of this program's says. It is as deep as its writer made it: what holds a value of a store
-/// is deeper than any value that is taken from one.
-pub(crate) fn value_of(json: &str) -> Value {
+/// Parses JSON that this program wrote, without a depth limit: content that holds a value of a
+/// store is deeper than any value that is accepted from one.
+pub(crate) fn value_of(json: &str) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(json);
     reader.disable_recursion_limit();
-    Value::deserialize(&mut reader).unwrap_or_default()
+    Value::deserialize(&mut reader)
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "whoever wrote it promised one value of JSON, and a debug build has looked"
+)]
+fn one_value(json: &str) -> Value {
+    value_of(json).expect("written content is one value of JSON")
 }
 
 impl From<Value> for Structured {
@@ -92,7 +100,7 @@ impl From<Value> for Structured {
 }
 
 impl PartialEq for Structured {
-    /// Whether they say the same, however it is written.
+    /// Whether both hold the same value, however it is written.
     fn eq(&self, other: &Self) -> bool {
         self.value() == other.value()
     }
@@ -128,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_finite_number_reads_back_as_it_was() {
-        // Some need more digits than a quick reader looks at.
+        // Some numbers need more digits than a fast parser reads.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
             state = state

@@ -1,4 +1,4 @@
-//! Tools: what they look like to a client, and what runs when one is called.
+//! Tools: their entry in a client's list, and the handler that runs when one is called.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -14,18 +14,18 @@ use crate::{
 /// Hints for hosts about what calling a tool may do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Behaviour {
-    /// Changes nothing.
+    /// It changes nothing.
     pub read_only: Option<bool>,
-    /// May destroy something.
+    /// It may destroy something.
     pub destructive: Option<bool>,
     /// Calling again with the same arguments changes nothing more.
     pub idempotent: Option<bool>,
-    /// Reaches beyond a closed set of things.
+    /// It reaches beyond a closed set of things.
     pub open_world: Option<bool>,
 }
 
 impl Behaviour {
-    /// Reads a closed world: safe to call, and to call again.
+    /// Reads a closed world: safe to call, and to repeat.
     pub const READ: Self = Self {
         read_only: Some(true),
         destructive: Some(false),
@@ -40,9 +40,9 @@ impl Behaviour {
 pub struct Call {
     /// The arguments.
     pub arguments: Map<String, Value>,
-    /// What a retry brings, when the tool asked for input before.
+    /// The answers of a retry, when the tool asked for input before.
     pub answers: Answers,
-    /// The request's surroundings.
+    /// The request's context.
     pub context: Context,
 }
 
@@ -56,12 +56,12 @@ impl Call {
     }
 }
 
-/// What a tool returned.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolResult {
-    /// What the model sees.
+    /// The content for the model.
     pub content: Vec<Content>,
-    /// The same, for programs.
+    /// The same, as structured content for programs.
     pub structured: Option<Structured>,
     /// Whether the tool ran and failed.
     pub is_error: bool,
@@ -86,7 +86,7 @@ impl ToolResult {
         }
     }
 
-    /// A failure the model is to read.
+    /// A failure for the model to read.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             is_error: true,
@@ -169,7 +169,7 @@ where
 /// ```
 #[derive(Clone)]
 pub struct Tool {
-    pub(crate) listing: Arc<rmcp::model::Tool>,
+    pub(crate) listing: Arc<crate::sdk::model::Tool>,
     pub(crate) input: Arc<InputSchema>,
     pub(crate) handler: ToolHandler,
     pub(crate) refusal: Option<Refusal>,
@@ -191,7 +191,7 @@ impl Tool {
     {
         let name = name.into();
         let input = Arc::new(InputSchema::compile(&name, input_schema)?);
-        let listing = rmcp::model::Tool::new_with_raw(name, None, input.document().clone());
+        let listing = crate::sdk::model::Tool::new_with_raw(name, None, input.document().clone());
         Ok(Self {
             listing: Arc::new(listing),
             input,
@@ -230,7 +230,7 @@ impl Tool {
     {
         let name = name.into();
         schema::check_name(&name)?;
-        let mut listing = rmcp::model::Tool::clone(&self.listing);
+        let mut listing = crate::sdk::model::Tool::clone(&self.listing);
         listing.name = name;
         Ok(Self {
             listing: Arc::new(listing),
@@ -244,11 +244,11 @@ impl Tool {
         &self.listing.name
     }
 
-    /// Sets the hints about what it does.
+    /// Sets the hints about its effects.
     #[must_use]
     pub fn behaving(mut self, behaviour: Behaviour) -> Self {
         Arc::make_mut(&mut self.listing).annotations =
-            Some(rmcp::model::ToolAnnotations::from_raw(
+            Some(crate::sdk::model::ToolAnnotations::from_raw(
                 None,
                 behaviour.read_only,
                 behaviour.destructive,
@@ -268,7 +268,7 @@ impl Tool {
     /// Sets `_meta`, under reverse-DNS keys.
     #[must_use]
     pub fn with_meta(mut self, meta: Map<String, Value>) -> Self {
-        Arc::make_mut(&mut self.listing).meta = Some(rmcp::model::MetaObject(meta));
+        Arc::make_mut(&mut self.listing).meta = Some(crate::sdk::model::MetaObject(meta));
         self
     }
 
@@ -282,8 +282,8 @@ impl Tool {
         self
     }
 
-    /// Leaves the check of arguments to the handler: for one that reads them strictly anyway, and
-    /// whose refusals say more than a schema's violation can. The schema is listed all the same.
+    /// Leaves the check of arguments to the handler: for a handler that parses them strictly
+    /// anyway, and whose refusals say more than a schema violation can. The schema is still listed.
     #[must_use]
     pub fn checking_arguments(mut self) -> Self {
         self.checks_arguments = true;

@@ -1,17 +1,21 @@
 //! A request's turn among those its caller's budget lets run at once.
 
-use rmcp::{ErrorData, RoleServer, service::RequestContext};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{Caller, RefusalReason, RpcError, budget::BudgetExceeded, observation};
+use crate::{
+    Caller, Context, RefusalReason, RpcError,
+    budget::BudgetExceeded,
+    observation::{self, Observation},
+    sdk::model::ErrorData,
+};
 
-/// Who sees to it that no more of a caller's requests run at once than its budget allows.
+/// Where a caller's limit on concurrent requests is enforced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TurnPolicy {
-    /// Whoever handed the request over.
+    /// By the layer that handed the request over.
     Given,
-    /// The handler. On a pipe messages come in order, and one that waits must not keep the next from
-    /// being heard, which may be its own cancellation.
+    /// By the handler. On a pipe messages come in order, and one that waits must not delay the
+    /// next, which may be its own cancellation.
     Acquire,
 }
 
@@ -31,40 +35,39 @@ impl From<NoTurn> for ErrorData {
 }
 
 impl TurnPolicy {
-    /// Waits for the request's turn, which it keeps until it is answered.
+    /// Waits for the request's turn. The request holds it until it is answered.
     pub(crate) async fn turn(
         self,
-        caller: &Caller,
-        request: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
+        let caller = context.caller();
         let Some(budget) = caller.budget().filter(|_| self == Self::Acquire) else {
             return Ok(None);
         };
         let turn = tokio::select! {
             biased;
             room = budget.room() => room.map(Some).map_err(NoTurn::BudgetExceeded),
-            () = request.ct.cancelled() => Err(NoTurn::Cancelled),
+            () = async { context.cancelled().cancelled_owned().await } => Err(NoTurn::Cancelled),
         };
-        observed(request, turn)
+        observed(context.observation().as_deref(), turn)
     }
 
-    /// Room for a listening stream.
+    /// Takes a permit for a listening stream.
     pub(crate) fn stream(
         self,
         caller: &Caller,
-        request: &RequestContext<RoleServer>,
+        observation: Option<&Observation>,
     ) -> Result<Option<OwnedSemaphorePermit>, NoTurn> {
         let budget = caller.budget().filter(|_| self == Self::Acquire);
         let room = budget.map(|budget| budget.stream()).transpose();
-        observed(request, room.map_err(NoTurn::BudgetExceeded))
+        observed(observation, room.map_err(NoTurn::BudgetExceeded))
     }
 }
 
-/// Tells the observer of a request that its caller's budget has no room for.
-fn observed<T>(request: &RequestContext<RoleServer>, turn: Result<T, NoTurn>) -> Result<T, NoTurn> {
+/// Tells the observer of a request refused by its caller's budget.
+fn observed<T>(observation: Option<&Observation>, turn: Result<T, NoTurn>) -> Result<T, NoTurn> {
     if let Err(NoTurn::BudgetExceeded(_)) = &turn {
-        let observation = observation::from_context(request);
-        observation::refuse(observation.as_deref(), RefusalReason::Budget);
+        observation::refuse(observation, RefusalReason::Budget);
     }
     turn
 }

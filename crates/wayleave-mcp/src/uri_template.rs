@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-/// A template this crate cannot match with.
+/// A template this crate cannot match.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum TemplateError {
     /// A brace without its partner.
@@ -24,7 +24,7 @@ pub enum TemplateError {
         /// The expression, without braces.
         expression: String,
     },
-    /// Two variables with nothing between them, or a name twice.
+    /// Two adjacent variables, or a duplicated name.
     #[error("uri template `{template}` is ambiguous at `{{{expression}}}`")]
     Ambiguous {
         /// The template.
@@ -75,7 +75,7 @@ impl UriTemplate {
         Ok(parser.parsed)
     }
 
-    /// The variables with which the template makes `uri`, if it can.
+    /// The variables for which the template expands to `uri`, if there are any.
     pub(crate) fn matches(&self, uri: &str) -> Option<BTreeMap<String, String>> {
         let (path, query) = match (&self.query, uri.split_once('?')) {
             (Some(_), Some((path, query))) => (path, Some(query)),
@@ -92,7 +92,7 @@ impl UriTemplate {
                 .query
                 .as_ref()
                 .is_some_and(|names| names.iter().any(|n| n == name));
-            // A parameter twice has two meanings, so it has none.
+            // A duplicated parameter is ambiguous, so the URI does not match.
             if !known
                 || variables
                     .insert(name.to_owned(), percent_decode(value)?)

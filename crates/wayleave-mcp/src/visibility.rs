@@ -1,17 +1,17 @@
-//! Which callers may see a primitive, and what the others are told.
+//! Which callers may see a primitive, and what the others are answered.
 
 use std::{fmt, sync::Arc};
 
 use crate::{Caller, RpcError};
 
-/// What a caller gets of one primitive.
+/// The access of a caller to one primitive.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// Listed and usable.
     Allow,
     /// Not listed; using it answers exactly as if it did not exist.
     Hide,
-    /// Not listed; using it answers with this error, because knowing of it is no secret.
+    /// Not listed; using it answers with this error, because its existence is no secret.
     Deny(RpcError),
 }
 
@@ -33,12 +33,12 @@ type Rule = dyn Fn(&Caller) -> Decision + Send + Sync;
 pub struct Visibility(Option<Arc<Rule>>);
 
 impl Visibility {
-    /// Everyone.
+    /// Visible to everyone.
     pub fn everyone() -> Self {
         Self(None)
     }
 
-    /// Those for whom `visible` holds; for the others it does not exist.
+    /// Visible to callers for whom `visible` holds; for the others it does not exist.
     pub fn when(visible: impl Fn(&Caller) -> bool + Send + Sync + 'static) -> Self {
         Self::rule(move |caller| {
             if visible(caller) {

@@ -1,57 +1,77 @@
-//! Answers to what is not even a request: broken JSON, batches, messages without sense.
+//! Answers to messages that are not carried out: broken JSON, batches, invalid messages, spent
+//! budgets.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::RpcError;
+use crate::{
+    RpcError, ToolResult,
+    envelope::{Envelope, Fault},
+    sdk::convert,
+};
 
-/// The deepest JSON the parser follows.
+/// The deepest JSON the parser accepts.
 pub(crate) const MAX_JSON_DEPTH: usize = 128;
 
-/// Why `message`, which does not parse as one JSON-RPC message, is refused, and the id to refuse
-/// it under when it has one.
-pub(crate) fn diagnose(message: &[u8]) -> (RpcError, Value) {
-    let parsed: Result<Value, _> = serde_json::from_slice(message);
-    match parsed {
-        Err(error) if error.to_string().contains("recursion limit") => (
-            RpcError::new(
-                RpcError::PARSE,
-                format!("json nested deeper than {MAX_JSON_DEPTH} levels"),
-            ),
-            outermost_id(message),
-        ),
-        Err(error) => (
-            RpcError::new(
-                RpcError::PARSE,
-                format!(
-                    "not valid json at line {} column {}",
-                    error.line(),
-                    error.column()
-                ),
-            ),
-            Value::Null,
-        ),
-        Ok(Value::Array(_)) => (
-            RpcError::new(
-                RpcError::INVALID_REQUEST,
-                "batches are not supported, send one message",
-            ),
-            Value::Null,
-        ),
-        Ok(value) => {
-            let id = value
-                .get("id")
-                .filter(|id| id.is_string() || id.is_number())
-                .cloned();
-            (
-                RpcError::new(RpcError::INVALID_REQUEST, "not a json-rpc 2.0 request"),
-                id.unwrap_or(Value::Null),
-            )
-        }
+/// Why a message that the SDK does not accept is refused, and its id, if it has one.
+pub(crate) fn diagnose(message: &[u8], envelope: &Envelope<'_>) -> (RpcError, Value) {
+    if is_too_deep(message) {
+        let why = format!("json nested deeper than {MAX_JSON_DEPTH} levels");
+        return (RpcError::new(RpcError::PARSE, why), outermost_id(message));
     }
+    let error = match envelope.fault() {
+        Some(Fault::Syntax { line, column }) => RpcError::new(
+            RpcError::PARSE,
+            format!("not valid json at line {line} column {column}"),
+        ),
+        Some(Fault::Batch) => RpcError::new(
+            RpcError::INVALID_REQUEST,
+            "batches are not supported, send one message",
+        ),
+        Some(Fault::NoMessage) | None => {
+            RpcError::new(RpcError::INVALID_REQUEST, "not a json-rpc 2.0 request")
+        }
+    };
+    (error, envelope.id.clone())
 }
 
-/// The id of a message that is too deep or too long to be read, as far as it is there: on a pipe
-/// nobody whose id is not in the answer knows that it is one. Null where none is found.
+/// Whether a message nests as deep as the parser's limit, or deeper.
+fn is_too_deep(message: &[u8]) -> bool {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while let Some(&byte) = message.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => match message.get(at..).and_then(end_of_text) {
+                Some(end) => {
+                    at += end;
+                    continue;
+                }
+                None => return false,
+            },
+            _ => {}
+        }
+        if depth >= MAX_JSON_DEPTH {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// A tool's result as the answer to a request, in the request's era.
+pub(crate) fn tool_result(envelope: &Envelope<'_>, result: ToolResult) -> String {
+    let mut body = convert::tool_result_json(result);
+    if envelope.is_stateless() {
+        body.insert("resultType".to_owned(), json!("complete"));
+    } else {
+        body.remove("resultType");
+    }
+    json!({ "jsonrpc": "2.0", "id": envelope.id, "result": body }).to_string()
+}
+
+/// The id of a message that is too deep or too long to be parsed, if it is present: on a pipe a
+/// client recognizes an answer only by its id. Null where none is found.
 pub(crate) fn outermost_id(message: &[u8]) -> Value {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -60,9 +80,9 @@ pub(crate) fn outermost_id(message: &[u8]) -> Value {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let rest = message.get(at..).unwrap_or_default();
+                let rest = message.split_at(at).1;
                 let Some(end) = end_of_text(rest) else { break };
-                let after = rest.get(end..).unwrap_or_default().trim_ascii_start();
+                let after = rest.split_at(end).1.trim_ascii_start();
                 if depth == 1
                     && rest.starts_with(b"\"id\"")
                     && let Some(value) = after.strip_prefix(b":")
@@ -79,7 +99,7 @@ pub(crate) fn outermost_id(message: &[u8]) -> Value {
     Value::Null
 }
 
-/// Where the JSON text ends that `rest` begins with.
+/// Where the JSON string that `rest` begins with ends.
 fn end_of_text(rest: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -91,7 +111,7 @@ fn end_of_text(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// The text or number, short enough to be repeated, that `rest` begins with.
+/// The string or number that `rest` begins with, if short enough to repeat.
 fn scalar(rest: &[u8]) -> Value {
     let end = match rest.first() {
         Some(b'"') => end_of_text(rest),
@@ -105,8 +125,11 @@ fn scalar(rest: &[u8]) -> Value {
 
 /// A JSON-RPC error response.
 pub(crate) fn response(error: &RpcError, id: &Value) -> Value {
-    let mut body = json!({ "code": error.code, "message": error.message });
-    if let (Some(data), Some(body)) = (&error.data, body.as_object_mut()) {
+    let mut body = Map::from_iter([
+        ("code".to_owned(), error.code.into()),
+        ("message".to_owned(), Value::from(&*error.message)),
+    ]);
+    if let Some(data) = &error.data {
         body.insert("data".to_owned(), data.clone());
     }
     json!({ "jsonrpc": "2.0", "id": id, "error": body })
@@ -116,8 +139,13 @@ pub(crate) fn response(error: &RpcError, id: &Value) -> Value {
 mod tests {
     use super::*;
 
+    fn diagnosed(message: &str) -> (RpcError, Value) {
+        let message = message.as_bytes();
+        diagnose(message, &Envelope::parse(message))
+    }
+
     fn check(message: &str, code: i32, id: &Value) {
-        let (error, found) = diagnose(message.as_bytes());
+        let (error, found) = diagnosed(message);
         assert_eq!((error.code, &found), (code, id), "{message}");
     }
 
@@ -135,7 +163,7 @@ mod tests {
     #[test]
     fn nesting_beyond_the_limit_says_so_to_whoever_asked() {
         let deep = format!("{}1{}", "[".repeat(129), "]".repeat(129));
-        assert!(diagnose(deep.as_bytes()).0.message.contains("128"));
+        assert!(diagnosed(&deep).0.message.contains("128"));
         for (message, id) in [
             (format!(r#"{{"id":7,"params":{deep}}}"#), json!(7)),
             (
@@ -172,5 +200,19 @@ mod tests {
         ] {
             assert_eq!(outermost_id(message.as_bytes()), id, "{message}");
         }
+    }
+
+    #[test]
+    fn a_result_is_written_in_the_era_of_its_request() {
+        let result = |message: &str| {
+            let envelope = Envelope::parse(message.as_bytes());
+            tool_result(&envelope, ToolResult::text("x"))
+        };
+        let legacy = result(r#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#);
+        assert!(!legacy.contains("resultType"));
+        let modern = result(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
+        );
+        assert!(modern.contains(r#""resultType":"complete""#));
     }
 }

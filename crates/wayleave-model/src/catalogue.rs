@@ -1,4 +1,4 @@
-//! What introspection found in a source: tables, columns, keys, references.
+//! The result of introspecting a source: tables, columns, keys, references.
 //!
 //! A catalogue is a plain value. Adapters fill it, `propose` and the live check read it.
 //! It never holds rows, and it knows nothing of mappings.
@@ -25,7 +25,7 @@ impl Catalogue {
     }
 }
 
-/// Whether rows are held or computed.
+/// Whether rows are stored or computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TableKind {
@@ -40,7 +40,7 @@ pub enum TableKind {
 /// One table or view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// Its name, exactly as the store has it.
+    /// Its name, exactly as in the store.
     pub name: String,
     /// Table or view.
     pub kind: TableKind,
@@ -69,7 +69,7 @@ impl Table {
 /// One column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
-    /// Its name, exactly as the store has it.
+    /// Its name, exactly as in the store.
     pub name: String,
     /// The store's own type, as the store prints it (`numeric(12,2)`, `varchar(40)`).
     pub native_type: String,
@@ -93,10 +93,10 @@ pub struct Column {
 /// A reference from some columns of a table to columns of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ForeignKey {
-    /// Our columns.
+    /// The columns of this table.
     pub columns: Vec<String>,
     /// The other table, in the same schema.
     pub to_table: String,
-    /// Their columns, pairwise with ours; any columns, not only the key.
+    /// The columns of the other table, paired with `columns`; not necessarily its key.
     pub to_columns: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! `check`, offline: the document, its rules and the ontology, then documents side by side. For
-//! the live source see [`crate::drift`].
+//! The offline part of `check`: one document with its rules and the ontology, then conflicts
+//! between documents. For the live source see [`crate::drift`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +11,8 @@ use crate::ontology::Ontology;
 use crate::parse;
 use crate::problem::Problem;
 
-/// Reads a mapping and holds it to the ontology, if there is one. Every problem is reported:
-/// the ontology is asked even about a mapping that breaks other rules.
+/// Parses a mapping and checks it against the ontology, if there is one. Reports every problem: the
+/// ontology is checked even if the mapping breaks other rules.
 pub fn check(bytes: &[u8], ontology: Option<&Ontology>) -> Result<Mapping, Vec<Problem>> {
     match ontology {
         None => parse::parse(bytes),
@@ -20,10 +20,10 @@ pub fn check(bytes: &[u8], ontology: Option<&Ontology>) -> Result<Mapping, Vec<P
     }
 }
 
-/// A name that several documents claim, though a deployment has it once.
+/// A name that several documents claim but that must be unique in a deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Clash {
-    /// What the name is the name of.
+    /// What the name identifies.
     pub what: Claimed,
     /// The name.
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Clash {
     pub documents: Vec<String>,
 }
 
-/// What only one document of a deployment may claim.
+/// Kinds of names that must be unique in a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Claimed {
@@ -39,7 +39,7 @@ pub enum Claimed {
     Dataset,
     /// A connection's id.
     Connection,
-    /// A capability's name, which is a tool's.
+    /// A capability's name, which is also a tool's.
     Capability,
 }
 
@@ -64,8 +64,8 @@ impl fmt::Display for Clash {
     }
 }
 
-/// The names that more than one of these documents claims. Each document comes with the name it
-/// is to be called by, such as its path.
+/// The names that more than one of these documents claims. Each document comes with a name for
+/// messages, such as its path.
 pub fn clashes<'a>(documents: impl IntoIterator<Item = (&'a str, &'a Mapping)>) -> Vec<Clash> {
     let mut claims: BTreeMap<(Claimed, &str), Vec<&str>> = BTreeMap::new();
     for (document, mapping) in documents {

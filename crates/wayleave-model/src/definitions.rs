@@ -1,7 +1,7 @@
-//! The one table of what a mapping may say.
+//! The table of all sections and keys of a mapping.
 //!
-//! The parser takes its known keys and their shapes from here, and so do the JSON Schema and
-//! the reference: what is not in this table does not exist in any of them.
+//! The parser, the JSON Schema and the reference take the keys and their shapes from here: what is
+//! not in this table does not exist in any of them.
 
 mod sections;
 
@@ -9,27 +9,27 @@ pub(crate) use sections::{DOCUMENT, SECTIONS};
 
 use crate::names::NameKind;
 
-/// The most bytes a document may have.
+/// Largest document in bytes.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
-/// The most characters of a description.
+/// Longest description in characters.
 pub(crate) const MAX_DESCRIPTION: usize = 4000;
-/// The most characters of a title or label.
+/// Longest title or label in characters.
 pub(crate) const MAX_TITLE: usize = 200;
-/// The most characters of a table's or column's name.
+/// Longest name of a table or column in characters.
 pub(crate) const MAX_IDENTIFIER: usize = 255;
-/// The most characters of a pattern.
+/// Longest pattern in characters.
 pub(crate) const MAX_PATTERN: usize = 1000;
-/// The most bytes a compiled pattern may take.
+/// Largest compiled pattern in bytes.
 pub(crate) const MAX_PATTERN_SIZE: usize = 256 * 1024;
-/// The most characters of an IRI.
+/// Longest IRI in characters.
 pub(crate) const MAX_IRI: usize = 1000;
-/// The most digits of a number.
+/// Largest number of digits of a number.
 pub(crate) const MAX_NUMBER: usize = 400;
 
 /// A table of the document.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// How its header is written.
+    /// Its header.
     pub(crate) header: &'static str,
     /// What it is for, in Markdown.
     pub(crate) about: &'static str,
@@ -47,41 +47,41 @@ impl Section {
 /// One key of a table.
 #[derive(Debug)]
 pub(crate) struct Key {
-    /// How it is written.
+    /// Its name.
     pub(crate) name: &'static str,
-    /// What its value looks like.
+    /// The shape of its value.
     pub(crate) shape: Shape,
-    /// Whether it must be there, and what its absence means.
+    /// Whether it is required, and what its absence means.
     pub(crate) absent: Absent,
     /// What it says, in Markdown.
     pub(crate) about: &'static str,
 }
 
-/// What it means that a key is not there.
+/// What the absence of a key means.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Absent {
-    /// The document is not complete.
+    /// The key is required.
     Refused,
     /// Nothing.
     Nothing,
-    /// The same as this, in Markdown.
+    /// This default, in Markdown.
     Means(&'static str),
 }
 
-/// What a value looks like.
+/// The shape of a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     /// A name.
     Name(NameKind),
-    /// One line of text of at most so many characters.
+    /// One line of text of at most this many characters.
     Line(usize),
     /// Text of several lines.
     Prose,
-    /// The name of a table or column, as the store has it.
+    /// The name of a table or column, as in the store.
     Identifier,
-    /// An IRI that names can be put after.
+    /// An IRI to which names can be appended.
     IriBase,
-    /// An IRI, or a name to be put after the base.
+    /// An IRI, or a name to append to the base.
     Predicate,
     /// One of these words.
     Word(&'static [&'static str]),
@@ -108,7 +108,7 @@ pub(crate) enum Shape {
     Expression,
     /// Expressions under names of their own.
     Measures,
-    /// Our columns and their fields.
+    /// Columns of this stream's table, each with a field of the other stream.
     Joins,
     /// A table.
     Table(&'static Section),
@@ -145,7 +145,7 @@ impl Shape {
         }
     }
 
-    /// The most entries a value of this shape may have.
+    /// Largest number of entries of a value of this shape.
     pub(crate) const fn most(self) -> usize {
         match self {
             Self::Named(NameKind::Stream | NameKind::Field, _) => 2000,

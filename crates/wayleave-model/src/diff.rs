@@ -1,7 +1,7 @@
-//! What changes between two mappings, in words a human can weigh.
+//! The changes between two mappings, in words for human review.
 //!
-//! Every entry of a mapping is compared: the structs are taken apart exhaustively, so a field
-//! added to them does not compile until it is compared here too.
+//! Every entry of a mapping is compared: the structs are destructured exhaustively, so a new field
+//! does not compile until it is compared here too.
 
 mod capability;
 mod dataset;
@@ -29,12 +29,11 @@ pub struct Change {
     pub path: String,
     /// The change in words: "adds field `salary` (decimal) to `people`".
     pub words: String,
-    /// What a human should weigh before agreeing.
+    /// The risks a human should consider before agreeing.
     pub risks: Vec<Risk>,
 }
 
-/// The changes from an old mapping, or from nothing, to a new one. Empty exactly when the two
-/// say the same.
+/// The changes from an old mapping, or from nothing, to a new one. Empty exactly if both are equal.
 pub fn diff(old: Option<&Mapping>, new: &Mapping) -> Vec<Change> {
     let mut changes = Changes::default();
     match old {
@@ -74,12 +73,12 @@ impl Changes {
     }
 }
 
-/// The risks that hold.
+/// The risks whose condition holds.
 fn risks<const N: usize>(candidates: [Option<Risk>; N]) -> Vec<Risk> {
     candidates.into_iter().flatten().collect()
 }
 
-/// A text a human must see in full: quoted, on one line.
+/// Quotes a text that a human must see in full, on one line.
 fn quoted(text: &str) -> String {
     let flat = text
         .replace('\\', "\\\\")

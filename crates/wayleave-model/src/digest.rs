@@ -35,12 +35,14 @@ impl Digest {
     }
 
     /// The 64 hexadecimal digits alone, for file names.
+    #[expect(clippy::expect_used, reason = "four bits are one hexadecimal digit")]
     pub fn hex(&self) -> String {
         self.0
             .iter()
             .fold(String::with_capacity(64), |mut hex, byte| {
                 for nibble in [byte >> 4, byte & 0x0f] {
-                    hex.push(char::from_digit(u32::from(nibble), 16).unwrap_or('0'));
+                    let digit = char::from_digit(u32::from(nibble), 16);
+                    hex.push(digit.expect("four bits"));
                 }
                 hex
             })

@@ -1,8 +1,8 @@
-//! Drift: a mapping compared with the catalogue of its live source.
+//! Compares a mapping with the catalogue of its live source.
 //!
-//! Every difference is a problem that names stream, table and column and points at the entry of
-//! the mapping it concerns. Nothing is guessed: a column that looks renamed is reported, never
-//! followed. This module sees catalogues only, never rows and never a store.
+//! Every difference is a problem that names stream, table and column and points at the mapping's
+//! entry. Nothing is guessed: a column that looks renamed is reported, never used. This module sees
+//! catalogues only, never rows or a store.
 
 mod fits;
 mod renamed;
@@ -17,8 +17,8 @@ use crate::mapping::{Field, Mapping, Scalar, SourceKind, Spanned, Stream};
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
 
-/// Everything in which the source no longer is what the mapping says. The problems carry spans
-/// of the mapping's document; [`crate::problem::locate`] gives them lines.
+/// All differences between the source and the mapping. The problems carry spans of the mapping's
+/// document; [`crate::problem::locate`] adds line numbers.
 pub fn drift(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
     if let Some(problem) = other_store(mapping, catalogue) {
         return vec![problem];
@@ -42,7 +42,7 @@ pub fn drift(mapping: &Mapping, catalogue: &Catalogue) -> Vec<Problem> {
     problems
 }
 
-/// A source that is another store altogether: nothing further is comparable.
+/// Reports a source of another kind or schema: nothing else is comparable then.
 fn other_store(mapping: &Mapping, catalogue: &Catalogue) -> Option<Problem> {
     let dataset = &mapping.dataset;
     if dataset.kind.value != catalogue.kind {
@@ -223,7 +223,7 @@ impl<'a> StreamDrift<'a> {
     }
 
     fn nullable(&mut self, field: &Field, column: &Column, place: &str) {
-        // Stores say of a view's columns that they may be NULL whatever they hold.
+        // Stores report every column of a view as nullable.
         if self.table.kind != TableKind::Table || !column.nullable {
             return;
         }
@@ -272,7 +272,7 @@ impl<'a> StreamDrift<'a> {
         }
     }
 
-    /// The key and each set of `unique`, where the store can promise such a thing.
+    /// Checks the key and each set of `unique`, if the store can guarantee uniqueness.
     fn uniqueness(&mut self) {
         let promises = matches!(
             self.kind,
@@ -316,7 +316,7 @@ impl<'a> StreamDrift<'a> {
         }
     }
 
-    /// The columns of some fields; none when one of them is gone, which is its own problem.
+    /// The columns of some fields; `None` if one is missing, which is reported separately.
     fn columns_of(&self, fields: &[Spanned<String>]) -> Option<BTreeSet<&'a str>> {
         fields
             .iter()

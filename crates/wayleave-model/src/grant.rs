@@ -1,4 +1,4 @@
-//! Words of authority: what a token is, and how far it reaches beyond reading.
+//! The vocabulary of authority: kinds of tokens, and scopes beyond reading.
 
 mod claims;
 mod secret;
@@ -19,7 +19,7 @@ pub use terms::{NotARowFilter, RowFilter, StreamTerms, Terms};
 pub enum Scope {
     /// Read, and call granted capabilities.
     Runtime,
-    /// Also connect datasets and work them up.
+    /// Also connect datasets and run workups.
     Builder,
     /// Also author mappings.
     Dev,
@@ -53,7 +53,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A word that names no scope.
+/// A word that is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a scope is `runtime`, `builder` or `dev`")]
 pub struct UnknownScope;
@@ -67,7 +67,7 @@ impl FromStr for Scope {
     }
 }
 
-/// A set of scopes. None implies another: a token that may build but not read names only that.
+/// A set of scopes. No scope implies another: a token may build without being able to read.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -85,24 +85,24 @@ impl Scopes {
         self.0 & scope.bit() != 0
     }
 
-    /// Those in both sets.
+    /// The intersection of both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// These without one.
+    /// The set without one scope.
     #[must_use]
     pub const fn without(self, scope: Scope) -> Self {
         Self(self.0 & !scope.bit())
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Each of them, narrowest first.
+    /// The scopes, narrowest first.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         let all = Scope::ALL.into_iter();
         all.filter(move |scope| self.contains(*scope))
@@ -127,7 +127,7 @@ impl From<Scopes> for Vec<Scope> {
     }
 }
 
-/// Whom a token was made for.
+/// The kind of holder a token is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenKind {
@@ -143,7 +143,7 @@ impl TokenKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Client, Self::Owner, Self::Control];
 
-    /// How tokens of this kind begin.
+    /// The prefix of tokens of this kind.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Client => "wlc_",
@@ -161,7 +161,7 @@ impl TokenKind {
         }
     }
 
-    /// The kind a text claims to be by its first characters. It may be none of ours all the same.
+    /// The kind that a text has by its prefix. The rest of it may still be invalid.
     pub fn from_prefix_of(text: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|kind| text.starts_with(kind.prefix()))

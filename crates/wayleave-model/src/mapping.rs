@@ -1,4 +1,4 @@
-//! The mapping: what of a source may be seen, and as what.
+//! The mapping: which data of a source may be seen, and under which names.
 //!
 //! These are the types of a mapping document after its defaults are filled in. They are plain
 //! values: holding one proves nothing about who agreed to it. [`crate::parse`] reads them,
@@ -23,9 +23,9 @@ pub use words::{Action, AggregateOp, Datatype, SourceKind};
 /// document names them: it is the order in which people and agents are shown them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// What the dataset is called and where its records live.
+    /// The dataset's name, kind and schema.
     pub dataset: Dataset,
-    /// The sources this mapping is read from, one connection each.
+    /// The sources it is read from, one connection each.
     pub connections: Vec<Connection>,
     /// The streams.
     pub streams: Vec<Arc<Stream>>,
@@ -85,7 +85,7 @@ impl Dataset {
 
     /// The name of the dataset's own work-up tool: `workup_<name>`, with `-` as `_`.
     ///
-    /// Dataset names hold no `_`, so two names never meet in one tool.
+    /// Dataset names hold no `_`, so two names never give the same tool.
     pub fn workup_tool(&self) -> String {
         format!("workup_{}", self.name.replace('-', "_"))
     }
@@ -103,7 +103,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The label, or the id where there is none.
+    /// The label, or the id if there is none.
     pub fn display_label(&self) -> &str {
         self.label
             .as_ref()
@@ -126,7 +126,7 @@ pub struct Stream {
     pub title: Option<Spanned<String>>,
     /// The field that says when a record's event happened.
     pub event_time: Option<Spanned<String>>,
-    /// The field that grows whenever a record changes.
+    /// The field that increases whenever a record changes.
     pub updated: Option<Spanned<String>>,
     /// The field that marks a record as deleted.
     pub deleted: Option<Spanned<String>>,
@@ -178,7 +178,7 @@ impl Stream {
     }
 }
 
-/// `[streams.<stream>.fields.<name>]`: one thing a record says.
+/// `[streams.<stream>.fields.<name>]`: one property of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// The field's name.
@@ -187,17 +187,17 @@ pub struct Field {
     pub origin: Origin,
     /// The datatype of its values.
     pub datatype: Spanned<Datatype>,
-    /// An absolute IRI, or a name put after the dataset's `iri`. Default: the field's name.
+    /// An absolute IRI, or a name appended to the dataset's `iri`. Default: the field's name.
     pub predicate: Spanned<String>,
-    /// What the field says, for people and agents.
+    /// What the field means, for people and agents.
     pub description: Option<Spanned<String>>,
     /// Whether every record has a value. Default: false.
     pub required: Spanned<bool>,
     /// Whether a record may have many values. Default: false.
     pub many: Spanned<bool>,
-    /// Whether the store fills the value in, so that no write may give it. Default: false.
+    /// Whether the store computes the value, so that no write may set it. Default: false.
     pub generated: Spanned<bool>,
-    /// The closed list of values; empty when any value will do.
+    /// The closed list of values; empty if any value is allowed.
     pub one_of: Spanned<Vec<Spanned<Scalar>>>,
     /// A regular expression that some part of the text must match.
     pub pattern: Option<Spanned<String>>,
@@ -213,7 +213,7 @@ pub struct Field {
     pub filter: Spanned<bool>,
     /// Whether records may be sorted by it. Default: true for scalars.
     pub sort: Spanned<bool>,
-    /// What aggregates may do with it, in canonical order. Default: all its datatype allows.
+    /// The aggregates it offers, in canonical order. Default: all its datatype allows.
     pub aggregate: Spanned<Vec<AggregateOp>>,
 }
 
@@ -313,7 +313,7 @@ pub struct Relation {
     pub name: Spanned<String>,
     /// The stream it leads to.
     pub to: Spanned<String>,
-    /// What joins the two; never empty.
+    /// The pairs of columns and fields that join the two; never empty.
     pub on: Vec<Join>,
     /// `type`: the edge's name in the knowledge graph. Default: the name in capitals.
     pub type_name: Spanned<String>,
@@ -328,7 +328,7 @@ impl Relation {
     }
 }
 
-/// One pair of `on`: our column equals their field.
+/// One pair of `on`: a column of this stream equals a field of the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Join {
     /// A column of this stream's table, mapped as a field or not.
@@ -348,7 +348,7 @@ pub struct Capability {
     pub action: Spanned<Action>,
     /// The fields a caller may give; empty for `delete`.
     pub fields: Vec<Spanned<String>>,
-    /// The source writes go through, declared apart from the one that is read.
+    /// The source for writes, declared separately from the one that is read.
     pub source: Spanned<String>,
     /// What it does, for people and agents.
     pub description: Option<Spanned<String>>,

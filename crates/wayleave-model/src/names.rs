@@ -1,10 +1,10 @@
-//! Names: the one pattern each kind of name must match.
+//! Names: the pattern that each kind of name must match.
 //!
 //! Names end up in tool names, in record ids (`connection_id/stream:key`), in resource URIs, in
 //! filters and inside cursors. No pattern admits `/`, `\`, `:`, `.`, `?`, `#`, `%`, `@`, quotes,
 //! white space or anything beyond ASCII, so no name can break out of any of those.
 
-/// What a name is the name of.
+/// What a name identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NameKind {
     /// A dataset: `connector_key`, and the tail of `workup_<name>`.
@@ -25,7 +25,7 @@ pub enum NameKind {
     Type,
 }
 
-/// Names of tools that every deployment may show; a capability cannot take them.
+/// Names of tools that any deployment may list; a capability cannot use them.
 const TOOLS: &[&str] = &[
     "schema",
     "query_records",
@@ -84,8 +84,8 @@ impl NameKind {
         }
     }
 
-    /// Whether a name matches the pattern. This is the pattern by hand, so that no regular
-    /// expression can fail to compile here; a test holds the two together.
+    /// Whether a name matches the pattern. Hand-written, so that no regular expression can fail to
+    /// compile here; a test compares the two.
     pub fn matches(self, name: &str) -> bool {
         let capitals = matches!(self, Self::Field | Self::Relation | Self::Type);
         let underscore = !matches!(self, Self::Dataset);
@@ -101,7 +101,7 @@ impl NameKind {
             })
     }
 
-    /// Why Wayleave keeps that name for itself, if it does.
+    /// Why the name is reserved, if it is.
     pub fn reserved(self, name: &str) -> Option<&'static str> {
         match self {
             Self::Field if name == "any" => Some("filters use `any` for alternatives"),

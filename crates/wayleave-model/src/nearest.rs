@@ -1,6 +1,6 @@
-//! Near misses: the name a person probably meant.
+//! Finds the name that a mistyped one probably means.
 
-/// The candidate nearest to a name, if one is near enough to be meant.
+/// The candidate nearest to a name, if one is near enough to be a typing mistake.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = name.to_lowercase().chars().collect();
     // A third of the name may differ, at least one character.
@@ -17,8 +17,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// How many insertions, deletions, substitutions and swaps of neighbours turn one text into
-/// the other; `None` when more than `allowed`.
+/// Number of insertions, deletions, substitutions and swaps of neighbours that turn one text into
+/// the other; `None` if it exceeds `allowed`.
+#[expect(
+    clippy::indexing_slicing,
+    reason = "each row has one element more than `b`, and the row two back exists after the first"
+)]
 pub(crate) fn distance(a: &[char], b: &[char], allowed: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > allowed {
         return None;
@@ -30,14 +34,11 @@ pub(crate) fn distance(a: &[char], b: &[char], allowed: usize) -> Option<usize> 
         let mut left = i + 1;
         row.push(left);
         for (j, &to) in b.iter().enumerate() {
-            let at =
-                |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX / 2);
-            let replace = at(&back, j) + usize::from(from != to);
-            let mut best = replace.min(at(&back, j + 1) + 1).min(left + 1);
-            let swapped =
-                i > 0 && j > 0 && a.get(i - 1) == Some(&to) && b.get(j - 1) == Some(&from);
+            let replace = back[j] + usize::from(from != to);
+            let mut best = replace.min(back[j + 1] + 1).min(left + 1);
+            let swapped = i > 0 && j > 0 && a[i - 1] == to && b[j - 1] == from;
             if swapped {
-                best = best.min(at(&two_back, j - 1) + 1);
+                best = best.min(two_back[j - 1] + 1);
             }
             row.push(best);
             left = best;

@@ -1,7 +1,7 @@
-//! The ontology: a closed vocabulary of types that mappings are held to.
+//! The ontology: a closed vocabulary of types for mappings.
 //!
-//! It knows types and nothing of tables. A relation whose ends are not mapped is left to the
-//! structural rules: one mistake, one problem.
+//! It knows types, and nothing about tables. A relation with an unmapped end is left to the
+//! structural rules, so that one mistake is one problem.
 
 use crate::definitions::{Absent, Key, Section, Shape};
 use crate::mapping::{Mapping, Relation, Spanned, Stream};
@@ -110,7 +110,7 @@ pub(crate) static RELATION_TYPE: Section = Section {
     ],
 };
 
-/// Reads an ontology from the bytes of its document, or says everything that is wrong with it.
+/// Parses an ontology from the bytes of its document, or reports every problem with it.
 pub fn parse(bytes: &[u8]) -> Result<Ontology, Vec<Problem>> {
     let (source, table) = parse::shapes(bytes, &ONTOLOGY)?;
     let root = Entry::root(table.get_ref());
@@ -163,7 +163,7 @@ impl Ontology {
             .find(|relation| relation.name == name)
     }
 
-    /// What is wrong with the ontology itself.
+    /// The problems of the ontology itself.
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let entities: Vec<_> = self
@@ -205,11 +205,11 @@ impl Ontology {
             .at(name.span.clone())
     }
 
-    /// What of a mapping the ontology does not allow.
+    /// The problems of a mapping under this ontology.
     pub fn enforce(&self, mapping: &Mapping) -> Vec<Problem> {
         let mut problems = Vec::new();
         for stream in &mapping.streams {
-            // A type that is not a name has been reported as that.
+            // A type that is not a valid name is already reported.
             let readable = NameKind::Type.accepts(&stream.type_name);
             if readable && self.entity_type(&stream.type_name).is_none() {
                 let path = format!("streams.{}.type", stream.name);

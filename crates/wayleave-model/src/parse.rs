@@ -1,8 +1,8 @@
-//! Reading a mapping: bytes → text → TOML → shapes → values → rules.
+//! Parses a mapping: bytes → text → TOML → shapes → values → rules.
 //!
-//! Every step reports all it finds and hands on what it could read, so one look shows every
-//! problem. What a broken part would have said is never guessed at: entries that could not be
-//! read are remembered as broken, and rules about them stay silent.
+//! Every step reports all its problems and passes on what it could read, so one run shows every
+//! problem. The meaning of a broken part is never guessed: entries that could not be read are
+//! recorded as broken, and rules about them report nothing.
 
 mod document;
 mod read;
@@ -20,15 +20,15 @@ use crate::definitions::{self, Section};
 use crate::mapping::Mapping;
 use crate::problem::{self, Problem, ProblemCode};
 
-/// The most problems one document is answered with.
+/// Largest number of problems reported for one document.
 const MAX_PROBLEMS: usize = 500;
 
-/// Reads a mapping from the bytes of a document, or says everything that is wrong with it.
+/// Parses a mapping from the bytes of a document, or reports every problem with it.
 pub fn parse(bytes: &[u8]) -> Result<Mapping, Vec<Problem>> {
     parse_with(bytes, |_| Vec::new())
 }
 
-/// Like [`parse`], with more rules about the mapping as far as it could be read.
+/// Like [`parse`], with further rules for as much of the mapping as could be read.
 pub(crate) fn parse_with(
     bytes: &[u8],
     more: impl FnOnce(&Mapping) -> Vec<Problem>,
@@ -41,8 +41,8 @@ pub(crate) fn parse_with(
     problems.extend(document::hidden(source));
     let found = shape::walk(&definitions::DOCUMENT, table, source);
     if broken_text {
-        // Half a document lacks keys, and says odd things around the break, for no reason of
-        // its own.
+        // In half a document, missing keys and odd values around the break are not mistakes of
+        // their own.
         let lines: Vec<_> = problems.iter().filter_map(|p| line_of(source, p)).collect();
         problems.extend(found.into_iter().filter(|problem| {
             let readable = |at: usize| document.unclosed.is_none_or(|unclosed| at < unclosed);
@@ -66,7 +66,7 @@ pub(crate) fn parse_with(
     }
 }
 
-/// Holds another kind of document to its section: the same steps, up to the shapes.
+/// Parses another kind of document by its section: the same steps, up to the shapes.
 pub(crate) fn shapes<'a>(
     bytes: &'a [u8],
     section: &'static Section,
@@ -93,14 +93,14 @@ struct Broken {
     relations: BTreeSet<(String, String)>,
 }
 
-/// The start of the line a problem stands on.
+/// The start of the line of a problem.
 fn line_of(source: &str, problem: &Problem) -> Option<usize> {
     let Range { start, .. } = problem.span.clone()?;
     let before = source.get(..start.min(source.len()))?;
     Some(before.rfind('\n').map_or(0, |at| at + 1))
 }
 
-/// Locates problems and keeps an answer to a hostile document short.
+/// Locates problems, and limits their number for hostile documents.
 pub(crate) fn finish(mut problems: Vec<Problem>, source: &str) -> Vec<Problem> {
     problem::locate(&mut problems, source);
     let more = problems.len().saturating_sub(MAX_PROBLEMS);

@@ -1,7 +1,7 @@
 //! The canonical text of a mapping: what [`crate::parse`] reads back as the same mapping.
 //!
-//! Keys that say no more than their default are left out. Comments are not part of a mapping,
-//! so they are not printed.
+//! Omits keys with their default value. Comments are not part of a mapping, so they are not
+//! printed.
 
 use std::fmt::{self, Display, Write};
 
@@ -189,7 +189,7 @@ pub(crate) fn text(value: &str) -> String {
     toml_edit::Value::from(value).to_string()
 }
 
-/// A TOML key, quoted where it must be.
+/// A TOML key, quoted if necessary.
 pub(crate) fn key(name: &str) -> String {
     toml_edit::Key::new(name).display_repr().into_owned()
 }
@@ -209,7 +209,7 @@ fn scalar(value: &Scalar) -> String {
     }
 }
 
-/// A TOML number where that loses nothing, else an exact one in quotes.
+/// A TOML number if that is lossless, else an exact one in quotes.
 fn number(value: &ExactNumber) -> String {
     let digits = value.to_string();
     let float = || ExactNumber::from_f64(value.to_f64()).is_some_and(|read| read == *value);

@@ -1,4 +1,4 @@
-//! Problems: everything `check` can find wrong, each with a place and a way out.
+//! Problems that `check` reports, each with a position and a hint.
 //!
 //! A problem never carries a secret: whatever it quotes goes through [`shown`].
 
@@ -32,7 +32,7 @@ pub struct Problem {
     pub position: Option<Position>,
 }
 
-/// A place a person can find.
+/// A line and column for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Position {
     /// The line, from 1.
@@ -42,7 +42,7 @@ pub struct Position {
 }
 
 impl Problem {
-    /// A problem without a place.
+    /// A problem without a position.
     pub fn new(code: ProblemCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -54,21 +54,21 @@ impl Problem {
         }
     }
 
-    /// Says what to do about it.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says which entry it is about.
+    /// Sets the entry it is about.
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self
     }
 
-    /// Says which bytes it is about.
+    /// Sets the bytes it is about.
     #[must_use]
     pub fn at(mut self, span: Range<usize>) -> Self {
         self.span = Some(span);
@@ -108,7 +108,7 @@ impl Serialize for Problem {
     }
 }
 
-/// Gives every problem its line and column, and puts them in the document's order.
+/// Computes the line and column of every problem, and sorts them in the document's order.
 pub fn locate(problems: &mut [Problem], source: &str) {
     let starts: Vec<usize> = std::iter::once(0)
         .chain(source.match_indices('\n').map(|(at, _)| at + 1))
@@ -142,7 +142,7 @@ pub fn any_errors(problems: &[Problem]) -> bool {
         .any(|problem| problem.code.severity() == Severity::Error)
 }
 
-/// A foreign text fit for a message: in backticks, one line, short, and never a secret.
+/// Formats foreign text for a message: in backticks, on one line, short, and never a secret.
 pub fn shown(text: &str) -> String {
     const LONGEST: usize = 64;
     if sensitive::looks_like_dsn(text) {

@@ -1,9 +1,8 @@
-//! Proposing a mapping: a catalogue in, a draft for a human out.
+//! Proposes a mapping: turns a catalogue into a draft for a human.
 //!
-//! Pure and deterministic: the same catalogue gives the same bytes. A draft serves nothing; it
-//! is text that a person edits and ratifies. What a person should weigh carries a comment
-//! saying why it was guessed. Words found in the store appear only inside comments, where they
-//! cannot become part of the document.
+//! Pure and deterministic: the same catalogue gives the same bytes. A draft serves nothing; it is
+//! text that a person edits and ratifies. Every guess has a comment that gives its reason. Text
+//! from the store appears only inside comments, where it cannot become part of the document.
 
 mod choose;
 mod comment;
@@ -34,7 +33,7 @@ use crate::definitions::MAX_BYTES;
 use crate::mapping::SourceKind;
 use crate::sensitive;
 
-/// What a draft is to be called, and what it is read from.
+/// The names of a draft, and the source it is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposeOptions {
     /// The dataset's name.
@@ -75,18 +74,18 @@ pub(crate) fn would_map(kind: SourceKind, name: &str, native_type: &str) -> bool
 pub struct Proposal {
     /// The draft, as TOML.
     pub text: String,
-    /// What of the source is not in it, and why.
+    /// The parts of the source that are not in it, and why.
     pub left_out: Vec<LeftOut>,
-    /// What the human should know of the draft as a whole.
+    /// Notes for the human about the draft as a whole.
     pub notes: Vec<Note>,
 }
 
 /// A table, or a column of one, that a draft leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// The table, exactly as the store has it.
+    /// The table, exactly as in the store.
     pub table: String,
-    /// The column; `None` where the whole table is left out.
+    /// The column; `None` if the whole table is left out.
     pub column: Option<String>,
     /// Why.
     pub reason: Why,
@@ -98,20 +97,20 @@ pub struct LeftOut {
 pub enum Why {
     /// The column's name says its values are secret.
     Secret(sensitive::Reason),
-    /// The column holds bytes, and no datatype does.
+    /// The column holds bytes, for which there is no datatype.
     Bytes,
-    /// The column is an index the store made for itself.
+    /// The column is an internal search index of the store.
     SearchIndex,
-    /// A mapping cannot hold the name: it is too long, or has characters nobody can see.
+    /// A mapping cannot hold the name: it is too long, or has invisible characters.
     Unnameable,
-    /// Nothing tells one record of the table from another.
+    /// The table has no key.
     NoKey,
     /// A column of the table's key is left out.
     KeyLeftOut {
         /// That column.
         column: String,
     },
-    /// No column of the table is left.
+    /// Every column of the table is left out.
     NoFields,
 }
 
@@ -135,17 +134,17 @@ impl fmt::Display for Why {
     }
 }
 
-/// Something to know of a draft as a whole.
+/// A note about a draft as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Note {
-    /// Not one table can be served as it stands, so the draft does not check yet.
+    /// No table can be served without edits, so the draft does not pass `check` yet.
     NoStreams,
     /// The draft is larger than a mapping may be.
     TooLarge {
         /// Its bytes.
         bytes: usize,
-        /// The most a mapping may have.
+        /// The largest allowed size.
         most: usize,
     },
 }

@@ -91,7 +91,7 @@ impl Proposed {
 }
 
 /// A human's act: this dataset is these bytes. A value without power of its own; it becomes
-/// binding in the ledger.
+/// binding in the ledger, whose entry says when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ratification {
     /// The dataset's name.
@@ -102,8 +102,6 @@ pub struct Ratification {
     pub replaces: Option<Digest>,
     /// Who ratified.
     pub who: String,
-    /// When, in RFC 3339, as the caller's clock says.
-    pub at: String,
     /// Why, in the human's words.
     pub note: String,
 }

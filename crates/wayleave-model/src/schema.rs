@@ -1,4 +1,4 @@
-//! The mapping's JSON Schema and its reference, both made from the definitions the parser uses.
+//! The mapping's JSON Schema and reference, both generated from the parser's definitions.
 
 mod reference;
 
@@ -12,8 +12,8 @@ use crate::definitions::{
 use crate::expression::MAX_EXPRESSION;
 use crate::names::NameKind;
 
-/// The JSON Schema of a mapping document, for editors. It holds single entries to their shapes;
-/// what entries must be to one another, only `check` knows.
+/// The JSON Schema of a mapping document, for editors. It checks the shapes of single entries; only
+/// `check` knows the rules between entries.
 pub fn mapping_json_schema() -> Value {
     let mut schema = section(&DOCUMENT);
     if let Some(schema) = schema.as_object_mut() {

@@ -1,8 +1,8 @@
-//! What must not be shown: names that look secret, texts that look like credentials.
+//! Detects names that look secret and texts that look like credentials.
 //!
-//! The two guesses err to opposite sides on purpose. A name is flagged only on whole words,
-//! because a human reads the flag. A text is withheld on the faintest likeness, because a
-//! password that was printed cannot be taken back.
+//! The two heuristics err on opposite sides on purpose. A name is flagged only on whole words,
+//! because a human reads the flag. A text is withheld on the slightest resemblance, because a
+//! printed password cannot be taken back.
 
 mod names;
 
@@ -14,7 +14,7 @@ use regex::Regex;
 
 pub use names::{Reason, looks_secret};
 
-/// What stands in the place of something withheld.
+/// Replaces withheld text.
 pub const WITHHELD: &str = "(withheld)";
 
 /// A connection string, in any of the usual spellings, or a token.
@@ -26,28 +26,28 @@ const CONNECTION: &[&str] = &[
     r#"(?i)\bjdbc:[^\s"'<>]+"#,
     // user:password@tcp(host)/db, user:password@host:5432, user:password@host/db
     r#"[^\s:/@"'=]+:[^\s@"']+@(?:(?:tcp|unix)\(|[\w.-]+(?::\d+|/\w))[^\s"'<>]*"#,
-    // A token of ours.
+    // A token of Wayleave.
     r"\bwl[cok]_[0-9A-Za-z]{20,}",
 ];
 /// `password=…` inside a text.
 const ASSIGNED: &str = r"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|pwd)\s*=\s*[^\s;&]+";
 /// `password=…` in a document, where a quoted value may be the name of a column.
 const UNQUOTED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|pwd)=[^\s;&"']+"#;
-/// `password: …`, `token = "…"`: to be blotted out of what others wrote, yet not refused.
+/// `password: …`, `token = "…"`: redacted in foreign text, but not refused.
 const LABELLED: &str = r#"(?i)\b(?:[a-z]+[_-])?(?:password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|authorization)["']?\s*[=:]\s*(?:"[^"]*"|'[^']*'|(?:bearer |basic )?[^\s;,&"'{}\[\]]+)"#;
 
-/// A label followed by the name of a variable that holds the secret, or by yes or no: what a
-/// client's settings say instead of a secret.
+/// A label followed by the name of the variable that holds the secret, or by yes or no, as in a
+/// client's settings.
 const REFERENCE: &str = r#"(?i)^[^=:]*[=:]\s*(?:true\b|false\b|["'](?:bearer |basic )?\$\{(?:(?:env|input):)?[a-z_][\w-]*\}["']|(?:bearer |basic )?\$\{(?:(?:env|input):)?[a-z_][\w-]*\}(?:["',;)}\]\s]|$))"#;
 
 struct Patterns {
-    /// Marks a decoded text as a connection string.
+    /// Matches a decoded text that is a connection string.
     text: Regex,
-    /// Marks a place in a raw document, comments included.
+    /// Matches connection strings in a raw document, comments included.
     document: Regex,
-    /// Marks what is blotted out of anything printed.
+    /// Matches what is redacted in printed text.
     printed: Regex,
-    /// Marks, from its beginning, what only looks like it.
+    /// Matches, at its start, text that only looks like a secret.
     reference: Regex,
 }
 
@@ -69,7 +69,7 @@ pub fn looks_like_dsn(text: &str) -> bool {
         .is_none_or(|patterns| patterns.text.is_match(text))
 }
 
-/// The places in a raw document, comments included, that look like connection strings.
+/// The ranges of a raw document, comments included, that look like connection strings.
 pub(crate) fn dsn_places(document: &str) -> Vec<Range<usize>> {
     match PATTERNS.as_ref() {
         Some(patterns) => patterns
@@ -81,7 +81,7 @@ pub(crate) fn dsn_places(document: &str) -> Vec<Range<usize>> {
     }
 }
 
-/// The places in a text that must not be printed.
+/// The ranges of a text that must not be printed.
 fn withheld_places(text: &str) -> Vec<Range<usize>> {
     let Some(patterns) = PATTERNS.as_ref() else {
         return std::iter::once(0..text.len()).collect();
@@ -89,21 +89,21 @@ fn withheld_places(text: &str) -> Vec<Range<usize>> {
     patterns
         .printed
         .find_iter(text)
-        // What MySQL says of a login: whether there was a password, not which.
+        // MySQL's login error says whether a password was given, not which.
         .filter(|found| {
             let said = found.as_str().trim_end_matches(')');
             !matches!(said, "password: YES" | "password: NO")
         })
         .filter(|found| {
-            let from_here = text.get(found.start()..).unwrap_or_default();
+            let (_, from_here) = text.split_at(found.start());
             !patterns.reference.is_match(from_here)
         })
         .map(|found| found.range())
         .collect()
 }
 
-/// The text without anything that looks like a credential: for printing what others wrote,
-/// such as a driver's error.
+/// Redacts everything that looks like a credential, for printing foreign text such as a driver's
+/// error.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let places = withheld_places(text);
     if places.is_empty() {
@@ -112,16 +112,17 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     for place in places {
-        out.push_str(text.get(from..place.start).unwrap_or(""));
+        let (before, _) = text.split_at(place.start);
+        out.push_str(before.split_at(from).1);
         out.push_str(WITHHELD);
         from = place.end;
     }
-    out.push_str(text.get(from..).unwrap_or(""));
+    out.push_str(text.split_at(from).1);
     Cow::Owned(out)
 }
 
-/// Like [`redact`], with every byte withheld turned into `*`, so that offsets stay true; and
-/// with more places to withhold.
+/// Like [`redact`], but replaces every withheld byte by `*`, so that offsets stay valid, and
+/// withholds further ranges.
 pub(crate) fn blot(text: &str, more: impl IntoIterator<Item = Range<usize>>) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for place in withheld_places(text).into_iter().chain(more) {
@@ -131,12 +132,12 @@ pub(crate) fn blot(text: &str, more: impl IntoIterator<Item = Range<usize>>) -> 
             .filter(|byte| **byte != b'\n')
             .for_each(|byte| *byte = b'*');
     }
-    // Places begin and end between characters; were one to split a character, nothing is shown.
+    // Ranges end at character boundaries; should one split a character, nothing is shown.
     String::from_utf8(bytes).unwrap_or_else(|_| "*".repeat(text.len()))
 }
 
-/// Whether a character is invisible or reorders its neighbours: a human ratifies what they
-/// see, so an agent must not be shown more.
+/// Whether a character is invisible or reorders its neighbours: a human ratifies what they see, and
+/// an agent must not see more.
 pub fn is_hidden(c: char) -> bool {
     is_joiner(c)
         || matches!(c,
@@ -147,20 +148,20 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a character is invisible and yet part of how some scripts and emoji are written.
+/// Whether a character is invisible but part of the spelling of some scripts and emoji.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
 }
 
-/// The first hidden character of a text and where it stands. A joiner right after a visible
-/// character beyond ASCII is spelling, and is let through.
+/// The first hidden character of a text, with its offset. A joiner directly after a visible
+/// non-ASCII character is part of the spelling, and is allowed.
 pub fn first_hidden(text: &str) -> Option<(usize, char)> {
     let mut joinable = false;
     for (at, c) in text.char_indices() {
         if is_hidden(c) && !(is_joiner(c) && joinable) {
             return Some((at, c));
         }
-        // An emoji's variation selector may be joined in turn.
+        // An emoji's variation selector may itself be followed by a joiner.
         joinable = !c.is_ascii() && (!is_joiner(c) || c == '\u{fe0f}');
     }
     None

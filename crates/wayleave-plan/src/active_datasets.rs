@@ -1,6 +1,6 @@
-//! Everything that is served: the active ratified mappings, by connection.
+//! The active ratified mappings, by connection: everything that is served.
 //!
-//! A world knows nothing of who asks. [`View`](crate::view::View) is what one package sees of it.
+//! Knows nothing of callers. [`View`](crate::view::View) is the part that one package sees.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use wayleave_model::ratify::Ratified;
 /// The active ratified mappings.
 #[derive(Debug, Clone, Default)]
 pub struct ActiveDatasets {
-    /// In the order of their names, so that every list made from a world is stable.
+    /// Sorted by name, so that every list made from them is stable.
     datasets: Vec<Arc<Ratified<Mapping>>>,
 }
 
@@ -24,7 +24,7 @@ pub enum ActiveDatasetsError {
         /// The name.
         name: String,
     },
-    /// Two connections have one id, so that `connection_id` would not say which.
+    /// Two connections have the same id, so that `connection_id` would be ambiguous.
     #[error("connection `{id}` is in dataset `{first}` and in dataset `{second}`")]
     Connection {
         /// The connection.
@@ -36,13 +36,13 @@ pub enum ActiveDatasetsError {
     },
 }
 
-/// Which dataset has which connection. A connection id is one dataset's alone, so that
-/// `connection_id` says which; this is the one place that holds it.
+/// Maps each connection to its dataset. A connection id belongs to one dataset only, so that
+/// `connection_id` is unambiguous; this is the one place that enforces it.
 #[derive(Debug, Clone, Default)]
 pub struct ConnectionOwners(BTreeMap<String, String>);
 
 impl ConnectionOwners {
-    /// Takes a mapping's connections for it, all or none.
+    /// Claims a mapping's connections for its dataset, all or none.
     pub fn claim(&mut self, mapping: &Mapping) -> Result<(), ActiveDatasetsError> {
         let name = &mapping.dataset.name.value;
         for connection in &mapping.connections {
@@ -61,7 +61,7 @@ impl ConnectionOwners {
 }
 
 impl ActiveDatasets {
-    /// A world of these mappings.
+    /// Collects these mappings, and fails where two of them conflict.
     pub fn new(mut datasets: Vec<Arc<Ratified<Mapping>>>) -> Result<Self, ActiveDatasetsError> {
         datasets.sort_by(|a, b| a.dataset.name.as_str().cmp(b.dataset.name.as_str()));
         let mut owners = ConnectionOwners::default();
@@ -78,7 +78,7 @@ impl ActiveDatasets {
         Ok(Self { datasets })
     }
 
-    /// The mappings, in the order of their names.
+    /// The mappings, sorted by name.
     pub fn datasets(&self) -> &[Arc<Ratified<Mapping>>] {
         &self.datasets
     }

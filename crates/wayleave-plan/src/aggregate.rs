@@ -17,7 +17,7 @@ use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::{AggregateRequest, Metric, SortKey, TimeGroup};
 use crate::scope::{NamedColumn, Scope};
-use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
+use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView, Tool, View};
 use metric::Aggregates;
@@ -222,7 +222,7 @@ impl AggregatePlan {
     /// The cursor that continues after a group of the answer.
     pub fn cursor(&self, last: &[Value], seal: Seal<'_>) -> Option<String> {
         let at = self.order.iter().map(|place| last.get(*place).cloned());
-        let position = Position {
+        let position = CursorPosition {
             at: at.collect::<Option<Vec<_>>>()?,
             horizon: None,
             settled: false,

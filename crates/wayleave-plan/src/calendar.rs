@@ -1,6 +1,6 @@
-//! Calendar periods: where the minute, day or quarter of a time begins, in a zone's calendar.
+//! Calendar periods: where the minute, day or quarter of a time begins in a time zone.
 //!
-//! The definition every store answers to; adapters whose store has no such function call it.
+//! Every store answers by this definition; adapters whose store has no such function call it.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -15,14 +15,14 @@ pub struct Calendar {
     zone: TimeZone,
 }
 
-/// A name is not one of the IANA time zone database.
+/// The name is not in the IANA time zone database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an IANA time zone")]
 pub struct UnknownZone;
 
 impl Calendar {
-    /// The calendar of the zone of that IANA name. The database is the one compiled in, so every
-    /// machine has the same.
+    /// The calendar of the zone with that IANA name. The database is compiled in, so every machine
+    /// has the same one.
     pub fn new(time_zone: &str) -> Result<Self, UnknownZone> {
         TimeZone::get(time_zone)
             .map(|zone| Self { zone })
@@ -34,8 +34,8 @@ impl Calendar {
         self.zone.iana_name()
     }
 
-    /// The beginning of the period a date or datetime falls in, as
-    /// [`GroupKey::Period`](crate::plan::GroupKey::Period) defines it; NULL for anything else.
+    /// The start of the period that a date or datetime falls in, as defined by
+    /// [`GroupKey::Period`](crate::plan::GroupKey::Period); NULL for any other value.
     pub fn period(&self, value: &Value, granularity: Granularity) -> Value {
         match value {
             Value::Date(days) => date_of(*days)

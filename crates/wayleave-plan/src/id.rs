@@ -1,8 +1,8 @@
-//! The id of a record: `connection_id/stream:key`, whole in itself.
+//! The id of a record, `connection_id/stream:key`, complete in itself.
 //!
-//! The values of a composite key are joined by commas. Inside a value `/`, `:`, `,`, `%`, quotes,
+//! The values of a composite key are joined by commas. Within a value `/`, `:`, `,`, `%`, quotes,
 //! backslashes, white space and control characters are percent-encoded, so an id is one word and
-//! has one reading.
+//! parses in only one way.
 
 use std::fmt;
 
@@ -17,17 +17,17 @@ pub struct RecordId {
     pub connection_id: String,
     /// The stream.
     pub stream: String,
-    /// The key's values as texts, in key order; never empty.
+    /// The key's values as text, in key order; never empty.
     pub key: Vec<String>,
 }
 
-/// A text is not a record's id.
+/// The text is not a record id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an id is `connection_id/stream:key`")]
 pub struct NotAnId;
 
 impl RecordId {
-    /// The text of the id of the record with these key values.
+    /// The id of the record with these key values, as text.
     pub(crate) fn text_of<'a>(
         connection_id: &str,
         stream: &str,
@@ -42,14 +42,15 @@ impl RecordId {
         text
     }
 
-    /// The key with these values as an id has it.
+    /// The key with these values, as written in an id.
     pub(crate) fn key_text<'a>(key: impl IntoIterator<Item = &'a Value>) -> String {
         let mut text = String::new();
         push_key(&mut text, key);
         text
     }
 
-    /// Whether an id has a value of a key otherwise than it is shown: some character is encoded.
+    /// Whether an id writes a key value differently from how it is shown, because some character is
+    /// encoded.
     pub(crate) fn is_encoded(value: &Value) -> bool {
         match value {
             Value::Integer(_) | Value::Boolean(_) | Value::Date(_) => false,
@@ -60,7 +61,7 @@ impl RecordId {
         }
     }
 
-    /// Reads an id.
+    /// Parses an id.
     pub fn parse(text: &str) -> Result<Self, NotAnId> {
         let (connection_id, rest) = text.split_once('/').ok_or(NotAnId)?;
         let (stream, key) = rest.split_once(':').ok_or(NotAnId)?;
@@ -103,7 +104,7 @@ fn push_key<'a>(text: &mut String, key: impl IntoIterator<Item = &'a Value>) {
                 text.push_str(itoa::Buffer::new().format(*integer));
                 Ok(())
             }
-            // A key that a store has as NULL is no text.
+            // A NULL key value has no text.
             other => other
                 .to_text()
                 .map_or(Ok(()), |value| encode_all(&value, text)),
@@ -112,7 +113,7 @@ fn push_key<'a>(text: &mut String, key: impl IntoIterator<Item = &'a Value>) {
 }
 
 fn encode_all(value: &str, out: &mut impl fmt::Write) -> fmt::Result {
-    // Each part but the last ends with the one character to encode.
+    // Each part but the last ends with the single character to encode.
     for part in value.split_inclusive(is_special) {
         let special = part.chars().next_back().filter(|c| is_special(*c));
         let plain = part.len() - special.map_or(0, char::len_utf8);

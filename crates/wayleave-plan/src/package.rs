@@ -1,4 +1,4 @@
-//! What one credential may read: a grant a connection.
+//! What one credential may read: one grant per connection.
 
 mod grant_selection;
 mod terms;
@@ -15,21 +15,21 @@ pub use terms::LeftOut;
 /// The grants behind one token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Package {
-    /// Whose it is: a token id, or `local`. Cursors are bound to it. Never a credential.
+    /// The owner: a token id, or `local`. Cursors are bound to it. Never a credential.
     pub subject: String,
-    /// Moves whenever the grants change. Cursors are bound to it.
+    /// Changes whenever the grants change. Cursors are bound to it.
     pub epoch: u64,
-    /// One grant a connection.
+    /// One grant per connection.
     pub grants: Grants,
 }
 
 /// All grants of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Grants {
-    /// Every connection of every active dataset, whole and read-only: the local package.
+    /// Every connection of every active dataset, all of it and read-only: the local package.
     Everything,
-    /// These, by `connection_id`. Shared, so that a package costs little to copy, and nothing to
-    /// compare with its copies.
+    /// The named grants, by `connection_id`. Shared, so that a package is cheap to copy and
+    /// comparing it with its copies is free.
     Only(Arc<BTreeMap<String, Grant>>),
 }
 
@@ -49,48 +49,48 @@ impl Package {
 pub struct Grant {
     /// The grant's id, shown to callers that must choose between connections.
     pub id: String,
-    /// The dataset of the connection. A connection of that id in another dataset is another one,
-    /// and not granted.
+    /// The connection's dataset. A connection with the same id in another dataset is a different
+    /// one, and is not granted.
     pub dataset: String,
     /// The streams that may be read.
     pub streams: StreamScope,
 }
 
-/// Which streams of a connection.
+/// The streams of a connection that a grant covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StreamScope {
-    /// All of the mapping, whole.
+    /// Every stream of the mapping, unrestricted.
     All,
-    /// These, by name.
+    /// The named streams.
     Only(BTreeMap<String, StreamGrant>),
 }
 
 /// What may be read of one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamGrant {
-    /// The fields that may be seen, filtered on, sorted by and aggregated. Where a key field is not
-    /// among them nothing of the stream is seen: a record without its identity is none.
+    /// The fields that may be seen, filtered on, sorted by and aggregated. Without all key fields
+    /// nothing of the stream is visible, because a record has no identity without its key.
     pub fields: FieldScope,
-    /// The relations that may be followed, where what they join is seen too.
+    /// The relations that may be followed, where both joined ends are visible too.
     pub relations: RelationScope,
-    /// Only rows for which this filter, in the caller's own filter language, holds.
+    /// Limits the rows to those that match this filter, in the caller's own filter language.
     pub rows: Option<Json>,
 }
 
-/// Which fields of a stream.
+/// The fields of a stream that a grant covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldScope {
-    /// All of the mapping.
+    /// Every field of the mapping.
     All,
-    /// These.
+    /// The named fields.
     Only(BTreeSet<String>),
 }
 
-/// Which relations of a stream.
+/// The relations of a stream that a grant covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RelationScope {
-    /// All of the mapping.
+    /// Every relation of the mapping.
     All,
-    /// These.
+    /// The named relations.
     Only(BTreeSet<String>),
 }

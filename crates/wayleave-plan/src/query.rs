@@ -19,7 +19,7 @@ use crate::plan::{AuthorizedPlan, JoinedTable, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::{CountKind, QueryRequest, SortKey};
 use crate::scope::Scope;
-use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
+use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::{Value, sorted_object};
 use crate::view::{ConnectionView, StreamView, Tool, View};
 use changes::Changes;
@@ -289,8 +289,8 @@ fn refused_at(stream: &str, connection_id: &str, param: &'static str) -> Refusal
 }
 
 /// A position inside a page of ordinary rows.
-fn position(at: Vec<Value>, horizon: Option<Value>) -> Position {
-    Position {
+fn position(at: Vec<Value>, horizon: Option<Value>) -> CursorPosition {
+    CursorPosition {
         at,
         horizon,
         settled: false,

@@ -1,10 +1,10 @@
-//! Cursors and bookmarks that go through a client and come back unchanged, or not at all.
+//! Cursors and bookmarks that pass through a client and come back unchanged, or are refused.
 //!
-//! A sealed text is AES-256-GCM-SIV over a position and an expiry. Everything it is bound to (who
-//! asks, the grant's epoch, the mapping's digest, the query) is not in the text but in the
-//! associated data, computed again when it comes back: so the text stays short, and one that is
-//! used elsewhere simply does not open. The nonce is taken from that data too. This cipher keeps
-//! its promises when a nonce repeats; all that shows is that two texts are equal, and they are
+//! A sealed text is AES-256-GCM-SIV over a position and an expiry. Everything it is bound to (the
+//! caller, the grant's epoch, the mapping's digest, the query) is not in the text but in the
+//! associated data, which is computed again when the text comes back: so the text stays short, and
+//! one used elsewhere simply does not open. The nonce is derived from that data too. This cipher
+//! stays secure when a nonce repeats; a repeat only reveals that two texts are equal, and they are
 //! equal exactly when they say the same to the same caller. So the same call gives the same bytes.
 
 mod codec;
@@ -15,26 +15,27 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-pub(crate) use codec::Position;
+pub(crate) use codec::CursorPosition;
 
-/// How long a cursor lives, in hours.
+/// Lifetime of a cursor, in hours.
 pub const CURSOR_HOURS: i64 = 24;
-/// How long a bookmark of changes lives, in hours.
+/// Lifetime of a bookmark of changes, in hours.
 pub const BOOKMARK_HOURS: i64 = 24 * 90;
-/// How far in the future a text may have been sealed, for clocks that are set back a little.
+/// How far in the future a text may have been sealed, to tolerate clocks that are set back a
+/// little.
 const CLOCK_LEEWAY_HOURS: i64 = 1;
-/// Longer texts are no cursors of ours.
+/// A longer text cannot be one of our cursors.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// One key of a ring.
 pub struct SealingKey {
-    /// Its number: one byte at the front of every text it seals.
+    /// Its number, the first byte of every text it seals.
     pub id: u8,
     /// Its secret.
     pub secret: [u8; 32],
 }
 
-/// The keys that seal and open: the current one seals, all open.
+/// The keys of a deployment. The current key seals; every key opens.
 ///
 /// To rotate, put a new key first and keep the old ones until what they sealed has expired.
 pub struct KeyRing {
@@ -56,14 +57,14 @@ impl KeyRing {
         std::iter::once(&self.current).chain(&self.older)
     }
 
-    /// Seals what does not expire.
-    pub(crate) fn seal_lasting(&self, binding: &Binding, position: &Position) -> String {
+    /// Seals a text that does not expire.
+    pub(crate) fn seal_lasting(&self, binding: &Binding, position: &CursorPosition) -> String {
         let plain = codec::write(i64::MAX, position);
         self.seal(binding, &plain)
     }
 
-    /// Opens what does not expire.
-    pub(crate) fn open_lasting(&self, binding: &Binding, text: &str) -> Option<Position> {
+    /// Opens a text that does not expire.
+    pub(crate) fn open_lasting(&self, binding: &Binding, text: &str) -> Option<CursorPosition> {
         let plain = self.open(binding, text)?;
         codec::read(&plain).map(|(_, position)| position)
     }
@@ -109,27 +110,27 @@ impl std::fmt::Debug for KeyRing {
     }
 }
 
-/// The keys and the time: what sealing and opening need from outside.
+/// The keys and the time, which sealing and opening take from outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Seal<'a> {
     /// The keys.
     pub keys: &'a KeyRing,
-    /// Now, in seconds since 1970-01-01T00:00:00Z.
+    /// The current time, in seconds since 1970-01-01T00:00:00Z.
     pub now: i64,
 }
 
 impl Seal<'_> {
-    /// Seals a position. The expiry is a whole hour, so that a call repeated soon gives the same
-    /// text.
-    pub(crate) fn seal(&self, binding: &Binding, hours: i64, position: &Position) -> String {
+    /// Seals a position. The expiry is rounded to a whole hour, so that a call repeated soon gives
+    /// the same text.
+    pub(crate) fn seal(&self, binding: &Binding, hours: i64, position: &CursorPosition) -> String {
         let expires = self.now.div_euclid(3_600) + hours + 1;
         let plain = codec::write(expires, position);
         self.keys.seal(binding, &plain)
     }
 
-    /// Opens a text sealed for this very binding and that many hours, unless it has expired or
+    /// Opens a text sealed for exactly this binding and that many hours, unless it has expired or
     /// was sealed in the future: a clock that ran ahead must not make it last longer.
-    pub(crate) fn open(&self, binding: &Binding, hours: i64, text: &str) -> Option<Position> {
+    pub(crate) fn open(&self, binding: &Binding, hours: i64, text: &str) -> Option<CursorPosition> {
         let plain = self.keys.open(binding, text)?;
         let (expires, position) = codec::read(&plain)?;
         let now = self.now.div_euclid(3_600);
@@ -139,7 +140,7 @@ impl Seal<'_> {
     }
 }
 
-/// What a sealed text is bound to.
+/// Everything that a sealed text is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Binding([u8; 32]);
 
@@ -148,7 +149,7 @@ impl Binding {
     pub(crate) fn from_parts(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
-            // The length first, so that no two lists of parts hash alike.
+            // Hash the length first, so that no two lists of parts hash alike.
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }

@@ -10,17 +10,19 @@ use std::sync::Arc;
 
 use wayleave_model::digest::Digest;
 
+use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
+use crate::package::Package;
 use crate::plan::{AuthorizedPlan, Comparison, JoinedTable, Predicate, Read, Rows};
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
 use crate::scope::Scope;
-use crate::seal::{Binding, CURSOR_HOURS, Position, Seal};
+use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
-use crate::view::{ConnectionView, FieldView, StreamView, View};
+use crate::view::{ConnectionView, FieldView, StreamView, Tracking, View};
 
 /// The most candidates that are read at once.
 pub const MAX_CANDIDATES: usize = 100;
@@ -137,7 +139,7 @@ impl SearchPlan {
 
     /// The cursor that continues after a record, in the same generation of the indexes.
     pub fn cursor(&self, last: &HitPosition, generation: u64, seal: Seal<'_>) -> String {
-        let position = Position {
+        let position = CursorPosition {
             at: vec![
                 Value::Integer(i128::from(last.score)),
                 Value::Text(last.id.as_str().into()),
@@ -272,6 +274,42 @@ impl Indexed {
             fields: names.iter().map(|name| name.value.clone()).collect(),
         }
     }
+}
+
+/// A stream that can be searched, whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchableStream {
+    /// The dataset.
+    pub connector_key: String,
+    /// The connection.
+    pub connection_id: String,
+    /// The stream.
+    pub stream: String,
+    /// What its index is made of.
+    pub indexed: Indexed,
+    /// Whether its changes can be followed; if not, it is read whole again and again.
+    pub is_tracked: bool,
+}
+
+/// Every stream of the active datasets that can be searched.
+pub fn searchable(active: &ActiveDatasets) -> Vec<SearchableStream> {
+    let view = View::new(active, &Package::local());
+    let mut found = Vec::new();
+    for connection in view.connections() {
+        for stream in &connection.streams {
+            let indexed = Indexed::new(stream);
+            if !indexed.fields.is_empty() {
+                found.push(SearchableStream {
+                    connector_key: connection.connector_key.clone(),
+                    connection_id: connection.connection_id.clone(),
+                    stream: stream.name().to_owned(),
+                    is_tracked: stream.tracking() != Tracking::None,
+                    indexed,
+                });
+            }
+        }
+    }
+    found
 }
 
 /// Rows with one of these keys.

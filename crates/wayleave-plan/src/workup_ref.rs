@@ -1,26 +1,26 @@
-//! The reference of a workup: which citations it has, sealed for the caller it was made for.
+//! The reference of a workup: its citations, sealed for the caller it was made for.
 //!
-//! It says how many pieces of evidence there are and of what, and nothing of their content. It does
-//! not expire: the same workup has the same reference, for as long as its key is in the ring.
+//! States how many citations there are and of which entity, and none of their content. Does not
+//! expire: the same workup has the same reference as long as its key is in the ring.
 
-use crate::seal::{Binding, KeyRing, Position};
+use crate::seal::{Binding, CursorPosition, KeyRing};
 use crate::value::Value;
 
-/// What a reference says.
+/// The content of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// The dataset.
     pub dataset: String,
     /// The id of the record the workup is about.
     pub entity: String,
-    /// How many citations there are: `g1` up to this one.
+    /// Number of citations, `g1` up to this one.
     pub evidence: u32,
 }
 
 impl Reference {
-    /// The reference, sealed for a subject.
+    /// Seals the reference for a subject.
     pub fn seal(&self, subject: &str, keys: &KeyRing) -> String {
-        let position = Position {
+        let position = CursorPosition {
             at: vec![
                 Value::Text(self.dataset.as_str().into()),
                 Value::Text(self.entity.as_str().into()),
@@ -32,7 +32,7 @@ impl Reference {
         keys.seal_lasting(&binding(subject), &position)
     }
 
-    /// The reference in a sealed text; `None` for one of another subject, or none of ours.
+    /// Opens a sealed reference; `None` if it was sealed for another subject or not by us.
     pub fn open(text: &str, subject: &str, keys: &KeyRing) -> Option<Self> {
         let position = keys.open_lasting(&binding(subject), text)?;
         match position.at.as_slice() {

@@ -1,7 +1,7 @@
-//! Makes or refreshes an index of generated notes, for tests that kill it while it does.
+//! Builds or refreshes an index of generated notes, for tests that kill it meanwhile.
 //!
-//! `make build FOLDER WORD` makes one of 200 notes that all hold WORD; `make refresh FOLDER WORD`
-//! writes half of them again with another word.
+//! `make build FOLDER WORD` builds one of 200 notes that all hold WORD; `make refresh FOLDER WORD`
+//! rewrites half of them with another word.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Text as words: the one analyzer of documents, queries and snippets.
+//! Splits text into words: one analyzer for documents, queries and snippets.
 //!
 //! A word is a run of letters and digits, lower-cased and folded to ASCII; a character of a
 //! script that writes without spaces is a word of its own. Each word has a plain form, for
@@ -11,7 +11,7 @@ use tantivy::tokenizer::{
     TokenStream, Tokenizer, TokenizerManager,
 };
 
-/// The analyzer's name and version. An index made with another is made again.
+/// The analyzer's name and version. An index built with another one is rebuilt.
 pub const ANALYZER: &str = "english-1";
 
 /// The name of the analyzer of stems inside an index.
@@ -19,31 +19,31 @@ pub(crate) const STEMS: &str = "wayleave-stems";
 /// The name of the analyzer of plain words inside an index.
 pub(crate) const PLAIN: &str = "wayleave-plain";
 
-/// Longer runs are no words anybody looks for; the rest of them is left out.
+/// Longest indexed word in characters. Nobody searches for longer ones, so the rest is cut off.
 const MAX_WORD_CHARS: usize = 64;
 
 /// One word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Its stem; empty where nobody asked for it.
+    /// Its stem; empty if the word matches none of the requested prefixes.
     pub(crate) stem: String,
-    /// Its plain form; the same.
+    /// Its plain form; empty in the same case.
     pub(crate) plain: String,
-    /// Where it begins in the text, in bytes.
+    /// Byte offset of its start.
     pub(crate) from: usize,
-    /// Where it ends.
+    /// Byte offset of its end.
     pub(crate) to: usize,
 }
 
-/// How the words begin that matter.
+/// Prefixes of the words a query looks for; words with other beginnings need no stem.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct WordPrefixes(Vec<String>);
 
 impl WordPrefixes {
-    /// A stemmer changes the last two letters of what it leaves at most, and never the first.
+    /// The stemmer changes at most the last two letters of the stem it returns, never the first.
     const MAX_CHANGED_CHARS: usize = 2;
 
-    /// Of the words with one of these stems.
+    /// The prefixes of all words that have one of these stems.
     pub(crate) fn from_stems<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
         let beginning = |stem: &'a str| {
             let kept = stem
@@ -59,13 +59,13 @@ impl WordPrefixes {
         Self(all)
     }
 
-    /// Whether a lower-case word begins so.
+    /// Whether a lower-case word has one of the prefixes.
     fn has(&self, word: &str) -> bool {
         let mut all = self.0.iter();
         all.any(|it| word.starts_with(it.as_str()))
     }
 
-    /// The same of a word of ASCII, whatever its case.
+    /// Like [`has`](Self::has), for an ASCII word in any case.
     fn has_any_case(&self, word: &[u8]) -> bool {
         let begins = |it: &String| {
             let beginning = word.get(..it.len());
@@ -75,22 +75,22 @@ impl WordPrefixes {
     }
 }
 
-/// The words of a text, in order. The position of a word is its place among them.
+/// The words of a text, in order. The position of a word is its index in the result.
 pub(crate) fn words(text: &str) -> Vec<Word> {
-    // Every word begins with nothing.
+    // Every word starts with the empty prefix.
     words_near(text, &WordPrefixes(vec![String::new()]))
 }
 
 thread_local! {
-    /// Made once a thread.
+    /// Created once per thread.
     static ANALYZERS: RefCell<(TextAnalyzer, TextAnalyzer)> =
         RefCell::new((plain(), TextAnalyzer::builder(RawTokenizer::default())
             .filter(Stemmer::new(Language::English))
             .build()));
 }
 
-/// The same, spelled out only where they can be among those that matter: finding a stem takes
-/// longer than everything else.
+/// The words of a text, with stem and plain form only for those that have one of the prefixes:
+/// stemming takes longer than everything else.
 pub(crate) fn words_near(text: &str, prefixes: &WordPrefixes) -> Vec<Word> {
     ANALYZERS.with_borrow_mut(|(plain, stemmer)| {
         if text.is_ascii() {
@@ -110,7 +110,7 @@ pub(crate) fn words_near(text: &str, prefixes: &WordPrefixes) -> Vec<Word> {
     })
 }
 
-/// The same of a text in which every character is a byte and nothing folds.
+/// Fast path of [`words_near`] for ASCII text, where every character is a byte and nothing folds.
 fn ascii(text: &str, prefixes: &WordPrefixes, stemmer: &mut TextAnalyzer) -> Vec<Word> {
     const AVERAGE_WORD_BYTES: usize = 6;
     let mut words = Vec::with_capacity(text.len() / AVERAGE_WORD_BYTES);
@@ -119,9 +119,8 @@ fn ascii(text: &str, prefixes: &WordPrefixes, stemmer: &mut TextAnalyzer) -> Vec
         let end = rest.find(|(_, byte)| !byte.is_ascii_alphanumeric());
         let to = end.map_or(text.len(), |(at, _)| at);
         let mut word = Word::between(from, to);
-        let plain = text
-            .get(from..to.min(from + MAX_WORD_CHARS))
-            .unwrap_or_default();
+        let (plain, _) = text.split_at(to.min(from + MAX_WORD_CHARS));
+        let (_, plain) = plain.split_at(from);
         if prefixes.has_any_case(plain.as_bytes()) {
             word.spell(plain.to_ascii_lowercase(), stemmer);
         }
@@ -202,7 +201,7 @@ impl TokenStream for RunStream<'_> {
     fn advance(&mut self) -> bool {
         self.token.text.clear();
         self.token.position = self.token.position.wrapping_add(1);
-        let rest = self.text.get(self.at..).unwrap_or_default();
+        let (_, rest) = self.text.split_at(self.at);
         let mut run = rest
             .char_indices()
             .skip_while(|(_, c)| !c.is_alphanumeric())
@@ -220,7 +219,7 @@ impl TokenStream for RunStream<'_> {
             }
             to = at + c.len_utf8();
             length += 1;
-            // An accent written apart from its letter folds away as one written with it does.
+            // A combining accent folds away like a precomposed one.
             if length <= MAX_WORD_CHARS && !is_mark(c) {
                 self.token.text.push(c);
             }
@@ -362,7 +361,7 @@ mod tests {
         let long = "x1".repeat(MAX_WORD_CHARS) + "\0Ab\u{7f}c \t-_9z";
         for text in passages.lines().chain([long.as_str(), "", " ", "a", "A b"]) {
             let text: String = text.chars().filter(char::is_ascii).collect();
-            // A letter that is none of ASCII sends all of it the other way.
+            // One letter outside ASCII sends the whole text down the slow path.
             let other = format!("{text} é");
             let mut expected = words(&other);
             expected.pop();

@@ -17,33 +17,33 @@ const WRITER_MEMORY_BYTES: usize = 50_000_000;
 pub struct Document {
     /// Its key, as the record's id writes it after the colon.
     pub key: String,
-    /// The texts of the fields of the [`Spec`], in that order; an empty text for none.
+    /// The texts of the fields of the [`Spec`], in that order; empty where the record has none.
     pub texts: Vec<String>,
 }
 
-/// One thing that happened to a stream.
+/// One change of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A record is so now.
+    /// Insert or replace this record.
     Put(Document),
-    /// The record of this key is no more.
+    /// Remove the record with this key.
     Gone(String),
-    /// A record is so now, and how it changes will not be told.
+    /// Insert or replace this record, whose later changes cannot be detected.
     Untracked(Document),
-    /// A value of this record cannot be read, so it is not indexed; `None` where that is its key.
+    /// Leave this record out because one of its values is malformed; `None` if that is its key.
     Skipped(Option<String>),
 }
 
-/// What is to be indexed, one change after another, so that no more than one is in memory.
+/// Supplies the changes to index one at a time, so that only one is in memory.
 pub trait Feed {
-    /// Why it could not go on.
+    /// Why the next change cannot be supplied.
     type Error: std::error::Error + Send + Sync + 'static;
 
     /// The next change; `None` after the last.
     fn next(&mut self) -> Result<Option<Change>, Self::Error>;
 }
 
-/// Changes at hand.
+/// Feeds changes from memory.
 impl Feed for std::vec::IntoIter<Change> {
     type Error = std::convert::Infallible;
 
@@ -53,7 +53,7 @@ impl Feed for std::vec::IntoIter<Change> {
 }
 
 impl IndexDir {
-    /// Makes the index from all records, aside, and puts it in place when it is whole.
+    /// Builds the index from all records in a temporary folder, and publishes it once complete.
     pub fn build(
         &self,
         spec: &Spec,
@@ -80,7 +80,7 @@ impl IndexDir {
         self.reopen(spec)
     }
 
-    /// Takes changes into the index that is there, in one commit.
+    /// Applies changes to the current index, in one commit.
     pub fn refresh(
         &self,
         spec: &Spec,
@@ -147,7 +147,7 @@ fn write(
                 (key, None)
             }
             Some(Change::Skipped(None)) => {
-                // Without a key, one that was counted before cannot be told from another.
+                // Without a key it may be one that was counted before.
                 if mode == WriteMode::Build {
                     stamp.malformed.insert(None);
                 }
@@ -184,7 +184,7 @@ fn writer(inner: &tantivy::Index) -> Result<IndexWriter, IndexError> {
         .map_err(IndexError::engine("writing"))
 }
 
-/// One commit: the documents and the stamp, together.
+/// Commits the documents and the stamp atomically.
 fn commit(writer: &mut IndexWriter, stamp: &Stamp) -> Result<(), IndexError> {
     let payload = serde_json::to_string(stamp).map_err(|error| {
         IndexError::engine("writing")(tantivy::TantivyError::InternalError(error.to_string()))
@@ -199,7 +199,7 @@ fn commit(writer: &mut IndexWriter, stamp: &Stamp) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Merges the segments of a new index into one, which is the smallest and the fastest to search.
+/// Merges the segments of a new index into one: the smallest layout and the fastest to search.
 fn merge_segments(inner: &tantivy::Index, stamp: &Stamp) -> Result<(), IndexError> {
     let merging = || IndexError::engine("merging");
     let segments = inner.searchable_segment_ids().map_err(merging())?;
@@ -214,14 +214,14 @@ fn merge_segments(inner: &tantivy::Index, stamp: &Stamp) -> Result<(), IndexErro
     writer.wait_merging_threads().map_err(merging())
 }
 
-/// Reads what [`commit`] wrote.
+/// Parses the payload that [`commit`] wrote.
 pub(crate) fn read_stamp(payload: &str) -> Option<Stamp> {
     serde_json::from_str(payload).ok()
 }
 
 struct Fields {
     key: Field,
-    /// Stems and plain words of each mapped field.
+    /// For each mapped field, the field of its stems and the field of its plain words.
     texts: Vec<(Field, Field)>,
 }
 

@@ -1,35 +1,35 @@
-//! Why an index cannot be read or made.
+//! Errors of reading and building an index.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// An index that cannot be read, or cannot be made.
+/// An index cannot be read or built.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     /// A file cannot be read or written.
     #[error("cannot {doing} `{}`", path.display())]
     Disk {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// To what.
+        /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// The engine of the index failed.
+    /// The search engine failed.
     #[error("the index engine failed while {doing}")]
     Engine {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What it said.
+        /// The engine's error.
         #[source]
         cause: Box<tantivy::TantivyError>,
     },
-    /// Another process is making the same index.
+    /// Another process is building the same index.
     #[error("another process is making this index")]
     Busy,
-    /// A name is none that a folder may have.
+    /// A connection or stream name cannot be used as a folder name.
     #[error("`{name}` cannot name a folder of indexes")]
     Name {
         /// The name.
@@ -38,10 +38,10 @@ pub enum IndexError {
     /// There is no index to refresh.
     #[error("there is no index to refresh")]
     Absent,
-    /// What was to be indexed could not be read.
+    /// The records to index could not be read.
     #[error("what was to be indexed could not be read")]
     Feed {
-        /// Why not.
+        /// The cause.
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -1,8 +1,8 @@
-//! What the unit tests build their indexes with.
+//! Fixtures of the unit tests.
 
 use crate::{Spec, Watermark};
 
-/// An index of these fields, of some mapping.
+/// The spec of an index over these fields, with an arbitrary digest.
 pub(crate) fn spec(fields: &[&str]) -> Spec {
     Spec {
         digest: "ab".repeat(32),

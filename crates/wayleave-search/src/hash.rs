@@ -1,4 +1,4 @@
-//! A hash that is the same in every process and build.
+//! A hash that is stable across processes and builds.
 
 /// FNV-1a, 64 bits.
 pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {

@@ -2,9 +2,9 @@
 //! windows that hold no good match.
 //!
 //! Each window of consecutive records stores the highest number of occurrences of the word and the
-//! shortest field lengths. They bound the score for any statistics of a search. Bounds are counted
-//! when an index is opened, over live records, in bounded memory: only in large segments, and only
-//! for words that are common there.
+//! shortest field lengths. They bound the score whatever the statistics of a search are. Bounds are
+//! computed over live records when an index is opened. Only large segments get them, and only for
+//! words that are common there, so their memory is bounded.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use tantivy::{DocId, DocSet as _, SegmentReader, TERMINATED};
 
 use crate::index::KEY;
 
-/// Counts of occurrences saturate here: this value means this many or more.
+/// Occurrence counts saturate at this value, which means "this many or more".
 pub(crate) const MANY_OCCURRENCES: u8 = u8::MAX;
 
 /// Which segments and words get bounds, and how many windows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImpactConfig {
-    /// Smaller segments are searched whole.
+    /// Segments with fewer documents get no bounds.
     pub(crate) min_documents: u32,
-    /// The records of a window are at least two to the power of this.
+    /// A window has at least `1 << min_shift` records.
     pub(crate) min_shift: u32,
-    /// A segment has at most so many windows; windows grow with it.
+    /// Largest number of windows of a segment; in larger segments windows are wider.
     pub(crate) max_windows: u32,
-    /// A word is common when one record in so many has it.
+    /// A word is common if at least one record in `one_in` has it.
     pub(crate) one_in: u32,
 }
 
@@ -37,6 +37,13 @@ impl ImpactConfig {
         min_shift: 7,
         max_windows: 8_192,
         one_in: 256,
+    };
+
+    /// No segment gets bounds, so every search scores all records that match.
+    #[cfg(test)]
+    pub(crate) const OFF: Self = Self {
+        min_documents: u32::MAX,
+        ..Self::DEFAULT
     };
 }
 
@@ -52,20 +59,20 @@ pub(crate) struct Impacts {
 pub(crate) struct CommonTerm {
     /// How many live records have it.
     pub(crate) live: u64,
-    /// Every impact it has anywhere, once.
+    /// The distinct impacts over all windows.
     impacts: Vec<Impact>,
-    /// For each window, the index of its impact plus one; 0 where no record has the word.
+    /// For each window, the index of its impact plus one; 0 if no record has the word.
     windows: Vec<u16>,
 }
 
 /// What bounds a word's score in one window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Impact {
-    /// How often it is in a record at most.
+    /// Highest number of occurrences in one record.
     pub(crate) occurrences: u8,
-    /// The shortest length among records with so many.
+    /// The shortest length among records with that many occurrences.
     pub(crate) shortest_with_most: u8,
-    /// The shortest length among all records with it.
+    /// The shortest length among all records that have the word.
     pub(crate) shortest: u8,
 }
 
@@ -94,7 +101,7 @@ impl Impact {
 }
 
 impl Impacts {
-    /// Counts a segment; `None` where it is small.
+    /// Computes the bounds of a segment; `None` if it is small.
     pub(crate) fn from_segment(
         segment: &SegmentReader,
         fields: &[Field],
@@ -120,24 +127,20 @@ impl Impacts {
         Ok(Some(impacts))
     }
 
-    /// How many windows there are.
-    pub(crate) fn windows(&self) -> usize {
-        self.first_keys.len()
+    /// The first record of each window and the ordinal of its first key.
+    pub(crate) fn windows(&self) -> impl Iterator<Item = (DocId, u64)> {
+        let windows = self.first_keys.iter().zip(0..);
+        windows.map(|(key, window): (_, DocId)| (window << self.shift, *key))
     }
 
-    /// The ordinal of the first key of a window.
-    pub(crate) fn first_key(&self, window: usize) -> u64 {
-        self.first_keys.get(window).copied().unwrap_or_default()
+    /// How many windows there are.
+    pub(crate) fn window_count(&self) -> usize {
+        self.first_keys.len()
     }
 
     /// The window of a record.
     pub(crate) fn window(&self, document: DocId) -> usize {
-        usize::try_from(document >> self.shift).unwrap_or(usize::MAX)
-    }
-
-    /// The first record of a window.
-    pub(crate) fn first(&self, window: usize) -> DocId {
-        DocId::try_from(window << self.shift).unwrap_or(TERMINATED)
+        (document >> self.shift) as usize
     }
 
     /// How many records a window has.
@@ -150,12 +153,16 @@ impl Impacts {
         self.words.get(&field)?.get(stem)
     }
 
+    #[expect(
+        clippy::expect_used,
+        reason = "an index adds no document without its key"
+    )]
     fn first_keys_of(&self, segment: &SegmentReader) -> tantivy::Result<Vec<u64>> {
         let windows = self.window(segment.max_doc().saturating_sub(1)) + 1;
         let mut first = vec![u64::MAX; windows];
         if let Some(keys) = segment.fast_fields().str(KEY)? {
             for document in segment.doc_ids_alive() {
-                let key = keys.ords().first(document).unwrap_or_default();
+                let key = keys.ords().first(document).expect("a document has a key");
                 if let Some(first) = first.get_mut(self.window(document)) {
                     *first = key.min(*first);
                 }
@@ -164,7 +171,7 @@ impl Impacts {
         Ok(first)
     }
 
-    /// Every word of a field that at least so many records have.
+    /// The words of a field that at least `least` records have.
     fn common(
         &self,
         segment: &SegmentReader,
@@ -185,7 +192,7 @@ impl Impacts {
             }
             let mut postings =
                 index.read_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?;
-            let mut counting = CommonTermBuilder::new(self.windows());
+            let mut counting = CommonTermBuilder::new(self.window_count());
             while postings.doc() != TERMINATED {
                 let document = postings.doc();
                 if !segment.is_deleted(document) {
@@ -231,7 +238,7 @@ impl CommonTermBuilder {
             impact.map_or(0, |impact| {
                 *places.entry(impact).or_insert_with(|| {
                     impacts.push(impact);
-                    // There are fewer windows, and so fewer impacts, than that.
+                    // `max_windows`, and so the number of impacts, is far below `u16::MAX`.
                     u16::try_from(impacts.len()).unwrap_or(u16::MAX)
                 })
             })

@@ -1,8 +1,8 @@
-//! One opened index: a snapshot that nothing changes.
+//! One opened index: an immutable snapshot.
 //!
-//! Each mapped field is two fields inside: stems with positions, and plain words for prefixes. No
-//! text is kept, only the key, as ids write it. Numbers that ranking needs are counted over live
-//! documents alone, so that how often a document was written again never shows in a score.
+//! The engine has two fields for each mapped field: stems with positions, and plain words for
+//! prefixes. It stores no text but the key, in the form used in ids. Ranking statistics count live
+//! documents only, so the number of times a document was rewritten never shows in a score.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ pub(crate) const KEY: &str = "key";
 
 /// An opened index of one stream of one connection.
 pub struct Index {
-    /// What comes before the key in an id: `connection_id/stream:`.
+    /// The part of an id before the key: `connection_id/stream:`.
     prefix: String,
     stamp: Stamp,
     pub(crate) searcher: Searcher,
     pub(crate) fields: Vec<IndexedField>,
-    /// Of each segment of the searcher, in its order.
+    /// One per segment, in the searcher's order.
     stats: Vec<Arc<SegmentStats>>,
-    /// The same; `None` of a segment without documents.
+    /// One per segment, in the same order; `None` for a segment without documents.
     keys: Vec<Option<SegmentKeys>>,
     documents: u64,
     generation: u64,
@@ -43,7 +43,7 @@ pub(crate) struct IndexedField {
     pub(crate) name: String,
     pub(crate) stems: Field,
     pub(crate) plain: Field,
-    /// How many words live documents have in it, as ranking knows lengths.
+    /// Number of words over live documents, as field norms round lengths.
     pub(crate) words: u64,
 }
 
@@ -106,7 +106,7 @@ impl Index {
         })
     }
 
-    /// Counts in another way.
+    /// Replaces the bounds by ones computed with another configuration.
     #[cfg(test)]
     pub(crate) fn count_impacts(
         &mut self,
@@ -128,7 +128,7 @@ impl Index {
         &self.stats
     }
 
-    /// Its segments, each with what is counted of it.
+    /// Its segments, each with its score bounds.
     pub(crate) fn segments(&self) -> impl Iterator<Item = CountedSegment<'_>> {
         let segments = self.searcher.segment_readers().iter();
         segments.zip(self.stats.iter().map(|stats| stats.impacts.as_ref()))
@@ -139,7 +139,7 @@ impl Index {
         self.keys.iter().map(Option::as_ref)
     }
 
-    /// What comes before the key in the id of its records.
+    /// The part of a record's id before the key.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -149,13 +149,13 @@ impl Index {
         self.documents
     }
 
-    /// What its records and their scores depend on, as a number: the same for every opening of
-    /// the same content, another as soon as a record is taken in or out.
+    /// A number that identifies the content: equal for every opening of the same content, different
+    /// once a record was added or removed.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What it was made from, and how far it goes.
+    /// What it was built from and how fresh it is.
     pub fn stamp(&self) -> &Stamp {
         &self.stamp
     }
@@ -190,12 +190,12 @@ fn generation(searcher: &Searcher) -> u64 {
     hash::fnv(segments.iter().flat_map(|it| it.bytes()))
 }
 
-/// The names, inside an index, of the mapped field at this place.
+/// The engine's names for the mapped field at index `at`: stems and plain words.
 pub(crate) fn names(at: usize) -> (String, String) {
     (format!("s{at}"), format!("p{at}"))
 }
 
-/// The schema of an index of so many mapped fields.
+/// The schema of an index with this number of mapped fields.
 pub(crate) fn schema(fields: usize) -> Schema {
     let indexed = |analyzer: &str, option, lengths| {
         let indexing = TextFieldIndexing::default()

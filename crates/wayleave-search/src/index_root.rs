@@ -1,9 +1,9 @@
 //! Indexes on disk: `<root>/<connection>/<stream>/<digest>-<generation>/`, and beside them a file
 //! `CURRENT` that names the one that is served.
 //!
-//! An index is made under a temporary name, synced, given its target name, and only then named in
-//! `CURRENT`. So whatever ends the process, `CURRENT` names a whole index or none. A refresh is
-//! one commit of the engine, whose stamp says how far it goes.
+//! A build writes under a temporary name, syncs, renames, and only then updates `CURRENT`. So
+//! wherever the process ends, `CURRENT` names a complete index or none. A refresh is one commit of
+//! the engine, and the commit's stamp says how fresh it is.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
@@ -21,7 +21,7 @@ use crate::{IndexError, build};
 
 const CURRENT: &str = "CURRENT";
 const LOCK: &str = "LOCK";
-/// Starts the names of unfinished files and folders. A sweep removes those that a crash left.
+/// Prefix of the names of unfinished files and folders. A sweep removes those left by a crash.
 const TEMP_PREFIX: &str = ".making-";
 
 /// The folder of all indexes.
@@ -91,8 +91,8 @@ impl IndexRoot {
 }
 
 impl IndexRoot {
-    /// Removes the indexes of all streams but these, each a connection and a stream; says how
-    /// many went. One that another process is making stays.
+    /// Removes the indexes of all streams but these, each a connection and a stream. Returns how
+    /// many it removed. Skips an index that another process is building.
     pub fn keep_only(&self, kept: &[(&str, &str)]) -> Result<usize, IndexError> {
         let mut removed = 0;
         for connection in names(&self.root)? {
@@ -113,7 +113,7 @@ impl IndexRoot {
                 gone.map_err(IndexError::disk("remove", &dir.folder))?;
                 removed += 1;
             }
-            // Fails, as it should, while a stream is left.
+            // Fails, as intended, while a stream is left.
             let _ = fs::remove_dir(&folder);
         }
         Ok(removed)
@@ -124,7 +124,7 @@ impl IndexDir {
     /// Opens the current index after verifying its checksums.
     pub fn open(&self, spec: &Spec) -> Result<IndexState, IndexError> {
         const TRIES: usize = 3;
-        // Another process may put a newer index in place between two steps of ours.
+        // Another process may publish a newer index between two of these steps.
         let mut found = IndexState::Absent;
         for _ in 0..TRIES {
             let Some(name) = self.current()? else {
@@ -164,7 +164,7 @@ impl IndexDir {
         &self.stats
     }
 
-    /// The bytes its files take.
+    /// Disk usage of the current index.
     pub fn usage(&self) -> Result<Usage, IndexError> {
         let Some(name) = self.current()? else {
             return Ok(Usage { bytes: 0 });
@@ -172,22 +172,22 @@ impl IndexDir {
         let folder = self.folder.join(name);
         let mut bytes = 0;
         for path in entries(&folder)? {
-            // A file may go while it is counted.
+            // A file may be removed meanwhile.
             bytes += fs::metadata(&path).map_or(0, |it| it.len());
         }
         Ok(Usage { bytes })
     }
 
-    /// Which commit is served: changes whenever another process makes or refreshes the index.
+    /// Identifies the current commit: changes whenever any process builds or refreshes the index.
     pub fn version(&self) -> Result<Option<String>, IndexError> {
         let Some(name) = self.current()? else {
             return Ok(None);
         };
-        let opstamp = engine(&self.folder.join(&name))
-            .ok()
-            .and_then(|inner| inner.load_metas().ok())
-            .map(|metas| metas.opstamp);
-        Ok(Some(format!("{name}@{}", opstamp.unwrap_or_default())))
+        let metas = engine(&self.folder.join(&name)).and_then(|inner| inner.load_metas());
+        Ok(Some(match metas {
+            Ok(metas) => format!("{name}@{}", metas.opstamp),
+            Err(_) => format!("{name}@damaged"),
+        }))
     }
 
     /// Locks the folder for writing. Other processes cannot lock it until this is dropped.
@@ -207,8 +207,8 @@ impl IndexDir {
         }
     }
 
-    /// Makes the stream's folder, its connection's and the root, and nothing above: a project
-    /// folder that was moved away must not come back with nothing but indexes in it.
+    /// Creates the stream's folder, its connection's and the root, but nothing above: a project
+    /// folder that was moved away must not reappear with only indexes in it.
     fn make_folder(&self) -> Result<(), IndexError> {
         let mut levels: Vec<_> = self.folder.ancestors().take(3).collect();
         levels.reverse();
@@ -233,7 +233,7 @@ impl IndexDir {
                 Ok(Some(name.to_owned()).filter(|it| !it.is_empty() && it.chars().all(plain)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            // Damaged beyond text: as good as absent, and made again.
+            // Not even text: treat it as absent, so that it is rebuilt.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
             Err(cause) => Err(IndexError::disk("read", &path)(cause)),
         }
@@ -258,7 +258,7 @@ impl IndexDir {
         Ok((temporary, name))
     }
 
-    /// Syncs what was made, gives it its target name and serves it.
+    /// Syncs a built index, renames it to its target name and makes it the current one.
     pub(crate) fn publish(
         &self,
         lock: &Lock,
@@ -290,7 +290,7 @@ impl IndexDir {
         sync(&self.folder)
     }
 
-    /// Removes everything but the index that is served: older ones, and what a crash left.
+    /// Removes everything but the current index: older ones, and leftovers of a crash.
     pub(crate) fn sweep(&self, _lock: &Lock) -> Result<(), IndexError> {
         let current = self.current()?;
         for path in entries(&self.folder)? {

@@ -1,8 +1,7 @@
-//! The keys of one segment by their ordinals, and back.
+//! Maps the keys of one segment to their ordinals and back.
 //!
-//! The engine keeps them twice: with the documents, in blocks that are read from their beginning,
-//! and as terms, in an automaton that is walked letter by letter. The second way takes a fiftieth
-//! of the first.
+//! The engine stores keys twice: in a column, in blocks that are decoded from their start, and as
+//! terms, in an automaton. A lookup among the terms takes a fiftieth of the time.
 
 use std::sync::Arc;
 
@@ -15,12 +14,12 @@ use crate::index::KEY;
 /// The keys of a segment.
 pub(crate) struct SegmentKeys {
     column: StrColumn,
-    /// The same keys in the same order as terms.
+    /// The same keys, in the same order, as terms; `None` if not every key is a term.
     terms: Option<Arc<InvertedIndexReader>>,
 }
 
 impl SegmentKeys {
-    /// `None` of a segment without documents.
+    /// `None` for a segment without documents.
     pub(crate) fn from_segment(
         segment: &SegmentReader,
         field: Field,
@@ -29,7 +28,7 @@ impl SegmentKeys {
             return Ok(None);
         };
         let terms = segment.inverted_index(field)?;
-        // Every term is a key. A key too long for a term is none, and there are fewer then.
+        // Every term is a key, but a key too long for a term is missing among them.
         let same = terms.terms().num_terms() == column.num_terms();
         Ok(Some(Self {
             column,
@@ -38,8 +37,13 @@ impl SegmentKeys {
     }
 
     /// The ordinal of a document's key.
+    #[expect(
+        clippy::expect_used,
+        reason = "an index adds no document without its key"
+    )]
     pub(crate) fn ordinal(&self, document: DocId) -> u64 {
-        self.column.ords().first(document).unwrap_or_default()
+        let key = self.column.ords().first(document);
+        key.expect("a document has a key")
     }
 
     /// The key of an ordinal.
@@ -57,7 +61,7 @@ impl SegmentKeys {
 
     /// The ordinal of the first key that is greater than this one.
     pub(crate) fn first_beyond(&self, key: &str) -> tantivy::Result<u64> {
-        let all = u64::try_from(self.column.num_terms()).unwrap_or(u64::MAX);
+        let all = self.column.num_terms() as u64;
         if let Some(terms) = &self.terms {
             let mut beyond = terms.terms().range().gt(key).into_stream()?;
             return Ok(if beyond.advance() {
@@ -92,7 +96,7 @@ mod tests {
         Change::Put(Document { key, texts })
     }
 
-    /// Looks at the keys of every segment of an index of these changes both ways.
+    /// Compares both lookups for the keys of every segment of an index with these changes.
     fn check(changes: Vec<Vec<Change>>, are_terms: bool) {
         let folder = tempfile::tempdir().unwrap();
         let dir = IndexRoot::new(folder.path()).dir("c", "notes").unwrap();

@@ -1,10 +1,10 @@
 //! Full-text indexes over any stream: built aside, swapped whole, searched as one.
 //!
 //! One [`Index`] holds one stream of one connection, over the mapping's `search` fields. A
-//! [`search`](search()) ranks the union of many by scores that are comparable, from the fields a
-//! caller may see and no others. What it gives are candidates: whoever asks reads them at their
-//! source, under the caller's own plan, before showing any, and makes [`snippet`]s from what was
-//! read there. No text is kept here.
+//! [`search`](search()) ranks the union of many by comparable scores, using only the fields a
+//! caller may see. It returns candidates: the caller must read each one at its source, under its
+//! own plan, before showing it, and makes [`snippet`]s from the text read there. An index stores
+//! no text.
 //!
 //! Nothing here knows of grants, stores, plans or MCP.
 
@@ -20,6 +20,7 @@ mod index_root;
 mod keys;
 mod malformed;
 mod part_postings;
+mod prune;
 mod query;
 mod rank;
 mod segment;

@@ -1,4 +1,4 @@
-//! Records with a value that cannot be read, which an index holds in part or not at all.
+//! Counts records with malformed values, which an index holds in part or not at all.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::hash;
 
-/// The most keys that are remembered. Records beyond them are counted each time they are met.
+/// Largest number of remembered keys. Further records count each time they are read.
 const MAX_KEYS: usize = 1_000;
 
 /// The records with malformed values, counted once each however often they are read.
@@ -14,7 +14,7 @@ const MAX_KEYS: usize = 1_000;
 pub(crate) struct MalformedRecords {
     /// Hashes of their keys.
     keys: BTreeSet<u64>,
-    /// Those without a readable key, and those beyond [`MAX_KEYS`].
+    /// Records without a readable key, and those beyond [`MAX_KEYS`].
     others: u64,
 }
 
@@ -29,7 +29,7 @@ impl MalformedRecords {
         }
     }
 
-    /// Forgets a record that is whole now, or gone.
+    /// Forgets a record that is well-formed now, or deleted.
     pub(crate) fn remove(&mut self, key: &str) {
         if !self.keys.is_empty() {
             self.keys.remove(&hash::fnv(key.bytes()));

@@ -10,7 +10,7 @@ use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 use crate::impact::{CommonTerm, Impacts};
 use crate::index::IndexedField;
 use crate::query::{Part, Pattern};
-use crate::rank::{Scorer, Weights, each_term};
+use crate::rank::{PartWeight, Scorer, each_term};
 use crate::union::Source;
 use crate::window::Window;
 
@@ -19,7 +19,7 @@ pub(crate) struct PartPostings<'a> {
     fields: Vec<FieldPostings<'a>>,
     /// Weight of having the part at all.
     pub(crate) presence: u64,
-    /// Whether records that have it do not match.
+    /// Whether the part excludes the records that have it.
     pub(crate) negated: bool,
 }
 
@@ -31,15 +31,15 @@ struct FieldPostings<'a> {
 }
 
 enum Cursor<'a> {
-    /// A word, read as far as it is looked at.
+    /// A word, decoded block by block as the search advances.
     Word {
         now: Box<SegmentPostings>,
-        /// The same at its beginning.
+        /// A copy at the first record, for [`rewind`](Self::rewind).
         start: Box<SegmentPostings>,
-        /// Its score bounds, where they were counted.
+        /// Its score bounds, if it is common.
         common: Option<&'a CommonTerm>,
     },
-    /// Documents and how often they have it, from this place on.
+    /// Documents with their occurrences, and the index of the next one.
     List(Vec<(DocId, u32)>, usize),
 }
 
@@ -58,10 +58,15 @@ impl Cursor<'_> {
         }
     }
 
+    /// Number of occurrences in the record that [`peek`](Self::peek) returned.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "asked only where `peek` found a record"
+    )]
     fn occurrences(&self) -> u32 {
         match self {
             Self::Word { now, .. } => now.term_freq(),
-            Self::List(list, at) => list.get(*at).map_or(0, |(_, many)| *many),
+            Self::List(list, at) => list[*at].1,
         }
     }
 
@@ -74,7 +79,11 @@ impl Cursor<'_> {
         }
     }
 
-    /// Goes on to the first record that is not before this one.
+    /// Advances to the first record at or after `document`.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "`at` never passes the end of the list"
+    )]
     fn seek(&mut self, document: DocId) {
         match self {
             Self::Word { now, .. } => {
@@ -83,7 +92,7 @@ impl Cursor<'_> {
                 }
             }
             Self::List(list, at) => {
-                let rest = list.get(*at..).unwrap_or_default();
+                let rest = &list[*at..];
                 *at += rest.partition_point(|(one, _)| *one < document);
             }
         }
@@ -102,8 +111,7 @@ impl<'a> PartPostings<'a> {
         segment: &SegmentReader,
         impacts: Option<&'a Impacts>,
         part: &Part,
-        at: usize,
-        weights: &Weights,
+        weight: &PartWeight<'_>,
         source: &Source<'_>,
     ) -> tantivy::Result<Self> {
         let mut fields = Vec::new();
@@ -112,18 +120,18 @@ impl<'a> PartPostings<'a> {
                 fields.push(FieldPostings {
                     cursor,
                     lengths: segment.get_fieldnorms_reader(field.stems)?,
-                    scorer: weights.scorer(at, &field.name),
+                    scorer: weight.scorer(&field.name),
                 });
             }
         }
         Ok(Self {
             fields,
-            presence: weights.presence(at),
+            presence: weight.presence(),
             negated: part.negated,
         })
     }
 
-    /// Whether it is a word that is common in one of the fields.
+    /// Whether it is a word with score bounds in one of the fields.
     pub(crate) fn is_common(&self) -> bool {
         let mut fields = self.fields.iter();
         fields.any(|field| {
@@ -145,13 +153,13 @@ impl<'a> PartPostings<'a> {
         })
     }
 
-    /// The next record that has it.
+    /// The next record that matches the part.
     pub(crate) fn next(&self) -> Option<DocId> {
         let fields = self.fields.iter();
         fields.filter_map(|field| field.cursor.peek()).min()
     }
 
-    /// Begins anew.
+    /// Returns to the first record.
     pub(crate) fn rewind(&mut self) {
         for field in &mut self.fields {
             field.cursor.rewind();
@@ -187,7 +195,7 @@ impl<'a> PartPostings<'a> {
                     common: Some(common),
                     ..
                 } => common.raise(bounds, |impact| field.scorer.bound(impact)),
-                // Nothing is counted of it: it may be anywhere, and score anything.
+                // Without bounds it may be in any window, with any score.
                 Cursor::Word { common: None, .. } => {
                     for bound in &mut *bounds {
                         *bound = field.scorer.max().max(*bound);
@@ -221,7 +229,7 @@ fn cursor<'a>(
                 return Ok(None);
             };
             let common = impacts.and_then(|it| it.word(field.stems, stem));
-            // Where common words are counted, a word that is none of them is short.
+            // In a segment with bounds, a word without them has few postings.
             if impacts.is_some() && common.is_none() {
                 listed(postings)
             } else {
@@ -264,7 +272,7 @@ fn cursor<'a>(
     Ok(Some(Cursor::List(list, 0)))
 }
 
-/// Documents and how often they have it.
+/// Documents with their numbers of occurrences.
 fn listed(mut postings: SegmentPostings) -> Vec<(DocId, u32)> {
     let mut list = Vec::with_capacity(usize::try_from(postings.doc_freq()).unwrap_or(0));
     while postings.doc() != TERMINATED {
@@ -274,7 +282,7 @@ fn listed(mut postings: SegmentPostings) -> Vec<(DocId, u32)> {
     list
 }
 
-/// The documents that have all of these one after the other, and how often.
+/// Documents in which these words follow one another, with the number of times they do.
 fn in_a_row(mut postings: Vec<SegmentPostings>) -> Vec<(DocId, u32)> {
     let mut found = Vec::new();
     let (mut starts, mut next) = (Vec::new(), Vec::new());

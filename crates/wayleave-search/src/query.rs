@@ -1,9 +1,9 @@
 //! Search queries: words, `"phrases"`, `prefix*`, `field:word` and `-negated`.
 //!
 //! Every text is a query. A record matches when it has any of the positive parts and none of the
-//! negated ones; the more of them it has, and the rarer they are, the higher it ranks. `AND` and
-//! `OR` say nothing new and are skipped, `NOT` negates what follows. Odd input (an open
-//! quotation mark, an unknown field, an operator alone) is read as the words in it.
+//! negated ones; the more parts it has, and the rarer they are, the higher it ranks. `AND` and `OR`
+//! change nothing and are skipped; `NOT` negates the next part. Malformed input (an open quotation
+//! mark, an unknown field, an operator alone) is read as plain words.
 
 use crate::analyze::{self, Word, WordPrefixes};
 
@@ -16,7 +16,7 @@ pub const MAX_PHRASE_WORDS: usize = 16;
 /// Largest query in bytes; the rest is ignored.
 pub const MAX_QUERY_BYTES: usize = 4_096;
 
-/// Shorter prefixes are read as words: nearly everything begins with one letter.
+/// Shorter prefixes are read as words: one letter would match nearly everything.
 const MIN_PREFIX_BYTES: usize = 2;
 
 /// A parsed query.
@@ -31,9 +31,9 @@ pub struct Query {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) pattern: Pattern,
-    /// Only in the fields of that name.
+    /// Restricts the part to fields of this name.
     pub(crate) field: Option<String>,
-    /// Records that have it do not match.
+    /// Whether the part excludes the records that have it.
     pub(crate) negated: bool,
 }
 
@@ -42,19 +42,17 @@ pub(crate) struct Part {
 pub(crate) enum Pattern {
     /// A word, by its stem.
     Word(String),
-    /// Words in a row, by their stems; two or more.
+    /// Two or more consecutive words, by their stems.
     Phrase(Vec<String>),
-    /// Words that begin so, in their plain form.
+    /// Words with this prefix, in their plain form.
     Prefix(String),
 }
 
 impl Query {
-    /// Reads a query. `is_field` says which names may stand before a colon.
+    /// Parses a query. `is_field` decides which names before a colon are fields.
     pub fn parse(text: &str, is_field: impl Fn(&str) -> bool) -> Self {
         let mut query = Self::default();
-        let mut rest = text
-            .get(..text.floor_char_boundary(MAX_QUERY_BYTES))
-            .unwrap_or_default();
+        let (mut rest, _) = text.split_at(text.floor_char_boundary(MAX_QUERY_BYTES));
         let mut negate_next = false;
         while query.parts.len() < MAX_PARTS {
             rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
@@ -78,12 +76,12 @@ impl Query {
         query
     }
 
-    /// Whether there is anything that a record could have.
+    /// Whether it has no positive part, so that no record can match.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(|part| part.negated)
     }
 
-    /// How many words it has; `None` where it has phrases or prefixes, which take longer to find.
+    /// Number of its words; `None` if it has phrases or prefixes, which take longer to evaluate.
     pub fn words(&self) -> Option<usize> {
         let is_word = |part: &Part| matches!(part.pattern, Pattern::Word(_));
         self.parts.iter().all(is_word).then_some(self.parts.len())
@@ -114,7 +112,7 @@ impl Query {
         }
     }
 
-    /// Whether a record with these texts, each of a named field, matches.
+    /// Whether a record with these texts matches. Each text comes with the name of its field.
     pub fn matches<'a>(&self, texts: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
         let texts: Vec<(&str, Vec<Word>)> = texts
             .into_iter()
@@ -123,7 +121,7 @@ impl Query {
         let has = |part: &Part| {
             texts.iter().any(|(field, words)| {
                 part.applies_to(field)
-                    && (0..words.len()).any(|at| part.pattern.match_len(words, at) > 0)
+                    && suffixes(words).any(|from| part.pattern.match_len(from) > 0)
             })
         };
         let (negated, positive): (Vec<&Part>, Vec<&Part>) =
@@ -139,7 +137,7 @@ impl Part {
 }
 
 impl Pattern {
-    /// Its stems or prefixes.
+    /// Its stems, or its prefix.
     fn words(&self) -> impl Iterator<Item = &str> {
         let words = match self {
             Self::Word(word) | Self::Prefix(word) => std::slice::from_ref(word),
@@ -148,9 +146,8 @@ impl Pattern {
         words.iter().map(String::as_str)
     }
 
-    /// How many words match, starting from the word at this index; 0 if none.
-    pub(crate) fn match_len(&self, words: &[Word], at: usize) -> usize {
-        let from = words.get(at..).unwrap_or_default();
+    /// Number of leading words that the pattern covers; 0 if it does not match at the first one.
+    pub(crate) fn match_len(&self, from: &[Word]) -> usize {
         let found = match self {
             Self::Word(stem) => from.first().is_some_and(|word| word.stem == *stem),
             Self::Prefix(plain) => from
@@ -172,7 +169,12 @@ impl Pattern {
     }
 }
 
-/// One term as it is written.
+/// The words from each index to the end.
+pub(crate) fn suffixes(words: &[Word]) -> impl Iterator<Item = &[Word]> {
+    std::iter::successors(Some(words), |words| words.get(1..)).take(words.len())
+}
+
+/// One term of the query text.
 struct Term<'a> {
     text: &'a str,
     field: Option<&'a str>,
@@ -187,7 +189,7 @@ impl Term<'_> {
     }
 }
 
-/// The first term of a text that does not begin with white space, and what comes after it.
+/// Splits off the first term of a text that does not start with white space.
 fn term<'a>(text: &'a str, is_field: &impl Fn(&str) -> bool) -> (Term<'a>, &'a str) {
     let (negated, text) = match text.strip_prefix('-') {
         Some(rest) if !rest.starts_with(char::is_whitespace) && !rest.is_empty() => (true, rest),
@@ -214,7 +216,7 @@ fn term<'a>(text: &'a str, is_field: &impl Fn(&str) -> bool) -> (Term<'a>, &'a s
         .find(|c: char| c.is_whitespace() || c == '"')
         .unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
-    // A closing bracket after the star is the writer's, not the word's.
+    // Closing punctuation after the star does not belong to the word.
     let bare = word.trim_end_matches([')', ']', ',', ';', '.']);
     let term = Term {
         text: word,

@@ -1,8 +1,7 @@
-//! How well a record matches, as a whole number that is the same wherever the record is.
+//! Scores records by BM25, with the statistics of all searched indexes together.
 //!
-//! BM25 with statistics of all indexes together. Numbers are added as integers, so neither the
-//! order of adding nor the layout of an index can change a score: equal records rank equal, and
-//! a walk through pages sees every record once.
+//! Scores are integers, so neither the order of additions nor the layout of an index can change
+//! one: equal records rank equal, and a walk through pages sees every record once.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +33,8 @@ pub(crate) struct Weights {
 }
 
 impl Weights {
-    /// Counts documents and words, only in sources whose rows the caller sees whole: what a caller
-    /// cannot see must not move what it can.
+    /// Counts documents and words in those sources of which the caller may see every row: rows it
+    /// cannot see must not affect the scores of those it can.
     pub(crate) fn count(query: &Query, sources: &[Source<'_>]) -> tantivy::Result<Self> {
         let counted: Vec<&Source<'_>> = sources.iter().filter(|it| it.counted).collect();
         let documents: u64 = counted.iter().map(|it| it.index.documents()).sum();
@@ -67,22 +66,39 @@ impl Weights {
         })
     }
 
+    /// The weights of the parts, in the order of the query.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = PartWeight<'_>> {
+        let rarities = self.rarities.iter();
+        rarities.map(|rarity| PartWeight {
+            rarity: *rarity,
+            lengths: &self.lengths,
+        })
+    }
+}
+
+/// The weight of one part of a query.
+pub(crate) struct PartWeight<'a> {
+    rarity: f64,
+    /// The average length of fields, by name.
+    lengths: &'a BTreeMap<String, f64>,
+}
+
+impl PartWeight<'_> {
     /// Weight of having the part at all.
-    pub(crate) fn presence(&self, part: usize) -> u64 {
-        let rarity = self.rarities.get(part).copied().unwrap_or(UNKNOWN_RARITY);
-        whole(rarity * RARE).max(1)
+    pub(crate) fn presence(&self) -> u64 {
+        whole(self.rarity * RARE).max(1)
     }
 
     /// How the part scores in the fields of one name.
-    pub(crate) fn scorer(&self, part: usize, field: &str) -> Scorer {
-        let rarity = self.rarities.get(part).copied().unwrap_or(UNKNOWN_RARITY);
+    pub(crate) fn scorer(&self, field: &str) -> Scorer {
         let average = self.lengths.get(field).copied().unwrap_or(UNKNOWN_LENGTH);
-        let norms = std::array::from_fn(|id| {
-            let length = FieldNormReader::id_to_fieldnorm(u8::try_from(id).unwrap_or(u8::MAX));
-            K1 * (1.0 - B + B * f64::from(length) / average)
-        });
+        let mut norms = [0.0; 256];
+        for (norm, id) in norms.iter_mut().zip(0..=u8::MAX) {
+            let length = FieldNormReader::id_to_fieldnorm(id);
+            *norm = K1 * (1.0 - B + B * f64::from(length) / average);
+        }
         Scorer {
-            weight: rarity * (K1 + 1.0) * wide(ONE),
+            weight: self.rarity * (K1 + 1.0) * wide(ONE),
             norms,
         }
     }
@@ -91,14 +107,16 @@ impl Weights {
 /// How one part scores in one field.
 pub(crate) struct Scorer {
     weight: f64,
+    /// By the length of the field, as the engine rounds it.
     norms: [f64; 256],
 }
 
 impl Scorer {
-    /// The score of so many occurrences in a field of this length; never 0.
+    /// The score of `occurrences` in a field of this length; never 0.
+    #[expect(clippy::indexing_slicing, reason = "there is a norm for every `u8`")]
     pub(crate) fn score(&self, occurrences: u32, length: u8) -> u64 {
         let occurrences = f64::from(occurrences);
-        let norm = self.norms.get(usize::from(length)).copied().unwrap_or(K1);
+        let norm = self.norms[usize::from(length)];
         whole(self.weight * occurrences / (occurrences + norm)).max(1)
     }
 
@@ -107,7 +125,7 @@ impl Scorer {
         match impact.occurrences {
             MANY_OCCURRENCES => self.max(),
             1 => self.score(1, impact.shortest),
-            // Few enough that a rounded score grows with them as an exact one would.
+            // Below saturation a rounded score never falls as occurrences grow.
             many => self
                 .score(u32::from(many), impact.shortest_with_most)
                 .max(self.score(u32::from(many - 1), impact.shortest)),
@@ -155,7 +173,7 @@ fn rarity(part: &Part, counted: &[&Source<'_>], documents: u64) -> tantivy::Resu
     }
 }
 
-/// How many records have something: in each index, as many as have it in the field where most do.
+/// Number of records that match a part. Counts, in each index, the field with the most matches.
 fn holders(
     part: &Part,
     counted: &[&Source<'_>],
@@ -179,7 +197,7 @@ fn holders(
 /// A segment and the score bounds counted for it.
 pub(crate) type CountedSegment<'a> = (&'a SegmentReader, Option<&'a Impacts>);
 
-/// How many live documents have a stem.
+/// Number of live documents with a stem.
 fn live_with(
     (segment, impacts): CountedSegment<'_>,
     field: Field,
@@ -191,7 +209,7 @@ fn live_with(
     }
 }
 
-/// How many live documents have a term.
+/// Number of live documents with a term.
 fn live(segment: &SegmentReader, term: &Term) -> tantivy::Result<u64> {
     let index = segment.inverted_index(term.field())?;
     let Some(alive) = segment.alive_bitset() else {
@@ -208,7 +226,7 @@ fn live(segment: &SegmentReader, term: &Term) -> tantivy::Result<u64> {
     Ok(count)
 }
 
-/// Every term of a field that begins so, in order.
+/// Visits the terms of a field that have this prefix, in order.
 pub(crate) fn each_term(
     segment: &SegmentReader,
     field: Field,

@@ -1,8 +1,8 @@
 //! Statistics of open segments, counted once per segment.
 //!
-//! A segment never changes; only its set of deleted documents does. So a refresh that only adds
-//! records counts only new segments, and two open generations of an index share what they have in
-//! common.
+//! Only the set of deleted documents of a segment ever changes. So a refresh that only adds records
+//! counts only the new segments, and two open generations of an index share the statistics of
+//! their common segments.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::impact::{ImpactConfig, Impacts};
 
 /// Statistics of one segment.
 pub(crate) struct SegmentStats {
-    /// How many words live documents have in each field, as ranking knows lengths.
+    /// Number of words of each field over live documents, as field norms round lengths.
     pub(crate) words: Vec<u64>,
     /// `None` for a small segment.
     pub(crate) impacts: Option<Impacts>,
@@ -37,7 +37,7 @@ impl SegmentStats {
     }
 }
 
-/// The lengths of a field over live documents, each as ranking rounds it.
+/// The total length of a field over live documents, as field norms round each length.
 fn words(segment: &SegmentReader, field: Field) -> tantivy::Result<u64> {
     let lengths = segment.get_fieldnorms_reader(field)?;
     let live = segment.doc_ids_alive();
@@ -52,7 +52,7 @@ type SegmentVersion = (SegmentId, Option<u64>);
 pub(crate) struct SegmentStatsCache(Arc<Mutex<HashMap<SegmentVersion, Weak<SegmentStats>>>>);
 
 impl SegmentStatsCache {
-    /// The statistics of a segment; counts them only where no open index has them.
+    /// The statistics of a segment. Counts them only if no open index has them.
     pub(crate) fn get_or_count(
         &self,
         segment: &SegmentReader,

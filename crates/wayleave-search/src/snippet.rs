@@ -1,31 +1,31 @@
 //! Snippets: the part of a record's text that shows why it matched.
 //!
-//! Matches are between `<mark>` and `</mark>`, always in pairs. The text's own `&`, `<` and `>`
-//! are written as `&amp;`, `&lt;` and `&gt;`, so that no other markup is in a snippet. White space
-//! and what cannot be seen become single spaces.
+//! Matches are enclosed in `<mark>` and `</mark>`, always in pairs. `&`, `<` and `>` of the text
+//! are escaped as `&amp;`, `&lt;` and `&gt;`, so a snippet holds no other markup. Runs of white
+//! space and invisible characters become single spaces.
 
 use std::borrow::Cow;
 
 use crate::analyze::{self, Word};
-use crate::query::{Part, Query};
+use crate::query::{self, Part, Query};
 
 /// Longest snippet in characters, without marks and escapes.
 pub const MAX_CHARS: usize = 160;
 
-/// A snippet, and what it says without marks and escapes.
+/// A snippet, with and without markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
     /// The field it was taken from.
     pub field: String,
-    /// With marks.
+    /// The text with marks and escapes.
     pub marked: String,
-    /// Without.
+    /// The text without marks and escapes.
     pub plain: String,
     /// How many of the query's parts it shows.
     pub parts: usize,
 }
 
-/// A match: which words, of which part.
+/// A match: a byte range and the part of the query that it matches.
 #[derive(Debug, Clone, Copy)]
 struct Match {
     from: usize,
@@ -33,8 +33,8 @@ struct Match {
     part: usize,
 }
 
-/// The snippet that shows the most parts of the query, from the first such text. Each text has the
-/// name of its field. The snippet has at most `max_chars` characters; `None` where no text matches.
+/// The snippet that shows the most parts of the query; of equal ones the first. Each text comes
+/// with the name of its field. Returns at most `max_chars` characters; `None` if no text matches.
 pub fn snippet<'a>(
     query: &Query,
     texts: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -63,11 +63,11 @@ struct Excerpt<'a> {
     field: &'a str,
     text: &'a str,
     words: Vec<Word>,
-    /// From this byte on, up to that one.
+    /// Byte range of the excerpt.
     window: (usize, usize),
-    /// Those inside.
+    /// The matches inside the window.
     matches: Vec<Match>,
-    /// How many of the query's parts are inside.
+    /// Number of the query's parts that match inside the window.
     parts: usize,
 }
 
@@ -91,11 +91,8 @@ impl<'a> Excerpt<'a> {
     }
 
     fn to_snippet(&self, max_chars: usize) -> Snippet {
-        let inside = self.text.get(self.window.0..self.window.1);
-        let inside = inside.unwrap_or_default();
-        let inside = inside
-            .get(..end_after(inside, 0, max_chars))
-            .unwrap_or_default();
+        let inside = between(self.text, self.window.0, self.window.1);
+        let (inside, _) = inside.split_at(end_after(inside, 0, max_chars));
         Snippet {
             field: self.field.to_owned(),
             marked: self.marked(),
@@ -106,11 +103,9 @@ impl<'a> Excerpt<'a> {
 
     fn marked(&self) -> String {
         let (from, to) = self.window;
-        let blank = |part: Option<&str>| part.unwrap_or_default().trim().is_empty();
-        let leads = !blank(self.text.get(..from));
-        let trails = !blank(self.text.get(to..));
-        let clean =
-            |from: usize, to: usize| single_line(self.text.get(from..to).unwrap_or_default());
+        let leads = !self.text.split_at(from).0.trim().is_empty();
+        let trails = !self.text.split_at(to).1.trim().is_empty();
+        let clean = |from: usize, to: usize| single_line(between(self.text, from, to));
         let mut body = String::with_capacity(2 * (to - from));
         let mut at = from;
         for mark in self.marks() {
@@ -125,7 +120,7 @@ impl<'a> Excerpt<'a> {
         [ellipsis(leads), body.trim(), ellipsis(trails)].concat()
     }
 
-    /// Byte ranges to mark. The words of one phrase are one mark, with what is between them.
+    /// Byte ranges to mark. A phrase is one mark, from its first word to its last.
     fn marks(&self) -> Vec<(usize, usize)> {
         let in_one = |from: usize, to: usize| {
             let mut matches = self.matches.iter();
@@ -151,12 +146,10 @@ fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
         .filter(|(_, part)| !part.negated && part.applies_to(field))
         .collect();
     let mut matches = Vec::new();
-    for at in 0..words.len() {
+    for words in query::suffixes(words) {
         for (part, wanted) in &wanted {
-            let many = wanted.pattern.match_len(words, at);
-            if let (1.., Some(first), Some(last)) =
-                (many, words.get(at), words.get(at + many.saturating_sub(1)))
-            {
+            let many = wanted.pattern.match_len(words);
+            if let Some([first, .., last] | [first @ last]) = words.get(..many) {
                 matches.push(Match {
                     from: first.from,
                     to: last.to,
@@ -168,8 +161,8 @@ fn matches(query: &Query, field: &str, words: &[Word]) -> Vec<Match> {
     matches
 }
 
-/// The bytes to show: from a word on, the window with the most different parts, then the most
-/// matches, then the earliest.
+/// The byte range to show: the window with the most distinct parts, then the most matches, then
+/// the earliest.
 fn window(
     words: &[Word],
     matches: &[Match],
@@ -182,7 +175,7 @@ fn window(
         let to = end_after(text, first.from, max_chars);
         let (mut many, mut last) = (0, 0);
         parts.clear();
-        let from_here = matches.get(at..).unwrap_or_default().iter();
+        let from_here = matches.iter().skip(at);
         for it in from_here.take_while(|it| it.from < to) {
             if it.to <= to {
                 many += 1;
@@ -198,7 +191,7 @@ fn window(
         }
     }
     let (_, (from, to)) = best?;
-    // What room is left goes to the words around, a third of it before.
+    // Fill the remaining room with the words around: a third of it before, the rest after.
     let spare = max_chars.saturating_sub(text.get(from..to)?.chars().count());
     let lead = text.get(..from)?.char_indices().rev();
     let earliest = match (spare / 3).checked_sub(1) {
@@ -223,14 +216,23 @@ fn window(
 
 /// The byte offset `max_chars` characters after `from`, or the end of the text.
 fn end_after(text: &str, from: usize, max_chars: usize) -> usize {
-    let rest = text.get(from..).unwrap_or_default();
+    let (_, rest) = text.split_at(from);
     rest.char_indices()
         .nth(max_chars)
         .map_or(text.len(), |(at, _)| from + at)
 }
 
-/// Text on one line: runs of white space, and of what breaks or turns lines or is not to be
-/// seen, are one space.
+/// The text between two boundaries of words.
+#[expect(
+    clippy::expect_used,
+    reason = "words begin and end at characters, and come one after another"
+)]
+fn between(text: &str, from: usize, to: usize) -> &str {
+    text.get(from..to).expect("boundaries of words")
+}
+
+/// Text on one line: replaces each run of white space, control, bidirectional and invisible
+/// characters by one space.
 fn single_line(text: &str) -> Cow<'_, str> {
     if is_single_line(text) {
         return Cow::Borrowed(text);
@@ -256,7 +258,7 @@ fn single_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether it holds only visible ASCII and single spaces.
+/// Whether a text holds only visible ASCII and single spaces.
 fn is_single_line(text: &str) -> bool {
     let mut blank = false;
     text.bytes().all(|byte| {

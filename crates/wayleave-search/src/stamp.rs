@@ -1,15 +1,14 @@
-//! What an index was made from and how fresh it is: written with every commit, in the same
-//! atomic step.
+//! What an index was built from and how fresh it is, written atomically with every commit.
 
 use serde::{Deserialize, Serialize};
 
 use crate::analyze::ANALYZER;
 use crate::malformed::MalformedRecords;
 
-/// The version of what is on disk. An index of another is made again.
+/// Version of the on-disk format. An index of another version is rebuilt.
 const FORMAT: u32 = 1;
 
-/// What an index is to be made from. An index of anything else is made again.
+/// What an index must be built from. An index of anything else is rebuilt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
     /// The digest of the ratified mapping, in hexadecimal.
@@ -21,14 +20,14 @@ pub struct Spec {
 /// How fresh the records of an index are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watermark {
-    /// When reading them began, in seconds since 1970-01-01T00:00:00Z.
+    /// When reading the records began, in seconds since 1970-01-01T00:00:00Z.
     pub as_of: i64,
-    /// Where the next refresh begins, in the words of whoever feeds the index; `None` where
-    /// changes cannot be followed.
+    /// Where the next refresh begins, in a form chosen by the feed; `None` if changes cannot be
+    /// tracked.
     pub bookmark: Option<String>,
 }
 
-/// What an index was made from and how fresh it is.
+/// What an index was built from and how fresh it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     format: u32,
@@ -40,7 +39,7 @@ pub struct Stamp {
     pub fields: Vec<String>,
     /// When reading its records began, in seconds since 1970-01-01T00:00:00Z.
     pub as_of: i64,
-    /// When the whole of it was last read, in the same seconds.
+    /// When it was last built from all records, in the same unit.
     pub built: i64,
     /// Where the next refresh begins.
     pub bookmark: Option<String>,
@@ -49,7 +48,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of an index made anew, or of one that goes on from `before`.
+    /// The stamp of a new index, or of a refresh of the one stamped `before`.
     pub(crate) fn new(spec: &Spec, watermark: Watermark, before: Option<Self>) -> Self {
         let built = before.as_ref().map(|it| it.built);
         Self {
@@ -64,12 +63,12 @@ impl Stamp {
         }
     }
 
-    /// How many records it leaves out, or does not follow, because a value of theirs is malformed.
+    /// Number of records that are left out or not tracked because one of their values is malformed.
     pub fn malformed(&self) -> u64 {
         self.malformed.count()
     }
 
-    /// Whether an index with this stamp is one of what is to be indexed.
+    /// Whether an index with this stamp was built from this spec.
     pub(crate) fn matches(&self, spec: &Spec) -> bool {
         self.format == FORMAT
             && self.analyzer == ANALYZER

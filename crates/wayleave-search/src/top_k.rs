@@ -8,35 +8,35 @@ use crate::keys::SegmentKeys;
 /// Where a page of the ranking starts, as seen from one index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StartAfter<'a> {
-    /// The score of the last one seen.
+    /// The score of the last record of the previous page.
     pub(crate) score: u64,
-    /// Of those with that score.
+    /// Which records of exactly that score are still to come.
     pub(crate) ties: Ties<'a>,
 }
 
-/// Which records of the very score of the last one seen are wanted.
+/// Which records with exactly the score of the last one seen are still to come.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ties<'a> {
-    /// All: they come after it.
+    /// All of them.
     All,
-    /// None: they came before it.
+    /// None of them.
     None,
-    /// Those with greater keys.
+    /// Those with keys greater than this.
     Beyond(&'a str),
 }
 
 /// A record's score and the ordinal of its key.
 type Scored = (u64, Reverse<u64>);
 
-/// The best so far; the worst of them on top.
+/// The best records so far, in a heap with the worst of them on top.
 pub(crate) struct TopK {
     heap: BinaryHeap<Reverse<Scored>>,
     limit: usize,
-    /// Scores beyond it are not wanted: they came on an earlier page.
+    /// Higher scores were on an earlier page.
     below: u64,
-    /// Of that very score: keys from this place on.
+    /// Of records with score `below`, the first key ordinal still to come.
     ties: u64,
-    /// Scores before it are not wanted: elsewhere there are enough better ones.
+    /// Lower scores are beaten by records of other segments.
     floor: u64,
 }
 
@@ -69,15 +69,15 @@ impl TopK {
         self.limit
     }
 
-    /// Whether a record of this score could be one of the best, depending on its key.
+    /// Whether a record with this score could be one of the best, depending on its key.
     pub(crate) fn could_take(&self, score: u64) -> bool {
         score <= self.below
             && score >= self.floor
             && self.worst().is_none_or(|(worst, _)| score >= worst)
     }
 
-    /// Whether any of some records could be one of the best: none scores more than `bound`, and
-    /// none has a key before `first`.
+    /// Whether a set of records could contain one of the best, given that none scores more than
+    /// `bound` or has a key before `first`.
     pub(crate) fn could_take_any(&self, bound: u64, first: u64) -> bool {
         let bound = bound.min(self.below);
         bound >= self.floor
@@ -96,7 +96,7 @@ impl TopK {
         }
     }
 
-    /// The worst of the best, once there are enough of them.
+    /// The worst of the best, once the heap is full.
     fn worst(&self) -> Option<Scored> {
         let full = self.heap.len() >= self.limit;
         self.heap.peek().filter(|_| full).map(|worst| worst.0)

@@ -1,4 +1,4 @@
-//! One ranking over many indexes: the best of their union, exactly, and page after page.
+//! One exact ranking over the union of many indexes, page by page.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,10 +15,9 @@ use crate::top_k::{StartAfter, Ties};
 pub struct Source<'a> {
     /// The index.
     pub index: &'a Index,
-    /// The names of the fields the caller may see. No other field is looked at.
+    /// The names of the fields the caller may see. No other field is searched.
     pub fields: Vec<&'a str>,
-    /// Whether the caller may see all of its rows. If not, how often words are in it stays out
-    /// of every score.
+    /// Whether the caller may see all of its rows. If not, its word statistics affect no score.
     pub counted: bool,
 }
 
@@ -29,7 +28,7 @@ impl Source<'_> {
     }
 }
 
-/// A record that may be a hit, once it was read at its source.
+/// A record that is a hit if its source confirms it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// Index of its source among those searched.
@@ -55,7 +54,7 @@ impl Candidate {
 pub struct Score(u64);
 
 impl Score {
-    /// The score that [`units`](Self::units) gave.
+    /// The inverse of [`units`](Self::units).
     pub const fn from_units(units: u64) -> Self {
         Self(units)
     }
@@ -137,7 +136,7 @@ fn best(
     scores: &mut BestScores,
 ) -> tantivy::Result<Vec<(u64, String)>> {
     let mut best = Vec::new();
-    // Scores of a source that fails half-way do not count.
+    // Discard the scores of a source that fails half-way.
     let mut updated = scores.clone();
     for (segment, keys) in source.index.segments().zip(source.index.keys()) {
         // A segment without documents has no keys.
@@ -179,15 +178,15 @@ impl BestScores {
         }
     }
 
-    /// Records with a lower score are not among the best.
+    /// The lowest score that can still be among the best.
     fn floor(&self) -> u64 {
         let worst = self.best.peek().filter(|_| self.best.len() >= self.limit);
         worst.map_or(0, |Reverse(score)| *score)
     }
 }
 
-/// What a point of the ranking means for the records of one index. No prefix begins another, so
-/// ids of different indexes compare as their prefixes do.
+/// Translates a point of the ranking for one index. No prefix is a prefix of another, so ids of
+/// different indexes compare as their prefixes do.
 fn start_after<'a>(cursor: &'a RankCursor, prefix: &str) -> StartAfter<'a> {
     let ties = match cursor.id.strip_prefix(prefix) {
         Some(key) => Ties::Beyond(key),

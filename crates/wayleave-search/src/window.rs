@@ -2,43 +2,43 @@
 
 use tantivy::{DocId, TERMINATED};
 
-/// Scores of consecutive records. Costs depend on the records touched, not on the width.
+/// Scores of consecutive records. The cost depends on the records touched, not on the width.
 pub(crate) struct Window {
     from: DocId,
     rows: Vec<Row>,
-    /// Rows that have the part at hand.
+    /// Rows that match the current part.
     having: Vec<usize>,
-    /// Rows that have any part.
+    /// Rows that match any part.
     touched: Vec<usize>,
-    /// The weight of all parts.
+    /// The sum of the weights of all parts.
     whole: u64,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Row {
-    /// The best score of the part at hand.
+    /// The best score of the current part.
     part: u64,
     /// The sum over parts.
     score: u64,
-    /// The weight of the parts that are there.
+    /// The sum of the weights of the parts that match.
     present: u64,
     forbidden: bool,
     touched: bool,
 }
 
 impl Window {
-    /// A window of so many records, for a query whose parts weigh so much together.
+    /// A window of `width` records, for a query whose parts have the total weight `whole`.
     pub(crate) fn new(width: u32, whole: u64) -> Self {
         Self {
             from: 0,
-            rows: vec![Row::default(); usize::try_from(width).unwrap_or(usize::MAX)],
+            rows: vec![Row::default(); width as usize],
             having: Vec::new(),
             touched: Vec::new(),
             whole,
         }
     }
 
-    /// Begins anew with the records from this one on.
+    /// Clears the window and moves it to the records from `from` on.
     pub(crate) fn begin(&mut self, from: DocId) {
         self.from = from;
         for at in self.touched.drain(..) {
@@ -59,9 +59,9 @@ impl Window {
         self.from.saturating_add(width).min(TERMINATED)
     }
 
-    /// A record has the part at hand, with this score or a better one.
+    /// Raises the score of the current part in a record.
     pub(crate) fn best(&mut self, document: DocId, score: u64) {
-        let at = usize::try_from(document - self.from).unwrap_or(usize::MAX);
+        let at = (document - self.from) as usize;
         let Some(row) = self.rows.get_mut(at) else {
             return;
         };
@@ -75,7 +75,7 @@ impl Window {
         row.part = score.max(row.part);
     }
 
-    /// Adds the part at hand to what is there.
+    /// Adds the current part to the scores, and ends it.
     pub(crate) fn add(&mut self, presence: u64) {
         for at in self.having.drain(..) {
             if let Some(row) = self.rows.get_mut(at) {
@@ -85,7 +85,7 @@ impl Window {
         }
     }
 
-    /// Takes out whatever has the part at hand.
+    /// Excludes the records that match the current part, and ends it.
     pub(crate) fn forbid(&mut self) {
         for at in self.having.drain(..) {
             if let Some(row) = self.rows.get_mut(at) {
@@ -95,7 +95,7 @@ impl Window {
         }
     }
 
-    /// The records that match, each with its score.
+    /// Visits the matching records with their scores.
     pub(crate) fn each(&self, mut visit: impl FnMut(DocId, u64)) {
         for at in &self.touched {
             let (Some(row), Ok(offset)) = (self.rows.get(*at), DocId::try_from(*at)) else {
@@ -111,8 +111,8 @@ impl Window {
     }
 }
 
-/// What parts that score and weigh so much make together: the less, the fewer of the query's
-/// parts they are. It never falls when one of the first two grows.
+/// The score of a record: the sum of its parts' scores, scaled by the share of the query's weight
+/// that matches. Never falls when `score` or `present` grows.
 pub(crate) fn total(score: u64, present: u64, whole: u64) -> u64 {
     (score * present / whole).max(1)
 }

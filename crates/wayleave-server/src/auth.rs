@@ -1,8 +1,8 @@
 //! Authentication over HTTP and over stdio.
 //!
-//! A credential becomes a [`Caller`] with its [`Access`], or a [`Refusal`]. It is looked up at
-//! every request in the ledger as it then is: what was revoked a moment ago, by whatever process,
-//! opens nothing. What an access lets its caller do is not known here.
+//! A credential becomes a [`Caller`] with its [`Access`], or a [`Refusal`]. Every request looks it
+//! up in the current state of the ledger: a credential revoked a moment ago, by any process, opens
+//! nothing. This module does not know what an access allows.
 
 mod bearer;
 mod http;
@@ -11,7 +11,6 @@ mod known_callers;
 mod limits;
 mod metadata;
 mod refusal;
-mod rules;
 mod stdio;
 
 use std::{
@@ -28,12 +27,12 @@ use wayleave_ledger::{Clock, LedgerError, Millis, SystemClock, TokenEntry, Valid
 use wayleave_mcp::Caller;
 use wayleave_model::grant::{Scopes, TokenKind, TokenSecret};
 use wayleave_plan::package::Package;
+use wayleave_project::{Settings, explanation::with_causes};
 use wayleave_surface::access::Access;
 
 pub use self::{
     http::HttpAuth,
     refusal::Refusal,
-    rules::{UnknownGrant, unknown_grants},
     stdio::{GivenToken, NonAgentToken, StdioAuth},
 };
 use self::{
@@ -42,17 +41,15 @@ use self::{
     limits::Budgets,
 };
 use crate::{
-    Settings,
-    overview::with_causes,
     packages::PackageCache,
     watch::{LedgerSnapshot, LedgerWatch},
 };
 
-/// How often the clock is looked at for credentials whose time is over. What they hold open also
-/// has a timer, which does not run while the machine sleeps and does not hear of a clock that is set.
+/// How often credentials are checked for expiry by the clock. Open streams also have a timer, but
+/// timers do not run while the machine sleeps and do not follow a clock that is set.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The credentials a deployment takes. Cheap to clone; every clone takes the same.
+/// The credentials a deployment accepts. Cheap to clone; every clone accepts the same.
 #[derive(Clone)]
 pub struct Credentials(Arc<Shared>);
 
@@ -64,7 +61,7 @@ struct Shared {
     known_callers: KnownCallers,
     jwt: Option<Jwt>,
     clock: Arc<dyn Clock>,
-    /// Ends the task that looks after revocation.
+    /// Ends the task that watches for revocation.
     _stop: DropGuard,
 }
 
@@ -75,13 +72,13 @@ impl std::fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Takes the credentials the settings name, of the ledger that is watched. While any clone of
-    /// this is there, whatever is revoked ends within a moment.
+    /// Accepts the credentials the settings name, from the watched ledger. While any clone of this
+    /// exists, a revocation takes effect within a moment.
     pub fn new(watch: LedgerWatch, settings: &Settings) -> Self {
         Self::with_clock(watch, settings, Arc::new(SystemClock))
     }
 
-    /// The same, by a clock of one's own.
+    /// The same, with a given clock.
     pub fn with_clock(watch: LedgerWatch, settings: &Settings, clock: Arc<dyn Clock>) -> Self {
         let stop = CancellationToken::new();
         let moved = watch.subscribe();
@@ -112,13 +109,13 @@ impl Credentials {
             .any(|token| token.kind == TokenKind::Client && token.validity(now) == Validity::Live))
     }
 
-    /// Whether the ledger can be read now. While it cannot, nobody is let in, be it without a
-    /// token: what was taken out of service could not be noticed.
+    /// Checks that the ledger can be read now. While it cannot, nobody is admitted, not even
+    /// without a token: a revocation could not be noticed.
     async fn check_ledger(&self) -> Result<(), Refusal> {
         self.0.fresh().await.map(drop)
     }
 
-    /// Who brought this text. An owner's token is refused unlooked at.
+    /// The caller with this credential. An owner's token is refused without a lookup.
     pub async fn caller(&self, text: &str) -> Result<Arc<Caller>, Refusal> {
         match TokenKind::from_prefix_of(text) {
             Some(TokenKind::Client) => {
@@ -166,8 +163,8 @@ impl Shared {
         })
     }
 
-    /// The caller that `find` resolves in a snapshot of the ledger. If all callers were swept since
-    /// with a later snapshot, that one decides.
+    /// The caller that `find` resolves in a snapshot of the ledger. If all callers have since been
+    /// swept with a later snapshot, that snapshot decides.
     fn admitted(
         &self,
         mut snapshot: Arc<LedgerSnapshot>,
@@ -243,7 +240,7 @@ impl Shared {
         }
     }
 
-    /// Ends what callers hold open whose access has changed or ended.
+    /// Ends the open streams and requests of callers whose access has changed or ended.
     fn sweep_changed(&self) {
         let snapshot = self.watch.snapshot();
         for credential in self.known_callers.sweep(snapshot.revision()) {
@@ -282,7 +279,7 @@ impl Shared {
     }
 }
 
-/// Resolves all known callers again whenever the ledger has moved, and expired ones by the clock.
+/// Resolves all known callers again whenever the ledger has changed, and expired ones by the clock.
 async fn sweep(shared: Weak<Shared>, mut moved: watch::Receiver<u64>, stop: CancellationToken) {
     let mut ticks = interval(EXPIRY_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,7 +1,6 @@
-//! A project being served: its active datasets, its stores, and the server agents connect to.
+//! A served project: its active datasets, its stores, and the server agents connect to.
 
 mod change_limit;
-mod drafts;
 mod listen;
 mod serving;
 mod tools;
@@ -10,7 +9,6 @@ use std::{
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -22,7 +20,16 @@ use tokio_util::{
 use wayleave_ledger::{FOLDER, LedgerError};
 use wayleave_mcp::{Batch, Caller, Identity, Registry, SchemaError, Server};
 use wayleave_model::grant::Scope;
-use wayleave_plan::active_datasets::ActiveDatasets;
+use wayleave_plan::{active_datasets::ActiveDatasets, search};
+use wayleave_project::{
+    Project, Settings, SettingsError,
+    datasets::DatasetFault,
+    draft_cache::DraftCache,
+    index_status::{self, IndexStatus},
+    keys::{self, KeyError},
+    source::Environment,
+    source_probe::SourceProbe,
+};
 use wayleave_search::IndexError;
 use wayleave_surface::{
     Extent, ReadLimits, ReadService, Searchable,
@@ -32,12 +39,7 @@ use wayleave_surface::{
 };
 
 use crate::{
-    Project, Settings, SettingsError,
-    datasets::DatasetFault,
-    indexes::{self, IndexStatus, ServedIndexes},
-    keys::{self, KeyError},
-    source::Environment,
-    source_probe::SourceProbe,
+    indexes::ServedIndexes,
     stores::SourceStores,
     tls::TlsError,
     watch::{self, LedgerWatch},
@@ -55,17 +57,17 @@ pub struct Deployment {
     indexing: Mutex<Option<(CancellationToken, JoinHandle<()>)>>,
     serving: Arc<ServingContext>,
     following: TaskTracker,
-    /// Ends following, also of a deployment that is dropped without being closed.
+    /// Stops following the ledger, also when a deployment is dropped without being closed.
     stop: DropGuard,
 }
 
-/// A project that cannot be served.
+/// Why a project cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// The keys that seal cursors cannot be had.
+    /// The keys that seal cursors are not available.
     #[error(transparent)]
     Keys(#[from] KeyError),
     /// A bug: a tool of ours cannot be registered.
@@ -74,10 +76,10 @@ pub enum DeployError {
     /// The settings forbid it.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The certificate cannot be shown.
+    /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Nobody could use it.
+    /// No client could connect.
     #[error("no client could connect: there is no client token, and `serve.anonymous` is not set")]
     NobodyMayConnect,
     /// The address cannot be listened on.
@@ -85,7 +87,7 @@ pub enum DeployError {
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
@@ -107,9 +109,9 @@ impl DeployError {
 }
 
 impl Deployment {
-    /// Loads what is active, verifying every digest, and follows the ledger from then on: what any
-    /// process changes is served within a second. A dataset that cannot be loaded is withheld and
-    /// the others are served.
+    /// Loads the active datasets, verifying every digest, and follows the ledger from then on: a
+    /// change by any process is served within a second. A dataset that cannot be loaded is withheld
+    /// and the others are served.
     pub async fn open(project: &Project, environment: Environment) -> Result<Self, DeployError> {
         let stop = CancellationToken::new();
         let governance = project.governance().clone();
@@ -123,7 +125,7 @@ impl Deployment {
         let ring = keys::ring(&project.folder().join(FOLDER))?;
         let nothing = ActiveDatasets::default();
         let service = ReadService::new(nothing, stores.clone(), ring, ReadLimits::default());
-        let index_root = indexes::index_root(project.folder());
+        let index_root = index_status::index_root(project.folder());
         let indexes = Arc::new(ServedIndexes::new(index_root, project.settings().search));
         service.search_in(indexes.clone());
         let serving = Arc::new(ServingContext {
@@ -137,7 +139,7 @@ impl Deployment {
             registry: Registry::new(),
             stores: stores.clone(),
             now: ArcSwap::default(),
-            drafts: drafts::DraftCache::default(),
+            drafts: DraftCache::default(),
             change_limit: change_limit::ChangeLimit::default(),
             offer: tokio::sync::Mutex::new(Offer::new(&service)),
         });
@@ -165,7 +167,8 @@ impl Deployment {
         })
     }
 
-    /// Makes the full-text indexes and keeps them fresh, from now until the deployment is closed.
+    /// Opens or builds the full-text indexes and keeps them fresh, from now until the deployment is
+    /// closed. Returns without waiting; a search waits for indexes that are already on disk.
     pub fn keep_indexes(&self) {
         let mut indexing = self.indexing.lock().unwrap_or_else(PoisonError::into_inner);
         if indexing.is_none() {
@@ -176,38 +179,34 @@ impl Deployment {
         }
     }
 
-    /// Waits until the full-text indexes that were there already are in service, and no longer
-    /// than `most`. Only [`keep_indexes`](Self::keep_indexes) opens them.
-    pub async fn indexes_opened(&self, most: Duration) {
-        let mut opened = self.indexes.opened();
-        let _ = tokio::time::timeout(most, opened.wait_for(|opened| *opened)).await;
-    }
-
-    /// Searches in the full-text indexes there are, without making any.
+    /// Opens the existing full-text indexes for searches, without building any.
     pub async fn open_indexes(&self) {
         self.indexes.open_all(&self.service).await;
     }
 
-    /// What there is of each full-text index, found by reading all of them.
+    /// The status of each full-text index, determined by reading all of them.
     pub async fn index_status(&self) -> Result<Vec<IndexStatus>, IndexError> {
-        let searchable = self.service.searchable();
+        let active = self.serving.live().world();
+        let searchable = active.map(|active| search::searchable(&active));
+        let searchable = searchable.map_err(|cause| IndexError::Feed {
+            cause: Box::new(cause),
+        })?;
         let root = self.indexes.index_root().clone();
         let looked = tokio::task::spawn_blocking(move || {
             let each = searchable.iter();
-            each.map(|what| indexes::status(&root, what)).collect()
+            each.map(|what| index_status::status(&root, what)).collect()
         });
         looked.await.map_err(|cause| IndexError::Feed {
             cause: Box::new(cause),
         })?
     }
 
-    /// Tells whenever a full-text index was taken into service, or those served no more were
-    /// removed.
+    /// Signals whenever a full-text index was put into service, or unserved ones were removed.
     pub fn index_changes(&self) -> Receiver<u64> {
         self.indexes.changes()
     }
 
-    /// Makes one full-text index again, from all records of its stream.
+    /// Rebuilds one full-text index, from all records of its stream.
     pub async fn rebuild_index(&self, what: &Searchable) -> Result<(), IndexError> {
         let dir = (self.indexes.index_root()).dir(&what.connection_id, &what.stream)?;
         let stop = CancellationToken::new();
@@ -218,12 +217,12 @@ impl Deployment {
         built.map(drop)
     }
 
-    /// What answers reads.
+    /// The service that answers reads.
     pub fn service(&self) -> &ReadService {
         &self.service
     }
 
-    /// What agents connect to.
+    /// The server that agents connect to.
     pub fn server(&self) -> &Server {
         &self.server
     }
@@ -239,12 +238,12 @@ impl Deployment {
         self.serving.live().faults().cloned().collect()
     }
 
-    /// What connects and disconnects datasets, as the tools do.
+    /// Connects and disconnects datasets, for the tools.
     pub fn datasets(&self) -> Arc<dyn Datasets> {
         self.serving.clone()
     }
 
-    /// The ledger, followed.
+    /// The watch on the ledger.
     pub fn watch(&self) -> &LedgerWatch {
         &self.serving.watch
     }
@@ -256,7 +255,7 @@ impl Deployment {
             .with(Access::local())
     }
 
-    /// Ends following, indexing and every session with a store.
+    /// Stops following and indexing, and ends every session with a store.
     pub async fn close(self) {
         self.stop.disarm().cancel();
         self.following.wait().await;
@@ -275,7 +274,7 @@ impl Deployment {
     }
 }
 
-/// The tools that are there whatever is live.
+/// The tools that exist independently of live datasets.
 fn static_tools(serving: &Arc<ServingContext>) -> Result<Batch, SchemaError> {
     let package_for = |caller: &Caller| Arc::clone(&Access::from_caller(caller).package);
     let reading = wayleave_surface::tools(&serving.service, package_for)?;

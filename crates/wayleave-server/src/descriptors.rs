@@ -2,13 +2,13 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The share of all descriptors kept for files and databases: one of so many.
+/// Divisor of the share of descriptors reserved for files and databases.
 const RESERVED_SHARE: u64 = 4;
-/// However few there are, at least so many are kept.
+/// Smallest number of reserved descriptors.
 const MIN_RESERVED: u64 = 64;
 
-/// Raises the limit of this process as far as it may, and says how many connections it can have
-/// open beside its files and databases.
+/// Raises the descriptor limit of this process as far as allowed, and returns how many connections
+/// it can have open beside its files and databases.
 pub(crate) fn for_connections() -> usize {
     let limit = raised();
     let connections = limit.map_or(u64::MAX, connections_within);
@@ -16,7 +16,7 @@ pub(crate) fn for_connections() -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
-/// The limit in force once it is as high as allowed; none if there is none.
+/// The limit after raising it as far as allowed; none if there is no limit.
 fn raised() -> Option<u64> {
     let before = getrlimit(Resource::Nofile);
     if before.current == before.maximum {
@@ -26,7 +26,7 @@ fn raised() -> Option<u64> {
         current: before.maximum,
         ..before
     };
-    // Some systems have a lower one than they say, and then keep what was.
+    // Some systems enforce a lower maximum than they report; the old limit then stays.
     if let Err(error) = setrlimit(Resource::Nofile, wanted) {
         tracing::debug!(%error, "the limit of file descriptors stays as it is");
     }

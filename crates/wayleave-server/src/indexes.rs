@@ -1,54 +1,47 @@
-//! The full-text indexes of a deployment: made when it begins to serve, kept fresh while it does.
+//! The full-text indexes of a deployment: built when it begins to serve, kept fresh while it does.
 //!
-//! One task looks after all of them, one index at a time, so that indexing takes bounded memory
-//! and one session of a source. Searches go on meanwhile, in the indexes there are. Datasets come
-//! and go: what is connected gets its indexes, what is not served any more leaves none behind.
+//! One task maintains all of them, one index at a time, so that indexing takes bounded memory and
+//! one session of a source. Searches continue meanwhile, in the existing indexes. Datasets come and
+//! go: a connected one gets its indexes, one that is no longer served leaves none behind.
 
 mod scheduled_index;
 mod snapshots;
-mod status;
 
-use std::path::Path;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use wayleave_ledger::FOLDER;
 use wayleave_search::{IndexDir, IndexError, IndexRoot, IndexState, Spec};
 use wayleave_surface::{Extent, Indexed, Indexes, ReadService, Searchable};
 
-use crate::overview::with_causes;
-use crate::settings::Freshness;
 use scheduled_index::ScheduledIndex;
 use snapshots::IndexSnapshots;
-pub use status::IndexStatus;
-pub(crate) use status::status;
+use wayleave_project::explanation::with_causes;
+use wayleave_project::settings::Freshness;
 
-/// Folder of indexes inside the project's private folder.
-const INDEX_FOLDER: &str = "index";
 /// How long to wait while another process builds the index.
 const BUSY_RETRY: Duration = Duration::from_secs(5);
 /// How long to wait after a failure.
 const FAILURE_RETRY: Duration = Duration::from_mins(1);
-/// How long a stop waits for an index under way before leaving it behind.
+/// How long a search waits for an index that is being opened.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a stop waits for a running update before abandoning it.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The folder of a project's indexes.
-pub(crate) fn index_root(folder: &Path) -> IndexRoot {
-    IndexRoot::new(folder.join(FOLDER).join(INDEX_FOLDER))
-}
 
 /// The indexes of a deployment.
 pub(crate) struct ServedIndexes {
     index_root: IndexRoot,
     every: Freshness,
     snapshots: Mutex<IndexSnapshots>,
-    /// Counts what was taken into service and out of it.
+    /// Incremented when an index enters or leaves service.
     changes: watch::Sender<u64>,
-    /// Whether what was there at first is in service.
-    opened: watch::Sender<bool>,
+    /// The streams whose index may be on disk but has not been opened yet, each with its
+    /// connection.
+    opening: watch::Sender<BTreeSet<(String, String)>>,
 }
 
 impl Indexes for ServedIndexes {
@@ -60,6 +53,19 @@ impl Indexes for ServedIndexes {
     fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
         self.snapshots().earlier()
     }
+
+    fn opened<'a>(&'a self, streams: Vec<(&'a str, &'a str)>) -> BoxFuture<'a, ()> {
+        let mut opening = self.opening.subscribe();
+        Box::pin(async move {
+            let opened = opening.wait_for(|opening| {
+                let is_asked = |(connection, stream): &(String, String)| {
+                    streams.contains(&(connection.as_str(), stream.as_str()))
+                };
+                !opening.iter().any(is_asked)
+            });
+            let _ = tokio::time::timeout(OPEN_TIMEOUT, opened).await;
+        })
+    }
 }
 
 impl ServedIndexes {
@@ -69,16 +75,11 @@ impl ServedIndexes {
             every,
             snapshots: Mutex::default(),
             changes: watch::Sender::new(0),
-            opened: watch::Sender::new(false),
+            opening: watch::Sender::default(),
         }
     }
 
-    /// Tells when what was there at first is in service.
-    pub(crate) fn opened(&self) -> watch::Receiver<bool> {
-        self.opened.subscribe()
-    }
-
-    /// Tells whenever an index was taken into service, or those served no more were removed.
+    /// Signals whenever an index was put into service, or unserved ones were removed.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -102,7 +103,7 @@ impl ServedIndexes {
         self.changed();
     }
 
-    /// Takes into service what is there, and makes nothing.
+    /// Puts the existing indexes into service, and builds none.
     pub(crate) async fn open_all(&self, service: &ReadService) {
         for what in service.searchable() {
             let mut one = ScheduledIndex::new(what, self.every);
@@ -112,26 +113,31 @@ impl ServedIndexes {
         }
     }
 
-    /// Builds and refreshes the indexes of whatever a service serves, until stopped.
+    /// Opens, builds and refreshes the indexes of the served streams, until stopped. Returns before
+    /// any is opened: a search waits for the ones it needs.
     pub(crate) fn run(
         self: Arc<Self>,
         service: ReadService,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
+        // Done before the caller starts to serve, so that no search misses an index on disk.
+        let searchable = service.searchable();
+        self.opening
+            .send_modify(|opening| opening.extend(searchable.iter().map(name)));
         tokio::spawn(async move {
             let mut worlds = service.worlds();
             let mut scheduled = Vec::new();
             while !stop.is_cancelled() {
                 worlds.mark_unchanged();
                 self.follow(&service, &mut scheduled).await;
-                self.opened.send_replace(true);
                 self.update_due(&service, &mut scheduled, &mut worlds, &stop)
                     .await;
             }
+            self.opening.send_modify(BTreeSet::clear);
         })
     }
 
-    /// Schedules what is served now, and nothing else.
+    /// Schedules the streams served now, and no others.
     async fn follow(&self, service: &ReadService, scheduled: &mut Vec<ScheduledIndex>) {
         let searchable = service.searchable();
         scheduled.retain(|one| searchable.contains(&one.what));
@@ -141,12 +147,18 @@ impl ServedIndexes {
                 scheduled.push(ScheduledIndex::new(what, self.every));
             }
         }
+        let new = scheduled.iter().skip(known).map(|one| name(&one.what));
+        self.opening.send_replace(new.collect());
         self.remove_others(scheduled).await;
-        // First what is there already: it is served before anything new is made.
+        // Open existing indexes first: they are served before a new one is built.
         for one in scheduled.iter_mut().skip(known) {
             if let Some(dir) = self.index_dir(one) {
                 self.open(one, dir).await;
             }
+            let opened = name(&one.what);
+            self.opening.send_modify(|opening| {
+                opening.remove(&opened);
+            });
         }
     }
 
@@ -173,7 +185,7 @@ impl ServedIndexes {
             tokio::select! {
                 () = stop.cancelled() => return,
                 _ = worlds.changed() => {
-                    // For whoever asks next whether it has.
+                    // Leave the change marked for the next reader of `worlds`.
                     worlds.mark_changed();
                     return;
                 }
@@ -182,7 +194,7 @@ impl ServedIndexes {
         }
     }
 
-    /// Updates an index; stops reading a stream that is served no more.
+    /// Updates an index; stops reading a stream that is no longer served.
     async fn update_while_served(
         &self,
         service: &ReadService,
@@ -206,13 +218,11 @@ impl ServedIndexes {
         }
     }
 
-    /// Removes the indexes of streams that are served no more.
+    /// Removes the indexes of streams that are no longer served.
     async fn remove_others(&self, scheduled: &[ScheduledIndex]) {
         let all = self.index_root.clone();
-        let scheduled: Vec<(String, String)> = scheduled
-            .iter()
-            .map(|one| (one.what.connection_id.clone(), one.what.stream.clone()))
-            .collect();
+        let scheduled: Vec<(String, String)> =
+            scheduled.iter().map(|one| name(&one.what)).collect();
         self.snapshots().keep_only(&scheduled);
         let removed = tokio::task::spawn_blocking(move || {
             let scheduled: Vec<(&str, &str)> = scheduled
@@ -240,7 +250,7 @@ impl ServedIndexes {
             .ok()
     }
 
-    /// Opens the index that is on disk, if it is whole and of what is served.
+    /// Opens the index on disk, if it is complete and matches the served mapping.
     async fn open(&self, one: &mut ScheduledIndex, dir: IndexDir) {
         let spec = one.what.spec.clone();
         let opened = tokio::task::spawn_blocking(move || {
@@ -258,7 +268,7 @@ impl ServedIndexes {
             }
             Ok(Ok((IndexState::Absent | IndexState::Outdated, _))) => {}
             Ok(Err(error)) => tracing::warn!(index = one.name(), %error, "an index cannot be read"),
-            // The program is ending, and looks at no more of them.
+            // The process is ending; no more indexes are opened.
             Err(error) if error.is_cancelled() => {}
             Err(error) => tracing::warn!(index = one.name(), %error, "an index cannot be read"),
         }
@@ -275,7 +285,7 @@ impl ServedIndexes {
             one.due = Instant::now() + self.every.rebuild_tracked;
             return;
         };
-        // Another process may have made it meanwhile.
+        // Another process may have built it meanwhile.
         if dir.version().ok().flatten() != one.version {
             self.open(one, dir.clone()).await;
             if one.due > Instant::now() {
@@ -287,7 +297,7 @@ impl ServedIndexes {
         let making = service.index(&one.what, &dir, extent, since, stop.child_token());
         let made = tokio::select! {
             made = making => made,
-            // A large merge takes as long as it takes. What it makes is not served half.
+            // A large merge cannot be interrupted. Its result is never served half done.
             () = stop_timed_out(stop) => return,
         };
         match made {
@@ -313,7 +323,7 @@ impl ServedIndexes {
                     hint = error.hint(),
                     "a stream cannot be indexed"
                 );
-                // What cannot be followed any more is read whole.
+                // Changes can no longer be followed, so the stream is read whole.
                 one.bookmark = None;
                 one.due = Instant::now() + FAILURE_RETRY;
                 if !one.is_served {
@@ -322,6 +332,11 @@ impl ServedIndexes {
             }
         }
     }
+}
+
+/// The connection and the stream of an index.
+fn name(what: &Searchable) -> (String, String) {
+    (what.connection_id.clone(), what.stream.clone())
 }
 
 async fn stop_timed_out(stop: &CancellationToken) {

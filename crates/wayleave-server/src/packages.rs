@@ -1,8 +1,8 @@
-//! The packages of tokens: what whoever brings one may read now.
+//! The packages of tokens: what their holders may read now.
 //!
-//! A package is worked out from the ledger's state alone, and again whenever that has moved or a
-//! grant in it has run out. As long as neither happened the very same package is handed out, so
-//! that what is derived from it need not be derived again.
+//! A package is computed from the ledger's state alone, and again whenever that has changed or a
+//! grant in it has expired. As long as neither has happened the very same package is returned, so
+//! that values derived from it can be reused.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,17 +17,17 @@ use wayleave_plan::package::{Grant, Grants, Package};
 /// Largest number of cached packages.
 const MAX_CACHED: usize = 1024;
 
-/// The package of a token for whoever makes these claims, at that time. For a token of ours they
-/// are the token's own.
+/// The package of a token for a holder with these claims, at that time. For our own tokens they are
+/// the token's own claims.
 ///
-/// Whether the token itself counts is not asked here: see [`TokenEntry::validity`].
+/// The validity of the token itself is not checked here: see [`TokenEntry::validity`].
 pub fn package(state: &State, token: &TokenEntry, claims: &Claims, now: Millis) -> Package {
     let ids = token.grants.iter().map(String::as_str);
     assemble(state, &token.id, token.seq, ids, claims, now).0
 }
 
-/// The package of a subject who is known by other means, of these grants. Of two grants of one
-/// connection the first counts, also when it is over: taking it back must not bring in another.
+/// The package made of these grants, for a subject identified by other means. Of two grants of one
+/// connection the first counts, also when it has ended: revoking it must not activate the other.
 pub fn package_for<'a>(
     state: &State,
     subject: &str,
@@ -38,7 +38,7 @@ pub fn package_for<'a>(
     assemble(state, subject, 0, grants, claims, now).0
 }
 
-/// The package, and when the first of its grants runs out.
+/// The package, and when the first of its grants expires.
 fn assemble<'a>(
     state: &State,
     subject: &str,
@@ -85,7 +85,7 @@ fn assemble<'a>(
     (package, ends)
 }
 
-/// A number that moves with everything a package is made of.
+/// A digest that changes with everything a package is made of.
 struct Epoch(Sha256);
 
 impl Epoch {
@@ -101,7 +101,7 @@ impl Epoch {
         self.0.update(text.as_bytes());
     }
 
-    /// The entry's place says which grant it is and what it allows: entries never change.
+    /// The entry's sequence number identifies the grant and its terms: entries never change.
     fn grant(&mut self, grant: &GrantEntry) {
         self.0.update(b"g");
         self.0.update(grant.seq.to_be_bytes());
@@ -119,8 +119,8 @@ impl Epoch {
             self.text(&claim.to_string());
         }
         let hash: [u8; 32] = self.0.finalize().into();
-        let (first, _) = hash.as_chunks::<8>();
-        first.first().copied().map_or(0, u64::from_be_bytes)
+        let first = hash.iter().take(size_of::<u64>());
+        first.fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 }
 
@@ -133,9 +133,9 @@ pub struct PackageCache {
 /// A package, and how long it is valid.
 #[derive(Debug)]
 struct CachedPackage {
-    /// Weak, so that an old state is not kept for a token that nobody uses any more.
+    /// Weak, so that the cache does not keep an old state alive for an unused token.
     state: Weak<State>,
-    /// From when on it was worked out: a clock that was set back makes it be worked out again.
+    /// When it was computed: a clock that was set back makes it be computed again.
     from: Millis,
     until: Option<Millis>,
     package: Arc<Package>,
@@ -143,7 +143,7 @@ struct CachedPackage {
 
 impl CachedPackage {
     fn holds(&self, state: &Arc<State>, now: Millis) -> bool {
-        // The address is not given to another state while this one is pointed at, dead or alive.
+        // The address is not reused for another state while this weak reference exists.
         self.state.as_ptr() == Arc::as_ptr(state)
             && self.from <= now
             && self.until.is_none_or(|until| now < until)
@@ -151,8 +151,8 @@ impl CachedPackage {
 }
 
 impl PackageCache {
-    /// The package of a token, as [`package`] works it out with the token's own claims. The same
-    /// one as before, unless the token, its grants or the time have changed what is in it.
+    /// The package of a token, as [`package`] computes it with the token's own claims. The same one
+    /// as before, unless the token, its grants or the time have changed its contents.
     pub fn get(&self, state: &Arc<State>, token: &TokenEntry, now: Millis) -> Arc<Package> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = cache.get(&token.id)
@@ -163,7 +163,7 @@ impl PackageCache {
         let ids = token.grants.iter().map(String::as_str);
         let (package, until) = assemble(state, &token.id, token.seq, ids, &token.claims, now);
         let package = match cache.get(&token.id) {
-            // The ledger moved, and not in what this token may read.
+            // The ledger changed, but not in what this token may read.
             Some(known) if *known.package == package => Arc::clone(&known.package),
             _ => Arc::new(package),
         };

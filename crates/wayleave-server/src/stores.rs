@@ -1,4 +1,4 @@
-//! The stores behind the declared sources, opened when first needed and kept.
+//! The stores behind the declared sources, opened when first needed and reused.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -10,7 +10,7 @@ use wayleave_sql::StoreOptions;
 use wayleave_store::{Store, StoreError};
 use wayleave_surface::Stores;
 
-use crate::{
+use wayleave_project::{
     settings::Limits,
     source::{self, Environment},
 };
@@ -46,8 +46,8 @@ impl SourceStores {
         }
     }
 
-    /// Takes up what is declared now. The store of a source that was withdrawn or declared anew is
-    /// let go: reads under way finish in it, later ones do not find it.
+    /// Applies the sources declared now. The store of a source that was withdrawn or redeclared is
+    /// dropped: running reads finish in it, later ones do not find it.
     pub(crate) fn follow(&self, sources: &BTreeMap<String, Source>) {
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         if stores.sources != *sources {
@@ -57,7 +57,7 @@ impl SourceStores {
         }
     }
 
-    /// Ends every session.
+    /// Closes every session.
     pub(crate) async fn close(&self) {
         let open: Vec<_> = {
             let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +79,7 @@ impl Stores for SourceStores {
             reason: "no such source is declared",
         })?;
         let dsn = source::dsn(name, source, &self.environment).map_err(|error| {
-            // For the operator; whoever asked is told only that there is none.
+            // For the operator; the caller learns only that there is no such source.
             tracing::warn!(source = name, %error, hint = error.hint(), "a source has no DSN");
             StoreError::BadDsn {
                 reason: "there is none that can be used",

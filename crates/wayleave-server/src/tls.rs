@@ -1,8 +1,8 @@
-//! The certificate a listener shows, and its key.
+//! The certificate of a listener, and its key.
 //!
-//! Certificates are renewed every few weeks, by whatever program, so the files are looked at
-//! whenever a client begins a conversation, and read when they have changed. What cannot be used
-//! takes no other's place.
+//! Certificates are renewed every few weeks, by any program, so the files are checked at every TLS
+//! handshake, and read when they have changed. Files that cannot be used never replace a working
+//! pair.
 
 use std::{
     fmt,
@@ -20,9 +20,9 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use crate::settings::TlsFiles;
+use wayleave_project::settings::TlsFiles;
 
-/// A certificate that cannot be shown.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// No certificate in the file.
@@ -37,12 +37,12 @@ pub enum TlsError {
         /// The file.
         file: PathBuf,
     },
-    /// The two do not belong together.
+    /// The certificate and the key do not belong together.
     #[error("`serve.tls`: the certificate and the key cannot be used together")]
     Pair(#[source] rustls::Error),
 }
 
-/// How a listener encrypts, with the files of a project folder.
+/// The TLS configuration of a listener, from the files of a project folder.
 pub(crate) fn server(folder: &Path, files: &TlsFiles) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let files = Files {
@@ -60,14 +60,14 @@ pub(crate) fn server(folder: &Path, files: &TlsFiles) -> Result<Arc<ServerConfig
     Ok(Arc::new(config))
 }
 
-/// Where a certificate and its key are.
+/// The paths of a certificate and its key.
 struct Files {
     cert: PathBuf,
     key: PathBuf,
     provider: Arc<CryptoProvider>,
 }
 
-/// What tells a file from the one that was there before; nothing, of one that is not there.
+/// Identifies one version of a file; none for a missing file.
 type Stamp = Option<(u64, u64, u64, (i64, i64), (i64, i64))>;
 
 impl Files {
@@ -81,7 +81,7 @@ impl Files {
                 .ok_or_else(|| TlsError::Certificate {
                     file: self.cert.clone(),
                 })?;
-        // What is wrong with the file is not told: its text is the key.
+        // The parse error is not reported: the file's text is the key.
         let key = PrivateKeyDer::from_pem_file(&self.key).map_err(|_| TlsError::Key {
             file: self.key.clone(),
         })?;
@@ -90,7 +90,7 @@ impl Files {
 
     fn stamps(&self) -> [Stamp; 2] {
         [&self.cert, &self.key].map(|file| {
-            // Links are followed: renewing often means to point one elsewhere.
+            // Links are followed: a renewal often redirects one.
             let found = std::fs::metadata(file).ok()?;
             let modified = (found.mtime(), found.mtime_nsec());
             let changed = (found.ctime(), found.ctime_nsec());
@@ -99,17 +99,17 @@ impl Files {
     }
 }
 
-/// The certificate shown now: the last one that could be used.
+/// Resolves to the last certificate that could be used.
 struct CertificateResolver {
     files: Files,
     pair: ArcSwap<CertifiedKey>,
-    /// The files as they were when they were last read, whatever was in them.
+    /// The stamps of the files when they were last read, whatever their contents.
     read: Mutex<[Stamp; 2]>,
 }
 
 impl CertificateResolver {
     fn new(files: Files) -> Result<Self, TlsError> {
-        // Before they are read: what changes meanwhile is read again.
+        // Stamped before reading, so that a change meanwhile is read again.
         let stamps = files.stamps();
         let pair = files.read()?;
         Ok(Self {
@@ -120,7 +120,7 @@ impl CertificateResolver {
     }
 
     fn renew(&self) {
-        // If another connection is at it, this one is shown what there is.
+        // If another connection is reloading, this one gets the current certificate.
         let Ok(mut read) = self.read.try_lock() else {
             return;
         };

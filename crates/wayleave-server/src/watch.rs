@@ -1,8 +1,8 @@
-//! The ledger as it is now, whoever wrote to it.
+//! The current state of the ledger, whichever process wrote to it.
 //!
 //! One task asks for the ledger's epoch, which is cheap, and reads its state only when that has
-//! moved, or when files were put in the place of those it was read from. What a change means is
-//! not known here.
+//! changed, or when its files were replaced by others. This module does not know what a change
+//! means.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wayleave_ledger::{FileStamp, Governance, LedgerError, State};
 
-use crate::overview::with_causes;
+use wayleave_project::explanation::with_causes;
 
 /// How often a served project polls its ledger.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -30,25 +30,25 @@ struct Shared {
     governance: Governance,
     snapshot: ArcSwap<LedgerSnapshot>,
     moved: watch::Sender<u64>,
-    /// Held while the state is read, so that a newer one is never replaced by an older.
+    /// Held while the state is read, so that an older one never replaces a newer one.
     reading: Mutex<()>,
 }
 
 /// The ledger at one time.
 ///
-/// The state holds at least the entries up to the epoch; perhaps some more, which are found by
-/// the next look.
+/// The state holds at least the entries up to the epoch; perhaps some more, which the next poll
+/// finds.
 #[derive(Debug)]
 pub struct LedgerSnapshot {
     epoch: u64,
     revision: u64,
     state: Arc<State>,
-    /// The folder that held the frozen mappings of what is active.
+    /// The folder that held the frozen mappings of the active datasets.
     frozen: Option<FileStamp>,
 }
 
 impl LedgerSnapshot {
-    /// Counts the snapshots of this process: a later one has a higher number, also where the ledger
+    /// Counts the snapshots of this process: a later one has a higher number, even if the ledger
     /// was restored to an earlier epoch.
     pub fn revision(&self) -> u64 {
         self.revision
@@ -69,7 +69,7 @@ impl std::fmt::Debug for LedgerWatch {
 }
 
 impl LedgerWatch {
-    /// Reads the state, then looks `every` so often whether it has changed, until `stop`.
+    /// Reads the state, then polls for changes at the interval `every`, until `stop`.
     pub async fn start(
         governance: Governance,
         every: Duration,
@@ -77,7 +77,7 @@ impl LedgerWatch {
     ) -> Result<Self, LedgerError> {
         let epoch = governance.ledger().epoch().await?;
         let state = governance.ledger().state().await?;
-        // What of it cannot be served is withheld and told of by whoever loads it.
+        // The code that loads the mappings withholds and reports bad ones.
         let frozen = governance.frozen_folder()?;
         let shared = Arc::new(Shared {
             governance,
@@ -96,36 +96,36 @@ impl LedgerWatch {
         Ok(Self { shared, tasks })
     }
 
-    /// The state as last seen, without asking.
+    /// The last known state, without a poll.
     pub fn now(&self) -> Arc<State> {
         Arc::clone(&self.shared.snapshot.load().state)
     }
 
-    /// The same, with its place among all that were seen.
+    /// The same, with its revision.
     pub fn snapshot(&self) -> Arc<LedgerSnapshot> {
         self.shared.snapshot.load_full()
     }
 
-    /// The state with everything in it that any process recorded before this was called.
+    /// The state including everything that any process recorded before this call.
     ///
-    /// Costs one look at the ledger's end when nothing has moved.
+    /// Costs one read of the ledger's end when nothing has changed.
     pub async fn fresh(&self) -> Result<Arc<State>, LedgerError> {
         let snapshot = self.shared.refresh().await?;
         Ok(Arc::clone(&snapshot.state))
     }
 
-    /// The same as [`fresh`](Self::fresh), with its place among all that were seen.
+    /// The same as [`fresh`](Self::fresh), with its revision.
     pub async fn refresh(&self) -> Result<Arc<LedgerSnapshot>, LedgerError> {
         self.shared.refresh().await
     }
 
-    /// Tells of every epoch that was seen; of several in quick succession perhaps only the last.
-    /// When it tells, [`now`](Self::now) has the state.
+    /// Signals every new snapshot; of several in quick succession perhaps only the last. When it
+    /// signals, [`now`](Self::now) has the state.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.shared.moved.subscribe()
     }
 
-    /// Waits for the end of the task that looks. It ends when it is told to stop.
+    /// Waits for the end of the polling task, which ends when it is told to stop.
     pub async fn closed(&self) {
         self.tasks.wait().await;
     }
@@ -142,7 +142,7 @@ impl Shared {
                 _ = ticks.tick() => {}
             }
             let refreshed = self.refresh().await;
-            // Told when it begins and when it ends, not four times a second.
+            // Logged when the failure begins and when it ends, not four times a second.
             match (&refreshed, failing) {
                 (Err(error), false) => {
                     let reason = with_causes(error);

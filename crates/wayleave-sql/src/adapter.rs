@@ -16,9 +16,9 @@ static ADAPTERS: [&Adapter; 3] = [&sqlite::ADAPTER, &postgres::ADAPTER, &mysql::
 pub(crate) struct Adapter {
     /// The kind, as mappings and declared sources name it.
     pub(crate) kind: SourceKind,
-    /// What is shown in place of a DSN.
+    /// Placeholder shown instead of a DSN.
     pub(crate) redacted_dsn: &'static str,
-    /// Reads a DSN, which is not empty. No part of it may be in the error.
+    /// Parses a DSN, which is not empty. The error must not quote any part of it.
     pub(crate) parse: fn(&str) -> Result<Box<dyn UnopenedSource>, StoreError>,
 }
 
@@ -33,16 +33,16 @@ impl Adapter {
     }
 }
 
-/// A source that a DSN names. No session is opened until what this becomes is asked something.
+/// A source that a DSN names. Opens no session until the value it is turned into is used.
 #[async_trait]
 pub(crate) trait UnopenedSource: Send + Sync {
-    /// For reading its catalogue.
+    /// Becomes a reader of the source's catalogue.
     fn introspect(self: Box<Self>, limits: Limits) -> Box<dyn Introspect>;
 
-    /// For answering plans.
+    /// Becomes a store that answers plans.
     fn store(self: Box<Self>, options: StoreOptions) -> Arc<dyn Store>;
 
-    /// Whether programs that write to it wait for those that read it.
+    /// Whether programs that write to the source wait for programs that read it.
     async fn writers_wait_for_reads(self: Box<Self>, _limits: Limits) -> Result<bool, StoreError> {
         Ok(false)
     }

@@ -1,6 +1,7 @@
-//! Puts the answers of a few set-based statements together into one catalogue.
+//! Merges the answers of a few set-based statements into one catalogue.
 //!
-//! Knows no dialect. Whatever refers to something the role cannot see is dropped here, once.
+//! Knows no dialect. References to objects that the role cannot see are dropped here, and only
+//! here.
 
 use std::collections::HashMap;
 
@@ -38,19 +39,19 @@ impl Assembly {
         });
     }
 
-    /// The tables begun, in no order.
+    /// The tables begun, in no particular order.
     pub(crate) fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// The table of that name, if it is among those begun.
+    /// The table of that name, if it was begun.
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Table> {
         self.places
             .get(name)
             .and_then(|&place| self.tables.get_mut(place))
     }
 
-    /// Adds a column to a begun table; of another it is forgotten.
+    /// Adds a column to a table that was begun; columns of other tables are dropped.
     pub(crate) fn column(&mut self, table: &str, column: Column) {
         if let Some(table) = self.get_mut(table) {
             table.columns.push(column);
@@ -73,7 +74,7 @@ impl Assembly {
         }
     }
 
-    /// Notes a CHECK's list on its column, found by `same`; only text has one.
+    /// Records a CHECK's list on its column, found by `same`. Only text columns have one.
     pub(crate) fn closed_list(
         &mut self,
         table: &str,
@@ -94,7 +95,7 @@ impl Assembly {
         }
     }
 
-    /// The catalogue, in order, holding no reference to what is not in it.
+    /// The sorted catalogue, without references to tables or columns that are not in it.
     pub(crate) fn finish(mut self, kind: SourceKind, schema: Option<String>) -> Catalogue {
         self.tables.retain(|table| !table.columns.is_empty());
         self.tables.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,7 +1,7 @@
-//! Reads a closed list of values out of a CHECK, where it is plainly one.
+//! Reads a closed list of values from a CHECK constraint that is plainly such a list.
 //!
-//! Knows just enough of SQL to tell `status IN ('a', 'b')` from anything else. Whatever it does
-//! not fully understand is no list: a wrong guess would narrow what a human ratifies.
+//! Parses just enough SQL to tell `status IN ('a', 'b')` from everything else. An expression it
+//! does not fully understand is not a list: a wrong guess would narrow what a human ratifies.
 
 /// A column and the only values its CHECK allows.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Token {
     }
 }
 
-/// Every plain list among the CHECKs of a `CREATE TABLE` statement, or in one constraint's
+/// Every plain list among the CHECKs of a `CREATE TABLE` statement, or in a single constraint
 /// definition that begins with `CHECK`.
 pub(crate) fn closed_lists(statement: &str) -> Vec<ClosedList> {
     let Some(tokens) = tokens(statement) else {
@@ -45,12 +45,12 @@ pub(crate) fn closed_lists(statement: &str) -> Vec<ClosedList> {
     lists
 }
 
-/// The list a bare expression is, as MariaDB stores it.
+/// The list that a bare expression states; MariaDB stores CHECKs in this form.
 pub(crate) fn closed_list_expression(expression: &str) -> Option<ClosedList> {
     closed_list(&tokens(expression)?)
 }
 
-/// The column of `json_valid(column)`, which is how MariaDB says that a text is JSON.
+/// The column of `json_valid(column)`, which is how MariaDB marks a text column as JSON.
 pub(crate) fn json_column(expression: &str) -> Option<String> {
     match tokens(expression)?.as_slice() {
         [
@@ -64,8 +64,8 @@ pub(crate) fn json_column(expression: &str) -> Option<String> {
 }
 
 fn closed_list(tokens: &[Token]) -> Option<ClosedList> {
-    // Parentheses and casts only group here: what is left must match a form exactly, so that a
-    // call, a negation or an `OR` leaves tokens over and is no list.
+    // Parentheses and casts only group here: the remaining tokens must match a form exactly, so
+    // that a call, a negation or an `OR` leaves tokens over and is not a list.
     let flat: Vec<Token> = without_casts(tokens)
         .into_iter()
         .filter(|token| !matches!(token, Token::Mark('(' | ')')))
@@ -100,7 +100,7 @@ fn closed_list(tokens: &[Token]) -> Option<ClosedList> {
     })
 }
 
-/// Drops each `::type`, with its words, length and brackets.
+/// Drops each `::type` together with its words, length and brackets.
 fn without_casts(tokens: &[Token]) -> Vec<Token> {
     let mut kept = Vec::new();
     let mut rest = tokens;
@@ -121,7 +121,7 @@ fn without_casts(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// What stands between the opening parenthesis that must come first and its closing one.
+/// The tokens between the leading parenthesis, which is required, and its closing one.
 fn in_parentheses(tokens: &[Token]) -> Option<&[Token]> {
     let (Token::Mark('('), tail) = tokens.split_first()? else {
         return None;
@@ -150,7 +150,7 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
             '"' | '`' => found.push(Token::Name(quoted(&mut rest, c)?)),
             '-' if rest.peek() == Some(&'-') => while rest.next().is_some_and(|c| c != '\n') {},
             '/' if rest.peek() == Some(&'*') => skip_comment(&mut rest),
-            // A bracket is SQLite's other quote around a name, and PostgreSQL's array.
+            // A bracket quotes a name in SQLite, and builds an array in PostgreSQL.
             '[' if rest
                 .peek()
                 .is_some_and(|&c| c.is_alphanumeric() || c == '_')
@@ -175,7 +175,7 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
-/// What stands before the closing quote, a doubled quote being one of its own.
+/// The text before the closing quote. A doubled quote stands for one quote.
 fn quoted(rest: &mut Chars<'_>, quote: char) -> Option<String> {
     let mut inside = String::new();
     loop {

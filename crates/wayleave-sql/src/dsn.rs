@@ -1,4 +1,4 @@
-//! Where a source is and how to log in: parsed once, shown never.
+//! Where a source is and how to log in. Parsed once, never shown.
 //!
 //! No message of this module quotes any part of a DSN: a misplaced `@` or `?` can make any part
 //! of it the password.
@@ -22,18 +22,17 @@ pub struct Dsn {
 }
 
 impl Dsn {
-    /// The parameters of a SQLite file's DSN; no other is taken.
+    /// The parameters that the DSN of a SQLite file accepts.
     pub const FILE_PARAMETERS: [&'static str; 1] = sqlite::DSN_PARAMETERS;
-    /// The parameters of a server's DSN; no other is taken.
+    /// The parameters that the DSN of a server accepts.
     pub const SERVER_PARAMETERS: [&'static str; 4] = server::PARAMETERS;
 
-    /// Reads a DSN of a declared kind.
+    /// Parses a DSN of a declared kind.
     ///
-    /// `sqlite` takes `sqlite:///absolute/path`, `sqlite:relative/path` or a plain path, with
-    /// `?immutable=1` after a `sqlite:` one. Servers take
-    /// `postgres://` (or `postgresql://`) and `mysql://` (or `mariadb://`) with `sslmode`,
-    /// `sslrootcert` and `cleartext_password=allow`, and the folder (PostgreSQL) or file (MySQL) of
-    /// a local socket as `socket`.
+    /// `sqlite` accepts `sqlite:///absolute/path`, `sqlite:relative/path` or a plain path; the
+    /// `sqlite:` forms accept `?immutable=1`. Servers accept `postgres://` (or `postgresql://`) and
+    /// `mysql://` (or `mariadb://`) with `sslmode`, `sslrootcert` and `cleartext_password=allow`,
+    /// and with `socket`, the folder (PostgreSQL) or file (MySQL) of a local socket.
     ///
     /// ```
     /// use wayleave_model::mapping::SourceKind;
@@ -52,12 +51,12 @@ impl Dsn {
         Ok(Self { adapter, source })
     }
 
-    /// The kind it was read as.
+    /// The kind it was parsed as.
     pub fn kind(&self) -> SourceKind {
         self.adapter.kind
     }
 
-    /// The source that it names.
+    /// The source that the DSN names.
     pub(crate) fn into_source(self) -> Box<dyn UnopenedSource> {
         self.source
     }
@@ -75,12 +74,12 @@ impl fmt::Debug for Dsn {
     }
 }
 
-/// The refusal of a DSN. The reason quotes none of it.
+/// The error for a bad DSN. The reason quotes none of it.
 pub(crate) fn bad(reason: &'static str) -> StoreError {
     StoreError::BadDsn { reason }
 }
 
-/// Percent-decodes one part.
+/// Percent-decodes one part of a DSN.
 pub(crate) fn decoded(part: &str) -> Result<String, StoreError> {
     let broken = || bad("a `%` in it is not followed by two hexadecimal digits of UTF-8");
     let mut bytes = Vec::with_capacity(part.len());

@@ -34,7 +34,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     parse: |text| Ok(Box::new(MysqlSource(dsn::parse(text)?))),
 };
 
-/// What a DSN names.
+/// The source that a DSN names.
 struct MysqlSource(Server);
 
 impl UnopenedSource for MysqlSource {
@@ -50,7 +50,7 @@ impl UnopenedSource for MysqlSource {
     }
 }
 
-/// A MySQL or MariaDB server and database, connected to anew for each question.
+/// A MySQL or MariaDB server and database. Connects anew for each request.
 struct MysqlIntrospector {
     server: Server,
     limits: Limits,

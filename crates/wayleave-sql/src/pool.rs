@@ -33,7 +33,7 @@ impl<S> Pool<S> {
         })
     }
 
-    /// A permit for one session, waited for in turn.
+    /// A permit for one session; waits in turn.
     pub(crate) async fn slot(self: &Arc<Self>, caller: CallerKey) -> Result<Slot<S>, StoreError> {
         match timeout(self.wait, self.shares.acquire(caller)).await {
             Ok(Some(permit)) => Ok(Slot {
@@ -66,7 +66,7 @@ pub(crate) struct Slot<S> {
 }
 
 impl<S> Slot<S> {
-    /// The idle session used last that is still usable; others are dropped.
+    /// The most recently used idle session that is still usable. Unusable ones are dropped.
     pub(crate) fn idle(&self, is_usable: impl Fn(&mut S) -> bool) -> Option<S> {
         loop {
             // The lock is not held while a session is checked or dropped.

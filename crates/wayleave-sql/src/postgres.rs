@@ -37,7 +37,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     parse: |text| Ok(Box::new(PostgresSource(dsn::parse(text)?))),
 };
 
-/// What a DSN names.
+/// The source that a DSN names.
 struct PostgresSource(Server);
 
 impl UnopenedSource for PostgresSource {
@@ -53,7 +53,7 @@ impl UnopenedSource for PostgresSource {
     }
 }
 
-/// A PostgreSQL server and database, connected to anew for each question.
+/// A PostgreSQL server and database. Connects anew for each request.
 struct PostgresIntrospector {
     server: Server,
     limits: Limits,

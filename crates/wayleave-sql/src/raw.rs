@@ -1,5 +1,5 @@
 //! The statements that plans compile to, for the benchmark, which runs them with the driver alone.
-//! Behind a feature: the product has no use for it.
+//! Behind a feature, because the product does not use it.
 
 use rusqlite::Connection;
 use wayleave_plan::AuthorizedPlan;
@@ -8,10 +8,10 @@ use wayleave_store::StoreError;
 use crate::read_task::StoreOptions;
 use crate::{postgres, sqlite};
 
-/// A value to bind, as SQLite's driver takes it.
+/// A value to bind, in the type that SQLite's driver takes.
 pub type SqliteBind = Box<dyn rusqlite::ToSql + Send + Sync>;
 
-/// A value to bind, as PostgreSQL's driver takes it.
+/// A value to bind, in the type that PostgreSQL's driver takes.
 pub type PostgresBind = Box<dyn tokio_postgres::types::ToSql + Send + Sync>;
 
 /// A statement's text and the values bound in it.
@@ -23,7 +23,7 @@ pub struct Statement<B> {
     pub binds: Vec<B>,
 }
 
-/// Gives a session the functions that statements call.
+/// Registers the functions that statements call on a session.
 pub fn sqlite_functions(connection: &Connection) -> rusqlite::Result<()> {
     sqlite::register(connection, &std::sync::Arc::default())
 }

@@ -1,4 +1,4 @@
-//! Runs a read as a task: what stops it, and how its answer begins.
+//! Runs a read as a task: the conditions that stop it, and the start of its answer.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,7 +22,7 @@ use crate::values::not_as_selected;
 
 /// The longest deadline of a tool call; reads with a later one feed an index.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much later than us the database ends a statement.
+/// How much later than our deadline the database ends a statement.
 const CALL_GRACE: Duration = Duration::from_secs(2);
 
 /// Options of a store.
@@ -57,7 +57,7 @@ pub(crate) struct StopCondition {
 }
 
 impl StopCondition {
-    /// For a read in this context, of a store that `closing` closes.
+    /// The condition for a read in this context, on a store that `closing` closes.
     pub(crate) fn new(context: &ReadContext, limits: Limits, closing: CancellationToken) -> Self {
         let now = Instant::now();
         let latest = now
@@ -78,8 +78,8 @@ impl StopCondition {
         self.caller
     }
 
-    /// The timeout of a statement on the server, for when we cannot cancel it. There are only two such
-    /// limits, so that a session seldom needs another.
+    /// The timeout of a statement on the server, for cases where we cannot cancel it. There are
+    /// only two such limits, so that a session seldom needs another.
     pub(crate) fn statement_limit(&self, limits: Limits) -> Duration {
         if self.limit <= CALL_TIMEOUT {
             limits.statement.min(CALL_TIMEOUT + CALL_GRACE)
@@ -112,7 +112,7 @@ impl StopCondition {
     /// Ends an answer. May wait for its reader without limit: no session is held any more.
     pub(crate) async fn finish(&self, sender: RowSender, outcome: Result<(), StoreError>) {
         tokio::select! {
-            // When a store is closed both are ready, and the outcome must reach the reader.
+            // When a store closes both branches are ready, and the outcome must reach the reader.
             biased;
             () = sender.finish(outcome) => {}
             () = self.closing.cancelled() => {}
@@ -135,8 +135,8 @@ pub(crate) struct ReadTasks {
 }
 
 impl ReadTasks {
-    /// Starts a read, and waits for its first batch. Dropping this future, or the answer, makes the
-    /// read stop; it is never abandoned, since it may have to cancel a statement.
+    /// Starts a read, and waits for its first batch. Dropping this future, or the answer, stops the
+    /// read; it is never abandoned, since it may have to cancel a statement.
     ///
     /// Most answers are one batch, so the read runs in the caller's task, and is spawned only if it
     /// outlives this call.
@@ -220,7 +220,7 @@ impl<F: Future<Output = ()> + Send + 'static> Drop for SpawnOnDrop<F> {
     }
 }
 
-/// Reads the answer of a count: the number, and an estimate if a second column is there.
+/// Reads the answer of a count: the number, and an estimate if there is a second column.
 async fn count(rows: Rows) -> Result<Answer, StoreError> {
     let rows = rows.collect().await?;
     let (count, exact) = match rows.first().map(Vec::as_slice) {
@@ -232,11 +232,11 @@ async fn count(rows: Rows) -> Result<Answer, StoreError> {
     Ok(Answer::Count { rows, exact })
 }
 
-/// How long a cached shape is used. Bounds the time for which facts that no statement checks, such as
-/// whether a column may be NULL, can be stale.
+/// How long a cached shape is used. Bounds how long facts that no statement checks, such as whether
+/// a column may be NULL, can be stale.
 const SHAPE_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// The tables of one name: the schema asked for, if any, and when the shape was read.
+/// Tables of one name: the requested schema, if any, and when the shape was read.
 type Namesakes<K> = Vec<(Option<String>, Instant, Arc<Shape<K>>)>;
 
 /// Cached shapes of tables, by table name.
@@ -280,7 +280,7 @@ impl<K> Shapes<K> {
     }
 }
 
-/// The error for a table that is not there.
+/// The error for a table that does not exist.
 pub(crate) fn no_table(target: &Target) -> StoreError {
     StoreError::SchemaDrift {
         table: target.table.clone(),

@@ -1,8 +1,9 @@
-//! Who gets a session of a source next, so that no caller's slow reads take them all.
+//! Decides who gets a session of a source next, so that no caller's slow reads take them all.
 //!
-//! Three rules. A caller that holds no session takes any that is free. One that holds some takes
-//! another only while more than the reserve is free, which is a quarter of all. A session that
-//! comes free goes to the waiting caller that holds the fewest, and among equals to the first in line.
+//! Three rules. A caller that holds no session takes any free one. A caller that holds some takes
+//! another only while more sessions are free than the reserve, which is a quarter of all. A session
+//! that comes free goes to the waiting caller that holds the fewest, and among equals to the first
+//! in line.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,17 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 use wayleave_store::CallerKey;
 
-/// The rights to the sessions of one source.
+/// The sessions of one source, shared among its callers.
 pub(crate) struct SessionShares {
     state: Mutex<State>,
-    /// Notified whenever a right comes back.
+    /// Notified whenever a permit is returned.
     returned: Notify,
 }
 
 struct State {
     total: usize,
     free: usize,
-    /// Callers that hold sessions, each with how many.
+    /// Callers that hold sessions, each with their number.
     holders: Vec<(CallerKey, usize)>,
     waiting: VecDeque<Waiter>,
     closed: bool,
@@ -31,7 +32,7 @@ struct Waiter {
     granted: oneshot::Sender<SessionPermit>,
 }
 
-/// The right to one session.
+/// The permit for one session.
 pub(crate) struct SessionPermit {
     shares: Arc<SessionShares>,
     caller: CallerKey,
@@ -52,12 +53,12 @@ impl SessionShares {
         })
     }
 
-    /// A session, if this caller may take one at once.
+    /// A permit, if this caller may take one at once.
     pub(crate) fn try_acquire(self: &Arc<Self>, caller: CallerKey) -> Option<SessionPermit> {
         self.state().take(caller).then(|| self.permit(caller))
     }
 
-    /// A session, waited for; `None` once there are none any more.
+    /// Waits for a permit; `None` once the shares are closed.
     pub(crate) async fn acquire(self: &Arc<Self>, caller: CallerKey) -> Option<SessionPermit> {
         let waiting = {
             let mut state = self.state();
@@ -69,7 +70,7 @@ impl SessionShares {
                 return Some(self.permit(caller));
             }
             let (granted, waiting) = oneshot::channel();
-            // Those that gave up leave their places behind.
+            // Callers that gave up leave their waiters behind.
             state.waiting.retain(|it| !it.granted.is_closed());
             state.waiting.push_back(Waiter { caller, granted });
             waiting
@@ -77,7 +78,7 @@ impl SessionShares {
         waiting.await.ok()
     }
 
-    /// Gives out no more, and waits until all have come back.
+    /// Grants no more permits, and waits until all have been returned.
     pub(crate) async fn close(&self) {
         {
             let mut state = self.state();
@@ -114,7 +115,8 @@ impl Drop for SessionPermit {
     fn drop(&mut self) {
         let granted = self.shares.state().give_back(self.caller);
         self.shares.returned.notify_waiters();
-        // Not under the lock: one that gave up meanwhile drops its permit, which comes back here.
+        // Outside the lock: a waiter that gave up meanwhile drops its permit, which comes back
+        // here.
         for waiter in granted {
             let permit = self.shares.permit(waiter.caller);
             let _ = waiter.granted.send(permit);
@@ -123,7 +125,7 @@ impl Drop for SessionPermit {
 }
 
 impl State {
-    /// How many free sessions are kept for callers that hold none.
+    /// Number of free sessions reserved for callers that hold none.
     fn reserve(&self) -> usize {
         match self.total {
             0 | 1 => 0,
@@ -147,7 +149,7 @@ impl State {
         !self.closed && self.free > kept
     }
 
-    /// Takes a session for a caller, if it may.
+    /// Takes a session for a caller, if the rules allow it.
     fn take(&mut self, caller: CallerKey) -> bool {
         if !self.may_take(caller) {
             return false;
@@ -160,7 +162,7 @@ impl State {
         true
     }
 
-    /// Takes a session back, and says who waited for what is free now.
+    /// Takes a session back, and returns the waiters that the free sessions go to.
     fn give_back(&mut self, caller: CallerKey) -> Vec<Waiter> {
         self.free += 1;
         if let Some((_, held)) = self.holders.iter_mut().find(|(it, _)| *it == caller) {
@@ -196,7 +198,7 @@ mod tests {
         CallerKey::from_subject(name)
     }
 
-    /// As many sessions as a caller gets at once.
+    /// Takes as many sessions as a caller gets at once.
     fn take_all(shares: &Arc<SessionShares>, name: &str) -> Vec<SessionPermit> {
         std::iter::from_fn(|| shares.try_acquire(caller(name))).collect()
     }
@@ -215,7 +217,7 @@ mod tests {
                 assert!(shares.try_acquire(caller("c")).is_some(), "of {total}");
             }
         }
-        // As many as one token may use at once by default, beside eight sessions.
+        // As many as one token may use at once by default, out of eight sessions.
         assert_eq!(take_all(&SessionShares::new(8), "a").len(), 6);
     }
 
@@ -251,7 +253,8 @@ mod tests {
         let Poll::Ready(Some(third)) = poll(&mut third) else {
             panic!("the newcomer waits");
         };
-        // One is kept in reserve; of two callers that hold one each, the first to wait is next.
+        // One session stays in reserve; of two callers that hold one each, the first to wait is
+        // next.
         drop(third);
         assert!(poll(&mut more).is_pending() && poll(&mut again).is_pending());
         greedy.pop();
@@ -269,7 +272,7 @@ mod tests {
         let mut waits = Box::pin(shares.acquire(caller("c")));
         assert!(poll(&mut waits).is_pending());
         drop(only);
-        // One that gives up after it was granted a session gives it back.
+        // A caller that gives up after it was granted a session gives it back.
         drop(waits);
         assert!(shares.is_whole());
     }

@@ -49,7 +49,7 @@ pub(crate) static ADAPTER: Adapter = Adapter {
     parse: |text| Ok(Box::new(SqliteSource(File::parse(text)?))),
 };
 
-/// What a DSN names.
+/// The source that a DSN names.
 struct SqliteSource(File);
 
 #[async_trait]
@@ -72,14 +72,14 @@ impl UnopenedSource for SqliteSource {
     }
 }
 
-/// A SQLite file, opened anew for each question.
+/// A SQLite file. Opens it anew for each request.
 struct SqliteIntrospector {
     file: File,
     limits: Limits,
 }
 
 impl SqliteIntrospector {
-    /// Whether the file is locked against writers while it is read.
+    /// Whether reading locks the file against writers.
     async fn writers_wait_for_reads(&self) -> Result<bool, StoreError> {
         if self.file.immutable {
             return Ok(false);
@@ -93,8 +93,8 @@ impl SqliteIntrospector {
         .await
     }
 
-    /// Runs blocking work on a thread of its own; when nobody waits for it any more, it is
-    /// interrupted and ends.
+    /// Runs blocking work on its own thread; the work is interrupted when nobody waits for it any
+    /// more.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut connect::Session) -> Result<T, StoreError> + Send + 'static,
@@ -130,7 +130,7 @@ impl Introspect for SqliteIntrospector {
         }
         let (sender, mut receiver) = mpsc::channel(16);
         let reading = self.blocking(move |session| {
-            // Nobody listening is no reason to stop reading.
+            // Keep reading even if nobody listens for progress.
             introspect::catalogue(session, &mut |step| drop(sender.blocking_send(step)))
         });
         let telling = async {

@@ -1,4 +1,4 @@
-//! TLS to servers: which certificates are believed.
+//! TLS to servers: which certificates are trusted.
 
 use std::error::Error;
 use std::io;
@@ -42,7 +42,7 @@ pub(crate) fn config(
     })
 }
 
-/// The authorities to believe: those in the named file, or the machine's own.
+/// The authorities to trust: those in the named file, or the machine's own.
 pub(crate) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, StoreError> {
     let Some(file) = file else {
         let found = rustls_native_certs::load_native_certs().certs;
@@ -66,7 +66,7 @@ pub(crate) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'sta
     }
 }
 
-/// Whether an error is the TLS library's, bare or inside an I/O error.
+/// Whether an error comes from the TLS library, directly or inside an I/O error.
 pub(crate) fn is_failure(error: &(dyn Error + 'static)) -> bool {
     let inside = error
         .downcast_ref::<io::Error>()
@@ -75,7 +75,7 @@ pub(crate) fn is_failure(error: &(dyn Error + 'static)) -> bool {
         || inside.is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>)
 }
 
-/// Believes any certificate, yet still has the server prove that it holds the key.
+/// Accepts any certificate, but still requires the server to prove that it holds the key.
 #[derive(Debug)]
 struct AnyCertificate {
     provider: Arc<CryptoProvider>,

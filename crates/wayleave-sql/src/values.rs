@@ -410,6 +410,9 @@ mod tests {
         ] {
             assert_eq!(datetime(&Cell::Text(text.into())), expected, "{text}");
         }
+        for seconds in [i128::from(i64::MAX), i128::from(i64::MIN), i128::MAX] {
+            assert_eq!(datetime(&Cell::Integer(seconds)), None, "{seconds}");
+        }
         let minutes = datetime_from_text("2024-05-06T07:08:00Z");
         assert_eq!(datetime(&Cell::Text("2024-05-06 07:08".into())), minutes);
         let day = datetime_from_text("2024-05-06T00:00:00Z");

@@ -1,18 +1,18 @@
-//! What a store cannot hide: where its answers differ from the one contract.
+//! Differences from the common contract that a store cannot hide.
 
 use wayleave_model::mapping::SourceKind;
 
-/// What a store declares of itself.
+/// The differences that a store declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// The kind of store.
     pub kind: SourceKind,
-    /// Where it differs, for people and agents; sorted by topic.
+    /// The differences, for people and agents; sorted by topic.
     pub differences: &'static [Difference],
 }
 
 impl Capabilities {
-    /// What the store declares on a topic.
+    /// The note that the store declares on a topic.
     pub fn difference(&self, topic: Topic) -> Option<&'static str> {
         self.differences
             .iter()
@@ -24,40 +24,40 @@ impl Capabilities {
 /// One difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is about.
+    /// The subject of the difference.
     pub topic: Topic,
     /// The difference, in one sentence.
     pub note: &'static str,
 }
 
-/// What a difference is about.
+/// The subject of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Topic {
     /// Binary columns shown as text.
     Binary,
-    /// Booleans a store has no type for.
+    /// Booleans, where a store has no type for them.
     Booleans,
-    /// Dates a store has no type for.
+    /// Dates, where a store has no type for them.
     Dates,
-    /// Datetimes a store has no type for, or cannot hold in full.
+    /// Datetimes, where a store has no type for them or cannot hold all of them.
     Datetimes,
-    /// Decimals a store holds inexactly, or up to some number of digits.
+    /// Decimals, where a store holds them inexactly or only up to some number of digits.
     Decimals,
     /// Sums and means of floating-point numbers.
     FloatSums,
-    /// Integers beyond what a store holds.
+    /// Integers beyond the range of a store.
     Integers,
-    /// Order that no index can give, so that it costs a sort.
+    /// Orders that no index provides, so that they cost a sort.
     Sorting,
-    /// Text a store cannot hold.
+    /// Text that a store cannot hold.
     Text,
-    /// Whose time zone database decides.
+    /// Which time zone database decides.
     TimeZones,
 }
 
 impl Topic {
-    /// The word for it, in documents and on the wire.
+    /// Its name in documents and on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Binary => "binary",

@@ -1,9 +1,9 @@
-//! The suite every adapter runs: the same records, the same requests, the same answers as the
-//! reference interpreter, byte for byte.
+//! The suite every adapter runs: the same records and the same requests must give the same answers
+//! as the reference interpreter, byte for byte.
 //!
 //! An adapter's test loads [`fixture::rows`] into its store under [`fixture::mapping`], and calls
-//! [`run`]. A difference that the store cannot hide is an [`Exclusion`] with a reason; one that
-//! is no longer needed fails the suite.
+//! [`run`]. A difference that the store cannot hide is an [`Exclusion`] with a reason; an exclusion
+//! that is no longer needed fails the suite.
 
 mod dice;
 pub mod fixture;

@@ -1,7 +1,7 @@
-//! How a store fails, in words that hold no secret.
+//! How a store fails, in messages that contain no secret.
 //!
-//! Drivers put hosts, users, statements and sometimes passwords into their messages. Nothing of
-//! theirs reaches a [`StoreError`] but a [`Detail`], and a detail is scrubbed when it is made.
+//! Drivers put hosts, users, statements and sometimes passwords into their messages. A
+//! [`StoreError`] carries a driver's words only as a [`Detail`], which is scrubbed when it is made.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,80 +9,80 @@ use std::time::Duration;
 use thiserror::Error;
 use wayleave_model::mapping::Datatype;
 
-/// Why a source gave no answer.
+/// Why a source did not answer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The DSN cannot be read. The reason quotes nothing of it.
+    /// The DSN cannot be parsed. The reason quotes none of it.
     #[error("the DSN is not valid: {reason}")]
     BadDsn {
-        /// What is wrong, in words fixed at compile time.
+        /// The error, in words fixed at compile time.
         reason: &'static str,
     },
     /// No session could be opened.
     #[error("the source cannot be reached")]
     Unreachable {
-        /// What the driver said.
+        /// The driver's message.
         #[source]
         detail: Detail,
     },
     /// The source has no such database or file.
     #[error("the source does not exist")]
     Missing {
-        /// What the driver said.
+        /// The driver's message.
         #[source]
         detail: Detail,
     },
     /// The source refused the credentials, or the role may not read.
     #[error("the source refused access")]
     Denied {
-        /// What the driver said.
+        /// The driver's message.
         #[source]
         detail: Detail,
     },
-    /// A session was opened, and is not one that answers can be trusted to.
+    /// A session was opened, but its answers cannot be trusted.
     #[error("a session of the source is refused: {reason}")]
     SessionRefused {
-        /// What is wrong with it, in words fixed at compile time.
+        /// The problem, in words fixed at compile time.
         reason: &'static str,
     },
-    /// TLS was asked for and could not be had.
+    /// TLS was required and could not be established.
     #[error("no secure session could be made")]
     Tls {
-        /// What the TLS library said.
+        /// The TLS library's message.
         #[source]
         detail: Detail,
     },
     /// An answer did not come in time.
     #[error("the source gave no answer in {} ms while {doing}", limit.as_millis())]
     Timeout {
-        /// What was being done: `connecting`, `reading columns`, …
+        /// The current activity: `connecting`, `reading columns`, …
         doing: &'static str,
-        /// The limit that passed.
+        /// The limit that was exceeded.
         limit: Duration,
     },
     /// The file is not a database, or is damaged.
     #[error("the source is not readable as a database")]
     NotADatabase {
-        /// What the driver said.
+        /// The driver's message.
         #[source]
         detail: Detail,
     },
-    /// The store cannot do what was asked.
+    /// The store cannot do what was requested.
     #[error("the source does not support {what}")]
     Unsupported {
-        /// What it lacks.
+        /// The missing ability.
         what: &'static str,
     },
-    /// The schema is not there, or the role cannot see it.
+    /// The schema does not exist, or the role cannot see it.
     #[error("no schema `{schema}` is visible in the source")]
     NoSchema {
-        /// The schema asked for.
+        /// The requested schema.
         schema: String,
-        /// Those that are visible, sorted.
+        /// The visible schemas, sorted.
         visible: Vec<String>,
     },
-    /// A table or column the mapping names is no longer there.
+    /// A table or column that the mapping names no longer exists.
     #[error("{} is not in the source any more", missing(table, column.as_deref()))]
     SchemaDrift {
         /// The table.
@@ -90,7 +90,7 @@ pub enum StoreError {
         /// The column; `None` where the whole table is missing.
         column: Option<String>,
     },
-    /// A value in the store is none of the datatype the mapping gives its column.
+    /// A value in the store is not of the datatype that the mapping gives its column.
     #[error("a value of column `{column}` is not of datatype `{datatype}`")]
     Unfit {
         /// The column.
@@ -104,31 +104,31 @@ pub enum StoreError {
         /// How long the read waited.
         waited: Duration,
     },
-    /// Another program holds the file's lock, and did not let go of it in time.
+    /// Another program holds the file's lock, and did not release it in time.
     #[error("the source is locked by another program, and was for {} ms", waited.as_millis())]
     Locked {
         /// How long the read waited.
         waited: Duration,
     },
-    /// What was asked for is beyond what the store can compute: a sum too great for its numbers, a
-    /// time before or after its calendar.
+    /// The result is beyond what the store can compute: a sum too great for its numbers, a time
+    /// before or after its calendar.
     #[error("a result is out of the range of the source's numbers or times")]
     OutOfRange {
-        /// What the driver said.
+        /// The driver's message.
         #[source]
         detail: Detail,
     },
     /// Nobody wants the answer any more.
     #[error("the read was cancelled")]
     Cancelled,
-    /// The store failed on a statement of ours.
+    /// The store failed on one of our statements.
     #[error("the source failed while {doing}")]
     Failed {
-        /// What was being done.
+        /// The current activity.
         doing: &'static str,
         /// The store's own code: an SQLSTATE, a result code.
         code: Option<String>,
-        /// What the driver said.
+        /// The driver's message.
         #[source]
         detail: Detail,
     },
@@ -200,7 +200,7 @@ fn missing(table: &str, column: Option<&str>) -> String {
 pub struct Detail(String);
 
 impl Detail {
-    /// The longest detail kept, in characters.
+    /// Maximum length of a detail, in characters.
     const LONGEST: usize = 400;
 
     /// Takes a message, replacing each of `secrets` by `***` and control characters by spaces.
@@ -210,7 +210,7 @@ impl Detail {
     ) -> Self {
         let mut text = message.to_string();
         let mut secrets: Vec<&str> = secrets.into_iter().filter(|it| !it.is_empty()).collect();
-        // The longest first: a secret may hold another.
+        // Replace the longest first: a secret may contain another.
         secrets.sort_by_key(|it| std::cmp::Reverse(it.len()));
         for secret in secrets {
             text = text.replace(secret, "***");
@@ -219,7 +219,7 @@ impl Detail {
         Self(one_line.take(Self::LONGEST).collect())
     }
 
-    /// Words of our own, fixed at compile time.
+    /// A fixed message of our own.
     pub fn fixed(words: &'static str) -> Self {
         Self(words.to_owned())
     }

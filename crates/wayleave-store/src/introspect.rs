@@ -1,4 +1,4 @@
-//! Reading the catalogue of a source: what an adapter offers before any mapping exists.
+//! Reads the catalogue of a source: what an adapter offers before any mapping exists.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use crate::StoreError;
 
 /// A source whose catalogue can be read.
 ///
-/// Implementations open a read-only session, hold the [`Limits`] they were made with, read no
-/// rows of any table, and answer the same bytes for the same catalogue.
+/// Implementations open a read-only session, obey the [`Limits`] they were created with, read no
+/// rows of any table, and return the same bytes for the same catalogue.
 #[async_trait]
 pub trait Introspect: Send + Sync {
-    /// Opens a session and asks the store for nothing but an answer.
+    /// Opens a session, and checks only that the store answers.
     async fn ping(&self) -> Result<(), StoreError>;
 
-    /// Reads the catalogue, telling `progress` of every statement answered.
+    /// Reads the catalogue, and reports every answered statement to `progress`.
     ///
-    /// What the session's role cannot read is left out.
+    /// Leaves out everything that the session's role cannot read.
     async fn introspect(
         &self,
         options: &IntrospectOptions,
@@ -29,15 +29,15 @@ pub trait Introspect: Send + Sync {
 /// What to read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IntrospectOptions {
-    /// The schema (PostgreSQL) or database (MySQL); the session's own where `None`. SQLite has
-    /// no such notion and refuses one.
+    /// The schema (PostgreSQL) or database (MySQL); `None` for the session's own. SQLite has
+    /// neither, and refuses one.
     pub schema: Option<String>,
 }
 
-/// How long a session may wait.
+/// Time limits of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// For the session to be open: name lookup, TCP, TLS and login together.
+    /// For opening the session: name lookup, TCP, TLS and login together.
     pub connect: Duration,
     /// For one statement.
     pub statement: Duration,
@@ -52,27 +52,27 @@ impl Default for Limits {
     }
 }
 
-/// Hears each [`Step`]; called from the thread that does the work.
+/// Receives each [`Step`]; called from the thread that does the work.
 pub type Progress<'a> = &'a (dyn Fn(Step) + Send + Sync);
 
-/// For callers with nobody watching.
+/// Ignores progress.
 pub fn silent(_: Step) {}
 
-/// One thing introspection did.
+/// One step of introspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// One statement was answered.
     Read {
-        /// What it asked for: `tables`, `columns`, …
+        /// The subject of the statement: `tables`, `columns`, …
         what: &'static str,
-        /// How many catalogue rows it gave.
+        /// Number of catalogue rows it returned.
         rows: usize,
     },
     /// A table or view was seen and left out.
     LeftOut {
         /// Its name.
         table: String,
-        /// Why, in words for the operator.
+        /// The reason, in words for the operator.
         reason: String,
     },
 }

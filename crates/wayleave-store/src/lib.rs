@@ -1,7 +1,7 @@
 //! The port every store adapter implements.
 //!
-//! An adapter reads a store it did not make and may not change. This crate says what it must
-//! offer and how it fails; it knows no driver, no dialect and no DSN.
+//! An adapter reads a store that it did not create and may not change. This crate defines what an
+//! adapter must offer and how it fails; it knows no driver, no dialect and no DSN.
 
 mod capabilities;
 #[cfg(feature = "conformance")]

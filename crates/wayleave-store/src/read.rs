@@ -1,4 +1,4 @@
-//! Reading records: what an adapter does with a plan that policy has allowed.
+//! Reads records: what an adapter does with a plan that policy has allowed.
 //!
 //! Nothing here knows a driver or a dialect, and nothing here can make a plan.
 
@@ -15,18 +15,18 @@ use crate::{Rows, StoreError};
 
 /// A store that answers plans.
 ///
-/// The same plan over the same data gives the same values on every store, in the order the plan
-/// asks for, but for what [`Capabilities`] declare. Sessions are read-only by the engine's own
-/// means. Memory is bounded whatever the size of the answer.
+/// The same plan over the same data gives the same values on every store, in the order that the
+/// plan specifies, except for the differences that [`Capabilities`] declare. The engine itself
+/// keeps sessions read-only. Memory is bounded whatever the size of the answer.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// What this store cannot hide.
+    /// The differences that this store cannot hide.
     fn capabilities(&self) -> &Capabilities;
 
     /// Answers a plan.
     ///
-    /// Dropping the future or the answer, or cancelling the context's token, stops the store's
-    /// work within a second; so does the deadline.
+    /// Dropping the future or the answer, or cancelling the context's token, stops the store's work
+    /// within a second; so does passing the deadline.
     async fn read(
         &self,
         plan: &AuthorizedPlan,
@@ -37,48 +37,50 @@ pub trait Store: Send + Sync {
     async fn close(&self);
 }
 
-/// How long a read may take, and who may end it.
+/// The time limit, cancellation and caller of a read.
 #[derive(Debug, Clone)]
 pub struct ReadContext {
-    /// When the answer must be whole.
+    /// When the answer must be complete.
     pub deadline: Instant,
     /// Cancelled when nobody wants the answer any more.
     pub cancel: CancellationToken,
-    /// What to do about a value that is none of its column's datatype.
+    /// How to treat a value that is not of its column's datatype.
     pub on_malformed: OnMalformed,
-    /// Who the read is for.
+    /// The caller that the read is for.
     pub caller: CallerKey,
 }
 
-/// Who a read is for, so that one caller's reads do not keep another's waiting. It opens nothing.
+/// Identifies the caller of a read, so that one caller's reads do not hold up another's. Grants
+/// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallerKey(u64);
 
 impl CallerKey {
-    /// The key of whoever reads under this name.
+    /// The key of the caller with this name.
     pub fn from_subject(subject: &str) -> Self {
-        // Of this process alone, so that nobody can choose a name that has another's key.
+        // Seeded per process, so that nobody can choose a name that collides with another's key.
         static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         Self(HASHER.hash_one(subject))
     }
 }
 
-/// What a read does about a value that is none of its column's datatype.
+/// How a read treats a value that is not of its column's datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnMalformed {
-    /// Fails as [`StoreError::Unfit`].
+    /// Fails with [`StoreError::Unfit`].
     #[default]
     Fail,
-    /// Gives [`Value::Malformed`](wayleave_plan::value::Value::Malformed) in its place and goes on.
-    /// Where the store computes with such a value it satisfies no predicate and counts for nothing.
+    /// Returns [`Value::Malformed`](wayleave_plan::value::Value::Malformed) in its place and goes
+    /// on. Where the store computes with such a value, it satisfies no predicate and counts for
+    /// nothing.
     Mark,
 }
 
 impl ReadContext {
-    /// A read that may take so long from now.
+    /// The context of a read that may take `time` from now.
     pub fn within(time: Duration) -> Self {
         let now = Instant::now();
-        // A limit beyond the clock's reach is none that could pass.
+        // A limit beyond the clock's range never passes.
         let far = Duration::from_hours(24 * 365);
         Self {
             deadline: now.checked_add(time.min(far)).unwrap_or(now),
@@ -89,7 +91,7 @@ impl ReadContext {
     }
 }
 
-/// What a plan asked for.
+/// The answer to a plan.
 #[derive(Debug)]
 pub enum Answer {
     /// Rows: the values of the plan's columns.
@@ -100,13 +102,13 @@ pub enum Answer {
     Count {
         /// The number.
         rows: u64,
-        /// Counted, or estimated from the store's statistics.
+        /// Whether it was counted, or estimated from the store's statistics.
         exact: bool,
     },
 }
 
 impl Answer {
-    /// The rows or groups of a plan, each of which has one value for each column of the plan.
+    /// The rows or groups of a plan, each with one value for each column of the plan.
     pub fn rows(self, plan: &AuthorizedPlan) -> Result<Rows, StoreError> {
         match self {
             Self::Rows(rows) | Self::Groups(rows) => rows.of_width(plan.read().width()),
@@ -123,7 +125,7 @@ impl Answer {
     }
 }
 
-/// The answer is to another kind of plan.
+/// The error for an answer to another kind of plan.
 const MISMATCH: StoreError = StoreError::Unsupported {
     what: "this kind of plan",
 };

@@ -1,6 +1,6 @@
-//! Rows on their way from a store: a bounded queue of small batches.
+//! Streams rows from a store through a bounded queue of small batches.
 //!
-//! An answer that ends without its producer saying so is an error, never a short answer.
+//! An answer that ends before its producer finishes it is an error, never a short answer.
 
 use std::vec;
 
@@ -12,11 +12,11 @@ use crate::{Detail, OnMalformed, StoreError};
 /// The values of one row.
 pub type Row = Vec<Value>;
 
-/// How many batches may wait.
+/// Maximum number of batches in the queue.
 const WAITING: usize = 2;
-/// A batch is full with so many rows, or
+/// Maximum number of rows in a batch.
 const ROWS_A_BATCH: usize = 128;
-/// with so many bytes, as far as text shows them.
+/// Maximum size of a batch, in approximate bytes of text.
 const BYTES_A_BATCH: usize = 256 * 1024;
 
 enum Batch {
@@ -25,28 +25,28 @@ enum Batch {
     Failed(StoreError),
 }
 
-/// Rows, and about how many bytes they take in memory.
+/// Rows with their approximate size in memory.
 struct Weighed {
     rows: Vec<Row>,
     bytes: usize,
 }
 
-/// In a box, because a queue of any length has room for many.
+/// Boxed, because a queue of any length allocates room for many messages.
 type Sent = Box<Batch>;
 
-/// Rows as they come. Dropping them tells the store to stop.
+/// A stream of rows. Dropping it tells the store to stop.
 pub struct Rows {
     batches: mpsc::Receiver<Sent>,
     current: vec::IntoIter<Row>,
-    /// What `current` weighed when it came.
+    /// The size of `current` when it arrived.
     bytes: usize,
-    /// How many values each row must have, once that is known.
+    /// Number of values each row must have, once known.
     width: Option<usize>,
     ended: bool,
 }
 
 impl Rows {
-    /// A queue and the end that fills it.
+    /// A queue and its sending end.
     pub fn channel() -> (RowSender, Self) {
         let (sender, batches) = mpsc::channel(WAITING);
         let sender = RowSender {
@@ -66,7 +66,7 @@ impl Rows {
         (sender, rows)
     }
 
-    /// The next row, or the reason why there are no more. `None` after the last one.
+    /// The next row, or the error that ended the answer. `None` after the last row.
     pub async fn next(&mut self) -> Option<Result<Row, StoreError>> {
         loop {
             if let Some(row) = self.current.next() {
@@ -81,8 +81,7 @@ impl Rows {
         }
     }
 
-    /// The rows that have come already, where they take at most so many bytes in memory; none
-    /// otherwise.
+    /// The rows that have already arrived, if they take at most `bytes` in memory; none otherwise.
     pub fn come_within(&mut self, bytes: usize) -> Vec<Row> {
         if self.bytes > bytes {
             return Vec::new();
@@ -90,14 +89,14 @@ impl Rows {
         std::mem::take(&mut self.current).collect()
     }
 
-    /// The same rows, each of which must have so many values: one that has not is an error.
+    /// Requires `width` values in each row; any other number is an error.
     pub(crate) fn of_width(mut self, width: usize) -> Result<Self, StoreError> {
         self.width = Some(width);
         check_width(self.current.as_slice(), Some(width))?;
         Ok(self)
     }
 
-    /// Every row that is left.
+    /// All remaining rows.
     pub async fn collect(mut self) -> Result<Vec<Row>, StoreError> {
         let mut rows = self.come_within(usize::MAX);
         while let Some(row) = self.next().await {
@@ -106,7 +105,7 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The one value of an answer of one row of one value.
+    /// The single value of an answer with one row of one value.
     pub async fn into_value(self) -> Result<Value, StoreError> {
         let mut values = self.collect().await?.into_iter().flatten();
         match (values.next(), values.next()) {
@@ -119,8 +118,8 @@ impl Rows {
         }
     }
 
-    /// Waits until the first rows, the end or a failure have come, so that a failure to begin is
-    /// told by whoever asked and not by the first row.
+    /// Waits for the first rows, the end or a failure, so that a failure to begin is reported to
+    /// the caller and not with the first row.
     pub async fn begun(mut self) -> Result<Self, StoreError> {
         self.receive().await?;
         Ok(self)
@@ -162,8 +161,8 @@ impl Rows {
     }
 }
 
-/// Refuses rows with more or fewer values than they must have: read as they are, they would put
-/// values into the wrong fields.
+/// Refuses rows with more or fewer values than required: read as they are, they would put values
+/// into the wrong fields.
 fn check_width(rows: &[Row], width: Option<usize>) -> Result<(), StoreError> {
     match width {
         Some(width) if rows.iter().any(|row| row.len() != width) => Err(StoreError::Failed {
@@ -181,7 +180,7 @@ impl std::fmt::Debug for Rows {
     }
 }
 
-/// The end of a queue that a store fills.
+/// The sending end of a queue, which a store fills.
 pub struct RowSender {
     batches: mpsc::Sender<Sent>,
     pending: Vec<Row>,
@@ -190,24 +189,24 @@ pub struct RowSender {
     on_malformed: OnMalformed,
 }
 
-/// Knows whether anybody still wants the rows of an answer.
+/// Tells whether the reader of an answer is gone.
 #[derive(Clone)]
 pub struct ReceiverGone(mpsc::Sender<Sent>);
 
 impl ReceiverGone {
-    /// Waits until nobody does.
+    /// Waits until the reader is gone.
     pub async fn wait(&self) {
         self.0.closed().await;
     }
 
-    /// Whether nobody does.
+    /// Whether the reader is gone.
     pub fn now(&self) -> bool {
         self.0.is_closed()
     }
 }
 
 impl RowSender {
-    /// The same, for a reader who wants malformed values handled so.
+    /// Sets how the reader wants malformed values treated.
     #[must_use]
     pub fn with_malformed(self, on_malformed: OnMalformed) -> Self {
         Self {
@@ -216,19 +215,19 @@ impl RowSender {
         }
     }
 
-    /// What the reader wants done about malformed values.
+    /// How the reader wants malformed values treated.
     pub fn on_malformed(&self) -> OnMalformed {
         self.on_malformed
     }
 
-    /// Adds a row; whether a batch is full and [`flush`](Self::flush) is due.
+    /// Adds a row; returns whether the batch is full and [`flush`](Self::flush) is due.
     #[must_use = "a full batch must be flushed"]
     pub fn push(&mut self, row: Row) -> bool {
         let texts = row.iter().map(Value::bytes).sum();
         self.push_weighed(row, texts)
     }
 
-    /// The same of a row whose values hold about so many bytes, as whoever read it knows.
+    /// Like [`push`](Self::push), for a row whose approximate size the caller already knows.
     #[inline]
     #[must_use = "a full batch must be flushed"]
     pub fn push_weighed(&mut self, row: Row, bytes: usize) -> bool {
@@ -240,10 +239,10 @@ impl RowSender {
         self.pending.len() >= ROWS_A_BATCH || self.bytes >= BYTES_A_BATCH
     }
 
-    /// Sends what was added, waiting for room; whether anybody still wants it.
+    /// Sends the rows added so far, waiting for room; returns whether the reader still wants them.
     ///
-    /// A future that is dropped while it waits loses the batch: whoever drops it must end the
-    /// answer with a failure.
+    /// Dropping the future while it waits loses the batch: the caller must then end the answer with
+    /// a failure.
     pub async fn flush(&mut self) -> bool {
         self.sent = true;
         let rows = self.weighed();
@@ -257,13 +256,13 @@ impl RowSender {
         }
     }
 
-    /// Tells when nobody wants the rows any more.
+    /// Tells when the reader is gone.
     pub fn unwanted(&self) -> ReceiverGone {
         ReceiverGone(self.batches.clone())
     }
 
-    /// Forgets what was added, to begin again; whether that is possible, which it is as long as
-    /// nothing was sent.
+    /// Discards the rows added so far, to begin again; returns whether that was possible, which it
+    /// is as long as nothing was sent.
     #[must_use = "an answer that was begun cannot begin again"]
     pub fn restart(&mut self) -> bool {
         self.pending.clear();
@@ -271,13 +270,13 @@ impl RowSender {
         !self.sent
     }
 
-    /// Ends the answer, whole or broken.
+    /// Ends the answer, complete or failed.
     pub async fn finish(mut self, outcome: Result<(), StoreError>) {
         let last = match outcome {
             Ok(()) => Batch::Last(self.weighed()),
             Err(error) => Batch::Failed(error),
         };
-        // Nobody listening is nobody to tell.
+        // If nobody listens, there is nobody to tell.
         let _ = self.batches.send(Box::new(last)).await;
     }
 }

@@ -1,7 +1,7 @@
-//! What the request's credential opens: its package, and its scopes.
+//! What a request's credential allows: its package and its scopes.
 //!
-//! Whoever lets a client in attaches an [`Access`] to its [`Caller`]; tools read it there. A
-//! caller without one may read nothing and do nothing.
+//! Authentication attaches an [`Access`] to the [`Caller`], and tools read it there. A caller
+//! without one may read nothing and do nothing.
 
 use std::sync::{Arc, LazyLock};
 
@@ -10,23 +10,23 @@ use wayleave_mcp::{Caller, Decision, RpcError, Visibility};
 use wayleave_model::grant::{Scope, Scopes};
 use wayleave_plan::package::{Grants, Package};
 
-/// No valid credential came with the request.
+/// Error code: the request carries no valid credential.
 pub const UNAUTHENTICATED: i32 = -32001;
-/// The credential is valid, and its scopes do not reach that far.
+/// Error code: the credential is valid, but its scopes do not cover the call.
 pub const SCOPE_DENIED: i32 = -32004;
 
-/// What one credential opens.
+/// What one credential allows.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// The grants it reads under.
+    /// The grants that its reads are subject to.
     pub package: Arc<Package>,
     /// Its scopes, within what the deployment allows.
     pub scopes: Scopes,
-    /// Whether a token came with the request. A local client needs none to read.
+    /// Whether the request carried a token. A local client needs none to read.
     pub authenticated: bool,
 }
 
-/// What a caller nobody vouched for has.
+/// The access of a caller that nobody authenticated.
 static NOTHING: LazyLock<Access> = LazyLock::new(|| Access {
     package: Arc::new(Package {
         subject: "nobody".to_owned(),
@@ -38,7 +38,7 @@ static NOTHING: LazyLock<Access> = LazyLock::new(|| Access {
 });
 
 impl Access {
-    /// Of a local client without a token: every active dataset, to be read.
+    /// The access of a local client without a token: reads every active dataset.
     pub fn local() -> Self {
         Self {
             package: Arc::new(Package::local()),
@@ -47,14 +47,14 @@ impl Access {
         }
     }
 
-    /// What this caller's credential opens.
+    /// The access of this caller's credential.
     pub fn from_caller(caller: &Caller) -> &Self {
         caller.get().unwrap_or(&NOTHING)
     }
 }
 
-/// A tool for callers with this scope. The others are told why they may not call it: that the
-/// tool exists is no secret.
+/// Restricts a tool to callers with this scope. Other callers are told why they may not call it:
+/// that the tool exists is no secret.
 pub fn requires(scope: Scope, tool: impl Into<Arc<str>>) -> Visibility {
     let tool = tool.into();
     Visibility::rule(move |caller| {

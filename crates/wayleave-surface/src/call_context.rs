@@ -1,9 +1,9 @@
-//! What the reads of one call need, made once a call: what the caller sees, one deadline, one
-//! cancellation, bounded memory.
+//! The context that the reads of one call share: the caller's view, one deadline, one cancellation,
+//! bounded memory.
 //!
 //! Tools, resources, completions, workups and citations all read through a [`CallContext`]. Every
-//! failure of a store passes [`CallContext::refused`] on its way to the caller. Dropping the context
-//! tells the stores that nobody waits any more.
+//! failure of a store passes [`CallContext::refused`] on its way to the caller. Dropping the
+//! context tells the stores to stop.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,13 +19,14 @@ use wayleave_store::{Answer, CallerKey, ReadContext, Row, Rows, Store, StoreErro
 use crate::failure;
 use crate::search::Indexes;
 
-/// The stores of a deployment, by the operator's name for their source; opened when first needed.
+/// The stores of a deployment, by the operator's name for their source; each is opened on first
+/// use.
 pub trait Stores: Send + Sync {
     /// The store behind a source.
     fn store(&self, source: &str) -> Result<Arc<dyn Store>, StoreError>;
 }
 
-/// What reads are made with, whoever calls.
+/// The parts of a call context that do not depend on the caller.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadBackends<'a> {
     pub(crate) stores: &'a dyn Stores,
@@ -36,17 +37,18 @@ pub(crate) struct ReadBackends<'a> {
 /// Rows that were read.
 pub(crate) struct RowBatch {
     pub(crate) rows: Vec<Row>,
-    /// Whether reading stopped because they are enough to fill any result.
+    /// Whether reading stopped because the rows are enough to fill any result.
     pub(crate) cut: bool,
 }
 
-/// One call's reads.
+/// The context of one call.
 pub(crate) struct CallContext<'a> {
-    /// What the caller sees. Whatever is activated meanwhile, one answer is of one view.
+    /// The caller's view. Datasets activated meanwhile do not change it, so one answer comes from
+    /// one view.
     pub(crate) view: Arc<View>,
     pub(crate) seal: Seal<'a>,
     pub(crate) indexes: &'a dyn Indexes,
-    /// The most bytes of the answer's text.
+    /// The maximum size of the answer's text, in bytes.
     pub(crate) max_bytes: usize,
     stores: &'a dyn Stores,
     reads: ReadContext,
@@ -55,7 +57,7 @@ pub(crate) struct CallContext<'a> {
 }
 
 impl<'a> CallContext<'a> {
-    /// A call of whom the view is of, within so much time.
+    /// A call by the owner of the view, limited to `timeout`.
     pub(crate) fn new(
         view: Arc<View>,
         backends: ReadBackends<'a>,
@@ -78,7 +80,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Whether more may be begun: the last third of the time is for what is under way.
+    /// Whether a new read may begin: the last third of the time is reserved for reads in progress.
     pub(crate) fn has_time(&self) -> bool {
         let left = self
             .reads
@@ -87,7 +89,7 @@ impl<'a> CallContext<'a> {
         left > self.timeout / 3
     }
 
-    /// Reads rows until there are no more, or until they weigh more than `most` bytes.
+    /// Reads rows until there are no more, or until they take more than `most` bytes.
     pub(crate) async fn rows(
         &self,
         plan: &AuthorizedPlan,
@@ -96,7 +98,7 @@ impl<'a> CallContext<'a> {
         self.rows_at_least(1, plan, most).await
     }
 
-    /// The same, and `least` rows in any case where there are so many.
+    /// Like [`rows`](Self::rows), but returns at least `least` rows where there are that many.
     pub(crate) async fn rows_at_least(
         &self,
         least: usize,
@@ -107,7 +109,7 @@ impl<'a> CallContext<'a> {
         self.with_deadline(plan, read).await
     }
 
-    /// Reads the one value of a plan that has one row of one column.
+    /// Reads the single value of a plan with one row of one column.
     pub(crate) async fn value(&self, plan: &AuthorizedPlan) -> Result<Value, Refusal> {
         let read = async { self.answer(plan).await?.rows(plan)?.into_value().await };
         self.with_deadline(plan, read).await
@@ -119,7 +121,7 @@ impl<'a> CallContext<'a> {
         self.with_deadline(plan, read).await
     }
 
-    /// The store of a stream; `None` where it cannot be opened.
+    /// The store of a stream; `None` if it cannot be opened.
     pub(crate) fn store(&self, stream: &StreamView) -> Option<Arc<dyn Store>> {
         self.stores.store(stream.source()).ok()
     }
@@ -129,7 +131,7 @@ impl<'a> CallContext<'a> {
         store.read(plan, &self.reads).await
     }
 
-    /// A store ends by itself at the deadline. One that does not is left behind.
+    /// A store ends by itself at the deadline. One that does not is abandoned.
     async fn with_deadline<T>(
         &self,
         plan: &AuthorizedPlan,
@@ -147,14 +149,14 @@ impl<'a> CallContext<'a> {
         answered.map_err(|error| Self::refused(plan, &error))
     }
 
-    /// What the caller is told of a store's failure.
+    /// Maps a store's failure to what the caller is told.
     fn refused(plan: &AuthorizedPlan, error: &StoreError) -> Refusal {
         failure::refusal(&plan.target().connection_id, error)
     }
 }
 
 async fn gather(mut from: Rows, least: usize, most: usize) -> Result<RowBatch, StoreError> {
-    // Rows weigh more in memory than as text, and most answers are one light batch.
+    // Rows take more bytes in memory than as text, and most answers are one small batch.
     let mut rows = from.come_within(most);
     let mut weighed = None;
     while let Some(row) = from.next().await {
@@ -170,10 +172,10 @@ async fn gather(mut from: Rows, least: usize, most: usize) -> Result<RowBatch, S
     Ok(RowBatch { rows, cut: false })
 }
 
-/// About how many bytes of text a row takes.
+/// The approximate size of a row's text, in bytes.
 fn text_bytes(row: &Row) -> usize {
     let bytes = |value: &Value| match value {
-        // As heavy as the whole, which no page has room for.
+        // Count it like the whole value, which no page has room for.
         Value::Preview(preview) => usize::try_from(preview.characters).unwrap_or(usize::MAX / 2),
         other => other.bytes(),
     };

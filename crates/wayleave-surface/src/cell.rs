@@ -1,11 +1,12 @@
-//! One cell of a row set, written twice in one go: as text for a model, and as JSON for programs.
+//! Writes one cell of a row set in both forms at once: as text for a model, and as JSON for
+//! programs.
 
 use serde_json::Value as Json;
 use wayleave_plan::value::{Simple, Value};
 
 use crate::escape;
 
-/// Appends a value to both.
+/// Appends a value to both outputs.
 pub(crate) fn of_value(text: &mut String, json: &mut String, value: &Value) {
     match value {
         Value::Null => json.push_str("null"),
@@ -24,7 +25,7 @@ pub(crate) fn of_value(text: &mut String, json: &mut String, value: &Value) {
     }
 }
 
-/// Appends any JSON to both.
+/// Appends any JSON value to both outputs.
 pub(crate) fn of_json(text: &mut String, json: &mut String, value: &Json) {
     if let Json::String(it) = value {
         return string(text, json, it);

@@ -1,5 +1,5 @@
-//! Values for the arguments of prompts and templates while somebody types them: names of datasets
-//! and types, ids and titles of records. Only what the typist may read anyway, and bounded.
+//! Completes arguments of prompts and templates as they are typed: names of datasets and types, ids
+//! and titles of records. Bounded, and limited to what the caller may read anyway.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_mcp::{Completing, Completion, CompletionRef, RpcError};
@@ -12,16 +12,16 @@ use crate::call_context::CallContext;
 use crate::service::ReadService;
 use crate::{prompts, resources};
 
-/// The most values: a client is shown a hundred, and told whether there are more.
+/// Maximum number of values: a client shows a hundred, and learns whether there are more.
 const MAX_VALUES: usize = 101;
-/// How many records of one stream are looked at where the store cannot narrow them.
+/// Maximum number of records inspected in one stream where the store cannot narrow them.
 const LOOKED_AT: u32 = 1_000;
-/// How many streams are asked for records.
+/// Maximum number of streams searched for records.
 const STREAMS: usize = 4;
-/// The most bytes of what is read.
+/// Maximum size of the rows read, in bytes.
 const BYTES: usize = 256 * 1024;
 
-/// Those of a prompt: `dataset` and `entity`.
+/// Completions of a prompt: `dataset` and `entity`.
 pub(crate) fn of_prompt(service: &ReadService, name: &str) -> Completion {
     let service = service.clone();
     Completion::new(CompletionRef::prompt(name), move |typed| {
@@ -30,7 +30,7 @@ pub(crate) fn of_prompt(service: &ReadService, name: &str) -> Completion {
     })
 }
 
-/// Those of the pages of types: `type`.
+/// Completions of the pages of types: `type`.
 pub(crate) fn of_pages(service: &ReadService) -> Completion {
     let service = service.clone();
     Completion::new(CompletionRef::template(resources::PAGE), move |typed| {
@@ -39,7 +39,7 @@ pub(crate) fn of_pages(service: &ReadService) -> Completion {
     })
 }
 
-/// Those of the records of a type: `id`.
+/// Completions of the records of a type: `id`.
 pub(crate) fn of_records(service: &ReadService, type_name: &str) -> Completion {
     let (service, of) = (service.clone(), type_name.to_owned());
     let reference = CompletionRef::template(resources::record_template_of(type_name));
@@ -49,7 +49,7 @@ pub(crate) fn of_records(service: &ReadService, type_name: &str) -> Completion {
     })
 }
 
-/// Nobody should lose what they typed because a store is away: then there are no values.
+/// Returns no values when a store is unavailable: nobody should lose what they typed.
 async fn complete(
     service: &ReadService,
     typed: &Completing,
@@ -74,7 +74,7 @@ async fn complete(
     found.unwrap_or_default()
 }
 
-/// Names that begin as typed, sorted, each once.
+/// Names with the typed prefix, sorted, each once.
 fn names<'a>(all: impl Iterator<Item = &'a str>, typed: &str) -> Vec<String> {
     let fit: std::collections::BTreeSet<&str> = all.filter(|it| it.starts_with(typed)).collect();
     fit.into_iter()
@@ -83,7 +83,7 @@ fn names<'a>(all: impl Iterator<Item = &'a str>, typed: &str) -> Vec<String> {
         .collect()
 }
 
-/// Titles of records of the dataset that begin as typed.
+/// Titles of the dataset's records with the typed prefix.
 async fn entities(call: &CallContext<'_>, typed: &Completing) -> Result<Vec<String>, Refusal> {
     let Some(dataset) = typed.resolved.get("dataset") else {
         return Ok(Vec::new());
@@ -111,7 +111,7 @@ async fn entities(call: &CallContext<'_>, typed: &Completing) -> Result<Vec<Stri
     Ok(found)
 }
 
-/// Ids of records of the type that begin as typed.
+/// Ids of the type's records with the typed prefix.
 async fn ids(call: &CallContext<'_>, type_name: &str, typed: &str) -> Result<Vec<String>, Refusal> {
     let mut found = Vec::new();
     let holders = resources::holders(&call.view, type_name).filter(|(connection, stream)| {
@@ -121,7 +121,8 @@ async fn ids(call: &CallContext<'_>, type_name: &str, typed: &str) -> Result<Vec
     for (connection, stream) in holders.take(STREAMS) {
         let prefix = format!("{}/{}:", connection.connection_id, stream.name());
         let key = typed.strip_prefix(&prefix).unwrap_or_default();
-        // A key of one text can be narrowed by the store; of any other the first are looked at.
+        // The store can narrow a key of a single text field; for any other key the first records
+        // are inspected.
         let narrowed = match stream.key_fields() {
             [only] if can_begin(only) => begins(only.name(), key),
             _ => None,
@@ -146,5 +147,5 @@ fn begins(field: &str, with: &str) -> Option<Map<String, Json>> {
     (!with.is_empty()).then(|| Map::from_iter([filter]))
 }
 
-/// The prompts that have arguments to complete.
+/// Prompts with arguments to complete.
 pub(crate) const PROMPTS: [&str; 2] = [prompts::EXPLORE, prompts::WORKUP];

@@ -1,8 +1,8 @@
 //! The datasets of a deployment as tools: `list_datasets`, `connect_dataset` and
 //! `disconnect_dataset`, for callers with the scope `builder`.
 //!
-//! Whoever composes a deployment brings the [`Datasets`]; nothing here knows of ledgers, files or
-//! sources. No tool ratifies, and none takes a DSN: what can be connected, a human has ratified.
+//! The deployment supplies the [`Datasets`]; nothing here knows about ledgers, files or sources. No
+//! tool ratifies, and none takes a DSN: only datasets that a human has ratified can be connected.
 
 mod offer;
 mod refused;
@@ -26,23 +26,23 @@ use crate::tools::for_builders;
 /// The names of these tools.
 pub const NAMES: [&str; 3] = ["list_datasets", "connect_dataset", "disconnect_dataset"];
 
-/// What these tools need of a deployment.
+/// What these tools require of a deployment.
 pub trait Datasets: Send + Sync + 'static {
-    /// Every dataset and draft after that name, by name, at most so many.
+    /// Lists datasets and drafts whose name sorts after the given one, by name and up to a limit.
     fn list<'a>(
         &'a self,
         after: &'a str,
         most: usize,
     ) -> BoxFuture<'a, Result<DatasetPage, Refused>>;
 
-    /// Makes a ratified dataset live. It returns when clients have been told.
+    /// Makes a ratified dataset live. Returns after clients have been notified.
     fn connect<'a>(
         &'a self,
         name: &'a str,
         who: &'a str,
     ) -> BoxFuture<'a, Result<Connected, Refused>>;
 
-    /// Takes a dataset out of service. It returns when clients have been told.
+    /// Takes a dataset out of service. Returns after clients have been notified.
     fn disconnect<'a>(
         &'a self,
         name: &'a str,
@@ -53,31 +53,31 @@ pub trait Datasets: Send + Sync + 'static {
 /// A page of datasets.
 #[derive(Debug, Clone, Default)]
 pub struct DatasetPage {
-    /// By name; drafts that name no dataset come last.
+    /// Sorted by name; drafts that name no dataset come last.
     pub datasets: Vec<Dataset>,
-    /// Whether others follow.
+    /// Whether more follow.
     pub more: bool,
 }
 
-/// One dataset, as it stands.
+/// The current state of one dataset.
 #[derive(Debug, Clone, Default)]
 pub struct Dataset {
-    /// Its name, or the file of a draft that names none.
+    /// Its name, or the file of a draft without a name.
     pub name: String,
     /// `draft`, `ratified`, `active` or `retired`.
     pub state: &'static str,
-    /// Counts its activations and deactivations.
+    /// Number of its activations and deactivations.
     pub revision: Option<u64>,
-    /// The digest that is served, or the one that is ratified where none is.
+    /// The digest that is served or, where none is, the ratified one.
     pub digest: Option<String>,
-    /// How many streams it has.
+    /// Number of streams.
     pub streams: Option<usize>,
     /// The ids of its connections.
     pub connections: Vec<String>,
-    /// The mapping that is served, while it is live: whoever sees anything of it is told the name
-    /// of its own tool.
+    /// The served mapping, while the dataset is live: a caller who sees any part of it is told the
+    /// name of its own tool.
     pub served: Option<Arc<Ratified<Mapping>>>,
-    /// What is wrong with it, or awaits somebody.
+    /// What is wrong with it, or what it waits for.
     pub reason: Option<String>,
 }
 
@@ -86,9 +86,9 @@ pub struct Dataset {
 pub struct Connected {
     /// The mapping that is served.
     pub mapping: Ratified<Mapping>,
-    /// Counts its activations and deactivations.
+    /// Number of its activations and deactivations.
     pub revision: u64,
-    /// Whether it was so before: then nothing was recorded and nobody was told.
+    /// Whether it was live before: if so, nothing was recorded and nobody was notified.
     pub was_active: bool,
 }
 
@@ -97,9 +97,9 @@ pub struct Connected {
 pub struct Disconnected {
     /// Its name.
     pub name: String,
-    /// Counts its activations and deactivations.
+    /// Number of its activations and deactivations.
     pub revision: u64,
-    /// Whether it was live before: if not, nothing was recorded and nobody was told.
+    /// Whether it was live before: if not, nothing was recorded and nobody was notified.
     pub was_active: bool,
 }
 
@@ -187,7 +187,7 @@ fn disconnect(datasets: Arc<dyn Datasets>) -> Result<Tool, SchemaError> {
     Ok(for_builders(
         tool,
         "Takes a dataset out of service, for every client of this deployment. It stays ratified.",
-        // It ends other clients' use of the dataset; no record is touched.
+        // Ends other clients' use of the dataset; no record is touched.
         Behaviour {
             read_only: Some(false),
             destructive: Some(true),

@@ -1,22 +1,23 @@
-//! Values inside text that a model reads: one line each, and nothing that pretends to be more.
+//! Escapes values inside text that a model reads: each stays on one line and cannot pass for
+//! anything else.
 //!
-//! A record may hold anything: line breaks, text that looks like a handle of ours, characters
-//! that turn the line around or that nobody can see. In text they are shown as escapes; whoever
-//! needs the exact value has it in the structure beside the text.
+//! A record may hold anything: line breaks, text that looks like a handle of ours, characters that
+//! reverse the direction of a line or are invisible. In text they are shown as escapes; the
+//! structure beside the text has the exact value.
 
 use serde_json::Value as Json;
 
-/// Appends one cell of a table. NULL is nothing at all, empty text is `""`.
+/// Appends one cell of a table. NULL is empty, empty text is `""`.
 pub(crate) fn cell(out: &mut String, value: &Json) {
     match value {
         Json::Null => {}
         Json::String(text) => text_cell(out, text),
         Json::Array(_) | Json::Object(_) => escaped(out, &value.to_string(), Breaks::Escaped),
-        // Numbers and booleans hold nothing to escape.
+        // Numbers and booleans need no escaping.
         Json::Bool(true) => out.push_str("true"),
         Json::Bool(false) => out.push_str("false"),
         Json::Number(number) => {
-            // Most are whole, and these are written faster.
+            // Most numbers are integers, and these are written faster.
             if let Some(whole) = number.as_i64() {
                 out.push_str(itoa::Buffer::new().format(whole));
             } else {
@@ -30,13 +31,13 @@ pub(crate) fn cell(out: &mut String, value: &Json) {
 pub(crate) fn text_cell(out: &mut String, text: &str) {
     match text {
         "" => out.push_str("\"\""),
-        // Else text of two quotation marks would read as empty text.
+        // Otherwise text of two quotation marks would read as empty text.
         "\"\"" => out.push_str("\\\"\""),
         text => escaped(out, text, Breaks::Escaped),
     }
 }
 
-/// Text of ours or of a mapping as part of one line, of at most so many characters.
+/// Makes text of ours or of a mapping part of one line, with at most `most` characters.
 pub(crate) fn inline(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most));
     for (count, c) in text.chars().enumerate() {
@@ -49,14 +50,14 @@ pub(crate) fn inline(text: &str, most: usize) -> String {
     out
 }
 
-/// Text of several lines under a heading of ours: every line but the first is indented, so that
-/// none of them can be taken for a heading.
+/// Appends text of several lines under a heading of ours: every line but the first is indented, so
+/// that none of them can be mistaken for a heading.
 pub(crate) fn block(out: &mut String, text: &str) {
     escaped(out, text, Breaks::Indented);
 }
 
-/// JSON as text that shows every character it holds: those that break or turn a line, or that are
-/// not to be seen, are written as JSON's own escapes.
+/// Writes JSON as text that shows every character it holds: characters that break or reverse a
+/// line, or are invisible, are written as JSON escapes.
 pub(crate) fn json(value: &Json) -> String {
     let text = value.to_string();
     if is_plain(&text) || !text.contains(is_unsafe) {
@@ -81,30 +82,30 @@ enum Breaks {
     Indented,
 }
 
-/// Whether a text is of visible ASCII alone, as most are.
+/// Whether a text consists of visible ASCII alone. Most texts do.
 fn is_plain(text: &str) -> bool {
     all(text, VISIBLE)
 }
 
-/// Whether it holds, besides, nothing that means something in a cell.
+/// Whether a text is also free of characters that are special in a cell.
 fn is_plain_cell(text: &str) -> bool {
     all(text, VISIBLE | NOT_IN_CELLS)
 }
 
-/// Whether it holds, besides, nothing that means something in JSON either: it is written everywhere
-/// as it is.
+/// Whether a text is also free of characters that are special in JSON, so that it is written
+/// unchanged everywhere.
 pub(crate) fn is_plain_everywhere(text: &str) -> bool {
     all(text, VISIBLE | NOT_IN_CELLS | NOT_IN_JSON)
 }
 
-/// The byte is a visible character of ASCII.
+/// The byte is a visible ASCII character.
 const VISIBLE: u8 = 1;
-/// The byte means nothing in a cell.
+/// The byte is not special in a cell.
 const NOT_IN_CELLS: u8 = 2;
-/// The byte, if visible, means nothing inside JSON's quotation marks.
+/// The byte, if visible, is not special inside a JSON string.
 const NOT_IN_JSON: u8 = 4;
 
-/// What every byte is. Most texts are too short for anything but a look at each byte.
+/// The flags of every byte. Most texts are too short for anything faster than a lookup per byte.
 static BYTES: [u8; 256] = {
     let mut bytes = [0; 256];
     let mut byte = 0;
@@ -123,13 +124,13 @@ static BYTES: [u8; 256] = {
     bytes
 };
 
-/// Whether every byte of a text is all of this.
+/// Whether every byte of a text has all of these flags.
 #[expect(
     clippy::indexing_slicing,
     reason = "the table has a place for each byte"
 )]
 fn all(text: &str, wanted: u8) -> bool {
-    // To the end in any case: that is quicker than to look for a way out at every byte.
+    // Scan to the end in any case: that is faster than testing for an early exit at every byte.
     let kind = |byte: u8| BYTES[usize::from(byte)];
     text.bytes().fold(wanted, |all, byte| all & kind(byte)) == wanted
 }
@@ -152,7 +153,7 @@ fn escaped(out: &mut String, text: &str, breaks: Breaks) {
         match chars.next() {
             Some('\n') if !in_cell => out.push_str("\n  "),
             Some('\t') if !in_cell => out.push('\t'),
-            // A line break of another system; the line feed follows.
+            // A CRLF line break; the line feed follows.
             Some('\r') if !in_cell && chars.as_str().starts_with('\n') => {}
             Some('\n') => out.push_str("\\n"),
             Some('\r') => out.push_str("\\r"),
@@ -171,10 +172,10 @@ fn escaped(out: &mut String, text: &str, breaks: Breaks) {
     out.push_str(rest);
 }
 
-/// Whether a character breaks lines, turns their direction around, or is not to be seen.
+/// Whether a character breaks lines, reverses their direction, or is invisible.
 ///
-/// The joiners U+200C and U+200D and the variation selectors of emoji stay: scripts need them,
-/// and they move nothing.
+/// The joiners U+200C and U+200D and the variation selectors of emoji are allowed: scripts need
+/// them, and they move nothing.
 pub(crate) fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -196,7 +197,7 @@ mod tests {
         out
     }
 
-    /// Reads a cell back: the proof that nothing was lost.
+    /// Decodes a cell, which proves that nothing was lost.
     fn read(cell: &str) -> Option<String> {
         match cell {
             "" => return None,

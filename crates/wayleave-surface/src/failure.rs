@@ -1,14 +1,14 @@
-//! What a caller is told when a store does not answer.
+//! Maps a store's failure to what the caller is told.
 //!
-//! A caller learns what kind of failure it is and whether to try again. Tables, columns, hosts
-//! and whatever a driver said are the operator's, and go to the log.
+//! A caller learns the kind of failure and whether to retry. Tables, columns, hosts and the
+//! driver's messages are for the operator, and go to the log.
 
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_store::StoreError;
 
 /// The refusal of a read of `connection_id` whose store failed.
 pub(crate) fn refusal(connection_id: &str, error: &StoreError) -> Refusal {
-    // Not what the driver said: that may quote a value.
+    // Leave the driver's message out: it may quote a value.
     tracing::warn!(connection_id, %error, "a read failed");
     let (code, reason, what) = match error {
         StoreError::Timeout { .. } => {

@@ -1,7 +1,7 @@
 //! `fetch`: one record as a document.
 //!
 //! The document is exactly `{id, title, text, url, metadata}`, as structure and as JSON text. A
-//! projection narrows all of it: a field that was not asked for is not in the title either.
+//! projection narrows all of it: a field that was not requested is not in the title either.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::Record;
@@ -18,7 +18,7 @@ use crate::reply::Reply;
 use crate::truncate::{self, Piece};
 use crate::{escape, ids, url};
 
-/// Characters of a title.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 200;
 
 /// Answers a fetch.
@@ -28,7 +28,7 @@ pub(crate) async fn answer(
 ) -> Result<Reply, Refusal> {
     let request = FetchRequest::read(arguments)?;
     let plan = FetchPlan::new(&call.view, &request)?;
-    // One row, whatever it weighs: what is too long is read in pieces.
+    // Read one row, whatever its size: a document that is too long is read in pieces.
     let read = call.rows(plan.rows(), call.max_bytes).await?;
     let record = plan.record(&read.rows)?;
     let records = std::slice::from_ref(&record);
@@ -51,7 +51,7 @@ pub(crate) async fn answer(
     Ok(Reply::done(escape::json(&document), document))
 }
 
-/// The record's title where it is shown, else its class and key.
+/// The record's title where it is visible, else its class and key.
 fn title(plan: &FetchPlan, record: &Record) -> String {
     let named = plan
         .view()
@@ -78,7 +78,7 @@ fn metadata(plan: &FetchPlan, record: &Record, type_name: &str, piece: &Piece<'_
         "type": type_name,
         "record_id": record.key_text(),
     });
-    // A document that is shown whole needs no more words.
+    // A document that is shown whole needs no further metadata.
     if let (true, Json::Object(members)) = (!piece.is_whole(), &mut metadata) {
         members.insert("characters".to_owned(), piece.of.into());
         if let Some(next) = piece.next {
@@ -88,7 +88,7 @@ fn metadata(plan: &FetchPlan, record: &Record, type_name: &str, piece: &Piece<'_
     metadata
 }
 
-/// The refusal of a piece that begins behind the end.
+/// The refusal of a piece that begins beyond the end.
 fn beyond(id: &str, characters: usize) -> Refusal {
     let message = format!("the text has {characters} characters, and `offset` is beyond them");
     Refusal::new(Code::InvalidRequest, message)
@@ -97,7 +97,7 @@ fn beyond(id: &str, characters: usize) -> Refusal {
         .next(Call::new("fetch", [("id", id.into())]))
 }
 
-/// A line a field; the lines of a longer text are indented below it.
+/// Writes one line per field; further lines of a longer text are indented below it.
 fn text(plan: &FetchPlan, record: &Record, related: &Relations) -> String {
     let mut text = String::new();
     for (name, value) in plan.header().iter().zip(&record.values) {

@@ -1,4 +1,4 @@
-//! How the id of a record is made of the fields a result shows.
+//! How a record's id is composed of the fields that a result shows.
 
 use wayleave_plan::Record;
 use wayleave_plan::value::Value;
@@ -10,7 +10,7 @@ pub(crate) fn readable_key(record: &Record) -> String {
     key.join(", ")
 }
 
-/// How the ids of one stream's records are made: the names of the key's fields in place of their
+/// The pattern of the ids of a stream's records, with the names of the key fields in place of their
 /// values, as in `crm-eu/people:{id}`.
 pub(crate) fn pattern(stream: &StreamView) -> String {
     let mut pattern = String::with_capacity(64);

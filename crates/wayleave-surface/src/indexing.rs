@@ -1,10 +1,10 @@
-//! Streams on their way into full-text indexes: read whole, or as far as they changed, through
-//! the same plans as every other read.
+//! Feeds streams into full-text indexes, whole or only what changed, through the same plans as
+//! every other read.
 //!
-//! An index is made from all rows and all searched fields, under the local package: what a caller
-//! may see of it is decided when it is searched. A record with a value that is none of its datatype
-//! is counted and holds up no other: where its key or a searched text is malformed it is skipped,
-//! where its `updated` is, only its later changes are missed.
+//! An index is built from all rows and all searchable fields, under the local package; what a
+//! caller may see of it is decided when it is searched. A record with a value that is not of its
+//! datatype is counted and holds up no other record: if its key or a searchable text is malformed
+//! the record is skipped, if its `updated` is, only its later changes are missed.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,67 +12,67 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wayleave_plan::Record;
-use wayleave_plan::package::Package;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::Refusal;
 use wayleave_plan::request::{CountKind, QueryRequest, SortKey};
 use wayleave_plan::seal::Seal;
-use wayleave_plan::search::Indexed;
+use wayleave_plan::search::{self, Indexed};
 use wayleave_plan::value::Value;
-use wayleave_plan::view::{FieldView, StreamView, Tracking, View};
+use wayleave_plan::view::{FieldView, StreamView, View};
 use wayleave_plan::{AuthorizedPlan, active_datasets::ActiveDatasets};
 use wayleave_search::{Change, Document, Feed, Index, IndexDir, IndexError, Spec, Watermark};
 use wayleave_store::{CallerKey, OnMalformed, ReadContext, Rows, StoreError};
 
 use crate::call_context::Stores;
 
-/// How long reading a whole stream may take.
+/// Maximum time to read a whole stream.
 const READ_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// As whom an index is read: no token has such a name.
+/// The subject that index reads run as: no token has such a name.
 const INDEXER: &str = "full-text indexes";
 
-/// How many records one statement reads: a store bounds how long it may take.
+/// Maximum number of records read by one statement: a store limits how long a statement may take.
 const A_STATEMENT: u32 = 10_000;
-/// How many records go to the index at a time,
+/// Number of records sent to the index at a time.
 const A_PORTION: usize = 256;
-/// and how many times as many may be on their way.
+/// Maximum number of portions in the queue.
 const PORTIONS_UNDER_WAY: usize = 4;
 
 /// A stream that can be searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Searchable {
-    /// The dataset.
+    /// Its dataset.
     pub connector_key: String,
-    /// The connection.
+    /// Its connection.
     pub connection_id: String,
     /// The stream.
     pub stream: String,
-    /// What its index is made of.
+    /// The content of its index.
     pub spec: Spec,
-    /// Whether its changes can be followed; if not, it is read whole again and again.
+    /// Whether its changes can be tracked; if not, it is read whole each time.
     pub is_tracked: bool,
 }
 
-/// How much of a stream is read.
+/// How much of a stream to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// All of it, into a new index.
     Whole,
-    /// What changed since, into the index that is there.
+    /// Only what changed, into the existing index.
     Changes,
 }
 
 /// A stream that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// It is not served any more, or its changes cannot be followed from there.
+    /// It is no longer served, or its changes cannot be followed from that point.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Its store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// So many records have a malformed key that none tells where to go on.
+    /// Too many records in a row have a malformed key, so that none gives a position to continue
+    /// from.
     #[error("{A_STATEMENT} records in a row have a key that is not of its datatype")]
     NoReadableKey,
     /// No value of `updated` tells how far the changes go.
@@ -80,37 +80,33 @@ pub enum Unreadable {
     NoReadableUpdate,
 }
 
-/// What an index of this stream is made of.
+/// The content of this stream's index.
 pub(crate) fn spec(stream: &StreamView) -> Spec {
-    let indexed = Indexed::new(stream);
+    from_indexed(Indexed::new(stream))
+}
+
+fn from_indexed(indexed: Indexed) -> Spec {
     Spec {
         digest: indexed.digest.hex(),
         fields: indexed.fields,
     }
 }
 
-/// Every stream of a world that can be searched.
+/// Every searchable stream of the active datasets.
 pub fn searchable(world: &ActiveDatasets) -> Vec<Searchable> {
-    let view = View::new(world, &Package::local());
-    let mut found = Vec::new();
-    for connection in view.connections() {
-        for stream in &connection.streams {
-            let spec = spec(stream);
-            if !spec.fields.is_empty() {
-                found.push(Searchable {
-                    connector_key: connection.connector_key.clone(),
-                    connection_id: connection.connection_id.clone(),
-                    stream: stream.name().to_owned(),
-                    is_tracked: stream.tracking() != Tracking::None,
-                    spec,
-                });
-            }
-        }
-    }
-    found
+    let streams = search::searchable(world).into_iter();
+    streams
+        .map(|it| Searchable {
+            connector_key: it.connector_key,
+            connection_id: it.connection_id,
+            stream: it.stream,
+            spec: from_indexed(it.indexed),
+            is_tracked: it.is_tracked,
+        })
+        .collect()
 }
 
-/// One indexing at work.
+/// A run of indexing.
 pub(crate) struct Indexing<'a> {
     pub(crate) view: View,
     pub(crate) stores: &'a dyn Stores,
@@ -119,7 +115,7 @@ pub(crate) struct Indexing<'a> {
 }
 
 impl Indexing<'_> {
-    /// Makes the index of a stream, or brings it up to date.
+    /// Builds the index of a stream, or brings it up to date.
     pub(crate) async fn run(
         &self,
         what: &Searchable,
@@ -143,8 +139,8 @@ impl Indexing<'_> {
             at_hand: Vec::new().into_iter(),
         };
         let (place, spec) = (place.clone(), what.spec.clone());
-        // A thread that whoever ends this process need not wait for: an index half made is not
-        // served, and is made again.
+        // A detached thread, so that the process can end without waiting for it: a half-built index
+        // is not served, and is built again.
         let (done, made) = oneshot::channel();
         let work = move || {
             let made = match extent {
@@ -166,17 +162,17 @@ impl Indexing<'_> {
         })?
     }
 
-    /// Sends every record of a walk, and whether that was all.
+    /// Sends every record of a walk, then whether it was complete.
     async fn feed(&self, what: &Searchable, walk: Walk, sender: mpsc::Sender<FeedMessage>) {
         let last = match self.portions(what, walk, &sender).await {
             Ok(()) => FeedMessage::End,
             Err(error) => FeedMessage::Failed(error),
         };
-        // An index that failed takes nothing more.
+        // An index that failed accepts nothing more.
         let _ = sender.send(last).await;
     }
 
-    /// Reads a walk statement by statement: a store bounds how long each may take.
+    /// Reads a walk statement by statement: a store limits how long each may take.
     async fn portions(
         &self,
         what: &Searchable,
@@ -190,7 +186,7 @@ impl Indexing<'_> {
             while let Some(row) = rows.next().await {
                 let row = row?;
                 if count == A_STATEMENT {
-                    // The row beyond shows that there are more; the next statement begins with it.
+                    // The extra row shows that there are more; the next statement begins with it.
                     let pair = [last.take().ok_or(Unreadable::NoReadableKey)?, row];
                     next = plan.page(&pair).next_cursor(1, self.seal);
                     break;
@@ -217,7 +213,7 @@ impl Indexing<'_> {
                     return Ok(());
                 }
             }
-            // An index that failed takes nothing more.
+            // An index that failed accepts nothing more.
             if sender.send(FeedMessage::Changes(portion)).await.is_err() || next.is_none() {
                 return Ok(());
             }
@@ -226,13 +222,13 @@ impl Indexing<'_> {
         }
     }
 
-    /// All live records, by key. Where changes can be followed, the bookmark is taken before the
-    /// records are read, so that what changes meanwhile is read again.
+    /// Reads all live records, by key. Where changes can be tracked, the bookmark is taken before
+    /// the records are read, so that changes made meanwhile are read again.
     async fn whole(&self, what: &Searchable) -> Result<(Walk, Option<String>), Unreadable> {
         let bookmark = if what.is_tracked {
             match self.walk(what, "beginning".to_owned()).await {
                 Ok((_, bookmark)) => Some(bookmark),
-                // Its changes cannot be followed; it can be read.
+                // Its changes cannot be tracked, but it can be read.
                 Err(Unreadable::NoReadableUpdate) => None,
                 Err(error) => return Err(error),
             }
@@ -242,7 +238,7 @@ impl Indexing<'_> {
         let mut request = request(what);
         let plan = QueryPlan::new(&self.view, &request, self.seal)?;
         let stream = plan.view();
-        // Only read to count records that no later walk of changes will find.
+        // Read only to count records that no later walk of changes will find.
         if let (Some(fields), Some(updated)) = (&mut request.fields, stream.updated()) {
             fields.push(updated.name().to_owned());
         }
@@ -254,7 +250,7 @@ impl Indexing<'_> {
         if let Ok(plan) = QueryPlan::new(&self.view, &request, self.seal) {
             return Ok((Walk { plan, request }, bookmark));
         }
-        // A key that callers may not sort by: in the stream's own order, then.
+        // Callers may not sort by this key, so use the stream's own order.
         request.sort.clear();
         let plan = QueryPlan::new(&self.view, &request, self.seal)?;
         Ok((Walk { plan, request }, bookmark))
@@ -286,8 +282,8 @@ impl Indexing<'_> {
         Ok((Walk { plan, request }, bookmark))
     }
 
-    /// The greatest value of `updated`, where malformed ones are greater to the store: PostgreSQL has
-    /// `infinity` after every time, SQLite texts after every number.
+    /// The greatest valid value of `updated`. A store may sort malformed ones after it: PostgreSQL
+    /// sorts `infinity` after every time, SQLite texts after every number.
     async fn latest(&self, what: &Searchable) -> Result<Value, Unreadable> {
         let mut request = request(what);
         let plan = QueryPlan::new(&self.view, &request, self.seal)?;
@@ -345,21 +341,21 @@ fn unreadable(cause: Unreadable) -> IndexError {
     }
 }
 
-/// Records in a row: what is asked for, and the plan of the statement at hand.
+/// A walk over records: the request, and the plan of the current statement.
 struct Walk {
     plan: QueryPlan,
     request: QueryRequest,
 }
 
-/// What is sent to the thread that makes an index.
+/// A message to the thread that builds an index.
 enum FeedMessage {
     Changes(Vec<Change>),
-    /// That was all.
+    /// The feed is complete.
     End,
     Failed(Unreadable),
 }
 
-/// Changes as they arrive, for a thread that may block.
+/// Receives changes on a thread that may block.
 struct FeedReceiver {
     portions: mpsc::Receiver<FeedMessage>,
     at_hand: std::vec::IntoIter<Change>,
@@ -377,14 +373,14 @@ impl Feed for FeedReceiver {
                 Some(FeedMessage::Changes(changes)) => self.at_hand = changes.into_iter(),
                 Some(FeedMessage::End) => return Ok(None),
                 Some(FeedMessage::Failed(error)) => return Err(error),
-                // Whoever read them has been told to stop.
+                // The sender has been told to stop.
                 None => return Err(StoreError::Cancelled.into()),
             }
         }
     }
 }
 
-/// A record as a change of an index of these fields.
+/// A record as a change to an index of these fields.
 fn change(record: &Record, fields: &[String]) -> Change {
     if record.deleted {
         return Change::Gone(record.key_text());
@@ -407,7 +403,7 @@ fn document(record: &Record, fields: &[String]) -> Document {
     }
 }
 
-/// The same of a record with malformed values.
+/// Like [`change`], for a record with malformed values.
 fn malformed(record: &Record, fields: &[String]) -> Change {
     if record.key().any(|value| *value == Value::Malformed) {
         return Change::Skipped(None);
@@ -419,7 +415,7 @@ fn malformed(record: &Record, fields: &[String]) -> Change {
     Change::Untracked(document(record, fields))
 }
 
-/// The text of a value; of several, each on its line.
+/// The text of a value; the items of a list are on separate lines.
 pub(crate) fn words_of(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Text(text) => Cow::Borrowed(text),

@@ -1,10 +1,10 @@
-//! How many bytes JSON takes, without writing it.
+//! Computes the size of JSON without writing it.
 
 use serde_json::Value as Json;
 
-/// How many bytes a value takes as JSON.
+/// The size of a value as JSON, in bytes.
 pub(crate) fn of_value(value: &Json) -> usize {
-    // As many commas as there are members but one, and two brackets.
+    // One comma fewer than members, and two brackets.
     let between = |members: usize| members.max(1) + 1;
     match value {
         Json::Null | Json::Bool(true) => 4,
@@ -19,10 +19,10 @@ pub(crate) fn of_value(value: &Json) -> usize {
     }
 }
 
-/// How many bytes a text takes as JSON, between its quotation marks and with them.
+/// The size of a text as JSON, in bytes, quotation marks included.
 pub(crate) fn of_text(text: &str) -> usize {
     let special = |byte: u8| byte < 0x20 || byte == b'"' || byte == b'\\';
-    // To the end in any case: without a way out the compiler looks at many bytes at once.
+    // Scan to the end in any case: without an early exit the compiler vectorises the loop.
     if !text.bytes().fold(false, |any, byte| any | special(byte)) {
         return 2 + text.len();
     }

@@ -1,8 +1,8 @@
 //! The ratified model as MCP tools.
 //!
-//! One [`ReadService`] answers every surface alike: tools, resources and the command line. It
-//! takes a caller's package and arguments, has them planned, reads the one store the plan names,
-//! and writes the answer. It decides nothing about who may read what, and knows no driver.
+//! One [`ReadService`] serves every surface alike: tools, resources and the command line. It takes
+//! a caller's package and arguments, has them planned, reads the one store that the plan names, and
+//! writes the answer. It makes no decision about who may read what, and knows no driver.
 
 /// Appends formatted text to a `String`, which cannot fail.
 macro_rules! say {

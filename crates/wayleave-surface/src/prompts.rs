@@ -1,4 +1,4 @@
-//! Prompts a person may start from: getting to know a dataset, and working an entity up.
+//! Prompts for a person to start from: exploring a dataset, and working up an entity.
 //!
 //! A prompt names only what its reader may see; a dataset that is not visible does not exist.
 
@@ -10,16 +10,16 @@ use crate::access::Access;
 use crate::escape;
 use crate::service::ReadService;
 
-/// The name of the prompt that explores a dataset.
+/// The prompt that explores a dataset.
 pub(crate) const EXPLORE: &str = "explore-dataset";
-/// The name of the prompt that works an entity up.
+/// The prompt that works up an entity.
 pub(crate) const WORKUP: &str = "workup-entity";
 
-/// How many streams a prompt names.
+/// Maximum number of streams that a prompt names.
 const STREAMS: usize = 40;
-/// The most characters of what is said about one.
+/// Maximum length of a stream's description, in characters.
 const ABOUT: usize = 160;
-/// The most characters of an entity.
+/// Maximum length of an entity, in characters.
 const ENTITY: usize = 200;
 
 pub(crate) fn explore(service: &ReadService, who: Visibility) -> Prompt {
@@ -69,7 +69,7 @@ pub(crate) fn workup(service: &ReadService, who: Visibility) -> Prompt {
     .visible(who)
 }
 
-/// The visible streams of a dataset, a line each.
+/// The visible streams of a dataset, one per line.
 fn streams(service: &ReadService, prompt: &PromptCall, dataset: &str) -> Result<String, RpcError> {
     let package = &Access::from_caller(prompt.context.caller()).package;
     let call = service.call(package, 0);

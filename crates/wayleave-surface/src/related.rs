@@ -1,4 +1,4 @@
-//! Relations that a read follows, as cells beside the record they belong to.
+//! Relations that a read follows, shown as cells beside their record.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::Record;
@@ -8,16 +8,16 @@ use wayleave_plan::value::Value;
 
 use crate::call_context::CallContext;
 
-/// What is related to some records: for each expansion, for each record.
+/// The related records, by expansion and then by record.
 #[derive(Default)]
 pub(crate) struct Relations {
     found: Vec<Vec<Related>>,
-    /// Of how many records this is known.
+    /// Number of records whose relations are known.
     pub(crate) parents: usize,
 }
 
-/// Follows the expansions from these records, or from as many of the first of them as make no
-/// more than `most` bytes.
+/// Follows the expansions from these records, or from as many of the first ones as give at most
+/// `most` bytes.
 pub(crate) async fn follow(
     call: &CallContext<'_>,
     expansions: &[Expansion],
@@ -35,7 +35,7 @@ pub(crate) async fn follow(
                     let read = call.rows(&plan, most).await?;
                     if read.cut {
                         // Related records come in their own order, so those of one record are
-                        // whole only when all are read.
+                        // complete only when all are read.
                         parents /= 2;
                         continue 'fewer;
                     }
@@ -48,7 +48,7 @@ pub(crate) async fn follow(
     }
 }
 
-/// The column of a relation: its name, and in text also the fields of what it leads to.
+/// The column of a relation: its name and, in text, also the fields of its target.
 pub(crate) fn heading(expansion: &Expansion) -> (String, String) {
     let name = expansion.relation().to_owned();
     let heading = format!("{name}[{}]", expansion.header().join(","));
@@ -61,7 +61,7 @@ pub(crate) fn values(record: &Record) -> Json {
 }
 
 impl Relations {
-    /// What is related to one record, in the order of the expansions.
+    /// The related records of one record, in the order of the expansions.
     #[expect(
         clippy::expect_used,
         reason = "what was not read must not pass for what is not related"
@@ -73,7 +73,7 @@ impl Relations {
         })
     }
 
-    /// The cells of one record: the one related record, or a list of them.
+    /// The cells of one record: its single related record, or a list of them.
     pub(crate) fn cells(&self, expansions: &[Expansion], index: usize) -> Vec<Json> {
         expansions
             .iter()
@@ -89,7 +89,7 @@ impl Relations {
             .collect()
     }
 
-    /// The rows of which more is related than is shown, counted from 0.
+    /// The rows with more related records than are shown, counted from 0.
     fn more(all: &[Related], shown: usize) -> Vec<usize> {
         let counted = all.iter().take(shown).enumerate();
         counted
@@ -98,7 +98,7 @@ impl Relations {
             .collect()
     }
 
-    /// What the structure says about the expansions.
+    /// The expansions' part of the structure.
     pub(crate) fn structure(&self, expansions: &[Expansion], shown: usize) -> Json {
         let mut all = Map::new();
         for (expansion, related) in expansions.iter().zip(&self.found) {
@@ -112,7 +112,7 @@ impl Relations {
         Json::Object(all)
     }
 
-    /// What the text says about the expansions.
+    /// The expansions' part of the text.
     pub(crate) fn text(&self, expansions: &[Expansion], shown: usize) -> String {
         let mut text = String::new();
         for (expansion, related) in expansions.iter().zip(&self.found) {

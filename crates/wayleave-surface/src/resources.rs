@@ -1,7 +1,7 @@
 //! Typed records as resources: a page of each type, and each record as JSON-LD.
 //!
-//! Everything is read under the package of whoever asks, through the same plans as the tools, so
-//! a type, a record or a field that is not granted is not there.
+//! Everything is read under the caller's package, through the same plans as the tools, so a type,
+//! record or field that is not granted does not exist.
 
 mod json_ld;
 
@@ -25,23 +25,23 @@ use crate::call_context::CallContext;
 use crate::service::ReadService;
 use crate::{escape, ids, url};
 
-/// How many records a page of a type has when the reader does not say.
+/// Default number of records on a page of a type.
 const USUAL: u32 = 100;
-/// The most it has.
+/// Maximum number of records on a page.
 const MAX_RECORDS: u32 = 1_000;
-/// The farthest a page may begin. Farther, `query_records` and its cursors go.
+/// Maximum offset of a page. Beyond it, use `query_records` and its cursors.
 const FARTHEST: u32 = 10_000;
-/// The most bytes of what is read for a page.
+/// Maximum size of the rows read for a page, in bytes.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// The most bytes of a record.
+/// Maximum size of a record, in bytes.
 const RECORD_BYTES: usize = 1024 * 1024;
-/// The most characters of a label.
+/// Maximum length of a label, in characters.
 const LABEL: usize = 200;
 
-/// The template of a page of any type.
+/// The URI template of a page of any type.
 pub(crate) const PAGE: &str = "wayleave://kg/{type}{?limit,offset}";
 
-/// The template of the records of a type.
+/// The URI template of the records of a type.
 pub(crate) fn record_template_of(type_name: &str) -> String {
     format!("wayleave://kg/{type_name}/{{id}}")
 }
@@ -51,7 +51,7 @@ pub(crate) fn type_uri(type_name: &str) -> String {
     format!("wayleave://kg/{type_name}")
 }
 
-/// The first page of a type.
+/// The resource for the first page of a type.
 pub(crate) fn of_type(service: &ReadService, type_name: &str, who: Visibility) -> Resource {
     let (service, wanted) = (service.clone(), type_name.to_owned());
     Resource::new(type_uri(type_name), type_name, move |read| {
@@ -66,7 +66,7 @@ pub(crate) fn of_type(service: &ReadService, type_name: &str, who: Visibility) -
     .visible(who)
 }
 
-/// Pages of every type.
+/// The template for pages of every type.
 pub(crate) fn pages(
     service: &ReadService,
     who: Visibility,
@@ -90,7 +90,7 @@ pub(crate) fn pages(
         .visible(who))
 }
 
-/// The records of a type, each by its id.
+/// The template for the records of a type, each by its id.
 pub(crate) fn records(
     service: &ReadService,
     type_name: &str,
@@ -108,7 +108,7 @@ pub(crate) fn records(
         .visible(who))
 }
 
-/// The streams of a type that a view shows, in the order of their connections.
+/// The visible streams of a type, in the order of their connections.
 pub(crate) fn holders<'v>(
     view: &'v View,
     type_name: &'v str,
@@ -141,7 +141,7 @@ async fn page(service: &ReadService, read: &Read, type_name: &str) -> Result<Rea
     Ok(ResourceContents::text(&read.uri, "application/json", text).into())
 }
 
-/// A bounded number among the variables of a URI.
+/// Parses a bounded number from the variables of a URI.
 fn number(
     variables: &BTreeMap<String, String>,
     name: &'static str,
@@ -197,13 +197,13 @@ async fn list(
     Ok(seen.then_some(ListedType { records, more }))
 }
 
-/// Records by their ids, with what people call them.
+/// Record ids with their human-readable labels.
 pub(crate) struct LabelledRecords {
     pub(crate) records: Vec<(String, String)>,
     pub(crate) more: bool,
 }
 
-/// The first records of a stream that a filter lets through.
+/// The first records of a stream that match a filter.
 pub(crate) async fn labelled(
     call: &CallContext<'_>,
     connection: &ConnectionView,
@@ -265,8 +265,8 @@ async fn record(
             Ok(ResourceContents::text(&read.uri, "application/ld+json", text).into())
         }
         Ok(None) => Ok(ReadReply::Missing),
-        // Another type, connection or stream, a malformed id, and a record that is not there or
-        // not granted: all one answer.
+        // Another type, connection or stream, a malformed id, and a record that does not exist or
+        // is not granted all give the same answer.
         Err(refusal) if is_missing(refusal.code) => Ok(ReadReply::Missing),
         Err(refusal) => Err(failed(&refusal)),
     }
@@ -310,7 +310,7 @@ fn too_large() -> Refusal {
     )
 }
 
-/// A read that failed, not one of what is missing.
+/// The error for a read that failed, as opposed to a missing resource.
 fn failed(refusal: &Refusal) -> RpcError {
     RpcError::new(RpcError::INTERNAL, refusal.message.clone()).with_data(json!({
         "code": refusal.code.as_str(), "retryable": refusal.retryable,

@@ -1,8 +1,8 @@
 //! `search`: one ranked list over every granted connection.
 //!
-//! An index only offers candidates. Each is read at its source under the caller's plan before
-//! anything of it is shown: a record that is gone, hidden, filtered out or that matches no more is
-//! no hit. Snippets and titles are made from what was read there.
+//! An index only proposes candidates. Each is read at its source under the caller's plan before
+//! anything of it is shown: a record that is gone, hidden, filtered out or no longer matches is not
+//! a hit. Snippets and titles are made from that read.
 
 mod find;
 mod hit;
@@ -11,6 +11,7 @@ mod write;
 
 use std::sync::Arc;
 
+use futures::future::{self, BoxFuture};
 use serde_json::{Map, Value as Json};
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{MAX_QUERY, SearchRequest};
@@ -23,33 +24,39 @@ use find::Search;
 pub(crate) use sources::Missing;
 use sources::Sources;
 
-// What is accepted is read to its end: no character takes more than four bytes.
+// An accepted query is parsed to its end: no character takes more than four bytes.
 const _: () = assert!(MAX_QUERY * 4 <= wayleave_search::MAX_QUERY_BYTES);
 
 /// The full-text indexes of a deployment.
 pub trait Indexes: Send + Sync {
-    /// The index of a stream, if there is one of exactly this.
+    /// The index of a stream, if one with exactly this spec exists.
     fn index(&self, connection_id: &str, stream: &str, spec: &Spec) -> Indexed;
 
-    /// What there was to search before a refresh, the latest first, as far as it is held open: a
-    /// walk that began in it goes on in it.
+    /// Earlier versions of the indexes that are still open, the latest first: a walk continues in
+    /// the version it began in.
     fn earlier(&self) -> Vec<Arc<dyn Indexes>> {
         Vec::new()
     }
+
+    /// Waits while the index of any of these streams, each a connection and a stream, is being
+    /// opened, but no longer than is reasonable for a caller.
+    fn opened<'a>(&'a self, _streams: Vec<(&'a str, &'a str)>) -> BoxFuture<'a, ()> {
+        Box::pin(future::ready(()))
+    }
 }
 
-/// What there is to search of a stream.
+/// The state of a stream's index.
 #[derive(Debug, Clone)]
 pub enum Indexed {
-    /// An index.
+    /// An index that can be searched.
     Ready(Arc<Index>),
-    /// None yet: it is being made.
+    /// No index yet: it is being built.
     Making,
-    /// None: it could not be made, and is tried again.
+    /// No index: building it failed, and will be retried.
     Failed,
 }
 
-/// No indexes at all.
+/// A deployment without indexes.
 pub(crate) struct NoIndexes;
 
 impl Indexes for NoIndexes {
@@ -70,7 +77,7 @@ pub(crate) async fn answer(
         streams.any(|stream| stream.fields.iter().any(|field| field == name))
     };
     let query = Query::parse(&request.q, known);
-    let mut sources = Sources::new(&plan, call.indexes);
+    let mut sources = opened_sources(&plan, call.indexes).await;
     if let Some(generation) = plan.generation().filter(|it| *it != sources.generation()) {
         let earlier = call.indexes.earlier().into_iter();
         let mut earlier = earlier.map(|indexes| Sources::new(&plan, indexes.as_ref()));
@@ -84,7 +91,15 @@ pub(crate) async fn answer(
     Ok(write::written(call, &plan, &query, &found, &sources))
 }
 
-/// The ids of the records that match best, and the connections that could not be searched with why.
+async fn opened_sources(plan: &SearchPlan, indexes: &dyn Indexes) -> Sources {
+    let streams = plan.streams().iter();
+    let streams = streams.map(|it| (it.view.connection_id(), it.view.name()));
+    indexes.opened(streams.collect()).await;
+    Sources::new(plan, indexes)
+}
+
+/// The ids of the best matches, and the connections that could not be searched, each with the
+/// reason.
 pub(crate) struct BestMatches {
     pub(crate) ids: Vec<String>,
     /// Whether there are more.
@@ -92,7 +107,7 @@ pub(crate) struct BestMatches {
     pub(crate) missing: Vec<(String, Missing)>,
 }
 
-/// Finds records without writing them down; only such as match each of `required` too.
+/// Finds records without writing them out; only those that also match each of `required`.
 pub(crate) async fn best(
     call: &CallContext<'_>,
     request: &SearchRequest,
@@ -100,7 +115,7 @@ pub(crate) async fn best(
 ) -> Result<BestMatches, Refusal> {
     let plan = SearchPlan::new(&call.view, request, call.seal)?;
     let query = Query::parse(&request.q, |_| false);
-    let mut sources = Sources::new(&plan, call.indexes);
+    let mut sources = opened_sources(&plan, call.indexes).await;
     let search = Search::new(call, &plan, &query).requiring(required);
     let found = search.run(&mut sources).await?;
     let limit = usize::try_from(plan.limit()).unwrap_or(usize::MAX);

@@ -23,14 +23,14 @@ use crate::search::{self, Indexes, NoIndexes};
 use crate::views::Views;
 use crate::{aggregate, describe, fetch, query};
 
-/// Bounds of one call.
+/// Limits of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
-    /// How long a call may take.
+    /// Maximum time of a call.
     pub deadline: Duration,
-    /// The most bytes of a row set's text; a page ends early at it.
+    /// Maximum size of a row set's text, in bytes; a page ends early when it is reached.
     pub text_bytes: usize,
-    /// The most bytes of a fetched document's text.
+    /// Maximum size of a fetched document's text, in bytes.
     pub document_bytes: usize,
 }
 
@@ -52,7 +52,7 @@ pub struct ReadService(Arc<Shared>);
 
 struct Shared {
     snapshot: ArcSwap<Snapshot>,
-    /// How many worlds there have been since the first.
+    /// Counts how often the active datasets were replaced.
     worlds: watch::Sender<u64>,
     stores: Arc<dyn Stores>,
     indexes: OnceLock<Arc<dyn Indexes>>,
@@ -61,7 +61,7 @@ struct Shared {
     clock: Box<Clock>,
 }
 
-/// A world, and what some packages see of it.
+/// The active datasets, and cached views of them.
 struct Snapshot {
     world: ActiveDatasets,
     views: Views,
@@ -86,7 +86,7 @@ impl Snapshot {
 }
 
 impl ReadService {
-    /// A service of this world.
+    /// A service over these datasets.
     pub fn new(
         world: ActiveDatasets,
         stores: Arc<dyn Stores>,
@@ -96,7 +96,7 @@ impl ReadService {
         Self::with_clock(world, stores, keys, limits, unix_time)
     }
 
-    /// A service that takes the time, in seconds since 1970-01-01T00:00:00Z, from `clock`: it
+    /// A service that takes the time, in seconds since 1970-01-01T00:00:00Z, from `clock`, which
     /// decides when cursors expire.
     pub fn with_clock(
         world: ActiveDatasets,
@@ -116,19 +116,19 @@ impl ReadService {
         }))
     }
 
-    /// Serves another world from now on. Calls in flight finish in theirs.
+    /// Serves other datasets from now on. Calls in flight finish with the ones they began with.
     pub fn replace_world(&self, world: ActiveDatasets) {
         self.0.snapshot.store(Arc::new(Snapshot::new(world)));
         self.0.worlds.send_modify(|count| *count += 1);
     }
 
-    /// Tells whenever another world is served.
+    /// Notifies whenever the served datasets are replaced.
     pub fn worlds(&self) -> watch::Receiver<u64> {
         self.0.worlds.subscribe()
     }
 
-    /// Searches in these indexes from now on. They are given once, after the service they are made
-    /// with; later ones are not taken.
+    /// Sets the indexes to search. They are built with the service, so they are set once, after it
+    /// exists; later calls have no effect.
     pub fn search_in(&self, indexes: Arc<dyn Indexes>) {
         let _ = self.0.indexes.set(indexes);
     }
@@ -138,7 +138,7 @@ impl ReadService {
         indexing::searchable(&self.0.snapshot.load().world)
     }
 
-    /// Makes the index of a stream at its place, or takes in what changed `since` a bookmark.
+    /// Builds the index of a stream in its folder, or adds what changed `since` a bookmark.
     pub async fn index(
         &self,
         what: &Searchable,
@@ -163,7 +163,7 @@ impl ReadService {
         }
     }
 
-    /// What there is to read, or what one stream is like.
+    /// Lists what there is to read, or describes one stream.
     #[expect(clippy::unused_async, reason = "all reads are called alike")]
     pub async fn schema(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.text_bytes);
@@ -172,42 +172,42 @@ impl ReadService {
         described.unwrap_or_else(Reply::from)
     }
 
-    /// A page of records.
+    /// Reads a page of records.
     pub async fn query_records(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.text_bytes);
         let answered = query::answer(&call, &arguments).await;
         answered.unwrap_or_else(Reply::from)
     }
 
-    /// Groups and their measures.
+    /// Computes groups and their measures.
     pub async fn aggregate(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.text_bytes);
         let answered = aggregate::answer(&call, &arguments).await;
         answered.unwrap_or_else(Reply::from)
     }
 
-    /// The records that match a text best, of all connections.
+    /// Finds the records that match a text best, over all connections.
     pub async fn search(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.text_bytes);
         let answered = search::answer(&call, &arguments).await;
         answered.unwrap_or_else(Reply::from)
     }
 
-    /// One record as a document.
+    /// Reads one record as a document.
     pub async fn fetch(&self, caller: &Package, arguments: Map<String, Json>) -> Reply {
         let call = self.call(caller, self.0.limits.document_bytes);
         let answered = fetch::answer(&call, &arguments).await;
         answered.unwrap_or_else(Reply::from)
     }
 
-    /// One call: it reads what one package sees of the datasets that are active now.
+    /// The context of one call, which reads one package's view of the datasets active now.
     pub(crate) fn call(&self, caller: &Package, max_bytes: usize) -> CallContext<'_> {
         let view = self.0.snapshot.load_full().view(caller);
         self.call_in(view, max_bytes)
     }
 
-    /// One call that reads one dataset as a caller sees it, and nothing else, so that nothing else
-    /// can be read. `None` where the caller sees nothing of that name.
+    /// The context of one call that can read only one dataset, as the caller sees it. `None` where
+    /// the caller sees no dataset of that name.
     pub(crate) fn call_in_dataset(
         &self,
         caller: &Package,

@@ -1,29 +1,29 @@
 //! Row sets: the same rows as compact text and as JSON, within a budget of bytes.
 //!
 //! Every line of a row begins with `|`, and no other line does, so that no value can pass for a
-//! handle. A table that has no room left for a row says so, and the page ends there.
+//! handle. A table reports when it has no room left for a row, and the page ends there.
 
 use serde_json::Value as Json;
 use wayleave_plan::value::Value;
 
 use crate::cell;
 
-/// A header, and as many rows as there is room for.
+/// A header, and as many rows as fit.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     text: String,
     /// `{fields, rows}` as far as it is written.
     json: String,
-    /// Where each row begins in both.
+    /// The start of each row in text and JSON.
     starts: Vec<(usize, usize)>,
     most: usize,
 }
 
 impl Table {
-    /// A table of these columns whose text takes at most `most` bytes. A column may have a name in
-    /// the text that says more than its name in the structure.
+    /// A table with these columns whose text takes at most `most` bytes. A column's name in the
+    /// text may say more than its name in the structure.
     pub(crate) fn new(columns: impl IntoIterator<Item = (String, String)>, most: usize) -> Self {
-        // Of most pages the whole.
+        // Most pages fit in this.
         let usual = most.min(8 * 1024);
         let mut table = Self {
             text: String::with_capacity(usual),
@@ -45,16 +45,16 @@ impl Table {
         table
     }
 
-    /// Makes room for so many rows.
+    /// Reserves room for `rows` rows.
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.starts.reserve(rows);
     }
 
-    /// Adds a row of these values and of `more` cells behind them, and says whether there was room
-    /// for it.
+    /// Adds a row of these values followed by the cells of `more`, and returns whether there was
+    /// room for it.
     #[must_use = "a row without room is not in the table"]
     pub(crate) fn push(&mut self, values: &[Value], more: &[Json]) -> bool {
-        // Of these the whole is longer than any page.
+        // The whole of such a value is longer than any page.
         if values.iter().any(|it| matches!(it, Value::Preview(_))) {
             return false;
         }
@@ -71,7 +71,7 @@ impl Table {
             cell::of_json(&mut self.text, &mut self.json, value);
             self.json.push(',');
         }
-        // Nothing follows the last one.
+        // No comma after the last cell.
         if self.json.ends_with(',') {
             self.json.pop();
         }
@@ -85,7 +85,7 @@ impl Table {
         has_room
     }
 
-    /// Takes the last row away again.
+    /// Removes the last row.
     pub(crate) fn pop(&mut self) {
         if let Some((text, json)) = self.starts.pop() {
             self.text.truncate(text);
@@ -93,17 +93,17 @@ impl Table {
         }
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// How many bytes its text takes.
+    /// Size of the text, in bytes.
     pub(crate) fn text_bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// The text, and the JSON of `{fields, rows}`, with one member more where there is one.
+    /// The text, and the JSON of `{fields, rows}` with one additional member if given.
     pub(crate) fn finish(mut self, member: Option<(&str, &Json)>) -> (String, String) {
         self.json.push(']');
         if let Some((name, value)) = member {

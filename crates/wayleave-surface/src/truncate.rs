@@ -1,15 +1,15 @@
-//! What is too long to be shown whole: values of a row, cut where they are shown, and documents,
-//! read a piece after the other.
+//! Handles what is too long to show whole: values of a row are cut, and documents are read piece by
+//! piece.
 //!
-//! Nothing is cut in silence: whoever cuts a value is given what to say about it.
+//! Nothing is cut silently: cutting a value also returns the note that says so.
 
 use serde_json::{Value as Json, json};
 
 use crate::escape;
 
-/// How many characters of a value are shown that is cut; fewer where that does not do.
+/// Lengths to cut a value to, in characters: the second where the first is not enough.
 const SHOWN: [usize; 2] = [1_000, 100];
-/// How far before its end a piece may end, so that it ends between words.
+/// How far before its limit a piece may end, so that it ends between words.
 const SLACK: usize = 256;
 
 /// A value that is shown in part.
@@ -17,7 +17,7 @@ const SLACK: usize = 256;
 pub(crate) struct Cut {
     column: usize,
     shown: usize,
-    /// Of how many characters.
+    /// The whole length in characters.
     of: usize,
 }
 
@@ -32,7 +32,7 @@ impl Cut {
             .expect("only values of fields are cut")
     }
 
-    /// What the text says about the cut values of a page's first row.
+    /// The note in the text about cut values of a page's first row.
     pub(crate) fn text(cuts: &[Self], header: &[String]) -> String {
         let mut text = String::new();
         for cut in cuts {
@@ -47,16 +47,16 @@ impl Cut {
         text
     }
 
-    /// The same for programs.
+    /// The same note for programs.
     pub(crate) fn structure(cuts: &[Self], header: &[String]) -> Json {
         let cut = |cut: &Self| json!({ "row": 0, "field": cut.field(header), "shown": cut.shown, "of": cut.of });
         cuts.iter().map(cut).collect()
     }
 }
 
-/// Cuts the longest values of the columns that may be cut, until the row's line takes no more bytes
-/// than there is room for beside what is said about the cuts; `None` when it does even then. Of the
-/// `previews` only the beginning is there, and the whole has that many characters.
+/// Cuts the longest values of the columns that may be cut, until the row's line fits beside the
+/// note about the cuts; `None` if it does not fit even then. Of each of the `previews` only the
+/// beginning is present; its number is the length of the whole in characters.
 pub(crate) fn cut(
     row: &mut [Json],
     previews: &[Option<usize>],
@@ -74,7 +74,7 @@ pub(crate) fn cut(
             });
         }
     }
-    // Every value is measured once: there may be many, and each may be large.
+    // Measure every value once: there may be many, and each may be large.
     let mut cells: Vec<ValueSize> = row
         .iter()
         .enumerate()
@@ -83,13 +83,13 @@ pub(crate) fn cut(
     for most in SHOWN {
         loop {
             let bytes: usize = cells.iter().map(|cell| cell.bytes).sum();
-            // A line ends.
+            // Less than the room, because the line needs its end.
             if bytes < room(&cuts) {
                 return Some(cuts);
             }
             let longest = cells.iter_mut().zip(&mut *row).enumerate();
             let longest = longest
-                // The mark of an earlier cut is one of its characters.
+                // The mark of an earlier cut counts as one of its characters.
                 .filter(|(_, (cell, _))| cell.characters > most + 1)
                 .max_by_key(|(_, (cell, _))| cell.characters);
             let Some((column, (cell, value))) = longest else {
@@ -110,11 +110,11 @@ pub(crate) fn cut(
     None
 }
 
-/// How large a value is.
+/// The size of a value.
 struct ValueSize {
-    /// As a cell, with what divides it from the one before.
+    /// Bytes as a cell, including the separator before it.
     bytes: usize,
-    /// Characters, where it may be cut.
+    /// Characters, if it may be cut.
     characters: usize,
 }
 
@@ -129,7 +129,7 @@ impl ValueSize {
     }
 }
 
-/// How many characters a value has that could be cut.
+/// Number of characters of a value that may be cut.
 fn characters(value: &Json) -> usize {
     match value {
         Json::String(text) => text.chars().count(),
@@ -138,8 +138,8 @@ fn characters(value: &Json) -> usize {
     }
 }
 
-/// The first characters of a value, and a mark. What is no text is shown as text: a part of it
-/// means nothing to a program.
+/// The first characters of a value, and a mark. A value other than text is shown as text: a part of
+/// it means nothing to a program.
 fn beginning(value: &Json, most: usize) -> String {
     let text = match value {
         Json::String(text) => text.clone(),
@@ -154,9 +154,9 @@ fn beginning(value: &Json, most: usize) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
-    /// Where the next piece begins, in characters of the whole; `None` for the last.
+    /// Where the next piece begins, in characters of the whole; `None` for the last piece.
     pub(crate) next: Option<usize>,
-    /// How many characters the whole has.
+    /// Number of characters of the whole.
     pub(crate) of: usize,
 }
 
@@ -167,7 +167,7 @@ impl Piece<'_> {
 }
 
 /// The piece of a text that begins after `offset` characters and takes at most `most` bytes; `None`
-/// where the text has no more than those. All pieces, one after the other, are the text.
+/// where the text is not longer than the offset. All pieces in sequence are the text.
 pub(crate) fn piece(text: &str, offset: usize, most: usize) -> Option<Piece<'_>> {
     let of = text.chars().count();
     if offset > 0 && offset >= of {

@@ -1,7 +1,7 @@
-//! What packages see of one world, worked out once each.
+//! Cached views: what each package sees of the active datasets, computed once.
 //!
-//! A view is found by its package's subject and used only if it was made for this very package:
-//! an old view of someone whose grants have changed is never shown.
+//! A view is looked up by its package's subject and used only if it was made for exactly this
+//! package: an old view is never shown after grants have changed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use wayleave_plan::active_datasets::ActiveDatasets;
 use wayleave_plan::package::Package;
 use wayleave_plan::view::View;
 
-/// How many streams all views that are kept may hold together.
+/// Maximum number of streams in all cached views together.
 const MAX_STREAMS: usize = 50_000;
 
-/// The views of one world.
+/// The cached views of one set of active datasets.
 #[derive(Default)]
 pub(crate) struct Views(Mutex<CachedViews>);
 
@@ -21,7 +21,7 @@ pub(crate) struct Views(Mutex<CachedViews>);
 struct CachedViews {
     by_subject: HashMap<String, CachedView>,
     streams: usize,
-    /// Counts uses, so that the view unused for longest is known.
+    /// Counts uses, to find the least recently used view.
     clock: u64,
 }
 
@@ -33,12 +33,12 @@ struct CachedView {
 }
 
 impl Views {
-    /// What the package sees of the world.
+    /// The package's view of the datasets.
     pub(crate) fn view(&self, world: &ActiveDatasets, package: &Package) -> Arc<View> {
         if let Some(view) = self.kept(|kept| kept.get(package)) {
             return view;
         }
-        // Without the lock: others need not wait for a view of very many streams.
+        // Outside the lock: other callers need not wait for a view of very many streams.
         let view = Arc::new(View::new(world, package));
         for withheld in view.withheld() {
             tracing::warn!(

@@ -1,8 +1,8 @@
-//! `workup`: what is known of one entity of one dataset, statement by statement, each with the
-//! records it rests on. No model has a part in it: the same data gives the same text.
+//! `workup`: what is known about one entity of one dataset, statement by statement, each with the
+//! records that support it. No model is involved: the same data gives the same text.
 //!
 //! A workup reads through the caller's own plans, in a view that holds its dataset and nothing
-//! else. `check_citations` tells whether a note that was written from one keeps to its evidence.
+//! else. `check_citations` tells whether a note written from a workup keeps to its evidence.
 
 mod answer;
 mod citations;
@@ -81,7 +81,7 @@ fn tool_of(
     Ok(tools::for_builders(tool, description, Behaviour::READ))
 }
 
-/// What the workups of all datasets share: their schema, compiled once.
+/// The schema that the workups of all datasets share, compiled once.
 fn shape() -> Result<Tool, SchemaError> {
     static SHAPE: OnceLock<Tool> = OnceLock::new();
     if let Some(shape) = SHAPE.get() {

@@ -1,9 +1,8 @@
 //! Killing and starving a program at its system calls, with `strace`.
 //!
-//! Each point is one system call, by its name and its number among the calls of that name. A
-//! run takes a share of the points; `WAYLEAVE_FULL=1` takes all, and `WAYLEAVE_SHOW=1` with
-//! `--nocapture` prints what the program said at each fault. Knows nothing of what the program
-//! does.
+//! Each point is one system call, by its name and its number among the calls of that name. A run
+//! takes a share of the points; `WAYLEAVE_FULL=1` takes all, and `WAYLEAVE_SHOW=1` with
+//! `--nocapture` prints the program's output at each fault. Knows nothing of the program's purpose.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,7 +21,7 @@ use std::process::Output;
 
 use tempfile::TempDir;
 
-/// The calls that can meet a full or failing disk. `writev` is how programs report errors.
+/// The calls that can fail on a full or broken disk. Not `writev`, by which programs report errors.
 const WRITING: &[&str] = &[
     "fallocate",
     "fchmod",
@@ -42,12 +41,12 @@ const WRITING: &[&str] = &[
     "write",
 ];
 
-/// The calls that change a disk besides. Letting them fail would keep a program from even starting.
+/// Further calls that change a disk. A program could not even start if they failed.
 const PREPARING: &[&str] = &["openat", "rmdir"];
 
-/// A program that changes a project, to be disturbed while it does.
+/// A program that changes a project, to be disturbed while it runs.
 pub trait Disturbed {
-    /// The exit code with which it refuses.
+    /// The exit code of a refusal.
     const REFUSES: i32;
 
     /// A fresh copy of the project.
@@ -56,8 +55,8 @@ pub trait Disturbed {
     /// Runs the program on a project, under another program unless `under` is empty.
     fn run(&self, project: &Path, under: &[&str]) -> io::Result<Output>;
 
-    /// Checks that the project is as before or as after and nothing else, and as after if the
-    /// program `succeeded`.
+    /// Checks that the project is exactly as before or exactly as after the change, and as after if
+    /// the program `succeeded`.
     fn assert_sound(
         &self,
         project: &Path,
@@ -88,7 +87,7 @@ pub fn copy_tree(from: &Path, to: &Path) {
 
 /// The system calls of an undisturbed run.
 struct Calls {
-    /// How many calls of each name one thread makes at most: `strace` counts by thread.
+    /// The largest number of calls of each name in one thread: `strace` counts by thread.
     counts: BTreeMap<String, u32>,
     threads: usize,
 }
@@ -127,7 +126,8 @@ impl Calls {
         }
     }
 
-    /// `strace` counts by thread: with a second one, its first calls would never be reached.
+    /// Records the calls of a single-threaded run. `strace` counts by thread: with a second one,
+    /// its first calls would never be reached.
     fn of_one_thread(case: &impl Disturbed) -> Self {
         let calls = Self::of(case);
         assert_eq!(calls.threads, 1, "the program must have one thread");
@@ -187,12 +187,12 @@ pub async fn kill_everywhere(case: &impl Disturbed, share: usize) {
     }
     let (kills, all) = (points.len() - spared, calls.total());
     eprintln!("{kills} kills at {} of {all} points", points.len());
-    // Nothing comes after `exit_group`, and what came before `execve` was not yet the program.
+    // Nothing follows `exit_group`, and before `execve` it was not the program yet.
     assert!(spared <= 2, "{spared} points were not reached");
 }
 
-/// Kills a program of several threads at one in `share` of the calls that change a disk. Calls
-/// are counted by thread, and which thread makes which is not ours to say.
+/// Kills a program of several threads at one in `share` of the calls that change a disk. Calls are
+/// counted by thread, and the test does not control which thread makes which.
 pub async fn kill_while_it_writes(case: &impl Disturbed, share: usize) {
     let calls = Calls::of(case).that_change();
     let points = calls.points(share);
@@ -208,7 +208,7 @@ pub async fn kill_while_it_writes(case: &impl Disturbed, share: usize) {
     }
     let all = calls.total();
     eprintln!("{killed} kills at {} of {all} points", points.len());
-    // Threads share work as chance has it, and so a point may not be reached.
+    // The distribution of work among threads is random, so some points are not reached.
     assert!(killed * 10 >= points.len() * 8, "too few were reached");
 }
 
@@ -224,7 +224,7 @@ pub async fn fail_everywhere<C: Disturbed>(case: &C, error: &str, share: usize) 
         let output = ran(case, project.path(), &strace(&inject));
         let message = String::from_utf8_lossy(&output.stderr);
         let point = format!("{error} at {name} {nth} ({})", message.trim());
-        // Some calls may fail without harm, such as the removal of a passing name.
+        // Some calls may fail without harm, such as the removal of a temporary name.
         let succeeded = output.status.success();
         assert!(
             succeeded || output.status.code() == Some(C::REFUSES),

@@ -1,6 +1,6 @@
-//! Schemas to try things on, written for each dialect.
+//! Schemas for tests, written for each dialect.
 
-/// Which SQL a fixture is written in.
+/// The SQL dialect of a fixture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite.
@@ -14,9 +14,9 @@ pub enum Dialect {
 /// A schema with a few rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fixture {
-    /// A music store, using most of what the dialect has.
+    /// A music store that uses most features of the dialect.
     Music,
-    /// A trading company, as a web application would have it.
+    /// A trading company, as in a web application.
     Trade,
     /// No keys, spaces, quotes, reserved words, unicode, mixed case, hostile names and comments.
     Ugly,
@@ -35,7 +35,7 @@ impl Fixture {
         }
     }
 
-    /// The statements that make it.
+    /// The statements that create it.
     pub fn sql(self, dialect: Dialect) -> &'static str {
         match (self, dialect) {
             (Self::Music, Dialect::Sqlite) => include_str!("../fixtures/sqlite/music.sql"),
@@ -51,7 +51,7 @@ impl Fixture {
     }
 }
 
-/// The statements that make `count` tables of ten columns, each referring to the one before.
+/// The statements that create `count` tables of ten columns, each referring to the one before.
 pub fn many_tables(dialect: Dialect, count: usize) -> String {
     let text = if dialect == Dialect::Mysql {
         "varchar(40)"

@@ -1,4 +1,4 @@
-//! Golden files: what was agreed, as text, rewritten only on purpose.
+//! Golden files: approved output as text, rewritten only on purpose.
 
 use std::path::Path;
 

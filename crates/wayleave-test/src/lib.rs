@@ -1,11 +1,11 @@
-//! Real stores for tests: private database servers, fixture schemas, golden files, and what kills
-//! a program at its system calls.
+//! Real stores for tests: private database servers, fixture schemas, golden files, and killing a
+//! program at its system calls.
 //!
-//! Only ever a dev-dependency. A server belongs to one test binary, listens on a port of its own
-//! on 127.0.0.1, keeps everything in one temporary folder, and goes with the process, however
-//! the process ends. What is missing on the machine is an error that names the package to
-//! install, never a skipped test; but MySQL, which Debian's stable releases do not have, is
-//! skipped with a note where `scripts/test` could not fetch it.
+//! Only ever a dev-dependency. A server belongs to one test binary, listens on a port of its own on
+//! 127.0.0.1, keeps everything in one temporary folder, and ends with the process, however the
+//! process ends. A program missing on the machine is an error that names the package to install,
+//! never a skipped test; but MySQL, which Debian's stable releases do not have, is skipped with a
+//! note where `scripts/test` could not fetch it.
 #![allow(
     clippy::disallowed_methods,
     reason = "makes and fills databases of its own, from scripts of its own"

@@ -24,8 +24,8 @@ pub async fn mariadb() -> &'static MysqlServer {
     of_this_binary(&SERVER, "MariaDB", start).await
 }
 
-/// A MariaDB server of the caller's own, for tests that change what all of its sessions share. It
-/// ends when the value is dropped.
+/// A MariaDB server of the caller's own, for tests that change state shared by all of its sessions.
+/// It ends when the value is dropped.
 pub async fn own_mariadb() -> Result<MysqlServer, StartError> {
     let started = tokio::task::spawn_blocking(start).await;
     started.map_err(std::io::Error::other)?
@@ -47,7 +47,8 @@ fn start_in(folder: &Path) -> Result<MysqlServer, StartError> {
         certificate,
     };
     let data = format!("--datadir={}", folder.join("data").display());
-    // A server clears its folder for temporary files when it starts, whoever they belong to.
+    // A server clears its folder for temporary files when it starts, even of files that are not its
+    // own.
     let temporary = format!("--tmpdir={}", folder.display());
 
     let mut prepare = ACCOUNT.command(install);

@@ -26,8 +26,8 @@ pub async fn mysql() -> Option<&'static MysqlServer> {
     Some(of_this_binary(&SERVER, "MySQL", start).await)
 }
 
-/// A MySQL server of the caller's own, for tests that change what all of its sessions share. It
-/// ends when the value is dropped. `None`, with a note, where MySQL was not fetched.
+/// A MySQL server of the caller's own, for tests that change state shared by all of its sessions.
+/// It ends when the value is dropped. `None`, with a note, where MySQL was not fetched.
 pub async fn own_mysql() -> Option<Result<MysqlServer, StartError>> {
     fetched()?;
     let started = tokio::task::spawn_blocking(start).await;
@@ -59,7 +59,7 @@ fn start_in(folder: &Path) -> Result<MysqlServer, StartError> {
         package: "mysql-server-core",
     })?;
     if rustix::process::geteuid().is_root() {
-        // The account may not be allowed into root's cache.
+        // The account may have no access to root's cache.
         let reachable = folder.join("programs");
         link_tree(&programs, &reachable)?;
         programs = reachable;

@@ -1,4 +1,4 @@
-//! What tests do with a MySQL or MariaDB server, whichever it is.
+//! Operations of tests on a MySQL or MariaDB server.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder};
@@ -12,14 +12,14 @@ pub struct MysqlServer {
     running: Running,
 }
 
-/// A session of a bystander.
+/// A session that another client holds open.
 #[derive(Debug)]
 pub struct HeldSession {
     connection: Conn,
 }
 
 impl HeldSession {
-    /// Whether the server still answers it.
+    /// Checks that the server still answers it.
     pub async fn ping(&mut self) -> Result<(), StartError> {
         let answer = self.connection.ping().await;
         answer.map_err(|error| refused("", error))
@@ -31,7 +31,7 @@ impl MysqlServer {
         Self { running }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn endpoint(&self) -> &Endpoint {
         &self.running.endpoint
     }
@@ -41,7 +41,7 @@ impl MysqlServer {
         self.running.dsn(database)
     }
 
-    /// A new database, empty but for what `sql` makes.
+    /// Creates a database with the contents that `sql` makes.
     pub async fn fresh_database(&self, name: &str, sql: &str) -> Result<Database, StartError> {
         let database = self.running.unused(name);
         let name = &database.name;
@@ -51,7 +51,7 @@ impl MysqlServer {
         Ok(database)
     }
 
-    /// Runs statements as the owner of everything.
+    /// Runs statements as the superuser.
     pub async fn execute(&self, database: &str, sql: &str) -> Result<(), StartError> {
         let failed = |error: mysql_async::Error| refused(database, error);
         let mut session = self.session(database).await.map_err(failed)?;
@@ -59,7 +59,7 @@ impl MysqlServer {
         session.disconnect().await.map_err(failed)
     }
 
-    /// One number, asked as the owner of everything; the last column of the first row.
+    /// Runs a query for one number as the superuser; returns the last column of the first row.
     pub async fn number(&self, database: &str, sql: &str) -> Result<i64, StartError> {
         let failed = |error: mysql_async::Error| refused(database, error);
         let mut session = self.session(database).await.map_err(failed)?;
@@ -70,7 +70,7 @@ impl MysqlServer {
             .ok_or_else(|| refused(database, "the answer is not a number"))
     }
 
-    /// A session that stays, with its number on the server.
+    /// Opens a session that stays open; returns it with its number on the server.
     pub async fn hold_session(&self, database: &str) -> Result<(i64, HeldSession), StartError> {
         let failed = |error: mysql_async::Error| refused(database, error);
         let connection = self.session(database).await.map_err(failed)?;

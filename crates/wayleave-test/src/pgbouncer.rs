@@ -1,4 +1,4 @@
-//! A private PgBouncer before the private PostgreSQL.
+//! A private PgBouncer in front of the private PostgreSQL.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,14 +6,14 @@ use std::process::Command;
 use crate::postgres::{ACCOUNT, PostgresServer};
 use crate::server::{StartError, Supervised, find, free_port};
 
-/// What PgBouncer hands from one client to the next.
+/// When PgBouncer gives a server session to the next client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolMode {
-    /// A server session, when the client has left.
+    /// When the client has left.
     Session,
-    /// A server session, after each transaction.
+    /// After each transaction.
     Transaction,
-    /// A server session, after each statement.
+    /// After each statement.
     Statement,
 }
 
@@ -40,7 +40,7 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one before a server, with further lines of its `[pgbouncer]` section.
+    /// Starts one in front of a server, with additional lines for its `[pgbouncer]` section.
     pub async fn start(
         server: &'static PostgresServer,
         mode: PoolMode,

@@ -33,7 +33,7 @@ pub async fn postgres() -> &'static PostgresServer {
 }
 
 impl PostgresServer {
-    /// Where it listens.
+    /// The address it listens on.
     pub fn endpoint(&self) -> &Endpoint {
         &self.running.endpoint
     }
@@ -43,7 +43,7 @@ impl PostgresServer {
         self.running.dsn(database)
     }
 
-    /// A new database, empty but for what `sql` makes.
+    /// Creates a database with the contents that `sql` makes.
     pub async fn fresh_database(&self, name: &str, sql: &str) -> Result<Database, StartError> {
         let database = self.running.unused(name);
         let name = &database.name;
@@ -53,7 +53,7 @@ impl PostgresServer {
         Ok(database)
     }
 
-    /// Runs statements as the owner of everything.
+    /// Runs statements as the superuser.
     pub async fn execute(&self, database: &str, sql: &str) -> Result<(), StartError> {
         let (client, session) = self.session(database).await?;
         let outcome = client.batch_execute(sql).await;
@@ -63,7 +63,7 @@ impl PostgresServer {
         outcome.map_err(|error| failed(database, &error))
     }
 
-    /// One number, asked as the owner of everything.
+    /// Runs a query for one number as the superuser.
     pub async fn number(&self, database: &str, sql: &str) -> Result<i64, StartError> {
         let (client, session) = self.session(database).await?;
         let answer = client.query_one(sql, &[]).await;
@@ -100,7 +100,7 @@ impl PostgresServer {
         let data = folder.join("data");
 
         let mut prepare = ACCOUNT.command("sh");
-        // The password goes by a file descriptor, so that none is left on disk.
+        // The password is passed by a file descriptor, so that none is left on disk.
         prepare
             .args(["-c", "echo \"$2\" | \"$0\" -D \"$1\" --pwfile=/dev/stdin -U wayleave -A scram-sha-256 --encoding=UTF8 --locale=C --no-sync"])
             .arg(initdb)
@@ -118,7 +118,7 @@ impl PostgresServer {
             "full_page_writes=off".to_owned(),
             "synchronous_commit=off".to_owned(),
             "shared_preload_libraries=pg_stat_statements".to_owned(),
-            // Enough for a whole run: what is evicted is no longer counted.
+            // Enough for a whole run: an evicted statement is no longer counted.
             "pg_stat_statements.max=50000".to_owned(),
             "ssl=on".to_owned(),
             format!("ssl_cert_file={}", endpoint.certificate.display()),
@@ -134,7 +134,7 @@ impl PostgresServer {
     }
 }
 
-/// Debian keeps each version's programs in a folder of its own; the newest first.
+/// The program folders of the installed versions, newest first; Debian has one per version.
 fn installed() -> Vec<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -146,7 +146,7 @@ fn installed() -> Vec<PathBuf> {
     folders
 }
 
-/// What the server said, rather than that it said something.
+/// The server's own message, rather than the driver's generic one.
 fn failed(database: &str, error: &tokio_postgres::Error) -> StartError {
     match error.as_db_error() {
         Some(said) => refused(database, said),

@@ -1,5 +1,5 @@
-//! What every private database server has: an endpoint, databases of its own, and one instance a
-//! test binary. Knows nothing of any engine.
+//! The common part of private database servers: an endpoint, databases, and one instance per test
+//! binary. Knows nothing of any engine.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -37,7 +37,7 @@ impl Running {
         format!("{scheme}://{user}:{password}@127.0.0.1:{port}/{database}")
     }
 
-    /// A database of a name that no other of this server has; it is yet to be made.
+    /// A database with a name that is unique on this server; it is not created yet.
     pub(crate) fn unused(&self, name: &str) -> Database {
         let count = self.databases.fetch_add(1, Ordering::Relaxed);
         let name = format!("{name}_{count}");

@@ -11,13 +11,13 @@ use std::process::{Child, Command, Stdio};
 
 use thiserror::Error;
 
-/// Why a private server could not be had.
+/// Why a private server could not be started.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// A program is not installed.
     #[error("`{program}` is not installed: run `apt-get install -y {package}`")]
     NotInstalled {
-        /// The program looked for.
+        /// The missing program.
         program: &'static str,
         /// The Debian package that holds it.
         package: &'static str,
@@ -29,7 +29,7 @@ pub enum StartError {
     NoUser {
         /// The user.
         user: &'static str,
-        /// The Debian package that makes it.
+        /// The Debian package that creates it.
         package: &'static str,
     },
     /// A program failed.
@@ -37,7 +37,7 @@ pub enum StartError {
     ProgramFailed {
         /// The program.
         program: String,
-        /// What it printed.
+        /// Its output.
         output: String,
     },
     /// The server ended before it was ready.
@@ -49,7 +49,7 @@ pub enum StartError {
     /// The machine refused a file, a port or a process.
     #[error("cannot prepare a server: {source}")]
     Machine {
-        /// What it said.
+        /// The cause.
         #[from]
         source: std::io::Error,
     },
@@ -58,21 +58,21 @@ pub enum StartError {
     Statement {
         /// The database.
         database: String,
-        /// What the server said.
+        /// The server's message.
         reason: String,
     },
 }
 
-/// Where a private server listens, and who may log in. The password is a test's, not a secret.
+/// The address and the login of a private server. The password is a test's, not a secret.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     /// Its port on 127.0.0.1.
     pub port: u16,
-    /// A user who may do everything.
+    /// The superuser.
     pub user: &'static str,
     /// That user's password.
     pub password: &'static str,
-    /// The certificate the server shows, for `localhost`; also its own authority.
+    /// The server's certificate, for `localhost`; also its own authority.
     pub certificate: PathBuf,
 }
 
@@ -93,8 +93,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// A command that runs `program` as this account, in a group of its own so that a terminal's
-    /// interrupt reaches the supervisor only through its owner's end.
+    /// A command that runs `program` as this account, in a process group of its own, so that a
+    /// terminal's interrupt reaches the supervisor only through the end of its owner.
     pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
         let mut command = if rustix::process::geteuid().is_root() {
             let mut command = Command::new("setpriv");
@@ -115,8 +115,8 @@ impl Account {
         command
     }
 
-    /// Starts a server in a new folder this account owns. The server's supervisor removes it;
-    /// without one, it goes here.
+    /// Starts a server in a new folder this account owns. The server's supervisor removes the
+    /// folder; if none was started, this does.
     pub(crate) fn in_folder<T>(
         self,
         prefix: &str,
@@ -257,7 +257,7 @@ mod tests {
         let process = log.split_whitespace().nth(1).unwrap();
         let process = PathBuf::from("/proc").join(process);
         assert!(process.exists());
-        // What the kernel does to the pipe of a process that is killed.
+        // The kernel closes the pipe of a killed process in the same way.
         drop(supervised.supervisor.stdin.take());
         supervised.supervisor.wait().unwrap();
         assert!(!folder.exists());

@@ -6,7 +6,8 @@ use tempfile::TempDir;
 
 use crate::StartError;
 
-/// A new SQLite file holding what `sql` makes; it goes with the returned folder.
+/// Creates a SQLite file with the contents that `sql` makes; it is removed with the returned
+/// folder.
 pub fn sqlite_file(sql: &str) -> Result<(TempDir, PathBuf), StartError> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("fixture.db");
@@ -42,7 +43,7 @@ pub struct SqliteLock {
     _held: rusqlite::Connection,
 }
 
-/// Locks a SQLite file, as a program does that writes much at once.
+/// Locks a SQLite file, like a program in a long write.
 pub fn sqlite_lock(path: &str) -> Result<SqliteLock, StartError> {
     let failed = |error: rusqlite::Error| StartError::Statement {
         database: path.to_owned(),

@@ -1,4 +1,4 @@
-//! Who acts: as they say, or as the system knows them.
+//! The person who acts: the name they give, or the one the system has.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ pub(crate) struct ActorArgs {
 }
 
 impl ActorArgs {
-    /// The name they gave, or the one the system knows.
+    /// The name they gave, or the one the system has.
     pub(crate) fn who(&self) -> String {
         self.who.clone().unwrap_or_else(os_user)
     }
@@ -31,7 +31,7 @@ pub(crate) fn os_user() -> String {
     let listed = fs::read_to_string("/etc/passwd")
         .ok()
         .and_then(|users| name_in(&users, uid));
-    // A directory service's users are not in the file.
+    // Users of a directory service are not in the file.
     listed
         .or_else(|| std::env::var("USER").ok().filter(|name| !name.is_empty()))
         .unwrap_or_else(|| format!("user {uid}"))

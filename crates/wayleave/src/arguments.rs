@@ -1,8 +1,8 @@
-//! From the words of a command line to arguments, without ever repeating a secret.
+//! Parses a command line into arguments, without ever repeating a secret.
 //!
-//! A DSN belongs into an environment variable. One that was pasted onto the command line is
-//! refused before anything looks at it, and no message about a wrong word repeats the word
-//! unless it is plainly one.
+//! A DSN belongs into an environment variable. One that was pasted onto the command line is refused
+//! before anything else reads it, and no message about a wrong word repeats the word unless it is
+//! plainly no secret.
 
 use std::{ffi::OsString, net::SocketAddr};
 
@@ -18,14 +18,14 @@ use wayleave_model::{
 
 use crate::{cli::Cli, failure::Failure};
 
-/// What is to be done.
+/// The result of parsing.
 pub(crate) enum ParsedArguments {
     Run(Box<Cli>),
-    /// Help or the version, asked for.
+    /// The requested help or version.
     Print(String),
 }
 
-/// Reads a command line, the program's name first.
+/// Parses a command line, the program's name first.
 pub(crate) fn parse(words: Vec<OsString>) -> Result<ParsedArguments, Failure> {
     for (place, word) in words.iter().enumerate().skip(1) {
         let word = word.to_string_lossy();
@@ -63,12 +63,12 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<ParsedArguments, Failure> {
     }
 }
 
-/// Whether the answer is to be JSON, even when the rest cannot be understood.
+/// Whether `--json` is given, even when the rest cannot be parsed.
 pub(crate) fn wants_json(words: &[OsString]) -> bool {
     words.iter().any(|word| word == "--json")
 }
 
-/// The parser's complaint, without the words that may be secrets.
+/// The parser's error, without words that may be secrets.
 fn failure(error: &clap::Error) -> Failure {
     let mut text = error.render().to_string();
     for (kind, value) in error.context() {
@@ -102,7 +102,7 @@ fn failure(error: &clap::Error) -> Failure {
     Failure::usage(message)
 }
 
-/// How to ask for help with the command these words began to name. Only our own names are in it.
+/// The help command for the subcommand these words begin to name. It contains only our own names.
 fn help_of(words: &[OsString]) -> String {
     let mut known = Cli::command();
     let mut named = String::from("wayleave");
@@ -128,23 +128,23 @@ fn is_plain(word: &str) -> bool {
     (like_ours && !spelt.is_empty() && spelt.len() <= 32) || is_argument(&known, word)
 }
 
-/// Whether a word is how the parser writes one of our own arguments.
+/// Whether a word is the parser's spelling of one of our own arguments.
 fn is_argument(command: &clap::Command, word: &str) -> bool {
     command.get_arguments().any(|it| it.to_string() == word)
         || command.get_subcommands().any(|it| is_argument(it, word))
 }
 
-/// A dataset's name.
+/// Parses the name of a dataset.
 pub(crate) fn dataset(word: &str) -> Result<String, String> {
     parse_name(NameKind::Dataset, word)
 }
 
-/// A source's name.
+/// Parses the name of a source.
 pub(crate) fn source(word: &str) -> Result<String, String> {
     parse_name(NameKind::Source, word)
 }
 
-/// Where to listen.
+/// Parses the address to listen on.
 pub(crate) fn address(word: &str) -> Result<SocketAddr, String> {
     let needs = "write a numeric address and a port up to 65535, such as `127.0.0.1:7411`";
     word.parse().map_err(|_| needs.to_owned())
@@ -166,7 +166,7 @@ mod tests {
         let words = words.iter().map(OsString::from).collect();
         match parse(words) {
             Err(failure) => {
-                let lines = failure.lines();
+                let lines = failure.why.lines();
                 let texts = lines.iter().map(|(kind, text)| format!("{kind}: {text}"));
                 texts.collect::<Vec<_>>().join("\n")
             }

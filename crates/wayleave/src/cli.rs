@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands;
 
-/// What a script can tell by how a command ended.
+/// The exit codes that scripts can distinguish.
 const EXITS: [(u8, &str); 6] = [
     (0, "done"),
     (
@@ -101,7 +101,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether the command touches the project folder only: it asks no source and serves nobody.
+    /// Whether the command only uses the project folder: it asks no source and serves nobody.
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Self::Init(_)

@@ -1,6 +1,6 @@
-//! The programs that agents live in, and what each must be told to reach a server.
+//! The programs that run agents, and the settings each needs to reach a server.
 //!
-//! One entry a server, in the words of the client's own settings. No entry holds a secret: it
+//! One entry per server, in the terms of the client's own settings. No entry holds a secret: it
 //! names the variable, or the file, that does. Nothing here prints.
 
 pub(crate) mod document;
@@ -14,35 +14,35 @@ use entry::Entry;
 use host::Host;
 use url::Url;
 
-/// The variable a token is taken from.
+/// The variable that holds a token.
 pub(crate) const TOKEN: &str = "WAYLEAVE_TOKEN";
 /// The variable that may name a file with the token.
 pub(crate) const TOKEN_FILE: &str = "WAYLEAVE_TOKEN_FILE";
 
-/// A server as its clients are told of it.
+/// A server as described to its clients.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
-    /// What clients call it.
+    /// The name that clients use for it.
     pub(crate) name: String,
     pub(crate) transport: Transport,
-    /// The project it serves, where that is on this machine.
+    /// The project it serves, where it is on this machine.
     pub(crate) project: Option<ServedProject>,
 }
 
 /// How a client reaches the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Transport {
-    /// The client starts it.
+    /// The client starts the server.
     Stdio {
         program: String,
         folder: String,
         variables: Vec<Variable>,
-        /// The variable that holds the token, if it is to be handed on.
+        /// The variable that holds the token, if it is to be passed on.
         token: Option<String>,
-        /// The file that holds it, where one is told.
+        /// The file that holds the token, where a file is used.
         token_file: Option<String>,
     },
-    /// It is running.
+    /// The server is already running.
     Http {
         url: String,
         /// The variable that holds the token, if one is needed.
@@ -50,14 +50,14 @@ pub(crate) enum Transport {
     },
 }
 
-/// A variable a source's DSN is read from.
+/// A variable that holds a source's DSN.
 #[derive(Debug, Clone)]
 pub(crate) struct Variable {
     pub(crate) source: String,
     pub(crate) name: String,
-    /// Whether it, or the one that names a file, is set here.
+    /// Whether it, or the one that names a file, is set in this process.
     pub(crate) is_set: bool,
-    /// The file that holds the DSN, where only that is told.
+    /// The file that holds the DSN, where only the file is set.
     pub(crate) file: Option<String>,
 }
 
@@ -76,14 +76,14 @@ impl Variable {
     }
 }
 
-/// A project on this machine: where it is, and where it listens.
+/// A project on this machine: its folder, and its address.
 #[derive(Debug, Clone)]
 pub(crate) struct ServedProject {
     pub(crate) folder: String,
     pub(crate) url: String,
 }
 
-/// A name every client takes: letters, digits, `-` and `_`.
+/// A name every client accepts: letters, digits, `-` and `_`.
 pub(crate) fn plain_name(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -98,7 +98,7 @@ pub(crate) fn plain_name(name: &str) -> String {
     }
 }
 
-/// Longest name. Clients put it before the names of tools, and cut the whole at 64.
+/// Longest name. Clients prefix the names of tools with it, and cut the result at 64.
 pub(crate) const MAX_NAME_CHARS: usize = 32;
 
 pub(crate) fn is_plain(c: char) -> bool {
@@ -106,13 +106,13 @@ pub(crate) fn is_plain(c: char) -> bool {
 }
 
 /// The variable whose token a client needs at an address; none on this machine, where clients
-/// that have no token are let in.
+/// without a token are admitted.
 pub(crate) fn token_variable(url: &str, anonymous: bool) -> Option<&'static str> {
     let open = anonymous && Url::parse(url).is_ok_and(|url| is_loopback(&url));
     (!open).then_some(TOKEN)
 }
 
-/// Whether an address is of this machine.
+/// Whether an address is on this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
@@ -122,7 +122,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// How each client is told of a running server, as text for a terminal.
+/// Instructions for connecting each client to a running server, as text for a terminal.
 pub(crate) fn text(name: &str, url: &str, token: Option<&str>) -> String {
     let server = Server {
         name: plain_name(name),

@@ -1,74 +1,64 @@
-//! Why a command did not do what it was asked, for the person who asked.
+//! Why a command failed, for the person who ran it.
 
-use std::{borrow::Cow, error::Error};
+use std::error::Error;
 
-use wayleave_model::sensitive;
+use wayleave_ledger::{GovernanceError, LedgerError};
+use wayleave_project::{
+    Explanation, ProjectError, check::CheckError, overview::OverviewError, proposal::ProposalError,
+    source::SourceError, source_probe::ProbeError,
+};
+use wayleave_server::auth::NonAgentToken;
+use wayleave_store::StoreError;
 
 /// A command's exit status when it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It ran and found something.
+    /// It ran and has findings.
     Findings = 1,
-    /// It was asked wrongly, or something it needs is not there.
+    /// The arguments are wrong, or something it needs is missing.
     Usage = 2,
     /// A bug.
     Bug = 70,
-    /// An owner's credential where an agent's belongs.
+    /// An owner's credential was used in place of an agent's.
     OwnerCredential = 77,
 }
 
-/// A failure: what, because of what, and what to do.
+/// A failure: its exit status, and why.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: Status,
-    pub(crate) message: String,
-    pub(crate) causes: Vec<String>,
-    pub(crate) hint: Option<String>,
+    pub(crate) why: Explanation,
 }
 
 impl Failure {
-    /// Something the person can mend.
+    /// A failure the person can correct.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self {
-            status: Status::Usage,
-            message: message.into(),
-            causes: Vec::new(),
-            hint: None,
-        }
+        Explanation::new(message).into()
     }
 
-    /// Something only we can mend.
+    /// A failure that is a bug in this program.
     pub(crate) fn bug(message: impl Into<String>) -> Self {
-        Self {
-            status: Status::Bug,
-            ..Self::usage(message)
-        }
+        Self::usage(message).status(Status::Bug)
     }
 
-    /// An error and what it came from.
+    /// A failure from an error and its causes.
     pub(crate) fn from_error(error: &(dyn Error + 'static)) -> Self {
-        let mut failure = Self::usage(error.to_string());
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            failure.causes.push(error.to_string());
-            cause = error.source();
-        }
-        failure
+        Explanation::from_error(error).into()
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.why.hint = Some(hint.into());
         self
     }
 
     pub(crate) fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
-        self.hint = hint.map(Into::into).or(self.hint);
+        self.why = self.why.maybe_hint(hint);
         self
     }
 
-    /// Says what to do where nothing else does.
+    /// Adds a hint unless there is one.
     pub(crate) fn or_hint(mut self, hint: &str) -> Self {
-        self.hint.get_or_insert_with(|| hint.to_owned());
+        self.why.hint.get_or_insert_with(|| hint.to_owned());
         self
     }
 
@@ -77,110 +67,44 @@ impl Failure {
         self.status = status;
         self
     }
+}
 
-    /// As a member of a JSON document.
-    pub(crate) fn document(&self) -> serde_json::Value {
-        let of = |wanted: &str| -> Vec<String> {
-            let lines = self.lines().into_iter();
-            let of_kind = lines.filter(|(kind, _)| *kind == wanted);
-            of_kind.map(|(_, text)| text.into_owned()).collect()
+impl From<Explanation> for Failure {
+    fn from(why: Explanation) -> Self {
+        let status = if why.is_finding {
+            Status::Findings
+        } else {
+            Status::Usage
         };
-        serde_json::json!({
-            "message": of("error").concat(),
-            "because": of("because"),
-            "hint": of("hint").first(),
-        })
-    }
-
-    /// Every text of it, with anything that looks like a secret taken out.
-    pub(crate) fn lines(&self) -> Vec<(&'static str, Cow<'_, str>)> {
-        let causes = self
-            .causes
-            .iter()
-            .map(|cause| ("because", sensitive::redact(cause)));
-        let hint = self
-            .hint
-            .iter()
-            .map(|hint| ("hint", sensitive::redact(hint)));
-        std::iter::once(("error", sensitive::redact(&self.message)))
-            .chain(causes)
-            .chain(hint)
-            .collect()
+        Self { status, why }
     }
 }
 
-impl From<wayleave_server::ProjectError> for Failure {
-    fn from(error: wayleave_server::ProjectError) -> Self {
-        let hint = error.hint();
-        Self::from_error(&error).maybe_hint(hint)
-    }
+/// Lets `?` turn errors that the project explains into failures.
+macro_rules! explained {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Explanation::from(error).into()
+            }
+        })*
+    };
 }
 
-impl From<wayleave_ledger::GovernanceError> for Failure {
-    fn from(error: wayleave_ledger::GovernanceError) -> Self {
-        let hint = error.hint();
-        Self::from_error(&error).maybe_hint(hint)
-    }
-}
+explained!(
+    CheckError,
+    GovernanceError,
+    LedgerError,
+    OverviewError,
+    ProbeError,
+    ProjectError,
+    ProposalError,
+    SourceError,
+    StoreError,
+);
 
-impl From<wayleave_ledger::LedgerError> for Failure {
-    fn from(error: wayleave_ledger::LedgerError) -> Self {
-        wayleave_ledger::GovernanceError::from(error).into()
-    }
-}
-
-impl From<wayleave_server::check::CheckError> for Failure {
-    fn from(error: wayleave_server::check::CheckError) -> Self {
-        let hint = error.hint();
-        Self::from_error(&error).hint(hint)
-    }
-}
-
-impl From<wayleave_server::source_probe::ProbeError> for Failure {
-    fn from(error: wayleave_server::source_probe::ProbeError) -> Self {
-        (&error).into()
-    }
-}
-
-impl From<&wayleave_server::source_probe::ProbeError> for Failure {
-    fn from(error: &wayleave_server::source_probe::ProbeError) -> Self {
-        Self::from_error(error).hint(error.hint())
-    }
-}
-
-impl From<wayleave_server::proposal::ProposalError> for Failure {
-    fn from(error: wayleave_server::proposal::ProposalError) -> Self {
-        let hint = error.hint();
-        Self::from_error(&error).hint(hint)
-    }
-}
-
-impl From<wayleave_server::overview::OverviewError> for Failure {
-    fn from(error: wayleave_server::overview::OverviewError) -> Self {
-        use wayleave_server::overview::OverviewError;
-        match error {
-            OverviewError::Check(error) => error.into(),
-            OverviewError::Governance(error) => error.into(),
-        }
-    }
-}
-
-impl From<wayleave_server::source::SourceError> for Failure {
-    fn from(error: wayleave_server::source::SourceError) -> Self {
-        let hint = error.hint();
-        Self::from_error(&error).hint(hint)
-    }
-}
-
-impl From<wayleave_server::auth::NonAgentToken> for Failure {
-    fn from(error: wayleave_server::auth::NonAgentToken) -> Self {
+impl From<NonAgentToken> for Failure {
+    fn from(error: NonAgentToken) -> Self {
         Self::from_error(&error).status(Status::OwnerCredential)
-    }
-}
-
-impl From<wayleave_store::StoreError> for Failure {
-    fn from(error: wayleave_store::StoreError) -> Self {
-        let hint = error.hint();
-        Self::from_error(&error).hint(hint)
     }
 }

@@ -1,10 +1,9 @@
-//! The `wayleave` command: one file a subcommand.
+//! The `wayleave` command: one file per subcommand.
 
 mod actor;
 mod arguments;
 mod cli;
 mod client;
-mod columns;
 mod commands;
 mod confirm;
 mod failure;
@@ -15,24 +14,23 @@ mod read;
 use std::{
     ffi::OsString,
     io::{self, IsTerminal as _},
-    pin::pin,
     process::ExitCode,
-    task::{Context, Poll, Waker},
 };
 
 use arguments::ParsedArguments;
 use failure::Failure;
+use futures::executor::block_on;
 use output::Output;
 use tracing_subscriber::EnvFilter;
 
-/// An answer is made of many small pieces, which the system's allocator hands out slowly.
+/// An answer consists of many small allocations, for which the system's allocator is slow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let output = Output::new(arguments::wants_json(&words));
-    // The place of a panic is ours; what it says may hold a value, and values are others'.
+    // The location of a panic is ours; its message may hold a value, and values belong to others.
     std::panic::set_hook(Box::new(move |panic| {
         if let Some(place) = panic.location() {
             output.remark(format!(
@@ -57,24 +55,14 @@ fn run(words: Vec<OsString>, output: Output) -> ExitCode {
     };
     start_logging();
     let ran = if arguments.command.is_local() {
-        run_on_this_thread(commands::run(arguments, output))
+        // Only the project folder is used: no socket, no timer, no second thread.
+        block_on(commands::run(arguments, output))
     } else {
         run_on_runtime(commands::run(arguments, output))
     };
     match ran {
         Ok(code) => code,
         Err(failure) => output.fail(&failure),
-    }
-}
-
-/// A command of the project folder alone never waits for anybody. One thread makes all its
-/// system calls, in one order, so that tests can stop it at each.
-fn run_on_this_thread(
-    work: impl Future<Output = Result<ExitCode, Failure>>,
-) -> Result<ExitCode, Failure> {
-    match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(done) => done,
-        Poll::Pending => Err(Failure::bug("the command waits for another thread")),
     }
 }
 
@@ -86,12 +74,12 @@ fn run_on_runtime(
         .build()
         .map_err(|error| Failure::bug(format!("no runtime: {error}")))?;
     let ran = runtime.block_on(work);
-    // Whatever still runs has no one left to answer.
+    // Tasks still running have nobody left to answer.
     runtime.shutdown_background();
     ran
 }
 
-/// Logs go to standard error, where they cannot be mistaken for an answer.
+/// Sends logs to standard error, where they cannot be mistaken for an answer.
 fn start_logging() {
     let asked = std::env::var("WAYLEAVE_LOG").ok();
     tracing_subscriber::fmt()
@@ -101,13 +89,13 @@ fn start_logging() {
         .init();
 }
 
-/// Whether colours are unwanted, as <https://no-color.org> has it.
+/// Whether colours are unwanted, by <https://no-color.org>.
 fn is_color_off() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty())
 }
 
-/// The filter asked for, if it parses. The SDK and the drivers log requests, replies and statements,
-/// which hold rows: their targets are off.
+/// The requested filter, if it parses. The SDK and the drivers log requests, replies and
+/// statements, which hold rows: their targets are off.
 fn log_filter(asked: Option<&str>) -> EnvFilter {
     let filter = asked.and_then(|asked| EnvFilter::try_new(asked).ok());
     let quiet = [

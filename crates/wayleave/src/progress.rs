@@ -1,4 +1,4 @@
-//! A sign of life on standard error while a source is read; only on terminals.
+//! Progress on standard error while a source is read; only on terminals.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use wayleave_model::problem::shown;
 use wayleave_store::Step;
 
-/// A spinner; it goes when dropped.
+/// A spinner, removed when dropped.
 pub(crate) struct Spinner {
     bar: ProgressBar,
 }
 
 impl Spinner {
-    /// Starts one that says what is being done.
+    /// Starts a spinner that names the operation.
     pub(crate) fn start(doing: &str) -> Self {
-        // Draws on standard error, and on nothing where that is no terminal.
+        // Drawn on standard error, and not at all where that is no terminal.
         let bar = ProgressBar::new_spinner();
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {msg}") {
             bar.set_style(style);
@@ -24,7 +24,7 @@ impl Spinner {
         Self { bar }
     }
 
-    /// Hears what a source answers.
+    /// Shows a step of reading a source.
     pub(crate) fn hear(&self, step: Step) {
         match step {
             Step::Read { what, rows } => self.bar.set_message(format!("{what}: {rows}")),

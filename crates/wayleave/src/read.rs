@@ -1,19 +1,20 @@
-//! Reads at a terminal: what an agent without a token would be answered, as a table.
+//! Reads at a terminal: the answer an agent without a token would get, as a table.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use wayleave_plan::package::Package;
-use wayleave_server::{Deployment, Project, source::Environment};
+use wayleave_project::{Project, columns, source::Environment};
+use wayleave_server::Deployment;
 use wayleave_surface::Reply;
 
-use crate::{columns, failure::Failure, output::Output};
+use crate::{failure::Failure, output::Output};
 
-/// Characters of a cell; `--json` has all of them.
+/// Largest number of characters in a cell; `--json` has all of them.
 const MAX_CELL_CHARS: usize = 60;
 
-/// Which read.
+/// The kind of read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Read {
     Schema,
@@ -60,14 +61,14 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where a document goes on that is shown in part, and how many characters it has.
+/// The offset at which a truncated document continues, and its length in characters.
 fn piece(structured: &Value) -> Option<(u64, u64)> {
     let metadata = structured.get("metadata")?;
     let number = |name: &str| metadata.get(name)?.as_u64();
     Some((number("next_offset")?, number("characters")?))
 }
 
-/// The arguments of a read: those that were given.
+/// The arguments of a read, without those not given.
 pub(crate) fn given<'a>(
     arguments: impl IntoIterator<Item = (&'a str, Option<Value>)>,
 ) -> Map<String, Value> {
@@ -82,7 +83,7 @@ pub(crate) fn list(words: Vec<String>) -> Option<Value> {
     (!words.is_empty()).then(|| words.into())
 }
 
-/// A filter: a JSON object. What it holds is not repeated when it is none.
+/// A filter: a JSON object. Its contents are not repeated in the error.
 pub(crate) fn filter(text: &str) -> Result<Value, String> {
     match serde_json::from_str(text) {
         Ok(filter @ Value::Object(_)) => Ok(filter),
@@ -119,13 +120,13 @@ fn rows(structured: &Value) -> Vec<Vec<String>> {
     header.into_iter().chain(rows.iter().map(row)).collect()
 }
 
-/// The hits of a search, what matches between asterisks.
+/// The hits of a search, with matches between asterisks.
 fn hits(structured: &Value) -> Vec<Vec<String>> {
     let hit = |hit: &Value| -> Vec<String> {
         let of = |name: &str| hit.get(name).and_then(Value::as_str).unwrap_or_default();
         let snippet = of("snippet").replace("<mark>", "*").replace("</mark>", "*");
         let snippet = snippet.replace("&lt;", "<").replace("&gt;", ">");
-        // Last, or what it stands for would be read as one of the others.
+        // Replaced last, or its result would be read as one of the others.
         let snippet = snippet.replace("&amp;", "&");
         let cells = [of("id"), of("title"), &snippet];
         cells.map(|text| cell(&text.into())).to_vec()
@@ -135,7 +136,7 @@ fn hits(structured: &Value) -> Vec<Vec<String>> {
     results.unwrap_or_default().iter().map(hit).collect()
 }
 
-/// Whether some connection could not be searched whole.
+/// Whether some connection could not be searched completely.
 fn is_partial(structured: &Value) -> bool {
     let sources = structured.get("meta").and_then(|meta| meta.get("sources"));
     let sources = sources.and_then(Value::as_array).map(Vec::as_slice);
@@ -143,9 +144,9 @@ fn is_partial(structured: &Value) -> bool {
     sources.unwrap_or_default().iter().any(is_missing)
 }
 
-/// The table beneath the first line, then whatever else the text says: count, cursor, bookmark.
+/// The table beneath the first line, then the rest of the text: count, cursor, bookmark.
 fn beneath(reply: &Reply, table: &str) -> String {
-    // What only a program follows, or a table shows, is not said again.
+    // Lines that only a program follows, or that the table shows, are not repeated.
     let told = ["|", "first_fetch_id=", "source_mix="];
     let mut lines = reply
         .text
@@ -181,7 +182,7 @@ fn cell(value: &Value) -> String {
     shown
 }
 
-/// A refusal for a person.
+/// A refusal, worded for a person.
 fn failure(structured: &Value) -> Failure {
     let error = structured.get("error").unwrap_or(&Value::Null);
     let member = |name: &str| error.get(name).and_then(Value::as_str);

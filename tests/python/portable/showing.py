@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 
 from portable.asking import Asking, size
-from portable.projects import FAT, SECRET
+from portable.projects import FAT, SECRET, project
 from serving import handle, rows_of, text_of
 
 
@@ -95,6 +96,10 @@ class Texts(Asking):
     async def test_30_nothing_tells_where_the_data_is(self) -> None:
         answers = []
         for name, connection in [("pair", "left"), ("wide", "box07")]:
+            made = project(name)
+            variables = [variable for variable in made.env if variable not in os.environ]
+            self.assertIn(str(made.store(connection)), [made.env[variable] for variable in variables])
+            hidden = ["hidden-store", made.path.name, *variables, "SELECT"]
             async with self.client(name) as client:
                 for tool, arguments in [
                     ("schema", {}),
@@ -105,7 +110,8 @@ class Texts(Asking):
                     ("fetch", {"id": f"{connection}/notes:1"}),
                     ("fetch", {"id": f"{connection}/notes:999"}),
                 ]:
-                    answers.append((await client.call_tool(tool, arguments)).model_dump_json())
-        for told in answers:
-            for hidden in ["hidden-store", "wayleave-portable", "PORTABLE_", "SELECT"]:
-                self.assertNotIn(hidden, told)
+                    told = (await client.call_tool(tool, arguments)).model_dump_json()
+                    answers.append((told, hidden))
+        for told, hidden in answers:
+            for needle in hidden:
+                self.assertNotIn(needle, told)

@@ -1,10 +1,10 @@
-//! The rules, on workspaces small enough to read.
+//! Tests the rules on small workspaces.
 
 use serde_json::json;
 
 use super::*;
 
-/// A workspace written as `crate: kind dependency, …`, one crate a line; foreign crates have no line.
+/// A workspace written as `crate: kind dependency, …`, one line per crate of the workspace.
 fn messages(description: &str) -> Vec<String> {
     let lines: Vec<(&str, Vec<(&str, &str)>)> = description
         .lines()

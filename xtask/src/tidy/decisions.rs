@@ -1,4 +1,4 @@
-//! Decision records are numbered without gaps and listed where a reader looks for them.
+//! Decision records are numbered without gaps and listed in their index.
 
 use anyhow::Context as _;
 
@@ -8,7 +8,7 @@ use crate::repository::Repository;
 const FOLDER: &str = "docs/adr/";
 const INDEX: &str = "docs/adr/README.md";
 
-/// Reports records that are missing from the index or from the row of numbers.
+/// Reports records that are missing from the index, and gaps in the numbers.
 pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     let records: Vec<&str> = repository
         .files()

@@ -1,19 +1,19 @@
-//! Documents name only paths that exist, and the changelog has room for what comes next.
+//! Documents name only existing paths, and the changelog has a section for unreleased changes.
 //!
 //! Paths are read from links and from inline code. Fenced blocks are sessions and samples: they
-//! show a user's folder, not ours.
+//! show a user's folder, not this repository.
 
 use regex::Regex;
 
 use crate::finding::Finding;
 use crate::repository::Repository;
 
-/// Endings that make a bare word a file name.
+/// Extensions that make a bare word a file name.
 const EXTENSIONS: &[&str] = &[
     "json", "lock", "md", "mjs", "py", "rs", "sh", "toml", "txt", "yaml", "yml",
 ];
 
-/// Files of a user's folder, or of the clients' own settings, which are not in this repository.
+/// Files of a user's folder, or of clients' settings, which are not in this repository.
 const OF_THE_USER: &[&str] = &[
     ".claude.json",
     ".codex/",
@@ -31,10 +31,10 @@ const OF_THE_USER: &[&str] = &[
     "wayleave.toml",
 ];
 
-/// History names what was, and may.
+/// Documents about the past, which may name removed paths.
 const HISTORY: &str = "CHANGELOG.md";
 
-/// A path somewhere in a document.
+/// A path in a document.
 #[derive(Debug, PartialEq, Eq)]
 struct Mention {
     line: usize,
@@ -64,7 +64,7 @@ impl Reader {
         })
     }
 
-    /// Reports links and inline code that name a path which is not there.
+    /// Reports links and inline code that name a missing path.
     pub(super) fn missing_paths(
         &self,
         file: &str,
@@ -122,7 +122,7 @@ impl Reader {
     }
 }
 
-/// Reports a changelog without a place for what is not released yet.
+/// Reports a changelog without a section for unreleased changes.
 pub(super) fn changelog(text: Option<&str>) -> Option<Finding> {
     let line = |line: &str| matches!(line.trim_end(), "## Unreleased" | "## [Unreleased]");
     (!text.is_some_and(|text| text.lines().any(line))).then(|| {
@@ -155,7 +155,7 @@ fn looks_like_path(word: &str) -> bool {
 
 fn exists(mention: &Mention, folder: &str, repository: &Repository) -> bool {
     let path = mention.path.as_str();
-    // Of a glob, the folder it looks into.
+    // For a glob, check the folder it searches.
     let fixed = path.split('*').next().unwrap_or_default();
     let fixed = if fixed == path {
         path
@@ -173,8 +173,8 @@ fn exists(mention: &Mention, folder: &str, repository: &Repository) -> bool {
     match mention.how {
         How::Link => false,
         How::Code if repository.exists(fixed) => true,
-        // A bare name may be any file's; a word with a slash and no ending is a path only under a
-        // folder of ours: `tools/list` and `application/json` are not.
+        // A bare name may belong to any file. A word with a slash and no extension is a path only
+        // under a folder of this repository: `tools/list` and `application/json` are not.
         How::Code => match path.split_once('/') {
             None => repository
                 .files()

@@ -1,8 +1,8 @@
-//! Every crate obeys the lints of the workspace.
+//! Every crate inherits the lints of the workspace.
 
 use crate::finding::Finding;
 
-/// Reports the manifest of a crate that does not take the lints of the workspace.
+/// Reports the manifest of a crate that does not inherit the lints of the workspace.
 pub(super) fn without_workspace_lints(file: &str, text: &str) -> Option<Finding> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let inherits = lines

@@ -1,7 +1,7 @@
-//! Names that tell a newcomer what is behind them.
+//! Checks that names tell a newcomer what they stand for.
 //!
-//! A short list of words that said nothing, constructors that are named like constructors, and one
-//! name for one type in the whole workspace.
+//! Bans a short list of meaningless words and constructors named `of`, and requires that a name
+//! stands for one type in the whole workspace.
 
 use std::collections::BTreeMap;
 
@@ -9,104 +9,126 @@ use regex::Regex;
 
 use crate::finding::Finding;
 
-/// Words that are no name for a type: participles that say that something happened, and things of
-/// a household.
+/// Words that may not name a type: bare participles and household metaphors.
 const TYPE_WORDS: &[&str] = &[
     "Asked", "Bell", "Desk", "Desks", "Door", "Found", "Held", "Kept", "Known", "Lent", "Listed",
     "Roster", "Seen", "Served", "Shelf", "Shown", "Talk", "Tray", "Whose", "Wish", "World",
 ];
 
-/// Words that are no name for a module.
+/// Words that may not name a module.
 const MODULE_WORDS: &[&str] = &[
     "around", "bell", "citing", "desk", "door", "held", "lent", "long", "plain", "quick", "shelf",
     "talk", "tray", "who", "wish", "world",
 ];
 
-/// Types of one name in several crates, each with its reason.
-const SAME_NAME: &[(&str, &str)] = &[
+/// Type names allowed in several crates, each with the number of crates and its reason.
+const SAME_NAME: &[(&str, usize, &str)] = &[
     (
         "Action",
+        3,
         "what a capability does, what a disk operation did, what a command does",
     ),
     (
         "Call",
+        2,
         "a tool call as it came, and one that is offered as the next",
     ),
     (
         "Candidate",
+        2,
         "a connection to choose, and a record that may match",
     ),
-    ("Change", "of a mapping, and of a document in an index"),
+    ("Change", 2, "of a mapping, and of a document in an index"),
     (
         "Code",
+        2,
         "the codes of read tools, and those of dataset tools",
     ),
-    ("Column", "of a catalogue, and of a plan"),
+    ("Column", 2, "of a catalogue, and of a plan"),
     (
         "Connected",
+        2,
         "the outcome on the server, and as a tool tells it",
     ),
-    ("Dataset", "as mapped, as recorded, and as listed"),
-    ("Detail", "how much a schema tells, and what a driver said"),
+    (
+        "Connection",
+        2,
+        "of a dataset to a source, and of a client to a listener",
+    ),
+    ("Dataset", 3, "as mapped, as recorded, and as listed"),
+    (
+        "Detail",
+        2,
+        "how much a schema tells, and what a driver said",
+    ),
     (
         "Disconnected",
+        2,
         "the outcome on the server, and as a tool tells it",
     ),
     (
         "Entry",
+        3,
         "of a ledger, of a document, and of a settings file",
     ),
-    ("Failure", "of a command, and of an observed call"),
     (
         "Indexed",
+        2,
         "what an index is made of, and an index that is open",
     ),
-    ("Key", "of a table in a document, and of an issuer"),
-    ("Kind", "of a column, of a word, and of a client"),
-    ("LeftOut", "of a proposal, and of a package"),
+    ("Key", 2, "of a table in a document, and of an issuer"),
+    ("Kind", 3, "of a column, of a word, and of a client"),
+    ("LeftOut", 2, "of a proposal, and of a package"),
     (
         "Limits",
+        3,
         "of connections, of reads, and of introspection: the words of each crate's settings",
     ),
-    ("Options", "of a server, and of the conformance suite"),
-    ("Output", "of a statement, and of a command"),
-    ("Page", "of a list, and of records"),
-    ("Position", "in a document, and in a walk"),
-    ("Problem", "of a mapping, and of a ledger"),
+    ("Options", 2, "of a server, and of the conformance suite"),
+    ("Output", 2, "of a statement, and of a command"),
+    ("Page", 2, "of a list, and of records"),
+    ("Problem", 2, "of a mapping, and of a ledger"),
     (
         "Proposal",
+        2,
         "a draft with its notes, and what the server makes of one",
     ),
-    ("Read", "of a resource, of a plan, and of a command"),
-    ("Refusal", "of a request, of an entry, and of a credential"),
-    ("Refused", "by HTTP, and by a dataset tool"),
-    ("Report", "of a doctor, and of the conformance suite"),
+    ("Read", 3, "of a resource, of a plan, and of a command"),
+    (
+        "Refusal",
+        3,
+        "of a request, of an entry, and of a credential",
+    ),
+    ("Refused", 2, "by HTTP, and by a dataset tool"),
+    ("Report", 2, "of a doctor, and of the conformance suite"),
     (
         "Revocation",
+        2,
         "of a grant in the ledger, and of a caller that is served",
     ),
-    ("Rows", "that are asked for, and that are answered"),
-    ("Section", "of a definition, and of a workup"),
+    ("Rows", 2, "that are asked for, and that are answered"),
+    ("Section", 2, "of a definition, and of a workup"),
     (
         "Server",
+        3,
         "of MCP, of a database, and in a client's settings",
     ),
-    ("Shape", "of a definition, and of a table"),
+    ("Shape", 2, "of a definition, and of a table"),
     (
         "Source",
+        2,
         "an operator's, a searched one, and a described one",
     ),
-    ("Table", "of a catalogue, and of a reply"),
-    ("Target", "of a plan, and of a DSN"),
-    ("Tool", "of MCP, and the five read tools"),
+    ("Table", 2, "of a catalogue, and of a reply"),
+    ("Tool", 2, "of MCP, and the five read tools"),
 ];
 
-/// What was found in the sources so far.
+/// The names found in the sources so far.
 pub(super) struct Names {
     declared: Regex,
     module: Regex,
     constructor: Regex,
-    /// By name, the crates that have a type of it which others can see, and where.
+    /// For each name, the crates with a visible type of that name, and where.
     types: BTreeMap<String, BTreeMap<String, (String, usize)>>,
 }
 
@@ -122,7 +144,7 @@ impl Names {
         })
     }
 
-    /// Looks at the names of one source file.
+    /// Checks the names of one source file.
     pub(super) fn read(&mut self, file: &str, text: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         let code = super::code_lines(text);
@@ -158,13 +180,16 @@ impl Names {
         findings
     }
 
-    /// The types that have one name in several crates.
+    /// Reports types that have the same name in several crates.
     pub(super) fn shared(&self) -> Vec<Finding> {
-        let allowed = |name: &str| SAME_NAME.iter().any(|(allowed, _)| *allowed == name);
+        let allowed = |name: &str| {
+            let listed = SAME_NAME.iter().find(|(listed, ..)| *listed == name);
+            listed.map_or(1, |(_, crates, _)| *crates)
+        };
         let several = self
             .types
             .iter()
-            .filter(|(name, places)| places.len() > 1 && !allowed(name));
+            .filter(|(name, places)| places.len() > allowed(name));
         several
             .filter_map(|(name, places)| {
                 let (file, line) = places.values().last()?;
@@ -233,6 +258,9 @@ mod tests {
             "pub(crate) struct Hit;\npub struct Column;\n",
         );
         assert_eq!(messages(&[one, other]), ["`Hit` is a type in a and b"]);
+        let third = ("crates/c/src/lib.rs", "pub struct Column;\n");
+        let message = "`Column` is a type in a and b and c".to_owned();
+        assert!(messages(&[one, other, third]).contains(&message));
         let private = ("crates/b/src/lib.rs", "struct Hit;\n");
         assert_eq!(messages(&[one, private]), Vec::<String>::new());
     }

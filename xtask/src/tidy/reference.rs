@@ -1,8 +1,9 @@
-//! What a user can type or meet is in the reference: tools, error codes, settings, commands.
+//! Everything that a user can type or see is in the reference: tools, error codes, settings,
+//! commands.
 //!
-//! Each rule says where such names are defined in the source and which document must hold them.
-//! A rule waits until its source exists. From then on a rule about one file must find a name there,
-//! so that moving the definitions cannot silence it; a rule about a folder may find none yet.
+//! Each rule says where such names are defined in the source and which document must hold them. A
+//! rule applies once its source exists. From then on a rule about one file must find a name there,
+//! so that moving the definitions cannot disable it; a rule about a folder may find none yet.
 
 use anyhow::Context as _;
 use regex::Regex;
@@ -12,11 +13,11 @@ use crate::repository::Repository;
 
 /// Names defined in the source that a document must hold in backticks.
 struct Rule {
-    /// What the names are, in the singular.
+    /// The kind of name, in the singular.
     what: &'static str,
     /// A file, or a folder with all below it.
     source: &'static str,
-    /// The first group is the name.
+    /// Its first group captures the name.
     pattern: &'static str,
     document: &'static str,
 }
@@ -42,7 +43,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         what: "setting",
-        source: "crates/wayleave-server/src/settings/raw.rs",
+        source: "crates/wayleave-project/src/settings/raw.rs",
         pattern: r"(?m)^    pub\(super\) (\w+): (?:Option<[a-zV]|Option<String|Vec|String)",
         document: "docs/reference/settings.md",
     },
@@ -54,7 +55,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Reports names that the reference does not hold, and rules that find nothing.
+/// Reports names that are missing in the reference, and rules that find nothing.
 pub(super) fn check(repository: &Repository) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in RULES {

@@ -1,9 +1,9 @@
-//! Small rooms: a file holds one idea, and its length is the first sign that it holds two.
+//! Limits the length of files: a long file is the first sign that it holds more than one idea.
 
 use super::{code_lines, is_test_file};
 use crate::finding::Finding;
 
-/// Lines at which to look again, and lines a file may not pass.
+/// Lines from which a file gets a warning, and the maximum.
 struct Limit {
     warn: usize,
     fail: usize,

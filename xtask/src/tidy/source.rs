@@ -1,4 +1,4 @@
-//! What must not stay in a source file, and what no file may mention.
+//! Text that must not remain in a source file, and text that no file may mention.
 //!
 //! The patterns are written so that they do not find themselves.
 
@@ -7,10 +7,10 @@ use regex::Regex;
 use super::{code_lines, is_test_file};
 use crate::finding::Finding;
 
-/// A pattern no line may match, what a match is, and what to do about it.
+/// A pattern that no line may match, a description of the match, and what to do about it.
 type Rule = (&'static str, &'static str, &'static str);
 
-/// In code that ships.
+/// For production code.
 const IN_CODE: &[Rule] = &[
     (
         r"\b(?:todo|unimplemented)!\(",
@@ -29,14 +29,14 @@ const IN_CODE: &[Rule] = &[
     ),
 ];
 
-/// In every Rust file, tests too.
+/// For every Rust file, including tests.
 const IN_RUST: &[Rule] = &[(
     r"#\[ignore\s*\]",
     "a test is ignored without a reason",
     r#"say why: `#[ignore = "reason"]`"#,
 )];
 
-/// In every text file.
+/// For every text file.
 const ANYWHERE: &[Rule] = &[
     (
         r#"(?:^|[\s"'`(=<:,])/(?:work|root|home|Users)/[\w.]"#,

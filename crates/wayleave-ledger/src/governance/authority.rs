@@ -1,7 +1,7 @@
 //! The acts of people upon grants and tokens.
 //!
-//! A token's text exists here for a moment, between the random bits and whoever asked for it; the
-//! ledger is given its hash alone.
+//! A token's text exists here only until it is returned to the caller; the ledger gets nothing but
+//! its hash.
 
 use std::collections::BTreeSet;
 
@@ -19,28 +19,28 @@ const DIGITS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// A person's request for a grant.
 #[derive(Debug, Clone)]
 pub struct GrantRequest {
-    /// What, as checked against the ratified mapping.
+    /// The terms, as checked against the ratified mapping.
     pub terms: Terms,
-    /// When it is to end by itself.
+    /// When it expires.
     pub expires: Option<Millis>,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: String,
 }
 
 /// A person's request for a token.
 #[derive(Debug, Clone)]
 pub struct TokenRequest {
-    /// Whom it is for.
+    /// The kind of holder it is for.
     pub kind: TokenKind,
     /// What it may do besides reading.
     pub scopes: Scopes,
     /// The grants of its package.
     pub grants: BTreeSet<String>,
-    /// What it says about whoever holds it.
+    /// Its claims about the holder.
     pub claims: Claims,
-    /// What to call it.
+    /// Its label.
     pub label: String,
-    /// When it is to end by itself.
+    /// When it expires.
     pub expires: Option<Millis>,
 }
 
@@ -49,12 +49,12 @@ pub struct TokenRequest {
 pub struct IssuedToken {
     /// Its id, which is safe to log.
     pub id: String,
-    /// Its text. Nobody can have it again.
+    /// Its text, which cannot be recovered later.
     pub secret: TokenSecret,
 }
 
 impl Governance {
-    /// Records a grant, and gives its id.
+    /// Records a grant. Returns its id.
     pub async fn grant(&self, request: GrantRequest, who: &str) -> Result<String, GovernanceError> {
         let grant = format!("g_{}", random_id()?);
         let event = Event::GrantCreated(NewGrant {
@@ -68,7 +68,7 @@ impl Governance {
         Ok(grant)
     }
 
-    /// Takes a grant back, from every token that has it.
+    /// Revokes a grant, for every token that has it.
     pub async fn revoke_grant(
         &self,
         grant: &str,
@@ -83,7 +83,7 @@ impl Governance {
         .await
     }
 
-    /// Issues a token. Its text is in the answer and nowhere else.
+    /// Issues a token. Its text is in the returned value and nowhere else.
     pub async fn issue(
         &self,
         request: TokenRequest,
@@ -94,15 +94,14 @@ impl Governance {
         Ok(issued)
     }
 
-    /// Checks that a token could be issued now, before grants are made for it that would be left
-    /// behind.
+    /// Checks that a token can be issued now, so that no grants are created for one that cannot.
     pub async fn may_issue(&self, request: TokenRequest, who: &str) -> Result<(), GovernanceError> {
         let (event, _) = new_token(request, who)?;
         event.check_text().map_err(Refusal::from)?;
         Ok(self.ledger.state().await?.admit(&event)?)
     }
 
-    /// Takes a token back.
+    /// Revokes a token.
     pub async fn revoke_token(
         &self,
         token: &str,
@@ -118,7 +117,7 @@ impl Governance {
     }
 }
 
-/// Draws a new token and the event that will record it.
+/// Generates a token and the event that records it.
 fn new_token(request: TokenRequest, who: &str) -> Result<(Event, IssuedToken), GovernanceError> {
     let mut bits = [0; 32];
     getrandom::fill(&mut bits).map_err(|_| GovernanceError::NoRandomness)?;
@@ -138,7 +137,7 @@ fn new_token(request: TokenRequest, who: &str) -> Result<(Event, IssuedToken), G
     Ok((event, IssuedToken { id, secret }))
 }
 
-/// Ten characters that nobody mistakes for each other: 50 bits.
+/// Ten characters of an unambiguous alphabet: 50 bits.
 fn random_id() -> Result<String, GovernanceError> {
     let mut bytes = [0; 10];
     getrandom::fill(&mut bytes).map_err(|_| GovernanceError::NoRandomness)?;

@@ -1,7 +1,7 @@
-//! Making and opening the database file.
+//! Creates and opens the database file.
 //!
-//! A ledger is built under a temporary name and appears whole, with its first entry, or not at
-//! all. So a file that is empty or half made was never a ledger, and is refused, not adopted.
+//! A ledger is built under a temporary name and published complete, with its first entry. So an
+//! empty or incomplete file was never a ledger, and is refused.
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,17 +26,26 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     ReadWrite,
-    /// Of a copy or a folder that cannot be written.
+    /// For a copy, or a folder that cannot be written.
     ReadOnly,
 }
 
-/// Makes a new ledger with its first entry at `path`, unless one is there by then.
+/// The folder of a ledger's file.
+#[expect(
+    clippy::expect_used,
+    reason = "the path of a file that was made or opened has a last component"
+)]
+pub(super) fn folder(path: &Path) -> &Path {
+    path.parent().expect("a ledger is a file in a folder")
+}
+
+/// Creates a ledger with its first entry at `path`, unless another process does so first.
 pub(super) fn create(path: &Path, at: Millis) -> Result<(), OpenError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = folder(path);
     let _lock = FolderLock::shared(folder)?;
     let ledger = uuid::Uuid::new_v4().to_string();
     let temporary = folder.join(format!("{TEMP_PREFIX}ledger-{ledger}"));
-    // Made here and not by SQLite, which would take its permissions from the umask.
+    // Created here, because SQLite would take the permissions from the umask.
     let prepared = PreparedFile::write(temporary.clone(), b"", 0o600)?;
     build(&temporary, at, &Event::LedgerCreated { ledger })?;
     prepared.sync()?;
@@ -47,7 +56,7 @@ pub(super) fn create(path: &Path, at: Millis) -> Result<(), OpenError> {
 fn build(path: &Path, at: Millis, event: &Event) -> Result<(), LedgerError> {
     let fault = error_mapping::ledger_error(path);
     let conn = connect(path, Access::ReadWrite).map_err(fault)?;
-    // Without a write-ahead log, so that all is in the one file that will be published.
+    // Without a write-ahead log, so that everything is in the one file to publish.
     schema::migrate(&conn).map_err(fault)?;
     rows::insert(&conn, &session::seal(None, at, event, path)?).map_err(fault)?;
     write_ahead(&conn).map_err(fault)?;
@@ -69,13 +78,13 @@ fn build(path: &Path, at: Millis, event: &Event) -> Result<(), LedgerError> {
     Ok(())
 }
 
-/// Opens the ledger at `path`, and brings its schema up to date if it may be written. Writes
-/// nothing to a file that is not a ledger.
+/// Opens the ledger at `path`, and migrates its schema if it is writable. Writes nothing to a file
+/// that is not a ledger.
 pub(super) fn open(path: &Path, access: Access) -> Result<Connection, OpenError> {
     let not_a_database = || OpenError::NotADatabase {
         path: path.to_owned(),
     };
-    // SQLite would take an empty file for a new database.
+    // SQLite would treat an empty file as a new database.
     let found = fs::metadata(path).map_err(DiskError::wrap(Action::Read, path))?;
     if !found.is_file() || found.len() == 0 {
         return Err(not_a_database());
@@ -104,7 +113,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, OpenError>
         });
     }
     if access == Access::ReadWrite {
-        // SQLite falls back to reading where it may not write.
+        // SQLite silently falls back to read-only if it cannot write.
         if conn.is_readonly("main").map_err(fault)? {
             return Err(read_only(path).into());
         }
@@ -140,8 +149,8 @@ fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// A database with a write-ahead log needs its shared memory beside it, which SQLite makes where
-/// it may. One whose log is empty needs neither, if it is taken for one that nobody writes.
+/// A database with a write-ahead log needs its shared-memory file, which SQLite creates if it may.
+/// One with an empty log needs neither if it is opened as immutable.
 fn read_only_uri(path: &Path) -> PathBuf {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -165,7 +174,7 @@ fn read_only_uri(path: &Path) -> PathBuf {
 
 fn configure(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(BUSY_TIMEOUT)?;
-    // The file may have been prepared by someone hostile.
+    // The file may come from an attacker.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     conn.pragma_update(None, "synchronous", "FULL")

@@ -7,7 +7,7 @@ use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::error::{Action, DiskError, LedgerError};
 
-/// What a database error means to the ledger at `path`.
+/// Maps a database error of the ledger at `path`.
 pub(super) fn ledger_error(path: &Path) -> impl Fn(Error) -> LedgerError + Copy + '_ {
     move |error| {
         let ledger = path.display().to_string();
@@ -38,8 +38,8 @@ pub(super) fn ledger_error(path: &Path) -> impl Fn(Error) -> LedgerError + Copy 
     }
 }
 
-/// What a failed commit of entry `seq` means. After an I/O error the write-ahead log may hold
-/// the whole transaction, and the next opener would then find it.
+/// Maps the error of committing entry `seq`. After an I/O error the write-ahead log may hold the
+/// whole transaction, which the next process to open it would then find.
 pub(super) fn commit_error(path: &Path, seq: u64) -> impl Fn(Error) -> LedgerError + '_ {
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::SystemIoFailure) => LedgerError::Uncertain {
@@ -51,7 +51,7 @@ pub(super) fn commit_error(path: &Path, seq: u64) -> impl Fn(Error) -> LedgerErr
     }
 }
 
-/// The action of SQLite that failed in the operating system.
+/// The system call of SQLite that failed.
 fn failed_action(error: &Error) -> Action {
     match error.sqlite_error().map(|error| error.extended_code) {
         Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => Action::Sync,
@@ -60,7 +60,7 @@ fn failed_action(error: &Error) -> Action {
     }
 }
 
-/// Whether a value in a row is not of the type or form it was written in.
+/// Whether a stored value does not have the type or form it was written with.
 pub(super) fn is_unreadable_value(error: &Error) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! Entries as rows.
+//! Reads and writes entries as rows.
 
 use rusqlite::{Connection, Row, params};
 
@@ -24,7 +24,7 @@ impl From<Problem> for ScanError {
     }
 }
 
-/// Adds a row. The triggers see that it comes next.
+/// Inserts a row. The triggers check that its sequence number is the next one.
 pub(super) fn insert(conn: &Connection, entry: &SealedEntry) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "INSERT INTO entries (seq, at, kind, body, prev_hash, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -40,8 +40,8 @@ pub(super) fn insert(conn: &Connection, entry: &SealedEntry) -> rusqlite::Result
     Ok(())
 }
 
-/// Hands over, one at a time and in order, the rows from place `from` on (`None`: all, also any
-/// that no honest writer could have placed), at most `limit`.
+/// Visits rows in order, from sequence number `from` (`None`: all, including invalid numbers that
+/// only tampering can produce), at most `limit`.
 pub(super) fn scan(
     conn: &Connection,
     from: Option<u64>,
@@ -60,7 +60,7 @@ pub(super) fn scan(
     Ok(())
 }
 
-/// The last place, 0 in an empty table.
+/// The last sequence number; 0 in an empty table.
 pub(super) fn last(conn: &Connection) -> rusqlite::Result<u64> {
     let last: Option<i64> = conn
         .prepare_cached("SELECT max(seq) FROM entries")?
@@ -68,7 +68,7 @@ pub(super) fn last(conn: &Connection) -> rusqlite::Result<u64> {
     Ok(last.and_then(|seq| u64::try_from(seq).ok()).unwrap_or(0))
 }
 
-/// The hash kept at a place.
+/// The hash stored for a sequence number.
 pub(super) fn hash_at(conn: &Connection, seq: u64) -> rusqlite::Result<Option<EntryHash>> {
     use rusqlite::OptionalExtension as _;
     conn.prepare_cached("SELECT hash FROM entries WHERE seq = ?1")?
@@ -98,7 +98,7 @@ fn sealed(row: &Row<'_>) -> Result<SealedEntry, ScanError> {
     })
 }
 
-/// SQLite counts with a sign; a ledger will not reach the difference.
+/// SQLite integers are signed. No ledger reaches the difference.
 fn signed(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }

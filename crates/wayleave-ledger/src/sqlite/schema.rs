@@ -1,4 +1,4 @@
-//! The database's schema, as steps. A released step never changes; a new one is added.
+//! The database schema, as migration steps. A released step never changes; new ones are appended.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
@@ -10,17 +10,18 @@ const STEPS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sq
 /// `PRAGMA application_id` of a ledger: `WLLG`.
 pub(super) const APPLICATION_ID: i64 = 0x574c_4c47;
 
-/// The newest schema this program knows.
+/// The newest schema version this program knows.
+#[expect(clippy::expect_used, reason = "the steps are written out above")]
 pub(super) fn newest() -> i64 {
-    i64::try_from(STEPS.len()).unwrap_or(i64::MAX)
+    i64::try_from(STEPS.len()).expect("a few steps")
 }
 
-/// The schema a database has.
+/// The schema version of a database.
 pub(super) fn version(conn: &Connection) -> rusqlite::Result<i64> {
     conn.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Takes the steps that are missing, all or none.
+/// Applies the missing steps in one transaction.
 pub(super) fn migrate(conn: &Connection) -> rusqlite::Result<()> {
     take(conn, STEPS)
 }
@@ -31,7 +32,7 @@ pub(super) fn migrate(conn: &Connection) -> rusqlite::Result<()> {
 )]
 fn take(conn: &Connection, steps: &'static [&'static str]) -> rusqlite::Result<()> {
     let tx = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
-    // Read under the lock: another process may have taken the same steps just now.
+    // Read under the lock: another process may have just migrated.
     let done = usize::try_from(version(&tx)?).unwrap_or(usize::MAX);
     for step in steps.iter().skip(done) {
         tx.execute_batch(step)?;
@@ -39,7 +40,7 @@ fn take(conn: &Connection, steps: &'static [&'static str]) -> rusqlite::Result<(
     tx.commit()
 }
 
-/// Whether the tables and triggers are as the steps make them.
+/// Checks that the tables and triggers are those that the steps create.
 pub(super) fn check(conn: &Connection) -> rusqlite::Result<Result<(), Problem>> {
     let model = Connection::open_in_memory()?;
     migrate(&model)?;

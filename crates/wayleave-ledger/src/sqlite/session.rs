@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::create::Access;
 use super::rows::{self, ScanError};
 use super::{create, error_mapping, schema};
-use crate::chain::{Head, SealedEntry};
+use crate::chain::{EntryHash, Head, SealedEntry};
 use crate::clock::Millis;
 use crate::durable::{self, FolderLock, PreparedFile};
 use crate::error::{LedgerError, OpenError};
@@ -27,8 +27,8 @@ pub(super) struct Session {
     /// The file that `conn` has open.
     file: FileStamp,
     head_file: HeadFile,
-    /// The head file as it was when the walk was last held against it; `None` before that, and
-    /// where there was none.
+    /// The stamp of the head file that the walk was last compared with; `None` before the first
+    /// comparison, or if there was no file.
     checked_head: Option<FileStamp>,
     walk: ChainWalk,
 }
@@ -41,8 +41,8 @@ impl Session {
     ) -> Result<Self, OpenError> {
         let (conn, file) = match open_stamped(path, access)? {
             Some(opened) => opened,
-            // Once more: layered file systems give a file another inode when it is first opened
-            // for writing.
+            // Retry once: overlay file systems change a file's inode when it is first opened for
+            // writing.
             None => open_stamped(path, access)?.ok_or_else(|| replaced(path))?,
         };
         Ok(Self {
@@ -71,7 +71,7 @@ impl Session {
             return Ok(());
         }
         let opened = || {
-            durable::check_private(self.path.parent().unwrap_or(Path::new(".")))?;
+            durable::check_private(create::folder(&self.path))?;
             Self::open(&self.path, self.head_file.clone(), self.access)
         };
         let mut next = opened().map_err(|error| error.into_ledger_error(&self.path))?;
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// What is true now, borne out by the chain and the head file.
+    /// The current state, verified against the chain and the head file.
     pub(super) fn state(&mut self) -> Result<Arc<State>, LedgerError> {
         self.reopen_if_replaced()?;
         self.catch_up()?;
@@ -92,7 +92,7 @@ impl Session {
     }
 
     fn catch_up(&mut self) -> Result<(), LedgerError> {
-        // Looked at before it is read: one that is replaced meanwhile is looked at again.
+        // Taken before the file is read, so that a replacement in between is noticed next time.
         let stamp = self.head_file.stamp()?;
         let record = self.head_file.read()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
@@ -102,8 +102,8 @@ impl Session {
         Ok(())
     }
 
-    /// The place of the last entry; `None` when a file was replaced since `state` last looked,
-    /// so that it must look again.
+    /// The last sequence number; `None` if a file was replaced since the last call of `state`,
+    /// which must then run again.
     pub(super) fn epoch(&self) -> Result<Option<u64>, LedgerError> {
         if self.checked_head != self.head_file.stamp()? || !self.is_file_current()? {
             return Ok(None);
@@ -112,14 +112,14 @@ impl Session {
         Ok(Some(last))
     }
 
-    /// The place of the last entry, whatever has to be looked at for it.
+    /// The last sequence number, after verifying whatever changed.
     pub(super) fn checked_epoch(&mut self) -> Result<u64, LedgerError> {
         self.state()?;
         rows::last(&self.conn).map_err(error_mapping::ledger_error(&self.path))
     }
 
-    /// Entries that are whole and follow one another. Those that this session passed earlier
-    /// are read again here, so they are checked again.
+    /// Verified, consecutive entries. Entries that this session has verified before are read again,
+    /// so they are verified again.
     pub(super) fn entries(&mut self, after: u64, limit: u32) -> Result<Vec<Entry>, LedgerError> {
         self.state()?;
         let before =
@@ -135,9 +135,9 @@ impl Session {
         Ok(entries)
     }
 
-    /// Records an event. Whatever can fail for want of space is done before the commit.
+    /// Records an event. Everything that a full disk can fail happens before the commit.
     pub(super) fn append(&mut self, at: Millis, event: &Event) -> Result<Entry, LedgerError> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let folder = create::folder(&self.path);
         let _lock = FolderLock::shared(folder)?;
         self.reopen_if_replaced()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)
@@ -165,10 +165,10 @@ impl Session {
         Ok(entry)
     }
 
-    /// Puts a head in place unless the chain has grown past it, so that it never goes back.
+    /// Publishes a head unless the chain has grown past it, so that the head never goes back.
     ///
-    /// The ledger's own write lock orders the publishers. Where it cannot be had, another writer
-    /// is at work and will publish a later head.
+    /// The ledger's write lock orders the publishers. If it is taken, another writer is at work and
+    /// will publish a later head.
     fn publish(&self, head: Head, prepared: PreparedFile) -> Result<(), LedgerError> {
         let behavior = TransactionBehavior::Immediate;
         let Ok(tx) = Transaction::new_unchecked(&self.conn, behavior) else {
@@ -185,8 +185,8 @@ impl Session {
         Ok(())
     }
 
-    /// Brings up to date a head file that a crash left behind or kept from being made.
-    /// A ledger with something wrong is left as it is, for `verify` to report.
+    /// Updates a head file that a crash left outdated or missing. Leaves a damaged ledger
+    /// unchanged, for `verify` to report.
     pub(super) fn repair_head(&mut self) -> Result<(), LedgerError> {
         if self.state().is_err() {
             return Ok(());
@@ -200,8 +200,8 @@ impl Session {
             HeadRecord::Damaged => false,
         };
         if lags {
-            // So that nobody takes the file being prepared for one that a crash left.
-            let folder = self.path.parent().unwrap_or(Path::new("."));
+            // So that no process removes the prepared file as a leftover of a crash.
+            let folder = create::folder(&self.path);
             let _lock = FolderLock::shared(folder)?;
             let prepared = self.head_file.prepare(head)?;
             self.publish(head, prepared)?;
@@ -209,7 +209,7 @@ impl Session {
         Ok(())
     }
 
-    /// Walks the whole chain afresh.
+    /// Walks the whole chain from the start.
     pub(super) fn verify(&self, anchor: Option<Head>) -> Result<VerifyReport, LedgerError> {
         let record = self.head_file.read()?;
         let tx = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)
@@ -232,8 +232,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Closing removes the write-ahead log by its name, under which there may be another
-        // ledger's by now.
+        // Closing removes the write-ahead log by name, which may belong to another ledger by now.
         if !self.is_file_current().unwrap_or(false) {
             let _ = self
                 .conn
@@ -242,8 +241,8 @@ impl Drop for Session {
     }
 }
 
-/// Opens a ledger, and tells which file was opened: the one at the path both before and after.
-/// `None` when there were two.
+/// Opens a ledger and returns the stamp of the opened file. `None` if the file at the path changed
+/// meanwhile.
 fn open_stamped(path: &Path, access: Access) -> Result<Option<(Connection, FileStamp)>, OpenError> {
     let before = FileStamp::at(path)?;
     let conn = create::open(path, access)?;
@@ -260,7 +259,7 @@ fn replaced(path: &Path) -> LedgerError {
     }
 }
 
-/// Refuses to write by rules that a newer program has replaced.
+/// Refuses to write with rules that a newer program has replaced.
 fn check_version(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
     let (found, known) = (
         schema::version(conn).map_err(error_mapping::ledger_error(path))?,
@@ -300,7 +299,7 @@ fn scan_error(path: &Path, error: ScanError) -> LedgerError {
     }
 }
 
-/// Walks on from where the walk stands, seeing that the chain still passes through there and
+/// Continues the walk, and checks that the chain still passes through the last verified entry and
 /// through the recorded head.
 fn catch_up(conn: &Connection, walk: &mut ChainWalk, record: HeadRecord) -> Result<(), ScanError> {
     let seen = walk.head();
@@ -329,14 +328,15 @@ fn catch_up(conn: &Connection, walk: &mut ChainWalk, record: HeadRecord) -> Resu
     Ok(())
 }
 
-/// Checks that the chain still has the entry this process passed.
+/// Checks that the chain still contains an entry that this process has verified.
 fn passes_through(conn: &Connection, head: Head) -> Result<(), ScanError> {
     let memory = WitnessedHead {
         head,
         witness: Witness::Memory,
     };
     memory.check_end(rows::last(conn)?)?;
-    let hash = rows::hash_at(conn, head.seq)?.unwrap_or(crate::chain::EntryHash::NONE);
+    // No entry has this hash, so a missing one differs from the one verified before.
+    let hash = rows::hash_at(conn, head.seq)?.unwrap_or(EntryHash::NONE);
     memory.check_at(Head {
         seq: head.seq,
         hash,

@@ -1,6 +1,6 @@
-//! Grants and tokens: what of them is true now, and what may follow.
+//! The state of grants and tokens, and the rules of their events.
 //!
-//! Nothing is forgotten: what was revoked stays, marked, so that its name is never used again.
+//! Revoked ones stay, marked as such, so that an id is never reused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::event::{Event, NewGrant, NewToken};
 /// All grants and tokens ever made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Authority {
-    /// Shared, because a state is copied whenever an entry follows one that someone holds.
+    /// Shared, because the state is cloned whenever an entry is applied while a reader holds it.
     pub(super) grants: BTreeMap<String, Arc<GrantEntry>>,
     pub(super) tokens: BTreeMap<String, Arc<TokenEntry>>,
-    /// Ids of tokens by the first bytes of their hashes.
+    /// Token ids by the first bytes of their hashes.
     #[serde(skip)]
     buckets: BTreeMap<u64, Vec<String>>,
 }
@@ -28,19 +28,19 @@ pub(super) struct Authority {
 pub struct GrantEntry {
     /// Its id.
     pub id: String,
-    /// The entry's place.
+    /// The entry's sequence number.
     pub seq: u64,
     /// When.
     pub at: Millis,
     /// What it allows.
     pub terms: Terms,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires: Option<Millis>,
-    /// What it is for, in the words of whoever made it.
+    /// Its purpose, in the words of its author.
     pub purpose: String,
     /// Who made it.
     pub who: String,
-    /// How it ended.
+    /// Its revocation, if any.
     pub revoked: Option<Revocation>,
 }
 
@@ -49,11 +49,11 @@ pub struct GrantEntry {
 pub struct TokenEntry {
     /// Its id, which is safe to log.
     pub id: String,
-    /// The entry's place.
+    /// The entry's sequence number.
     pub seq: u64,
     /// When.
     pub at: Millis,
-    /// Whom it was made for.
+    /// The kind of holder it is for.
     pub kind: TokenKind,
     /// The hash of its text.
     #[serde(skip)]
@@ -62,22 +62,22 @@ pub struct TokenEntry {
     pub scopes: Scopes,
     /// The grants of its package, at most one a connection.
     pub grants: BTreeSet<String>,
-    /// What it says about whoever holds it.
+    /// Its claims about the holder.
     pub claims: Claims,
-    /// What people call it.
+    /// Its label.
     pub label: String,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires: Option<Millis>,
     /// Who issued it.
     pub who: String,
-    /// How it ended.
+    /// Its revocation, if any.
     pub revoked: Option<Revocation>,
 }
 
-/// The end of a grant or a token.
+/// The revocation of a grant or a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Revocation {
-    /// The entry's place.
+    /// The entry's sequence number.
     pub seq: u64,
     /// When.
     pub at: Millis,
@@ -124,8 +124,8 @@ impl TokenEntry {
 }
 
 impl Authority {
-    /// The token with that hash. The bucket tells at most which tokens it could be; which of them
-    /// it is, if any, is found by comparing whole hashes in constant time.
+    /// The token with that hash. The bucket only narrows down the candidates; whole hashes are then
+    /// compared in constant time.
     pub(super) fn token(&self, hash: &TokenHash) -> Option<&TokenEntry> {
         let ids = self.buckets.get(&hash.bucket())?;
         let mut tokens = ids.iter().filter_map(|id| self.tokens.get(id));
@@ -182,7 +182,7 @@ impl Authority {
         }
     }
 
-    /// Takes in an act upon a grant or a token.
+    /// Applies an event of a grant or a token.
     pub(super) fn apply(&mut self, seq: u64, at: Millis, event: Event) {
         match event {
             Event::GrantCreated(new) => self.add_grant(seq, at, new),
@@ -235,8 +235,8 @@ impl Authority {
         self.tokens.insert(new.token, Arc::new(entry));
     }
 
-    /// A dataset that is retired takes its grants along: whoever ratifies another under the same
-    /// name has not agreed to what was granted of this one.
+    /// Revokes the grants of a retired dataset: whoever ratifies another under the same name has
+    /// not agreed to them.
     pub(super) fn retire(&mut self, dataset: &str, revocation: &Revocation) {
         for grant in self.grants.values_mut() {
             if grant.terms.dataset == dataset && grant.revoked.is_none() {

@@ -1,23 +1,23 @@
-//! Why an act may not follow what is recorded.
+//! Why the recorded state forbids an act.
 
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::TokenKind;
 
-/// Why an event may not be recorded now. These are a caller's to handle, not faults.
+/// Why an event may not be recorded now. For the caller to handle; not a fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Someone else ratified or retired the dataset since the caller looked.
+    /// The dataset was ratified or retired by someone else since the caller read the state.
     #[error("`{dataset}` changed meanwhile: {}, not {}", ratified(*.current), ratified(*.expected))]
     Superseded {
         /// The dataset.
         dataset: String,
-        /// What the caller took to be ratified.
+        /// The digest the caller expected to be ratified.
         expected: Option<Digest>,
-        /// What is.
+        /// The digest that is.
         current: Option<Digest>,
     },
-    /// These very bytes are ratified already.
+    /// Exactly these bytes are ratified already.
     #[error("`{dataset}` is already ratified as {digest}")]
     AlreadyRatified {
         /// The dataset.
@@ -37,15 +37,15 @@ pub enum Refusal {
         /// The dataset.
         dataset: String,
     },
-    /// Someone else activated or deactivated the dataset since the caller looked.
+    /// The dataset was activated or deactivated by someone else since the caller read the state.
     #[error("`{dataset}` was activated or deactivated meanwhile: revision {current} comes next")]
     StaleRevision {
         /// The dataset.
         dataset: String,
-        /// The revision that comes next.
+        /// The next revision.
         current: u64,
     },
-    /// A source of that name is declared.
+    /// A source of that name is declared already.
     #[error("a source `{name}` is already declared")]
     SourceExists {
         /// The source.
@@ -57,25 +57,25 @@ pub enum Refusal {
         /// The source.
         name: String,
     },
-    /// A grant of that id was made before.
+    /// A grant with that id exists already.
     #[error("a grant `{id}` was made before")]
     GrantExists {
         /// The grant.
         id: String,
     },
-    /// No grant of that id was made.
+    /// No grant has that id.
     #[error("there is no grant `{id}`")]
     UnknownGrant {
         /// The grant.
         id: String,
     },
-    /// The grant was taken back.
+    /// The grant was revoked.
     #[error("grant `{id}` is revoked")]
     GrantRevoked {
         /// The grant.
         id: String,
     },
-    /// Two grants of a package are of one connection: which of them counts would be unclear.
+    /// Two grants of a package are for one connection, so it would be ambiguous which applies.
     #[error("grants `{first}` and `{second}` are both of connection `{connection}`")]
     OneGrantAConnection {
         /// The connection.
@@ -85,34 +85,34 @@ pub enum Refusal {
         /// The other.
         second: String,
     },
-    /// A token of that id was issued before.
+    /// A token with that id exists already.
     #[error("a token `{id}` was issued before")]
     TokenExists {
         /// The token.
         id: String,
     },
-    /// No token of that id was issued.
+    /// No token has that id.
     #[error("there is no token `{id}`")]
     UnknownToken {
         /// The token.
         id: String,
     },
-    /// The token was taken back.
+    /// The token was revoked.
     #[error("token `{id}` is revoked")]
     TokenRevoked {
         /// The token.
         id: String,
     },
-    /// Grants, scopes and claims are for the tokens of clients.
+    /// Only client tokens may have grants, scopes or claims.
     #[error("a token of kind `{kind}` carries no grants, scopes or claims")]
     NotForClients {
         /// The kind.
         kind: TokenKind,
     },
-    /// A name or a text is not fit to be kept.
+    /// A name or a text may not be recorded.
     #[error(transparent)]
     BadText(#[from] crate::text::BadText),
-    /// A ledger begins with its creation, once.
+    /// The creation of the ledger must be its first entry, and only that.
     #[error("a ledger is created once, by its first entry")]
     Misplaced,
 }

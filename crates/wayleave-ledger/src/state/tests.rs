@@ -1,4 +1,4 @@
-//! The rules, tried with acts in any order.
+//! Checks the rules with acts in any order.
 
 use proptest::prelude::*;
 
@@ -16,9 +16,9 @@ fn event() -> impl Strategy<Value = Event> {
     let who = || "ana".to_owned();
     prop_oneof![
         3 => (dataset(), digest(), prop::option::of(digest())).prop_map(
-            move |(dataset, digest, replaces)| Event::DatasetRatified {
+            move |(dataset, digest, replaces)| Event::DatasetRatified(Ratification {
                 dataset, digest, replaces, who: who(), note: String::new(),
-            }
+            })
         ),
         1 => (dataset(), digest()).prop_map(move |(dataset, digest)| Event::DatasetRetired {
             dataset, digest, who: who(), note: String::new(),
@@ -92,8 +92,8 @@ proptest! {
             }
             seq += 1;
             state.apply(&entry(seq, event.clone()));
-            if let Event::DatasetRatified { dataset, digest, replaces, .. } = &event {
-                prop_assert_eq!(before.ratified(dataset).map(|it| it.digest), *replaces);
+            if let Event::DatasetRatified(Ratification { dataset, digest, replaces, .. }) = &event {
+                prop_assert_eq!(before.ratified(dataset).map(|it| it.act.digest), *replaces);
                 ratified.push((dataset.clone(), *digest));
             }
             for (name, active) in state.active() {
@@ -122,7 +122,7 @@ proptest! {
             seq += 1;
             state.apply(&entry(seq, event.clone()));
             if let Event::GrantCreated(new) = &event {
-                let ratified = before.ratified(&new.terms.dataset).map(|it| it.digest);
+                let ratified = before.ratified(&new.terms.dataset).map(|it| it.act.digest);
                 prop_assert_eq!(ratified, Some(new.terms.mapping));
             }
             if let Event::TokenIssued(new) = &event {

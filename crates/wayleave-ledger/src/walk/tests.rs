@@ -1,9 +1,10 @@
-//! Every way to harm a chain, in memory: exhaustively on a small one, at random on others.
+//! Every way to corrupt a chain, in memory: exhaustively for a small one, at random for others.
 
 use proptest::prelude::*;
 use wayleave_model::digest::Digest;
 use wayleave_model::grant::{Claim, Claims, Scope, StreamTerms, Terms, TokenKind, TokenSecret};
 use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Ratification;
 
 use super::*;
 use crate::chain::EntryHash;
@@ -41,13 +42,13 @@ fn small() -> Vec<SealedEntry> {
     seal([
         Event::LedgerCreated { ledger: "a".into() },
         source("crm"),
-        Event::DatasetRatified {
+        Event::DatasetRatified(Ratification {
             dataset: "crm".into(),
             digest,
             replaces: None,
             who,
             note,
-        },
+        }),
         Event::DatasetActivated {
             dataset: "crm".into(),
             digest,
@@ -105,7 +106,7 @@ fn grant(mapping: Digest) -> Event {
     })
 }
 
-/// Walks a chain whose last entry is known from elsewhere, as `verify` does.
+/// Walks a chain against a known last entry, as `verify` does.
 fn walk(chain: &[SealedEntry], known: Head) -> Result<(), Problem> {
     let known = WitnessedHead {
         head: known,
@@ -129,8 +130,8 @@ fn head(chain: &[SealedEntry]) -> Head {
     chain.last().unwrap().head()
 }
 
-/// Every entry that differs from this one in a single bit. Text that is no longer UTF-8 cannot
-/// be held by an entry at all, and is refused where it is read.
+/// Every entry that differs from this one in a single bit. An entry cannot hold text that is not
+/// UTF-8; such text is refused where it is read.
 fn flips(entry: &SealedEntry) -> Vec<SealedEntry> {
     let bits = |length: usize| (0..length * 8).map(|bit| (bit / 8, 1_u8 << (bit % 8)));
     let text = |text: &str, put: &dyn Fn(String) -> SealedEntry| -> Vec<SealedEntry> {
@@ -226,7 +227,7 @@ fn every_swap_is_found_at_the_first_of_the_two() {
             let mut swapped = chain.clone();
             swapped.swap(one, other);
             assert_eq!(first_bad(&swapped, head(&chain)), Some(chain[one].seq));
-            // Also with the places put right again.
+            // Also with corrected sequence numbers.
             swapped[one].seq = chain[one].seq;
             swapped[other].seq = chain[other].seq;
             assert_eq!(first_bad(&swapped, head(&chain)), Some(chain[one].seq));
@@ -293,7 +294,7 @@ fn a_chain_of_another_ledger_is_found() {
     assert!(matches!(problem, Problem::Rewritten { .. }), "{problem}");
 }
 
-/// A harm to a chain, as positions to be taken modulo its length.
+/// A corruption of a chain, with positions to be taken modulo its length.
 #[derive(Debug, Clone)]
 enum Harm {
     Flip(usize, usize),
@@ -343,7 +344,7 @@ proptest! {
         for harm in &harms {
             inflict(&mut harmed, harm);
         }
-        // Harms may undo one another.
+        // Corruptions may undo one another.
         prop_assert_eq!(walk(&harmed, head(&chain)).is_ok(), harmed == chain);
     }
 }

@@ -1,4 +1,4 @@
-//! Asking the client for something, whichever way its era knows.
+//! Asking the client for something, by the means of its era.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub(crate) struct Question {
     pub(crate) key: &'static str,
     method: &'static str,
     capability: &'static str,
-    /// What every proper answer has.
+    /// A member that every proper answer has.
     mark: &'static str,
     params: Value,
 }
@@ -75,7 +75,7 @@ impl Question {
     }
 }
 
-/// Every answer, by its question's key.
+/// All answers, by their question's key.
 #[derive(Default)]
 pub(crate) struct Given(BTreeMap<&'static str, Value>);
 
@@ -92,7 +92,7 @@ impl Given {
     }
 }
 
-/// What came of asking.
+/// The outcome of asking.
 pub(crate) enum InputOutcome {
     /// The client answered.
     Answered(Given),
@@ -100,9 +100,9 @@ pub(crate) enum InputOutcome {
     Again(InputRequired),
 }
 
-/// Asks every question: of a session one after the other, of a stateless request all at once,
-/// to be answered when it is made again. Answers that are missing or make no sense are asked for
-/// once more; those nobody asked for are ignored.
+/// Asks every question: of a session one after the other, of a stateless request all at once, to be
+/// answered when it is retried. Missing or invalid answers are asked for once more; answers nobody
+/// asked for are ignored.
 pub(crate) async fn ask(
     context: &Context,
     answers: &Answers,
@@ -129,7 +129,7 @@ pub(crate) async fn ask(
     Ok(InputOutcome::Answered(given))
 }
 
-/// A request for all the answers.
+/// A request for all answers.
 fn required(questions: &[Question]) -> InputRequired {
     questions
         .iter()

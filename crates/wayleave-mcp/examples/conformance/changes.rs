@@ -1,4 +1,4 @@
-//! Tools that change what is served, for clients that listen.
+//! Tools that change the registry, for clients that listen.
 
 use wayleave_mcp::{Batch, Prompt, PromptMessage, Registry, SchemaError, Tool, ToolResult};
 
@@ -20,7 +20,7 @@ fn changing_tools(registry: &Registry) -> Result<Tool, SchemaError> {
     let trigger = Tool::new("test_trigger_tool_change", no_arguments(), move |_| {
         let (registry, dynamic) = (registry.clone(), dynamic.clone());
         async move {
-            // Adding what is there changes no list.
+            // Adding an existing tool changes no list.
             let added = registry.add_tool(dynamic).tools;
             if !added {
                 registry.remove_tool(TOOL);

@@ -1,4 +1,4 @@
-//! Tools that return each kind of content, and two whose schemas are out of the ordinary.
+//! Tools that return each kind of content, and two with unusual schemas.
 
 use serde_json::{Value, json};
 use wayleave_mcp::{Content, ResourceContents, SchemaError, Tool, ToolResult};

@@ -1,4 +1,4 @@
-//! Tools that ask the client's person or model, in sessions by a request of their own.
+//! Tools that ask the client's person or model; in sessions they send a request of their own.
 
 use serde_json::{Value, json};
 use wayleave_mcp::{Call, RpcError, SchemaError, Tool, ToolReply, ToolResult};
@@ -97,7 +97,7 @@ async fn reply(
     )
 }
 
-/// What the person did, and what they filled in.
+/// The person's action, and the values they filled in.
 fn outcome(answer: &Value, between: &str) -> String {
     let action = answer.get("action").and_then(Value::as_str);
     let content = answer.get("content").unwrap_or(&Value::Null);

@@ -1,6 +1,6 @@
-//! Tools that need something of the client before they can answer, over one round or several.
+//! Tools that need input from the client before they can answer, over one round or several.
 //!
-//! Where a tool remembers something between rounds, the client carries it, sealed.
+//! State between rounds is carried by the client, sealed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -195,7 +195,7 @@ async fn two_steps(seal: &StateSeal, call: Call) -> Result<ToolReply, RpcError> 
         Some(name) => (name, answers),
         None => match ask(&call.context, &answers, &[first_step()]).await? {
             InputOutcome::Again(required) => return again(required, None),
-            // What this request brought was for the first step, not for the second.
+            // The answers in this request were for the first step, not for the second.
             InputOutcome::Answered(given) => (
                 given.text("step1", "/content/name").to_owned(),
                 Answers::default(),

@@ -93,7 +93,7 @@ fn everything(registry: &Registry) -> anyhow::Result<Batch> {
     Ok(prompts::add(batch))
 }
 
-/// The schema of a tool that takes nothing.
+/// The schema of a tool without arguments.
 fn no_arguments() -> Value {
     json!({ "type": "object", "properties": {}, "additionalProperties": false })
 }

@@ -1,4 +1,4 @@
-//! The smallest picture and sound there are.
+//! The smallest possible picture and sound.
 
 use wayleave_mcp::Content;
 

@@ -1,8 +1,11 @@
-//! Connections: accepting, bounding, and ending them.
+//! Connections: accepting, limiting and closing them, for any service.
 
-use std::{convert::Infallible, future::poll_fn, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
-use hyper::service::service_fn;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body as HttpBody;
+use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
@@ -17,21 +20,80 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Limits, Options,
-    connections::{Connections, OpenConnection},
+    body::{InFlightBody, ResponseBody},
+    connections::{Connection, Connections, OpenConnection},
     gate::Gate,
-    self_wake::SelfWakePoller,
     stall::StallGuard,
 };
 use crate::Server;
 
-/// A peer whose machine vanished is given up after this long without an acknowledgment.
+/// How long a peer may leave data unacknowledged before its connection is dropped.
 const PEER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The largest headers taken.
+/// The largest request head accepted.
 const MAX_HEADER_BYTES: usize = 64 * 1024;
-/// The end of the time for stopping, kept for closing connections.
+/// The part of the stop time reserved for closing connections.
 const CLOSE_RESERVE: Duration = Duration::from_secs(1);
-/// How long the client of an idle connection that is being closed may take to agree.
+/// How long the client may take to agree to the closing of an idle connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Answers the requests that come to a listener: the MCP endpoint, or any other service.
+pub trait HttpService: Send + Sync + 'static {
+    /// The body type of its responses.
+    type Body: HttpBody<Data = Bytes, Error = Infallible> + Send + 'static;
+
+    /// Answers a request that came on that connection.
+    fn handle(
+        &self,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// Runs beside the listener, until `stop` is cancelled.
+    fn run(&self, stop: CancellationToken) -> impl Future<Output = ()> + Send {
+        async move { stop.cancelled().await }
+    }
+
+    /// Ends running work, after accepting has stopped and before open connections are closed.
+    /// Whatever is still running at the deadline is cut.
+    fn drain(&self, _deadline: Instant) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+
+    /// Waits for work that ends only with the connections, at most until the deadline.
+    fn finish(&self, _deadline: Instant) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+impl HttpService for Gate {
+    type Body = ResponseBody;
+
+    async fn handle(
+        &self,
+        request: Request<Incoming>,
+        connection: &Connection,
+    ) -> Response<ResponseBody> {
+        Gate::handle(self, request, connection).await
+    }
+
+    async fn run(&self, stop: CancellationToken) {
+        self.reap(stop).await;
+    }
+
+    /// Ends the listening streams and finishes the calls first, then everything else.
+    async fn drain(&self, deadline: Instant) {
+        self.shutdown.draining.cancel();
+        self.ending.close();
+        let _ = timeout_at(deadline - CLOSE_RESERVE, self.ending.wait()).await;
+        self.cut.cancel();
+        self.close_all().await;
+        self.shutdown.listener_tasks.close();
+    }
+
+    async fn finish(&self, deadline: Instant) {
+        let _ = timeout_at(deadline, self.shutdown.listener_tasks.wait()).await;
+    }
+}
 
 pub(crate) async fn serve(
     server: Server,
@@ -39,21 +101,33 @@ pub(crate) async fn serve(
     options: Options,
     stop: CancellationToken,
 ) {
-    let limits = options.limits.clone();
-    let tls = options.tls.clone().map(TlsAcceptor::from);
+    let (limits, tls) = (options.limits.clone(), options.tls.clone());
     let gate = Arc::new(Gate::new(&server, options));
+    serve_http(gate, listener, limits, tls, stop).await;
+}
+
+/// Accepts connections within the limits, with TLS where configured, and has a service answer their
+/// requests until `stop` is cancelled; then ends within [`Limits::stop_time`].
+pub async fn serve_http<S: HttpService>(
+    service: Arc<S>,
+    listener: TcpListener,
+    limits: Limits,
+    tls: Option<Arc<rustls::ServerConfig>>,
+    stop: CancellationToken,
+) {
     let http = HttpListener {
-        gate: gate.clone(),
+        service: Arc::clone(&service),
         builder: builder(&limits),
         open: Connections::new(&limits),
         connections: TaskTracker::new(),
         closing: CancellationToken::new(),
         limits: limits.clone(),
-        tls,
+        tls: tls.map(TlsAcceptor::from),
     };
-    let reaper = {
-        let (gate, stop) = (gate.clone(), stop.clone());
-        http.connections.spawn(async move { gate.reap(stop).await })
+    let beside = {
+        let stop = stop.clone();
+        http.connections
+            .spawn(async move { service.run(stop).await })
     };
     loop {
         tokio::select! {
@@ -69,7 +143,7 @@ pub(crate) async fn serve(
     }
     drop(listener);
     http.close(Instant::now() + limits.stop_time).await;
-    reaper.abort();
+    beside.abort();
 }
 
 fn builder(limits: &Limits) -> Builder<TokioExecutor> {
@@ -90,8 +164,8 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     builder
 }
 
-struct HttpListener {
-    gate: Arc<Gate>,
+struct HttpListener<S> {
+    service: Arc<S>,
     builder: Builder<TokioExecutor>,
     open: Arc<Connections>,
     connections: TaskTracker,
@@ -100,18 +174,19 @@ struct HttpListener {
     tls: Option<TlsAcceptor>,
 }
 
-/// What drives one connection.
-struct Driver {
-    gate: Arc<Gate>,
+/// Drives one connection.
+struct Driver<S> {
+    service: Arc<S>,
     builder: Builder<TokioExecutor>,
     closing: CancellationToken,
     connection: OpenConnection,
-    /// How long the client may take to begin, and be idle.
+    /// How long the client may take to begin, and how long it may be idle.
     idle_timeout: Duration,
 }
 
-impl HttpListener {
-    /// A failed accept is the peer's fault, or we are out of file descriptors and must let some go.
+impl<S: HttpService> HttpListener<S> {
+    /// Waits after a failed accept: it is either the peer's fault, or the process is out of file
+    /// descriptors and must close some connections.
     async fn pause_after(&self, error: &io::Error) {
         let peers_fault = matches!(
             error.kind(),
@@ -140,7 +215,7 @@ impl HttpListener {
         }
         let stream = StallGuard::new(stream, self.limits.stall_time);
         let driver = Driver {
-            gate: self.gate.clone(),
+            service: Arc::clone(&self.service),
             builder: self.builder.clone(),
             closing: self.closing.clone(),
             connection,
@@ -167,18 +242,12 @@ impl HttpListener {
         });
     }
 
-    /// First the listening streams end and the calls finish, then everything else.
+    /// Ends running work first, then the connections.
     async fn close(self, deadline: Instant) {
-        let gate = &self.gate;
-        gate.shutdown.draining.cancel();
-        gate.ending.close();
-        let _ = timeout_at(deadline - CLOSE_RESERVE, gate.ending.wait()).await;
-        gate.cut.cancel();
-        gate.close_all().await;
-        gate.shutdown.listener_tasks.close();
+        self.service.drain(deadline).await;
         self.closing.cancel();
         self.connections.close();
-        let _ = timeout_at(deadline, gate.shutdown.listener_tasks.wait()).await;
+        self.service.finish(deadline).await;
         if timeout_at(deadline, self.connections.wait()).await.is_err() {
             tracing::warn!(
                 open = self.connections.len(),
@@ -188,16 +257,16 @@ impl HttpListener {
     }
 }
 
-impl Driver {
+impl<S: HttpService> Driver<S> {
     async fn drive(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let gate = self.gate;
+        let service = self.service;
         let open = Arc::clone(&self.connection);
         let service = service_fn(move |request| {
-            let (gate, open) = (gate.clone(), open.clone());
+            let (service, open) = (Arc::clone(&service), open.clone());
             let in_flight = open.begin();
             async move {
-                let response = gate.handle(request, &open).await;
-                Ok::<_, Infallible>(response.map(|body| body.in_flight(in_flight)))
+                let response = service.handle(request, &open).await;
+                Ok::<_, Infallible>(response.map(|body| InFlightBody::new(body, in_flight)))
             }
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
@@ -206,10 +275,9 @@ impl Driver {
         // one for HTTP/2, where an idle client may acknowledge pings for ever.
         let mut idle = std::pin::pin!(sleep(self.idle_timeout));
         let mut closed = false;
-        let mut poller = SelfWakePoller::default();
         loop {
             tokio::select! {
-                ended = poll_fn(|context| poller.poll(connection.as_mut(), context)) => {
+                ended = connection.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "connection ended");
                     }
@@ -233,11 +301,62 @@ impl Driver {
     }
 }
 
-/// Small messages leave at once, and a peer that vanished is noticed.
+/// Sends small messages at once, and detects a peer that vanished.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(PEER_TIMEOUT))?;
     socket.set_keepalive(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    /// Echoes the path of the request.
+    struct Echo;
+
+    impl HttpService for Echo {
+        type Body = Full<Bytes>;
+
+        async fn handle(
+            &self,
+            request: Request<Incoming>,
+            _: &Connection,
+        ) -> Response<Full<Bytes>> {
+            let path = request.uri().path().to_owned();
+            Response::new(Full::new(Bytes::from(path)))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_serves_what_is_not_the_mcp_endpoint() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let serving = serve_http(
+            Arc::new(Echo),
+            listener,
+            Limits::default(),
+            None,
+            stop.clone(),
+        );
+        let serving = tokio::spawn(serving);
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        let mut client = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /console HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("\r\n\r\n/console"), "{answer}");
+        stop.cancel();
+        let ended = timeout(Duration::from_secs(10), serving).await;
+        ended.unwrap().unwrap();
+        // A connection that sent no request is closed too.
+        assert_eq!(idle.read(&mut [0]).await.unwrap_or(0), 0);
+    }
 }

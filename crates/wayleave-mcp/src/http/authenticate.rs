@@ -1,4 +1,4 @@
-//! Who a request is from.
+//! Identifying the caller of a request.
 
 use std::sync::Arc;
 
@@ -8,10 +8,9 @@ use http::{StatusCode, request::Parts};
 
 use crate::{Caller, RpcError};
 
-/// Establishes who a request is from, before anything else looks at it.
+/// Establishes who sent a request, before anything else reads it.
 ///
-/// It is asked for every request on every verb, also within a session: a session id is no
-/// credential.
+/// It runs for every request of every verb, also within a session: a session id is no credential.
 pub trait Authenticate: Send + Sync + 'static {
     /// The caller, or why there is none.
     fn authenticate<'r>(
@@ -19,24 +18,24 @@ pub trait Authenticate: Send + Sync + 'static {
         request: &'r Parts,
     ) -> BoxFuture<'r, Result<Arc<Caller>, Rejection>>;
 
-    /// How a caller is told that it may not use what it named, when that has a status of its own.
-    /// Without one the error is the answer to the request like any other.
+    /// The response that tells a caller it may not use the primitive it named, when that has a
+    /// status of its own. Without one, the error is sent like any other answer.
     fn denied(&self, request: &Parts, error: &RpcError) -> Option<Rejection> {
         let _ = (request, error);
         None
     }
 
-    /// A JSON document anyone may read at this address, such as where to get a credential.
+    /// A JSON document anyone may read at this address, for instance where to get a credential.
     fn document(&self, request: &Parts) -> Option<Bytes> {
         let _ = request;
         None
     }
 }
 
-/// A request that is refused before it is looked at.
+/// A request that is refused before its message is read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rejection {
-    /// 401 or 403, as a rule.
+    /// Usually 401 or 403.
     pub status: StatusCode,
     /// The `WWW-Authenticate` header.
     pub challenge: Option<String>,
@@ -49,7 +48,7 @@ pub struct Rejection {
 pub struct Anonymous(Arc<Caller>);
 
 impl Anonymous {
-    /// Everyone is `caller`.
+    /// Treats everyone as `caller`.
     pub fn as_caller(caller: Caller) -> Self {
         Self(Arc::new(caller))
     }

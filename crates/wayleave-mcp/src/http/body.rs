@@ -1,4 +1,4 @@
-//! A response body that knows when it is over.
+//! A response body that reports its own end.
 
 use std::{
     convert::Infallible,
@@ -13,13 +13,12 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use super::{connections::InFlight, reply::Body};
 
 pin_project_lite::pin_project! {
-    /// A body, and what is to be let go of when it has been sent or dropped.
+    /// A body, and the permits to release when it has been sent or dropped.
     pub(crate) struct ResponseBody {
         #[pin]
         inner: Body,
         guard: Option<Box<dyn Send + Sync>>,
         end: Option<BoxFuture<'static, ()>>,
-        in_flight: Option<InFlight>,
     }
 }
 
@@ -29,7 +28,6 @@ impl From<Body> for ResponseBody {
             inner,
             guard: None,
             end: None,
-            in_flight: None,
         }
     }
 }
@@ -40,17 +38,10 @@ impl ResponseBody {
             inner,
             guard: Some(Box::new(guard)),
             end: None,
-            in_flight: None,
         }
     }
 
-    /// The same, keeping its connection in use.
-    pub(super) fn in_flight(mut self, request: InFlight) -> Self {
-        self.in_flight = Some(request);
-        self
-    }
-
-    /// The same, ending no later than `end` does.
+    /// The same body, ending no later than `end` does.
     pub(crate) fn until(mut self, end: impl Future<Output = ()> + Send + 'static) -> Self {
         self.end = Some(Box::pin(end));
         self
@@ -78,6 +69,46 @@ impl HttpBody for ResponseBody {
         if matches!(polled, Poll::Ready(None)) {
             *this.guard = None;
             *this.end = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A body that keeps its connection in use until it has been sent or dropped.
+    pub(super) struct InFlightBody<B> {
+        #[pin]
+        inner: B,
+        in_flight: Option<InFlight>,
+    }
+}
+
+impl<B> InFlightBody<B> {
+    pub(super) fn new(inner: B, in_flight: InFlight) -> Self {
+        let in_flight = Some(in_flight);
+        Self { inner, in_flight }
+    }
+}
+
+impl<B: HttpBody> HttpBody for InFlightBody<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.project();
+        let polled = this.inner.poll_frame(cx);
+        if matches!(polled, Poll::Ready(None)) {
             *this.in_flight = None;
         }
         polled

@@ -1,7 +1,8 @@
-//! The open connections: how many there may be, and which is let go to make room for another.
+//! The open connections: how many there may be, and which one is closed to make room for another.
 //!
-//! A connection is unauthenticated until a request with a good credential came on it. Those have a
-//! small share of all connections, so that however many they are, they only displace each other.
+//! A connection is unauthenticated until a request with a good credential has come on it.
+//! Unauthenticated connections have a small share of all connections, so that any number of them
+//! only displace each other.
 
 use std::{
     collections::HashMap,
@@ -20,15 +21,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::Limits;
 
-/// How long a connection may take to authenticate before it can be let go for another. Whoever
-/// connects at the same moment as many others is not cut off while its request is on its way.
+/// How long a connection may take to authenticate before it can be closed for another. A client
+/// that connects at the same moment as many others is not cut off while its request is on its way.
 const UNAUTHENTICATED_GRACE: Duration = Duration::from_millis(250);
-/// How long a new connection waits for one that is being let go.
+/// How long a new connection waits for another to close.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Connections {
     table: Mutex<Table>,
-    /// Notified when one has closed or has authenticated.
+    /// Notified when a connection has closed or authenticated.
     changed: Notify,
     max_open: usize,
     max_unauthenticated: usize,
@@ -42,27 +43,28 @@ struct Table {
     unauthenticated: usize,
 }
 
-/// What is known of an open connection.
-pub(super) struct Connection {
+/// An open connection, as the service sees it.
+pub struct Connection {
     id: u64,
     among: Arc<Connections>,
     opened: Instant,
-    /// When its last request ended, or it was opened: milliseconds since the listener began.
+    /// When its last request ended, or else when it was opened, in milliseconds since the listener
+    /// began.
     idle_since: AtomicU64,
-    /// Requests whose response has not been sent.
+    /// Requests whose response has not been sent yet.
     in_flight: AtomicUsize,
-    /// Of these, requests that have not come whole.
+    /// Of these, requests that have not been received in full.
     receiving: AtomicUsize,
     has_asked: AtomicBool,
     is_unauthenticated: AtomicBool,
-    /// Cancelled when it has to make room for another.
+    /// Cancelled when the connection must make room for another.
     pub(super) let_go: CancellationToken,
 }
 
 /// An open connection, until dropped.
 pub(super) struct OpenConnection(Arc<Connection>);
 
-/// A request that came on a connection, until its response has been sent.
+/// A request on a connection, until its response has been sent.
 pub(super) struct InFlight(Arc<Connection>);
 
 /// A request whose body is being received.
@@ -71,7 +73,7 @@ pub(super) struct ReceiveGuard<'c>(&'c Connection);
 /// Whether one more connection fits.
 enum Admission {
     Admitted(OpenConnection),
-    /// Another is being let go, or can be at that moment.
+    /// No, but another is closing, or can be closed at that moment.
     Soon(Option<Instant>),
     None,
 }
@@ -96,12 +98,12 @@ impl Connections {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Waits for room for one more, letting another go for it. None if every one is in use.
+    /// Waits for room for one more connection, closing another for it. None if all are in use.
     pub(super) async fn admit(self: &Arc<Self>) -> Option<OpenConnection> {
         let deadline = Instant::now() + ROOM_TIMEOUT;
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
-            // Registered before looking, so that one closing in between is not missed.
+            // Registered before looking, so that a connection closing in between is not missed.
             changed.as_mut().enable();
             let wake = match self.try_admit() {
                 Admission::Admitted(open) => return Some(open),
@@ -144,7 +146,7 @@ impl Connections {
         }
     }
 
-    /// Lets the connection go that was idle for longest, if there is one.
+    /// Closes the connection that was idle longest, if there is one.
     pub(super) fn let_one_go(&self) {
         if let Some(idle) = self.locked().longest_idle() {
             idle.let_go.cancel();
@@ -172,7 +174,8 @@ impl Table {
         OpenConnection(connection)
     }
 
-    /// By when it was opened, not by when it was last used: asking in vain keeps no place.
+    /// Oldest by opening time, not by last use: sending requests in vain does not keep a
+    /// connection's place.
     fn oldest_unauthenticated(&self) -> Option<&Arc<Connection>> {
         let unauthenticated = self.open.values().filter(|one| one.is_unauthenticated());
         unauthenticated.min_by_key(|one| one.opened)
@@ -211,36 +214,37 @@ impl Connection {
         self.is_unauthenticated.load(Ordering::Acquire)
     }
 
-    /// Whether it is doing something its caller's budget counts. Sending a request slowly does not.
+    /// Whether it is doing work that its caller's budget counts. Receiving a slow request is not.
     fn is_working(&self) -> bool {
         let received = self.in_flight.load(Ordering::Acquire);
         received > self.receiving.load(Ordering::Acquire)
     }
 
-    /// Whether a request ever came on it.
+    /// Whether a request has ever come on it.
     pub(super) fn has_asked(&self) -> bool {
         self.has_asked.load(Ordering::Relaxed)
     }
 
-    /// A request came.
+    /// Records the arrival of a request.
     pub(super) fn begin(self: &Arc<Self>) -> InFlight {
         self.has_asked.store(true, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         InFlight(Arc::clone(self))
     }
 
-    /// The body of a request is being received.
+    /// Marks the body of a request as being received.
     pub(super) fn receive(&self) -> ReceiveGuard<'_> {
         self.receiving.fetch_add(1, Ordering::AcqRel);
         ReceiveGuard(self)
     }
 
-    /// A request came with a good credential.
-    pub(super) fn authenticated(&self) {
+    /// Records that a request came with a good credential, so that the connection is not closed for
+    /// newcomers without one.
+    pub fn authenticated(&self) {
         if !self.is_unauthenticated() {
             return;
         }
-        // Under the lock: it is counted as unauthenticated exactly as long as it is.
+        // Under the lock, so that the count of unauthenticated connections is exact.
         let mut table = self.among.locked();
         if self.is_unauthenticated.swap(false, Ordering::AcqRel) {
             table.unauthenticated = table.unauthenticated.saturating_sub(1);
@@ -249,7 +253,7 @@ impl Connection {
         }
     }
 
-    /// When it will have been idle for `limit` if nothing comes until then; none if that is now.
+    /// When it will have been idle for `limit` if nothing arrives; none if it already has.
     pub(super) fn idle_until(&self, limit: Duration) -> Option<Instant> {
         let now = Instant::now();
         if self.in_flight.load(Ordering::Acquire) > 0 {

@@ -1,6 +1,6 @@
-//! What a browser is told, so that a page of an origin that the operator named may use the server.
+//! CORS headers, so that a page of an origin that the operator named may use the server.
 //!
-//! Whether an origin is named was decided before: nothing here is said to any other.
+//! The origin was checked before: these headers go to named origins only.
 
 use bytes::Bytes;
 use http::{
@@ -11,18 +11,18 @@ use http_body_util::{BodyExt as _, Full};
 
 use super::body::ResponseBody;
 
-/// What a client of either era sends.
+/// The methods that clients of either era send.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const HEADERS: &str = "authorization, content-type, accept, last-event-id, mcp-session-id, \
                        mcp-protocol-version, mcp-method, mcp-name";
-/// Arguments that a tool wants mirrored in headers; the tool names the rest.
+/// Prefix of headers that mirror a tool's arguments; the tool names the rest.
 const ARGUMENT: &str = "mcp-param-";
-/// What it has to read.
+/// The response headers a client has to read.
 const EXPOSED: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authenticate");
-/// How long a browser need not ask again, in seconds.
+/// How long a browser may cache a preflight, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// The answer to a browser that asks what it may send. It asks without the credential.
+/// The answer to a preflight request. A browser sends it without the credential.
 pub(super) fn preflight(request: &Parts) -> Option<Response<ResponseBody>> {
     let asks = request.method == Method::OPTIONS
         && request.headers.contains_key(header::ORIGIN)
@@ -44,7 +44,7 @@ pub(super) fn preflight(request: &Parts) -> Option<Response<ResponseBody>> {
     Some(response)
 }
 
-/// The headers a page may send, among them those it asks for that mirror arguments.
+/// The headers a page may send, including the argument headers it asks for.
 fn allowed(request: &HeaderMap) -> HeaderValue {
     let wanted = request.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
     let wanted = wanted.iter().filter_map(|names| names.to_str().ok());
@@ -56,7 +56,7 @@ fn allowed(request: &HeaderMap) -> HeaderValue {
     HeaderValue::from_str(&all).unwrap_or(HeaderValue::from_static(HEADERS))
 }
 
-/// Lets the page of an origin read a response.
+/// Lets a page of `origin` read a response.
 pub(super) fn share(response: &mut HeaderMap, origin: HeaderValue) {
     response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     response.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

@@ -1,39 +1,71 @@
-//! What the head of a request says.
+//! Reading the head of a request.
 
 use http::{
-    HeaderMap,
+    HeaderMap, HeaderValue,
     header::{self, HeaderName},
 };
 
-use crate::{Era, list_cache};
+use crate::{
+    Era,
+    envelope::{Envelope, STATELESS},
+};
 
-// Names, not texts: a text is made a name of at every look.
+// Typed names, because a text would be converted to a name at every lookup.
 pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Whether the one thing said of the body is that it is JSON, whatever else is said of that.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let kind = single(headers, &header::CONTENT_TYPE).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default();
-    kind.trim().eq_ignore_ascii_case("application/json")
+/// The revisions a session may speak.
+const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// Whether the headers of a message in a session, or of one that begins a session, are plain enough
+/// to need no judgement by the SDK. Headers that repeat the body are for requests without a
+/// session.
+pub(super) fn are_plain_in_session(headers: &HeaderMap) -> bool {
+    let version = headers.get(&PROTOCOL_VERSION).map(HeaderValue::to_str);
+    accepts_both(headers)
+        && version.is_none_or(|version| version.is_ok_and(|it| SESSION_VERSIONS.contains(&it)))
 }
 
-/// Whether the client takes an answer in either form, as it must.
+/// Whether the headers of a stateless request need no judgement by the SDK: they agree with its
+/// body.
+pub(super) fn are_plain_stateless(headers: &HeaderMap, envelope: &Envelope<'_>) -> bool {
+    let named = match envelope.method() {
+        "tools/call" | "prompts/get" => envelope.name(),
+        "resources/read" => envelope.uri(),
+        _ => None,
+    };
+    let agrees = match named {
+        Some(named) => single(headers, &NAME) == Some(named),
+        None => !headers.contains_key(&NAME),
+    };
+    accepts_both(headers) && single(headers, &METHOD) == Some(envelope.method()) && agrees
+}
+
+/// Whether the one content type is JSON, with any parameters.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    single(headers, &header::CONTENT_TYPE).is_some_and(|kind| {
+        let (kind, _parameters) = kind.split_once(';').unwrap_or((kind, ""));
+        kind.trim().eq_ignore_ascii_case("application/json")
+    })
+}
+
+/// Whether the client accepts both answer forms, as it must.
 pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
     text(headers, &header::ACCEPT).is_some_and(|accept| {
-        // As most write it.
+        // The usual spelling.
         accept == "application/json, text/event-stream"
             || accept.contains("application/json") && accept.contains("text/event-stream")
     })
 }
 
-/// The header of that name, where it is text.
+/// The header of that name, if it is text.
 pub(super) fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The same, where there is one and not two.
+/// The same, if the header is given exactly once.
 pub(super) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
@@ -42,7 +74,7 @@ pub(super) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'
     }
 }
 
-/// A header given twice that says which conversation the request belongs to.
+/// A duplicated header among those that say which conversation the request belongs to.
 pub(super) fn duplicate_header(headers: &HeaderMap) -> Option<&'static str> {
     [&SESSION_ID, &PROTOCOL_VERSION]
         .into_iter()
@@ -50,10 +82,10 @@ pub(super) fn duplicate_header(headers: &HeaderMap) -> Option<&'static str> {
         .map(HeaderName::as_str)
 }
 
-/// The era it is of.
+/// The era the headers name.
 pub(super) fn era(headers: &HeaderMap) -> Era {
     match text(headers, &PROTOCOL_VERSION) {
-        Some(list_cache::STATELESS) => Era::Stateless,
+        Some(STATELESS) => Era::Stateless,
         _ => Era::Session,
     }
 }

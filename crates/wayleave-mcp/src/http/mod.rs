@@ -19,26 +19,26 @@ mod authenticate;
 mod body;
 mod connections;
 mod cors;
+mod direct;
 mod gate;
 mod headers;
 mod origin;
+mod post;
 mod reply;
 mod request_body;
 mod request_permits;
-mod self_wake;
-mod session_call;
 mod session_limits;
-pub(crate) mod session_streams;
-mod sessions;
+pub(crate) mod sessions;
 mod stall;
-mod stateless_call;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::net::{TcpListener, ToSocketAddrs};
 use tokio_util::sync::CancellationToken;
 
+pub use accept::{HttpService, serve_http};
 pub use authenticate::{Anonymous, Authenticate, Rejection};
+pub use connections::Connection;
 pub use origin::Guests;
 
 use crate::Server;
@@ -48,13 +48,13 @@ use crate::Server;
 pub struct Options {
     /// The endpoint's path.
     pub path: String,
-    /// Which hosts and origins are let in.
+    /// The hosts and origins that are admitted.
     pub guests: Guests,
-    /// Who a request is from.
+    /// Identifies the caller of a request.
     pub authenticate: Arc<dyn Authenticate>,
-    /// What is refused for being too much.
+    /// The limits beyond which requests are refused.
     pub limits: Limits,
-    /// How connections are encrypted; without it they are not.
+    /// The TLS configuration; without one connections are plain.
     pub tls: Option<Arc<rustls::ServerConfig>>,
 }
 
@@ -70,21 +70,21 @@ impl Default for Options {
     }
 }
 
-/// What is refused for being too much, too many or too slow.
+/// Limits on size, number and time.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// The largest request body, in bytes.
     pub body_bytes: usize,
-    /// Open connections. When there is one more, the one idle for longest is closed.
+    /// Open connections. To admit one more, the longest-idle one is closed.
     pub connections: usize,
-    /// Of these, connections on which no request with a good credential came yet; never more than
-    /// a quarter. When there is one more, the oldest of them is closed.
+    /// Of these, connections on which no request with a good credential has come yet; never more
+    /// than a quarter. To admit one more, the oldest of them is closed.
     pub unauthenticated: usize,
-    /// Sessions of clients of the older revisions. When one more begins, the one that nobody used
-    /// for longest is forgotten.
+    /// Sessions of clients of the older revisions. When one more begins, the least recently used is
+    /// dropped.
     pub sessions: usize,
     /// Of these, sessions of one caller that has a [`Budget`](crate::Budget). When it begins one
-    /// more, the one it did not use for longest is forgotten.
+    /// more, its least recently used is dropped.
     pub sessions_each: usize,
     /// Streams held open by listening clients.
     pub streams: usize,
@@ -95,7 +95,7 @@ pub struct Limits {
     pub body_time: Duration,
     /// How long a client may stop reading what it is sent before its connection is closed.
     pub stall_time: Duration,
-    /// How long a session may be idle, with no stream open, before it is forgotten.
+    /// How long a session may be idle, with no stream open, before it is dropped.
     pub session_idle: Duration,
     /// How long stopping may take.
     pub stop_time: Duration,
@@ -128,7 +128,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Binds; requests wait until [`serve`](Self::serve).
+    /// Binds the address; requests wait until [`serve`](Self::serve).
     pub async fn bind(
         server: &Server,
         address: impl ToSocketAddrs,
@@ -144,7 +144,7 @@ impl HttpServer {
         })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }

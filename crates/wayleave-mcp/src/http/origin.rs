@@ -6,7 +6,7 @@
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 
-/// The hosts and origins that are let in.
+/// The hosts and origins that are admitted.
 #[derive(Debug, Clone)]
 pub struct Guests {
     hosts: Vec<String>,
@@ -15,7 +15,7 @@ pub struct Guests {
 }
 
 impl Guests {
-    /// Requests to this machine by a loopback name, and from pages it serves itself.
+    /// Admits requests to this machine by a loopback name, and from pages it serves itself.
     pub fn loopback() -> Self {
         Self {
             hosts: Vec::new(),
@@ -24,7 +24,7 @@ impl Guests {
         }
     }
 
-    /// Only what is named with [`host`](Self::host) and [`origin`](Self::origin).
+    /// Admits only what is named with [`host`](Self::host) and [`origin`](Self::origin).
     pub fn only() -> Self {
         Self {
             hosts: Vec::new(),
@@ -33,21 +33,21 @@ impl Guests {
         }
     }
 
-    /// Lets in requests to `host`, with a port (`example.org:8443`) or on any (`example.org`).
+    /// Admits requests to `host`, with one port (`example.org:8443`) or on any (`example.org`).
     #[must_use]
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.hosts.push(host.into().to_ascii_lowercase());
         self
     }
 
-    /// Lets in pages of exactly `origin` (`https://app.example.org`).
+    /// Admits pages of exactly `origin` (`https://app.example.org`).
     #[must_use]
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into().to_ascii_lowercase());
         self
     }
 
-    /// Why the request is turned away, if it is.
+    /// The reason to refuse the request, if there is one.
     pub(crate) fn refuse(&self, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
         let Some(authority) = authority(uri, headers) else {
             return Some("exactly one host header is required");
@@ -68,8 +68,8 @@ impl Guests {
         }
     }
 
-    /// Whether the operator named the page's origin. A page of this machine's own is let in by its
-    /// address alone, and so may send requests but not read what they are answered.
+    /// Whether the operator named the page's origin. A page of this machine is admitted by its
+    /// address alone, and so may send requests but not read the answers.
     pub(crate) fn names_origin(&self, origin: &HeaderValue) -> bool {
         let origin = origin.to_str().unwrap_or_default();
         self.origins
@@ -99,7 +99,8 @@ impl Guests {
 
 /// The one authority the request names, lower-case.
 fn authority(uri: &Uri, headers: &HeaderMap) -> Option<String> {
-    // HTTP/2 carries it in the URI, and so may HTTP/1.1. Who names it twice must mean one.
+    // HTTP/2 carries the authority in the URI, and HTTP/1.1 may too. If it is given twice, both
+    // must agree.
     let in_uri = uri.authority().map(http::uri::Authority::as_str);
     let mut hosts = headers.get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
@@ -108,7 +109,7 @@ fn authority(uri: &Uri, headers: &HeaderMap) -> Option<String> {
         (Some(_), Some(_)) => return None,
     };
     let one = in_uri.is_none_or(|other| other.eq_ignore_ascii_case(named));
-    // `user@host` is for confusing readers.
+    // `user@host` serves only to confuse readers.
     (one && !named.contains('@')).then(|| named.to_ascii_lowercase())
 }
 

@@ -1,15 +1,14 @@
-//! Responses this layer makes itself.
+//! Responses made by this layer itself.
 
 use std::{borrow::Cow, convert::Infallible};
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
-use rmcp::model::ServerJsonRpcMessage;
 use serde_json::Value;
 
 use super::{Rejection, body::ResponseBody, headers::text, request_permits::RequestPermits};
-use crate::{RpcError, budget::BudgetExceeded, envelope::Envelope, tool_answer, wire_error};
+use crate::{RpcError, budget::BudgetExceeded, envelope::Envelope, wire_error};
 
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
 
@@ -24,20 +23,30 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Respo
     response
 }
 
-/// A message as the whole answer to a request, with what is written of it already.
-pub(crate) fn message(
-    message: &ServerJsonRpcMessage,
-    written: Option<&str>,
-    permits: RequestPermits,
-) -> Response<ResponseBody> {
-    let body = tool_answer::write(message, written).unwrap_or_default();
-    let mut response = Response::new(ResponseBody::with_guard(
-        Full::new(body.into()).boxed(),
-        permits,
-    ));
+/// A message as the complete answer to a request.
+pub(crate) fn message(message: Vec<u8>, permits: RequestPermits) -> Response<ResponseBody> {
+    let body = Full::new(message.into()).boxed();
+    let mut response = Response::new(ResponseBody::with_guard(body, permits));
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         header::HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+/// An empty `202`, for a message without an answer.
+pub(super) fn accepted() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(Full::default().boxed()));
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// The end of a request that its client cancelled: it is not answered.
+pub(super) fn unanswered() -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::from(Full::default().boxed()));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("text/event-stream"),
     );
     response
 }
@@ -59,7 +68,7 @@ pub(crate) fn refuse(
     )
 }
 
-/// The same, on its way to being one.
+/// A refusal that has not been turned into a response yet.
 pub(crate) enum Refused {
     With(StatusCode, Cow<'static, str>),
     BudgetExceeded(BudgetExceeded),
@@ -82,7 +91,7 @@ impl From<Refused> for Response<ResponseBody> {
     }
 }
 
-/// A refusal of whoever asks.
+/// A refusal of the caller.
 pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<ResponseBody> {
     let mut response = error(rejection.status, &rejection.error, id);
     if let Some(challenge) = rejection
@@ -97,10 +106,16 @@ pub(crate) fn reject(rejection: &Rejection, id: &Value) -> Response<ResponseBody
     response
 }
 
-/// A refusal of one who has asked too much.
-pub(crate) fn over_budget(exceeded: BudgetExceeded, envelope: &Envelope) -> Response<ResponseBody> {
+/// A refusal of a caller whose budget is spent.
+pub(crate) fn over_budget(
+    exceeded: BudgetExceeded,
+    envelope: &Envelope<'_>,
+) -> Response<ResponseBody> {
     let mut response = if envelope.is_tool_call() {
-        json(StatusCode::OK, envelope.write_result(exceeded.result()))
+        json(
+            StatusCode::OK,
+            wire_error::tool_result(envelope, exceeded.result()),
+        )
     } else {
         error(
             StatusCode::TOO_MANY_REQUESTS,
@@ -113,7 +128,7 @@ pub(crate) fn over_budget(exceeded: BudgetExceeded, envelope: &Envelope) -> Resp
     response
 }
 
-/// The response as it leaves: held things attached, plain-text refusals made JSON.
+/// Finishes a response: attaches its permits and turns plain-text refusals into JSON.
 pub(super) async fn finish(
     response: Response<Body>,
     permits: RequestPermits,

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{Limits, headers::text, reply::Refused};
 
-/// The whole body, if it is neither too large nor too slow.
+/// Receives the whole body, unless it is too large or too slow.
 pub(super) async fn receive(
     limits: &Limits,
     headers: &HeaderMap,

@@ -1,4 +1,4 @@
-//! What a request takes up until its response has been sent.
+//! The permits a request holds until its response has been sent.
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -6,28 +6,28 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use super::sessions::SessionUse;
 use crate::{Caller, budget::BudgetExceeded};
 
-/// What a response keeps alive until it has been sent.
+/// Permits and guards a response keeps until it has been sent.
 #[expect(dead_code, reason = "held for their drop alone")]
 pub(super) struct RequestPermits {
     pub(super) ending: Option<TaskTrackerToken>,
     pub(super) session: Option<SessionUse>,
     pub(super) room: Option<OwnedSemaphorePermit>,
-    /// The caller's own share.
+    /// The permit of the caller's own budget.
     pub(super) share: Option<OwnedSemaphorePermit>,
 }
 
-/// How long a response goes on.
+/// How long a response lasts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseLifetime {
     /// Until the answer is given.
     ShortWhile,
-    /// Until told that the server is stopping; then it says its last word.
+    /// Until the server starts draining; then it sends its last message.
     UntilDraining,
-    /// Until somebody cuts it.
+    /// Until it is cut.
     UntilCut,
 }
 
-/// Takes a request from its caller's budget, and waits for its turn.
+/// Charges a request to its caller's budget, and waits for its turn.
 pub(super) async fn charge(
     caller: &Caller,
     lifetime: ResponseLifetime,
@@ -39,7 +39,7 @@ pub(super) async fn charge(
             permits.share = Some(budget.turn().await?);
             Ok(())
         }
-        // A stream has its room already.
+        // A stream has its permit already.
         (Some(budget), ResponseLifetime::UntilDraining | ResponseLifetime::UntilCut) => {
             budget.spend()
         }

@@ -1,9 +1,8 @@
-//! Which session a request belongs to, how many there may be, and when those that nobody uses end.
+//! Which session a request belongs to, how many sessions there may be, and when unused ones end.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use rmcp::transport::streamable_http_server::SessionManager as _;
 use tokio::time::{Duration, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -15,11 +14,12 @@ use super::{
 };
 use crate::{Caller, Era};
 
-/// Well under any deadline of a connection.
+/// Well below every deadline of a connection.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
 impl Gate {
-    /// The session the request belongs to, if it names one; somebody else's does not exist.
+    /// The session the request belongs to, if it names one; a session of another subject does not
+    /// exist.
     pub(super) fn enter_session(
         &self,
         headers: &HeaderMap,
@@ -38,8 +38,8 @@ impl Gate {
         }
     }
 
-    /// Makes room for one more session: the caller's own have to go where it has too many, and
-    /// anybody's where there are too many in all.
+    /// Makes room for one more session: drops the caller's own where it has too many, and any where
+    /// there are too many in all.
     pub(super) async fn make_session_room(&self, caller: &Caller) -> Result<(), Refused> {
         let limits = &self.options.limits;
         if caller.budget().is_some() {
@@ -53,11 +53,11 @@ impl Gate {
         Ok(())
     }
 
-    /// Forgets idle sessions until stopped.
+    /// Drops idle sessions until stopped.
     pub(crate) async fn reap(&self, stop: CancellationToken) {
         let idle = self.options.limits.session_idle;
-        // Also the heartbeat of the timers: a runtime with no timer sooner than a connection's
-        // header deadline wakes itself up to learn of each one.
+        // The period is also the heartbeat of the timers: a runtime with no timer sooner than a
+        // connection's header deadline wakes itself up to register each one.
         let period = (idle / 4).clamp(Duration::from_millis(100), HEARTBEAT);
         let mut ticks = interval(period);
         loop {
@@ -75,9 +75,7 @@ impl Gate {
 
     async fn close(&self, sessions: Vec<Arc<str>>) {
         for id in sessions {
-            if let Err(error) = self.manager.close_session(&id).await {
-                tracing::debug!(%error, "session not closed");
-            }
+            self.sdk.close_session(&id).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions of clients of the older revisions: whose they are, and when they are forgotten.
+//! Sessions of clients of the older revisions: their owners, and when they are dropped.
 
 use std::{
     collections::HashMap,
@@ -9,18 +9,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Caller, caller_cell::CallerCell};
+use crate::{Caller, client_session::ClientSession};
 
-/// A session whose client does not come back for this long after asking for it has none: it left
+/// How long a session waits for its client's first return. A client that stays away longer left
 /// before it was told the id.
 const UNTOLD_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Session {
-    caller_cell: CallerCell,
+    client: Arc<ClientSession>,
     last_used: Instant,
-    /// Whether its client may know of it.
+    /// Whether its client has been told the id.
     told: bool,
-    /// Requests and streams under way; a session with any is in use however long it is silent.
+    /// Running requests and open streams; a session with any is in use however long it is silent.
     busy: Arc<AtomicUsize>,
 }
 
@@ -30,16 +30,26 @@ impl Session {
     }
 }
 
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.client.close();
+    }
+}
+
 /// All sessions of one listener.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<Arc<str>, Session>>);
 
-/// Keeps a session in use.
-pub(crate) struct SessionUse(Arc<AtomicUsize>);
+/// Marks a session as in use until dropped.
+pub(crate) struct SessionUse {
+    pub(crate) id: Arc<str>,
+    pub(crate) client: Arc<ClientSession>,
+    busy: Arc<AtomicUsize>,
+}
 
 impl Drop for SessionUse {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.busy.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -53,13 +63,13 @@ impl Sessions {
         self.locked().len()
     }
 
-    /// Makes room for one more session of a subject that may have `most`: forgets and returns those
-    /// that it did not use for longest. None if all that could go are in use.
+    /// Makes room for one more session of a subject that may have `most`: drops and returns its
+    /// least recently used ones. None if all of them are in use.
     pub(crate) fn evict_of_subject(&self, subject: &str, most: usize) -> Option<Vec<Arc<str>>> {
         let mut sessions = self.locked();
         let own = sessions
             .iter()
-            .filter(|(_, session)| session.caller_cell.caller().subject() == subject);
+            .filter(|(_, session)| session.client.caller_cell.caller().subject() == subject);
         let own: Vec<_> = own
             .map(|(id, session)| (session.last_used, session.is_busy(), id.clone()))
             .collect();
@@ -75,9 +85,9 @@ impl Sessions {
         Some(ended)
     }
 
-    /// Makes room for one more session where there may be `most` of all subjects: forgets and
-    /// returns those that nobody used for longest. Only where all are in use, whoever has most of
-    /// them gives one up.
+    /// Makes room for one more session where there may be `most` of all subjects: drops and returns
+    /// the least recently used ones. Only where all are in use, the subject with the most sessions
+    /// gives one up.
     pub(crate) fn evict(&self, most: usize) -> Vec<Arc<str>> {
         let mut sessions = self.locked();
         let too_many = (sessions.len() + 1).saturating_sub(most.max(1));
@@ -93,32 +103,43 @@ impl Sessions {
         ended
     }
 
-    /// Binds a new session to the subject that began it. From here on it counts, and is forgotten
-    /// in time, even if its client left before it was told of it.
-    pub(crate) fn begin(&self, id: &str, caller_cell: &CallerCell) {
+    /// Binds a new session to the subject that began it. From here on it counts and can expire,
+    /// even if its client left before it was told the id.
+    pub(crate) fn begin(&self, id: Arc<str>, client: Arc<ClientSession>) {
         let session = Session {
-            caller_cell: caller_cell.clone(),
+            client,
             last_used: Instant::now(),
             told: false,
             busy: Arc::default(),
         };
-        self.locked().insert(id.into(), session);
+        self.locked().insert(id, session);
     }
 
-    /// Uses a session, if it is this subject's.
+    /// The session of that id, whatever its subject.
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<ClientSession>> {
+        self.locked().get(id).map(|session| session.client.clone())
+    }
+
+    /// Uses a session, if it belongs to this subject.
     pub(crate) fn enter(&self, id: &str, caller: &Arc<Caller>) -> Option<SessionUse> {
         let mut sessions = self.locked();
+        let (id, _) = sessions.get_key_value(id)?;
+        let id = Arc::clone(id);
         let session = sessions
-            .get_mut(id)
-            .filter(|session| session.caller_cell.caller().subject() == caller.subject())?;
-        session.caller_cell.replace(caller);
+            .get_mut(&id)
+            .filter(|session| session.client.caller_cell.caller().subject() == caller.subject())?;
+        session.client.caller_cell.replace(caller);
         session.told = true;
         session.last_used = Instant::now();
         session.busy.fetch_add(1, Ordering::AcqRel);
-        Some(SessionUse(session.busy.clone()))
+        Some(SessionUse {
+            id,
+            client: session.client.clone(),
+            busy: session.busy.clone(),
+        })
     }
 
-    /// Forgets and returns all of them.
+    /// Drops and returns all of them.
     pub(crate) fn clear(&self) -> Vec<Arc<str>> {
         self.locked().drain().map(|(id, _)| id).collect()
     }
@@ -127,8 +148,8 @@ impl Sessions {
         self.locked().remove(id);
     }
 
-    /// Forgets and returns the sessions nobody has used for `idle`, and those whose authorization
-    /// has ended.
+    /// Drops and returns the sessions nobody has used for `idle`, and those whose authorization has
+    /// ended.
     pub(crate) fn reap(&self, idle: Duration) -> Vec<Arc<str>> {
         let mut sessions = self.locked();
         let mut reaped = Vec::new();
@@ -143,7 +164,7 @@ impl Sessions {
                 idle.min(UNTOLD_TIMEOUT)
             };
             let used = busy || session.last_used.elapsed() < idle;
-            let keep = used && !session.caller_cell.caller().is_over();
+            let keep = used && !session.client.caller_cell.caller().is_over();
             if !keep {
                 reaped.push(id.clone());
             }
@@ -159,11 +180,11 @@ fn longest_idle(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
     longest.map(|(id, _)| id.clone())
 }
 
-/// The least recently used session of the subject that has most.
+/// The least recently used session of the subject with the most sessions.
 fn least_used_of_heaviest(sessions: &HashMap<Arc<str>, Session>) -> Option<Arc<str>> {
     let mut counts = HashMap::<String, (usize, Instant, &Arc<str>)>::new();
     for (id, session) in sessions {
-        let subject = session.caller_cell.caller().subject().to_owned();
+        let subject = session.client.caller_cell.caller().subject().to_owned();
         let entry = counts.entry(subject).or_insert((0, session.last_used, id));
         entry.0 += 1;
         if session.last_used < entry.1 {
@@ -181,15 +202,23 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::{Identity, Registry, Server, caller_cell::CallerCell, server::Shutdown};
 
     fn caller(subject: &str) -> Arc<Caller> {
         Arc::new(Caller::new(subject))
     }
 
+    fn begin(sessions: &Sessions, id: &str, caller: Arc<Caller>) {
+        let server = Server::new(Registry::new(), Identity::new("test", "1.0.0"));
+        let caller_cell = CallerCell::new(caller);
+        let client = ClientSession::new(&server.0, caller_cell, &Shutdown::default());
+        sessions.begin(id.into(), Arc::new(client));
+    }
+
     #[test]
     fn a_session_is_used_only_by_the_subject_that_began_it() {
         let sessions = Sessions::default();
-        sessions.begin("s1", &CallerCell::new(caller("alice")));
+        begin(&sessions, "s1", caller("alice"));
         assert!(sessions.enter("s1", &caller("alice")).is_some());
         assert!(sessions.enter("s1", &caller("mallory")).is_none());
         assert!(sessions.enter("s2", &caller("alice")).is_none());
@@ -200,9 +229,9 @@ mod tests {
     #[test]
     fn only_idle_sessions_are_forgotten() {
         let sessions = Sessions::default();
-        sessions.begin("busy", &CallerCell::new(caller("alice")));
+        begin(&sessions, "busy", caller("alice"));
         let busy = sessions.enter("busy", &caller("alice"));
-        sessions.begin("idle", &CallerCell::new(caller("alice")));
+        begin(&sessions, "idle", caller("alice"));
         assert_eq!(
             sessions.reap(Duration::from_mins(1)),
             Vec::<Arc<str>>::new()
@@ -217,12 +246,12 @@ mod tests {
         let sessions = Sessions::default();
         let revoked = CancellationToken::new();
         let alice = Arc::new(Caller::new("alice").until(revoked.clone()));
-        sessions.begin("s1", &CallerCell::new(alice.clone()));
+        begin(&sessions, "s1", alice.clone());
         let _busy = sessions.enter("s1", &alice);
         let long = Duration::from_mins(1);
         assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());
         revoked.cancel();
-        // Her next token keeps it.
+        // Her next token keeps the session.
         drop(sessions.enter("s1", &caller("alice")));
         assert_eq!(sessions.reap(long), Vec::<Arc<str>>::new());
         drop(sessions.enter("s1", &alice));

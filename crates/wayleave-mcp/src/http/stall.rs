@@ -1,4 +1,4 @@
-//! A connection whose client stopped reading is closed, not buffered for.
+//! Closes a connection whose client stopped reading, instead of buffering for it.
 
 use std::{
     io,

@@ -24,7 +24,7 @@ macro_rules! words {
     }};
 }
 
-/// A key that must be there.
+/// A required key.
 const fn must(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
@@ -34,7 +34,7 @@ const fn must(name: &'static str, shape: Shape, about: &'static str) -> Key {
     }
 }
 
-/// A key that may be left out.
+/// An optional key.
 const fn may(name: &'static str, shape: Shape, about: &'static str) -> Key {
     Key {
         name,
@@ -44,7 +44,7 @@ const fn may(name: &'static str, shape: Shape, about: &'static str) -> Key {
     }
 }
 
-/// A key whose absence means a default.
+/// An optional key with a default.
 const fn default(
     name: &'static str,
     shape: Shape,

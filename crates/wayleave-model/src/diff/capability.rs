@@ -4,7 +4,7 @@ use super::dataset::described;
 use super::{ChangeKind, Changes, Risk, named, risks};
 use crate::mapping::{Action, Capability, Spanned};
 
-/// A capability that is new.
+/// Describes a new capability.
 pub(super) fn added(changes: &mut Changes, new: &Capability) {
     let path = format!("capabilities.{}", new.name);
     let giving = match new.action.value {
@@ -26,7 +26,7 @@ pub(super) fn added(changes: &mut Changes, new: &Capability) {
     described(changes, &path, &what, None, new.description.as_ref());
 }
 
-/// Everything of a capability that differs.
+/// Describes the changes of a capability.
 pub(super) fn changed(changes: &mut Changes, old: &Capability, new: &Capability) {
     let Capability {
         name,

@@ -4,7 +4,7 @@ use super::lists::pair;
 use super::{ChangeKind, Changes, Risk, capability, quoted, stream};
 use crate::mapping::{Connection, Dataset, Mapping, Spanned};
 
-/// Everything of a mapping that is new.
+/// Describes a new mapping.
 pub(super) fn added(changes: &mut Changes, new: &Mapping) {
     let Mapping {
         dataset,
@@ -36,7 +36,7 @@ pub(super) fn added(changes: &mut Changes, new: &Mapping) {
     }
 }
 
-/// Everything of a mapping that differs.
+/// Describes the changes of a mapping.
 pub(super) fn changed(changes: &mut Changes, old: &Mapping, new: &Mapping) {
     let Mapping {
         dataset,
@@ -163,7 +163,7 @@ fn header(changes: &mut Changes, old: &Dataset, new: &Dataset) {
             vec![Risk::Source],
         );
     }
-    // A default base follows the name; that the name changed has been said.
+    // A default base follows the name, whose change is already described.
     let follows = |dataset: &Dataset| dataset.iri.value == Dataset::default_iri(&dataset.name);
     if *iri != old.iri && !(follows(old) && follows(new)) {
         let words = format!("puts predicates under `{iri}` instead of `{}`", old.iri);
@@ -213,7 +213,7 @@ fn connection_changed(changes: &mut Changes, old: &Connection, new: &Connection)
     }
 }
 
-/// A description that differs; agents read descriptions, so the whole text is shown.
+/// Describes a changed description. Agents read descriptions, so the whole text is shown.
 pub(super) fn described(
     changes: &mut Changes,
     path: &str,
@@ -247,7 +247,7 @@ pub(super) fn described(
     );
 }
 
-/// Entries that only changed places.
+/// Describes entries that only changed their order.
 pub(super) fn reordered(changes: &mut Changes, reordered: bool, path: &str, what: &str) {
     if reordered {
         changes.push(

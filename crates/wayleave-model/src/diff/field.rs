@@ -6,7 +6,7 @@ use super::dataset::{described, reordered};
 use super::{ChangeKind, Changes, Risk, named, quoted, risks};
 use crate::mapping::{AggregateOp, Datatype, Field, Origin, Scalar, Spanned, Stream};
 
-/// A field that is new.
+/// Describes a new field.
 pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Field) {
     let path = format!("streams.{}.fields.{}", stream.name, new.name);
     let from = match &new.origin {
@@ -65,7 +65,7 @@ impl FieldPath<'_> {
     }
 }
 
-/// Everything of a field that differs.
+/// Describes the changes of a field.
 pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: &Field) {
     let Field {
         name,
@@ -135,7 +135,7 @@ pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Field, new: 
     place.aggregates(&old.aggregate, aggregate);
 }
 
-/// Which end of a range a bound is.
+/// The end of a range that a bound limits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Least,

@@ -1,4 +1,4 @@
-//! Kinds of change, and what may be risky about one.
+//! Kinds of changes, and their risks.
 
 use std::fmt;
 
@@ -85,29 +85,29 @@ impl Serialize for ChangeKind {
     }
 }
 
-/// What a human should weigh about a change.
+/// A risk of a change that a human should consider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Risk {
-    /// Something under this name looks secret.
+    /// The values under this name look secret.
     Secret {
         /// The name.
         name: String,
-        /// Why it looks so.
+        /// Why they look secret.
         reason: Reason,
     },
-    /// Agents may be granted a write they could not be granted before.
+    /// Agents may be granted a write that was not available before.
     Write,
     /// Less is checked than before.
     LostConstraint,
     /// Records come from somewhere else under the same name.
     Source,
-    /// Ids of records change: links, cursors and subscriptions break.
+    /// Record ids change: links, cursors and subscriptions break.
     Identity,
     /// Agents read this text.
     Prompt,
     /// Records marked as deleted are shown.
     DeletedShown,
-    /// A column that is not shown can be learnt from the records it joins.
+    /// The values of an unmapped column can be inferred from the records it joins.
     HiddenJoin,
 }
 

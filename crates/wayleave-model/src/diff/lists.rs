@@ -1,14 +1,14 @@
-//! Pairing up the named entries of two lists.
+//! Pairs the named entries of two lists.
 
 /// Two lists of named entries, paired by name.
 pub(super) struct Paired<'a, T> {
-    /// Entries only the new list has.
+    /// Entries only in the new list.
     pub(super) added: Vec<&'a T>,
-    /// Entries only the old list has.
+    /// Entries only in the old list.
     pub(super) removed: Vec<&'a T>,
-    /// Entries both have, old and new.
+    /// Entries in both, old and new.
     pub(super) kept: Vec<(&'a T, &'a T)>,
-    /// Whether the kept entries stand in another order.
+    /// Whether the entries in both are in a different order.
     pub(super) reordered: bool,
 }
 

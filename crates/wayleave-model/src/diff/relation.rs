@@ -4,7 +4,7 @@ use super::dataset::described;
 use super::{ChangeKind, Changes, Risk, risks};
 use crate::mapping::{Relation, Stream};
 
-/// A relation that is new.
+/// Describes a new relation.
 pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Relation) {
     let path = format!("streams.{}.relations.{}", stream.name, new.name);
     let words = format!(
@@ -25,7 +25,7 @@ pub(super) fn added(changes: &mut Changes, stream: &Stream, new: &Relation) {
     described(changes, &path, &what, None, new.description.as_ref());
 }
 
-/// Everything of a relation that differs.
+/// Describes the changes of a relation.
 pub(super) fn changed(changes: &mut Changes, stream: &Stream, old: &Relation, new: &Relation) {
     let Relation {
         name,

@@ -5,7 +5,7 @@ use super::lists::pair;
 use super::{ChangeKind, Changes, Risk, field, named, quoted, relation};
 use crate::mapping::{NamedMeasure, Spanned, Stream};
 
-/// A stream that is new, with all it holds.
+/// Describes a new stream with its fields and relations.
 pub(super) fn added(changes: &mut Changes, new: &Stream) {
     let path = format!("streams.{}", new.name);
     let words = format!(
@@ -34,7 +34,7 @@ pub(super) fn added(changes: &mut Changes, new: &Stream) {
     }
 }
 
-/// Everything of a stream that differs.
+/// Describes the changes of a stream.
 pub(super) fn changed(changes: &mut Changes, old: &Stream, new: &Stream) {
     let Stream {
         name,
@@ -87,7 +87,7 @@ pub(super) fn changed(changes: &mut Changes, old: &Stream, new: &Stream) {
     measures_changed(changes, &path, old, new);
 }
 
-/// What records are called, where they come from and what tells them apart.
+/// Describes changes of the type, the table and the key.
 fn identity_changed(changes: &mut Changes, path: &str, old: &Stream, new: &Stream) {
     let Stream {
         name,

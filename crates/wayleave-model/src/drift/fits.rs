@@ -1,13 +1,13 @@
-//! Which columns a field can be read from.
+//! Decides which columns a field can be read from.
 
 use crate::mapping::{Datatype, SourceKind};
 
-/// Whether a store of that kind can give values of a column of datatype `column` as values of a
-/// field of datatype `field`, exactly.
+/// Whether a store of that kind can convert values of datatype `column` exactly to datatype
+/// `field`.
 ///
-/// Whatever a column holds has a form as text, also what is of no other datatype: infinity, or
-/// the day zero. PostgreSQL and MySQL say what a column holds. SQLite and files hold dates,
-/// decimals and JSON as text or numbers, so there a mapping may say more than the store does.
+/// Every value has a text form, also those outside every other datatype, such as infinity or the
+/// day zero. PostgreSQL and MySQL enforce the types of columns. SQLite and files store dates,
+/// decimals and JSON as text or numbers, so there a mapping may be more specific than the store.
 pub fn fits(kind: SourceKind, column: Datatype, field: Datatype) -> bool {
     use Datatype::{Boolean, Date, Datetime, Decimal, Integer, Iri, Json, Number, String};
     let loose = is_loose(kind);
@@ -27,13 +27,13 @@ pub fn fits(kind: SourceKind, column: Datatype, field: Datatype) -> bool {
     }
 }
 
-/// Whether a column of datatype `column` is likely what a field of datatype `field` was read
-/// from: of a store that says what a column holds, a text was a text.
+/// Whether a field of datatype `field` was probably read from a column of datatype `column`. In a
+/// store that enforces types, a text field was a text column.
 pub(super) fn resembles(kind: SourceKind, column: Datatype, field: Datatype) -> bool {
     fits(kind, column, field) && (is_loose(kind) || field.is_text() == column.is_text())
 }
 
-/// Whether the store's word for what a column holds is no promise.
+/// Whether the store does not enforce the declared type of a column.
 const fn is_loose(kind: SourceKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! Whether a column that is gone goes by another name now.
+//! Guesses whether a missing column was renamed.
 
 use super::fits::resembles;
 use crate::catalogue::{Column, Table};
@@ -6,9 +6,9 @@ use crate::mapping::{Field, SourceKind, Stream};
 use crate::nearest::nearest;
 use crate::propose::would_map;
 
-/// The column that looks like a missing one: nobody reads it, its type fits, and its name is
-/// alike or it stands where the missing one stood. What no proposal would map is never one: a
-/// hint must not talk anybody into serving a password.
+/// The column that looks like the missing one: no field reads it, its type fits, and its name is
+/// similar or it is in the same position. A column that no proposal would map never qualifies: a
+/// hint must not lead anyone to serve a password.
 pub(super) fn successor<'t>(
     kind: SourceKind,
     stream: &Stream,
@@ -29,7 +29,7 @@ pub(super) fn successor<'t>(
         let name = read.to_lowercase();
         let mut holding = candidates.iter().filter(|column| {
             let other = column.name.to_lowercase();
-            // `name` became `full_name`, or the other way about.
+            // `name` became `full_name`, or the reverse.
             (name.len() >= 4 && other.contains(&name))
                 || (other.len() >= 4 && name.contains(&other))
         });
@@ -56,7 +56,7 @@ fn reads(stream: &Stream, column: &str) -> bool {
             .any(|relation| relation.on.iter().any(|join| join.column == column))
 }
 
-/// Whether a column stands right between the columns of the field's neighbours in the mapping.
+/// Whether a column is directly between the columns of the field's neighbours in the mapping.
 fn stands_between(stream: &Stream, field: &Field, table: &Table, candidate: &str) -> bool {
     let place = |name: &str| table.columns.iter().position(|column| column.name == name);
     let Some(index) = stream

@@ -1,4 +1,4 @@
-//! What a token says about whoever holds it, for the row filters of its grants.
+//! Claims of a token about its holder, for the row filters of its grants.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 /// Claims by name.
 pub type Claims = BTreeMap<String, Claim>;
 
-/// One thing a token says about whoever holds it.
+/// One claim of a token about its holder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Claim {
@@ -29,7 +29,7 @@ impl Claim {
         }
     }
 
-    /// The claim a JSON value makes, where it is a scalar that can be one.
+    /// Converts a JSON scalar to a claim; `None` if it cannot be one.
     pub fn of_json(value: &Json) -> Option<Self> {
         match value {
             Json::Bool(it) => Some(Self::Boolean(*it)),
@@ -51,8 +51,8 @@ impl std::fmt::Display for Claim {
 }
 
 /// Visits every operand of a row filter with the name of its field. A key of a filter is a field,
-/// or `any` with a list of filters; what stands there is an operand, a list of them, or an object
-/// of operators. Shapes that are none of these are left alone, for the planner to refuse.
+/// or `any` with a list of filters; the value of a field is an operand, a list of operands, or an
+/// object of operators. Other shapes are skipped, for the planner to refuse.
 pub fn visit_operands(filter: &mut Map<String, Json>, visit: &mut dyn FnMut(&str, &mut Json)) {
     for (name, wanted) in filter {
         match wanted {
@@ -83,7 +83,7 @@ fn visit_wanted(name: &str, wanted: &mut Json, visit: &mut dyn FnMut(&str, &mut 
     }
 }
 
-/// The claim that an operand stands for, if it is written as one.
+/// The claim that an operand refers to, if any.
 pub fn claim_of(operand: &Json) -> Option<&str> {
     operand.as_object().and_then(claimed)
 }
@@ -95,8 +95,8 @@ fn claimed(operand: &Map<String, Json>) -> Option<&str> {
     }
 }
 
-/// Puts claims where a row filter asks for them. An operand whose claim is missing stays as it
-/// is: no planner accepts it, so the filter is never skipped. Returns the first missing one.
+/// Replaces the references of a row filter by their claims. A reference to a missing claim stays:
+/// the planner refuses it, so the filter is never skipped. Returns the first missing claim.
 pub fn bind(filter: &mut Map<String, Json>, claims: &Claims) -> Option<String> {
     let mut missing = None;
     visit_operands(filter, &mut |_, operand| {

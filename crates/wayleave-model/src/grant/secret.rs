@@ -1,8 +1,8 @@
-//! The text of a token, and the hash that is all we keep of it.
+//! The text of a token, and its hash, which is all that is stored.
 //!
-//! A token is its kind's prefix, 43 base-62 digits that carry 256 random bits, and six that check
-//! the rest: a text that was cut or mistyped is told apart without asking any ledger. Where the
-//! random bits come from is not known here.
+//! A token is its kind's prefix, 43 base-62 digits of 256 random bits, and six check digits, which
+//! reveal a truncated or mistyped text without asking the ledger. This module does not know where
+//! the random bits come from.
 
 use std::fmt;
 
@@ -17,27 +17,27 @@ use crate::digest::Digest;
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// Base-62 digits of 256 bits.
 const BODY: usize = 43;
-/// Base-62 digits of the 32 bits that check the rest.
+/// Base-62 digits of the 32-bit checksum.
 const CHECK: usize = 6;
 
-/// Sets these hashes apart from every other use of SHA-256.
+/// Domain separator: keeps these hashes distinct from every other use of SHA-256.
 const CHECK_DOMAIN: &[u8] = b"wayleave token check 1";
 const HASH_DOMAIN: &[u8] = b"wayleave token 1";
 
-/// A token's text. It cannot be printed by accident, and is wiped when it is dropped.
+/// A token's text. It cannot be printed by accident, and is zeroed on drop.
 #[derive(Clone)]
 pub struct TokenSecret {
     kind: TokenKind,
     text: SecretString,
 }
 
-/// A text that is no token of ours: cut, mistyped, or something else altogether.
+/// A text that is not a token: truncated, mistyped, or something else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a wayleave token, or not a whole one")]
 pub struct MalformedToken;
 
 impl TokenSecret {
-    /// The token of a kind that carries these 256 bits, which must be random.
+    /// The token of a kind with these 256 bits, which must be random.
     pub fn of_bits(kind: TokenKind, bits: &[u8; 32]) -> Self {
         let mut text = String::with_capacity(kind.prefix().len() + BODY + CHECK);
         text.push_str(kind.prefix());
@@ -50,7 +50,7 @@ impl TokenSecret {
         }
     }
 
-    /// Reads a token as someone presents it.
+    /// Parses a presented token.
     pub fn parse(text: &str) -> Result<Self, MalformedToken> {
         let kind = TokenKind::from_prefix_of(text).ok_or(MalformedToken)?;
         let length = kind.prefix().len() + BODY;
@@ -68,7 +68,7 @@ impl TokenSecret {
         }
     }
 
-    /// The kinds of token that stand anywhere in a text, by prefix and length alone.
+    /// The kinds of the tokens anywhere in a text, by prefix and length only.
     pub fn kinds_within(text: &str) -> impl Iterator<Item = TokenKind> {
         let has = |kind: &TokenKind| {
             text.match_indices(kind.prefix()).any(|(at, prefix)| {
@@ -80,12 +80,12 @@ impl TokenSecret {
         TokenKind::ALL.into_iter().filter(has)
     }
 
-    /// Whom it was made for, as its prefix says. The ledger's word counts.
+    /// The kind that its prefix names. The ledger is authoritative.
     pub fn kind(&self) -> TokenKind {
         self.kind
     }
 
-    /// What is kept of it.
+    /// Its hash, for the ledger.
     pub fn hash(&self) -> TokenHash {
         let mut sha = Sha256::new();
         sha.update(HASH_DOMAIN);
@@ -93,7 +93,7 @@ impl TokenSecret {
         TokenHash(Digest::from_raw(sha.finalize().into()))
     }
 
-    /// The text itself, to be shown once to the person who asked for it.
+    /// The text, to be shown once to the person who asked for it.
     pub fn expose(&self) -> &str {
         self.text.expose_secret()
     }
@@ -111,7 +111,7 @@ impl fmt::Debug for TokenSecret {
 pub struct TokenHash(Digest);
 
 impl TokenHash {
-    /// Its first bytes: enough to find it among others, too few to be it.
+    /// Its first bytes: enough to look it up, too few to match it.
     pub fn bucket(&self) -> u64 {
         first_eight(self.0.as_bytes())
     }
@@ -129,9 +129,9 @@ impl fmt::Debug for TokenHash {
     }
 }
 
+#[expect(clippy::expect_used, reason = "32 bytes begin with 8")]
 fn first_eight(bytes: &[u8; 32]) -> u64 {
-    let (first, _) = bytes.as_chunks::<8>();
-    first.first().copied().map_or(0, u64::from_be_bytes)
+    u64::from_be_bytes(*bytes.first_chunk().expect("8 of 32 bytes"))
 }
 
 fn check(body: &str) -> [u8; 4] {
@@ -143,7 +143,12 @@ fn check(body: &str) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Appends a number, most significant byte first, as that many base-62 digits.
+/// Appends a number, most significant byte first, as `digits` base-62 digits.
+#[expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a remainder of 62 is below 62, so the next value is below 62 times 256"
+)]
 fn push_digits(text: &mut String, number: &[u8], digits: usize) {
     let mut number = number.to_vec();
     let mut written = vec![b'0'; digits];
@@ -151,10 +156,10 @@ fn push_digits(text: &mut String, number: &[u8], digits: usize) {
         let mut rest = 0_u16;
         for byte in &mut number {
             let value = (rest << 8) | u16::from(*byte);
-            *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
+            *byte = u8::try_from(value / 62).expect("below 256");
             rest = value % 62;
         }
-        *digit = DIGITS.get(usize::from(rest)).copied().unwrap_or(b'0');
+        *digit = DIGITS[usize::from(rest)];
     }
     text.extend(written.into_iter().map(char::from));
 }
@@ -168,7 +173,7 @@ mod tests {
     #[test]
     fn a_known_token_is_always_written_and_hashed_alike() {
         let secret = TokenSecret::of_bits(TokenKind::Client, &[0xff; 32]);
-        // The largest number of 256 bits, computed apart with Python's integers.
+        // The largest number of 256 bits, computed independently with Python's integers.
         assert!(
             secret
                 .expose()

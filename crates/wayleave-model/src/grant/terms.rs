@@ -1,8 +1,7 @@
-//! What a grant allows, in the words a human agreed to.
+//! The terms of a grant, as a human agreed to them.
 //!
-//! Terms name every stream and every field they allow. A mapping that is ratified later may take
-//! some of them away; what it adds is not in the terms, so nothing is ever allowed that nobody
-//! looked at.
+//! Terms name every stream and every field they allow. A mapping ratified later may remove some of
+//! them; what it adds is not in the terms, so nothing is allowed that no human has reviewed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,15 +30,15 @@ pub struct Terms {
 pub struct StreamTerms {
     /// The fields that may be seen.
     pub fields: BTreeSet<String>,
-    /// The relations that may be followed, where what they join is seen too. Named, because one
-    /// may join by a column that is no field.
+    /// The relations that may be followed, if the joined stream is granted too. Named explicitly,
+    /// because a relation may join by a column that is not a field.
     pub relations: BTreeSet<String>,
-    /// Only rows for which this holds.
+    /// Restricts the rows to those for which this holds.
     pub rows: Option<RowFilter>,
 }
 
-/// A row filter as a human wrote it: the JSON text of an object, in the language callers filter
-/// with. An operand may be `{"claim": "name"}`, which stands for a claim of whoever asks.
+/// A row filter as a human wrote it: the JSON text of an object, in the filter language of callers.
+/// An operand may be `{"claim": "name"}`, which refers to a claim of the caller's token.
 ///
 /// ```
 /// use wayleave_model::grant::RowFilter;
@@ -53,7 +52,7 @@ pub struct StreamTerms {
 #[serde(transparent)]
 pub struct RowFilter(String);
 
-/// A text that is no row filter.
+/// A text that is not a row filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a row filter is a JSON object")]
 pub struct NotARowFilter;
@@ -64,7 +63,7 @@ impl RowFilter {
         &self.0
     }
 
-    /// The claims it asks for.
+    /// The claims it refers to.
     pub fn claims(&self) -> BTreeSet<String> {
         let mut asked = BTreeSet::new();
         if let Some(mut filter) = self.to_map() {
@@ -92,7 +91,7 @@ impl std::str::FromStr for RowFilter {
 }
 
 impl Terms {
-    /// The claims that the row filters ask for.
+    /// The claims that the row filters refer to.
     pub fn claims(&self) -> BTreeSet<String> {
         let filters = self.streams.values().filter_map(|it| it.rows.as_ref());
         filters.flat_map(RowFilter::claims).collect()

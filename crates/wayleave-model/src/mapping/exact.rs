@@ -1,4 +1,4 @@
-//! Exact numbers: bounds and listed values keep every digit a person wrote.
+//! Exact numbers: bounds and listed values keep every digit as written.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A decimal number of any size in its one canonical spelling: no exponent, no leading or
-/// trailing zeros, no `-0`.
+/// A decimal number of any size in canonical form: no exponent, no leading or trailing zeros, no
+/// `-0`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ExactNumber {
     negative: bool,
@@ -38,8 +38,9 @@ impl ExactNumber {
     }
 
     /// The nearest floating-point number.
+    #[expect(clippy::expect_used, reason = "a decimal is also the text of a float")]
     pub fn to_f64(&self) -> f64 {
-        self.to_string().parse().unwrap_or(f64::NAN)
+        self.to_string().parse().expect("digits and a point")
     }
 
     /// The exact value a finite float prints as; `None` for infinities and NaN.
@@ -57,7 +58,7 @@ impl ExactNumber {
             .len()
             .cmp(&other.whole.len())
             .then_with(|| self.whole.cmp(&other.whole))
-            // Trailing zeros are gone, so comparing fractions as text compares their values.
+            // Without trailing zeros, comparing fractions as text compares their values.
             .then_with(|| self.fraction.cmp(&other.fraction))
     }
 }

@@ -1,24 +1,23 @@
-//! A value together with the bytes of the document it was read from.
+//! A value together with its byte range in the document.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, Range};
 
-/// A value and where in the document it stands.
+/// A value and its byte range in the document.
 ///
-/// Two spanned values are equal when the values are: where something is written does not
-/// change what it says. A value that was not written, such as a default, points at the entry
-/// that implies it.
+/// Equality ignores the range: where something is written does not change its meaning. A value that
+/// was not written, such as a default, points at the entry that implies it.
 #[derive(Clone)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
-    /// Its bytes in the document; empty at zero when the value came from no document.
+    /// Its byte range in the document; `0..0` if it does not come from a document.
     pub span: Range<usize>,
 }
 
 impl<T> Spanned<T> {
-    /// A value at a place.
+    /// A value with its byte range.
     pub fn new(value: T, span: Range<usize>) -> Self {
         Self { value, span }
     }
@@ -28,7 +27,7 @@ impl<T> Spanned<T> {
         Self { value, span: 0..0 }
     }
 
-    /// Another value at the same place.
+    /// Another value with the same byte range.
     pub fn with<U>(&self, value: U) -> Spanned<U> {
         Spanned {
             value,

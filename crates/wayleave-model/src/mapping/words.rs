@@ -1,12 +1,12 @@
 //! The closed vocabularies of a mapping: kinds of store, datatypes, aggregates, actions.
 //!
-//! Each knows its words on the wire and nothing of any document.
+//! Each knows its words on the wire, and nothing about documents.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Gives a closed vocabulary its words: `ALL`, `as_str`, `from_word` and `Display`.
+/// Implements `ALL`, `as_str`, `from_word` and `Display` for a closed vocabulary.
 macro_rules! vocabulary {
     ($name:ident { $($variant:ident => $word:literal),+ $(,)? }) => {
         impl $name {
@@ -105,12 +105,12 @@ vocabulary!(Datatype {
 });
 
 impl Datatype {
-    /// Whether values of it are numbers.
+    /// Whether its values are numbers.
     pub const fn is_numeric(self) -> bool {
         matches!(self, Self::Integer | Self::Decimal | Self::Number)
     }
 
-    /// Whether values of it are text, so that lengths and patterns mean something.
+    /// Whether its values are text, so that lengths and patterns apply.
     pub const fn is_text(self) -> bool {
         matches!(self, Self::String | Self::Iri)
     }
@@ -143,13 +143,13 @@ impl Datatype {
     }
 }
 
-/// What `aggregate` may do with a field.
+/// An operation of `aggregate` on a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AggregateOp {
-    /// How many records have a value.
+    /// Number of records with a value.
     Count,
-    /// How many different values there are.
+    /// Number of distinct values.
     CountDistinct,
     /// The sum.
     Sum,
@@ -159,9 +159,9 @@ pub enum AggregateOp {
     Min,
     /// The greatest value.
     Max,
-    /// One group a value.
+    /// One group per value.
     GroupBy,
-    /// One group a calendar unit.
+    /// One group per calendar unit.
     GroupByTime,
 }
 
@@ -180,7 +180,7 @@ vocabulary!(AggregateOp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Makes one record.
+    /// Creates one record.
     Create,
     /// Changes fields of one record.
     Update,

@@ -1,4 +1,4 @@
-//! Bytes to a TOML table, with every problem of the text itself.
+//! Parses bytes to a TOML table, and reports the problems of the text itself.
 
 use std::ops::Range;
 
@@ -13,11 +13,11 @@ use crate::sensitive;
 pub(super) struct Document<'a> {
     pub(super) table: toml::Spanned<DeTable<'a>>,
     pub(super) problems: Vec<Problem>,
-    /// Where a bracket stands that nothing closes: nothing after it was read as it was meant.
+    /// Offset of an unclosed bracket: nothing after it was read as intended.
     pub(super) unclosed: Option<usize>,
 }
 
-/// Reads the text. Fails only where there is no text to read at all.
+/// Reads the text. Fails only if there is no readable text at all.
 pub(super) fn read(bytes: &[u8]) -> Result<(&str, Document<'_>), Vec<Problem>> {
     if bytes.len() > MAX_BYTES {
         let message = format!("the document has {} bytes", bytes.len());
@@ -27,7 +27,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(&str, Document<'_>), Vec<Problem>> {
         ]);
     }
     let source = std::str::from_utf8(bytes).map_err(|error| {
-        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let (before, _) = bytes.split_at(error.valid_up_to());
         let line = before.split(|byte| *byte == b'\n').count();
         let message = format!("line {line} holds a byte that is not UTF-8");
         vec![Problem::new(ProblemCode::NotUtf8, message).hint("save the document as UTF-8")]
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(&str, Document<'_>), Vec<Problem>> {
     ))
 }
 
-/// One problem in the place of all that an unclosed bracket makes of what follows it.
+/// Replaces the follow-up problems of an unclosed bracket by one.
 fn unclosed(problems: &mut Vec<Problem>, source: &str) -> Option<usize> {
     let is_unclosed =
         |it: &Problem| it.code == ProblemCode::Syntax && it.message.starts_with("unclosed");
@@ -103,7 +103,7 @@ fn problem_of(error: &toml::de::Error, source: &str) -> Problem {
     problem.at(span)
 }
 
-/// What looks like a connection string anywhere in the text, comments included.
+/// Reports connection strings anywhere in the text, comments included.
 pub(super) fn secrets(source: &str) -> Vec<Problem> {
     sensitive::dsn_places(source)
         .into_iter()
@@ -111,7 +111,7 @@ pub(super) fn secrets(source: &str) -> Vec<Problem> {
         .collect()
 }
 
-/// The problem of a connection string at a place.
+/// The problem of a connection string at these bytes.
 pub(super) fn secret_at(place: Range<usize>) -> Problem {
     Problem::new(
         ProblemCode::ConnectionString,
@@ -124,21 +124,21 @@ pub(super) fn secret_at(place: Range<usize>) -> Problem {
     .at(place)
 }
 
-/// Characters a reader cannot see, anywhere in the text, comments included.
+/// Reports invisible characters anywhere in the text, comments included.
 pub(super) fn hidden(source: &str) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut from = 0;
     while let Some((at, c)) = source.get(from..).and_then(sensitive::first_hidden) {
         let start = from + at;
         problems.push(hidden_at(c, start..start + c.len_utf8()));
-        // One a line will do.
-        let rest = source.get(start..).unwrap_or("");
+        // One per line is enough.
+        let (_, rest) = source.split_at(start);
         from = start + rest.find('\n').unwrap_or(rest.len());
     }
     problems
 }
 
-/// The problem of a hidden character at a place.
+/// The problem of a hidden character at these bytes.
 pub(super) fn hidden_at(c: char, place: Range<usize>) -> Problem {
     let what = if c == '\u{feff}' {
         " (a byte order mark)"

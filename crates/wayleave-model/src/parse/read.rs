@@ -1,6 +1,6 @@
-//! A TOML table as the types of a mapping, with its defaults.
+//! Converts a TOML table to the types of a mapping, with defaults.
 //!
-//! Silent: whatever is malformed has been reported by then and is left out here.
+//! Reports nothing: malformed parts are already reported, and are omitted here.
 
 use toml::de::{DeTable, DeValue};
 
@@ -135,7 +135,7 @@ fn text(value: &toml::Spanned<DeValue<'_>>) -> Option<Spanned<String>> {
     }
 }
 
-/// The mapping, as far as it can be read, and what could not.
+/// As much of the mapping as can be read, and the entries that cannot.
 pub(super) fn mapping(table: &DeTable<'_>) -> (Mapping, Broken) {
     let root = Entry::root(table);
     let mut broken = Broken::default();
@@ -177,7 +177,7 @@ fn dataset(entry: &Entry<'_, '_>) -> Dataset {
         description: entry.text("description"),
         kind: entry
             .word("kind", SourceKind::from_word)
-            // A kind with schemas, so that a kind that could not be read refuses no schema.
+            // A kind with schemas, so that an unreadable kind does not reject a schema.
             .unwrap_or_else(|| entry.at(SourceKind::Postgres)),
         schema: entry.text("schema"),
         iri: entry
@@ -308,7 +308,7 @@ fn measures(entry: &Entry<'_, '_>) -> Vec<Arc<NamedMeasure>> {
         .collect()
 }
 
-/// A value of `one_of`. A number in quotes is exact, where numbers are meant.
+/// A value of `one_of`. In numeric fields a number in quotes is exact.
 fn listed(value: &toml::Spanned<DeValue<'_>>, datatype: Datatype) -> Option<Spanned<Scalar>> {
     let number = || value::number_of(value.get_ref()).map(Scalar::Number);
     let scalar = match value.get_ref() {

@@ -1,4 +1,4 @@
-//! What the entries of a mapping must be to one another.
+//! Rules between the entries of a mapping.
 
 mod capability;
 mod computed;
@@ -50,13 +50,13 @@ struct Rules<'m> {
     problems: Vec<Problem>,
 }
 
-/// What a name turned out to refer to.
+/// The result of resolving a name.
 enum Referred<T> {
-    /// It is there.
+    /// The entry exists.
     Found(T),
-    /// It is there and could not be read, or the name itself was refused.
+    /// The entry exists but could not be read, or the name itself was rejected.
     Unclear,
-    /// It is not there.
+    /// There is no such entry.
     Missing,
 }
 
@@ -105,7 +105,7 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// The stream a name refers to, reporting when there is none.
+    /// Resolves a stream by name, and reports if there is none.
     fn find_stream(&mut self, name: &Spanned<String>, path: &str) -> Option<&'m Stream> {
         match self.stream_called(name) {
             Referred::Found(stream) => Some(stream),
@@ -126,7 +126,7 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// The field a name refers to, reporting when there is none.
+    /// Resolves a field by name, and reports if there is none.
     fn find_field(
         &mut self,
         stream: &'m Stream,
@@ -155,7 +155,7 @@ impl<'m> Rules<'m> {
     }
 }
 
-/// A hint at the name that was meant.
+/// A hint that suggests the name probably meant.
 fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     nearest(name, names).map(|meant| format!("did you mean `{meant}`?"))
 }
@@ -165,7 +165,7 @@ fn repeated<'a>(values: impl Iterator<Item = &'a Spanned<String>>) -> Vec<&'a Sp
     repeated_by(values, |value| value.value.clone())
 }
 
-/// The second and later of values that come out equal under `as_key`.
+/// The second and later of values that are equal under `as_key`.
 fn repeated_by<'a>(
     values: impl Iterator<Item = &'a Spanned<String>>,
     as_key: impl Fn(&Spanned<String>) -> String,

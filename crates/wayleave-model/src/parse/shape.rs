@@ -1,6 +1,6 @@
-//! Holding a document to its definitions: keys, shapes, names and texts.
+//! Checks a document against its definitions: keys, shapes, names and texts.
 //!
-//! This step knows single entries only; what entries say about one another is for the rules.
+//! This step knows single entries only; the rules check how entries relate.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,14 +13,14 @@ use crate::names::NameKind;
 use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
 
-/// Everything in the table that the section does not define.
+/// Reports everything in the table that does not follow the section's definition.
 pub(super) fn walk(section: &'static Section, table: &DeTable<'_>, source: &str) -> Vec<Problem> {
     let mut walk = Walk {
         source,
         path: Vec::new(),
         problems: Vec::new(),
     };
-    // What the whole document lacks is pointed at where the document begins.
+    // A key missing in the document itself is reported at the document's start.
     let start = source.chars().next().map_or(0, char::len_utf8);
     walk.table(section, table, &(0..start));
     walk.problems
@@ -45,7 +45,7 @@ pub(super) struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// Records a problem of the entry the walk stands at.
+    /// Records a problem of the current entry.
     pub(super) fn report(&mut self, problem: Problem) {
         self.problems.push(problem.path(self.path.join(".")));
     }
@@ -158,6 +158,7 @@ impl Walk<'_> {
         self.report(Problem::new(ProblemCode::EmptyList, message).at(at.clone()));
     }
 
+    #[expect(clippy::expect_used, reason = "the document itself is not such a list")]
     fn tables(
         &mut self,
         section: &'static Section,
@@ -170,8 +171,8 @@ impl Walk<'_> {
         if list.is_empty() {
             self.nothing_in(name, at);
         }
-        // Each entry is its own in the path: `connections[0]` beside `connections`.
-        let base = self.path.pop().unwrap_or_default();
+        // Each entry has its own path segment: `connections[0]` instead of `connections`.
+        let base = self.path.pop().expect("the list is under a key");
         for (index, entry) in list.iter().enumerate().take(shape.most()) {
             let span = entry.span();
             self.within(format!("{base}[{index}]"), |walk| match entry.get_ref() {
@@ -182,6 +183,10 @@ impl Walk<'_> {
         self.path.push(base);
     }
 
+    #[expect(
+        clippy::expect_used,
+        reason = "the document itself is not such a table"
+    )]
     fn named(
         &mut self,
         kind: NameKind,
@@ -192,7 +197,7 @@ impl Walk<'_> {
     ) {
         self.count(shape, table.len(), at);
         if table.is_empty() && matches!(kind, NameKind::Stream | NameKind::Field) {
-            let name = self.path.last().cloned().unwrap_or_default();
+            let name = self.path.last().expect("the table is under a key").clone();
             self.nothing_in(&name, at);
         }
         for (name, at, entry) in in_order(table).into_iter().take(shape.most()) {
@@ -270,7 +275,7 @@ fn segment(name: &str) -> String {
     }
 }
 
-/// What a key says, for someone who left it out.
+/// The description of a missing key, for its problem.
 fn says(key: &Key) -> String {
     let expected = match key.shape {
         Shape::Word(words) => {

@@ -1,9 +1,9 @@
-//! The bracket that a broken document never closes.
+//! Finds the bracket that a broken document never closes.
 //!
-//! An inline table or array may go on over lines, so a parser reads whatever follows an unclosed
-//! one as part of it and complains of every line. The one mistake is where the bracket stands.
+//! An inline table or array may span lines, so a parser takes whatever follows an unclosed one as
+//! part of it and reports every line. The actual mistake is at the bracket.
 
-/// Where the outermost bracket stands that nothing closes, and which it is.
+/// The offset of the outermost unclosed bracket, and the bracket.
 pub(super) fn bracket(source: &str) -> Option<(usize, char)> {
     let mut open: Vec<(usize, char)> = Vec::new();
     let mut at = 0;
@@ -30,7 +30,7 @@ fn to_line_end(rest: &str) -> usize {
     rest.find('\n').unwrap_or(rest.len())
 }
 
-/// The bytes of the text a quote begins; one that never ends goes on to the end of its line.
+/// Length in bytes of the string that a quote begins; an unterminated one ends with its line.
 fn text_len(rest: &str, quote: char) -> usize {
     let has_escapes = quote == '"';
     let marks = quote.to_string();

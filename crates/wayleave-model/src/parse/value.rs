@@ -1,4 +1,4 @@
-//! Single values: names, texts, IRIs, words, numbers, patterns.
+//! Checks single values: names, texts, IRIs, words, numbers, patterns.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::nearest::nearest;
 use crate::problem::{Problem, ProblemCode, shown};
 use crate::sensitive;
 
-/// Reports a value of another TOML type than was expected.
+/// Reports a value of the wrong TOML type.
 pub(super) fn wrong_type(
     walk: &mut Walk<'_>,
     name: &str,
@@ -68,10 +68,10 @@ pub(super) fn single(
     }
 }
 
-/// Reports what no text may be: a connection string, or something a reader cannot see. Says
-/// whether the text is fit for more checks.
+/// Reports connection strings and invisible characters, which no text may hold. Returns whether the
+/// text is fit for further checks.
 fn decent(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) -> bool {
-    // Where the document itself shows the same, it is reported once, for the document.
+    // If the raw document shows the same, it is reported once, for the document.
     let raw = walk.source.get(span.clone()).unwrap_or("");
     if sensitive::looks_like_dsn(text) {
         if sensitive::dsn_places(raw).is_empty() {
@@ -137,7 +137,7 @@ pub(super) fn identifier(walk: &mut Walk<'_>, text: &str, span: &Range<usize>) {
     prose(walk, text, MAX_IDENTIFIER, false, span);
 }
 
-/// Whether every character may stand in an IRI.
+/// Whether every character is allowed in an IRI.
 fn iri_characters(text: &str) -> bool {
     !text.is_empty()
         && text.chars().count() <= MAX_IRI
@@ -327,7 +327,7 @@ pub(super) fn scalar(
     }
 }
 
-/// A value as one comparable text, so that a list's repetitions can be found.
+/// A value as comparable text, to find duplicates in a list.
 pub(super) fn spelling(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(text) => Some(format!("\"{text}")),
@@ -342,7 +342,7 @@ pub(super) fn spelling(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-/// The exact number a value says.
+/// The exact number of a value.
 pub(super) fn number_of(value: &DeValue<'_>) -> Option<ExactNumber> {
     match value {
         DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
@@ -354,7 +354,7 @@ pub(super) fn number_of(value: &DeValue<'_>) -> Option<ExactNumber> {
     }
 }
 
-/// The count a value says.
+/// The count of a value.
 pub(super) fn count_of(value: &DeValue<'_>) -> Option<u32> {
     match value {
         DeValue::Integer(integer) => u32::from_str_radix(integer.as_str(), integer.radix()).ok(),

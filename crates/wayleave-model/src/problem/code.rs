@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// How grave a problem is.
+/// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The mapping cannot be ratified, or the stream cannot be served, as it stands.
+    /// The mapping cannot be ratified, or the stream cannot be served.
     Error,
-    /// A human should look, and may go on.
+    /// A human should review it, and may continue.
     Warning,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Display for Severity {
 /// Declares the codes: their words, their meaning, and the list of all.
 macro_rules! codes {
     ($($variant:ident => $word:literal: $meaning:literal,)+) => {
-        /// The kind of a problem; its word never changes its meaning.
+        /// The kind of a problem. The meaning of a code never changes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ProblemCode {
             $(#[doc = $meaning] $variant,)+
@@ -111,7 +111,7 @@ codes! {
 }
 
 impl ProblemCode {
-    /// How grave it is.
+    /// Its severity.
     pub const fn severity(self) -> Severity {
         match self {
             // A mapping may list fewer values than the store allows on purpose.

@@ -1,4 +1,4 @@
-//! Problems as text with an excerpt of the document.
+//! Renders problems as text with an excerpt of the document.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use super::{Problem, ProblemCode, Severity};
 use crate::sensitive;
 
-/// How the text is to look.
+/// The style of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Plain ASCII, for files and pipes.
@@ -37,9 +37,9 @@ pub fn render(problems: &[Problem], file_name: &str, source: &str, style: Style)
     text
 }
 
-/// The source without its secrets: those that can be seen in the text, and those that were only
-/// found once it was read, such as one written with escapes. Each takes the rest of its line with
-/// it: a password may hold a quote or a space, and then goes on past where it seemed to end.
+/// Blots out the secrets of the source: those visible in the text, and those found only after
+/// parsing, such as one written with escapes. Each is blotted out to the end of its line: a
+/// password may hold a quote or a space, and then continues past its apparent end.
 fn blotted(problems: &[Problem], source: &str) -> String {
     let found = problems
         .iter()
@@ -78,36 +78,28 @@ fn group<'a>(problem: &'a Problem, file_name: &'a str, source: &'a str) -> Group
     group
 }
 
-/// The lines a span stands on. Only these are handed to the renderer, so that many problems in
-/// a large document cost no more than their own lines.
+/// The lines of a span. The renderer gets only these, so many problems in a large document cost no
+/// more than their own lines.
 struct Excerpt<'a> {
     text: &'a str,
     /// The number of its first line.
     line: usize,
-    /// The span, counted from the excerpt's start.
+    /// The span, relative to the excerpt's start.
     span: Range<usize>,
 }
 
 impl<'a> Excerpt<'a> {
     fn around(source: &'a str, span: &Range<usize>) -> Self {
-        let start = floor(source, span.start);
-        let end = floor(source, span.end).max(start);
-        let before = source.get(..start).unwrap_or("");
+        let start = source.floor_char_boundary(span.start);
+        let end = source.floor_char_boundary(span.end).max(start);
+        let (before, _) = source.split_at(start);
         let from = before.rfind('\n').map_or(0, |at| at + 1);
-        let after = source.get(end..).unwrap_or("");
+        let (_, after) = source.split_at(end);
         let to = end + after.find('\n').unwrap_or(after.len());
         Self {
-            text: source.get(from..to).unwrap_or(""),
+            text: source.split_at(to).0.split_at(from).1,
             line: before.matches('\n').count() + 1,
             span: start - from..end - from,
         }
     }
-}
-
-/// The nearest character boundary at or before a byte.
-fn floor(source: &str, at: usize) -> usize {
-    (0..=at.min(source.len()))
-        .rev()
-        .find(|&at| source.is_char_boundary(at))
-        .unwrap_or(0)
 }

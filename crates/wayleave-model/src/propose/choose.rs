@@ -1,4 +1,4 @@
-//! Choosing what of each table a draft shows: key, fields, the parts they play.
+//! Chooses the key and fields of each table for a draft, and the roles of the fields.
 
 use super::comment;
 use super::draft::{Draft, Entry, Field, Guess, Stream};
@@ -13,9 +13,9 @@ use crate::definitions::MAX_IDENTIFIER;
 use crate::mapping::SourceKind;
 use crate::sensitive;
 
-/// The most sets of `unique`.
+/// Largest number of `unique` sets.
 const MAX_UNIQUE: usize = 16;
-/// The most values of `one_of`.
+/// Largest number of `one_of` values.
 const MAX_VALUES: usize = 1000;
 
 /// Marks a list of values as read, not declared.
@@ -144,7 +144,7 @@ fn entry(kind: SourceKind, column: &Column, name: String) -> Entry {
     })
 }
 
-/// The closed list, where a mapping can hold every value of it.
+/// The closed list of values, if a mapping can hold all of them.
 fn listed(column: &Column) -> Vec<String> {
     let all = &column.one_of;
     let whole = column.datatype.is_text()
@@ -177,9 +177,13 @@ fn list_samples(stream: &mut Stream, kind: SourceKind, table: &Table, samples: &
 }
 
 /// Why a column of that type cannot be served, if so.
+#[expect(
+    clippy::expect_used,
+    reason = "a split has a first part, if an empty one"
+)]
 pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> {
     let native = native_type.to_ascii_lowercase();
-    let name = native.split(['(', ' ', '[']).next().unwrap_or_default();
+    let name = native.split(['(', ' ', '[']).next().expect("a first part");
     let shapes = [
         "geometry",
         "point",
@@ -198,7 +202,7 @@ pub(super) fn unserved_type(kind: SourceKind, native_type: &str) -> Option<Why> 
     }
 }
 
-/// The fields of some columns, where all of them can be part of a key.
+/// The fields of some columns, if all of them can be part of a key.
 fn key_fields(stream: &Stream, columns: &[String]) -> Option<Vec<String>> {
     columns
         .iter()
@@ -256,7 +260,7 @@ fn choose_key(stream: &mut Stream, table: &Table) {
     stream.key_note = Some(note.to_owned());
 }
 
-/// What a person would take for the key of a table that declares none, such as a view.
+/// The likely key of a table that declares none, such as a view.
 fn likely_key(stream: &Stream, table: &Table) -> (Vec<String>, &'static str) {
     if let Some(key) = table.unique.iter().find_map(|it| key_fields(stream, it)) {
         return (key, "unique, yet the store lets it be NULL");
@@ -312,7 +316,7 @@ fn choose_parts(stream: &mut Stream, table: &Table, given: &Given) {
     let title = guess::title(table, &candidates);
     let event_time = guess::event_time(&candidates);
     let updated = guess::updated(&candidates);
-    // A view over living rows has no dead ones to mark.
+    // A view over live rows has no deleted ones to mark.
     let deleted = (table.kind == TableKind::Table)
         .then(|| guess::deleted(&candidates))
         .flatten();

@@ -1,14 +1,14 @@
-//! Words of the store inside our comments.
+//! Escapes text of the store for comments.
 //!
-//! A comment ends at the end of its line, so a name or remark with a line break in it could
-//! write the next line of the document. Nothing reaches a comment but through here.
+//! A comment ends with its line, so a name or remark with a line break could write the next line of
+//! the document. All such text passes through here.
 
 use crate::sensitive;
 
-/// The most characters of a store's remark that are shown.
+/// Longest shown remark of the store in characters.
 const LONGEST: usize = 200;
 
-/// Words of the store on one line, with nothing hidden and nothing that looks like a login.
+/// Text of the store on one line, without invisible characters or anything like a credential.
 pub(super) fn words(text: &str) -> String {
     let plain = |c: char| {
         if c.is_control() || sensitive::is_hidden(c) {

@@ -1,12 +1,12 @@
-//! A draft before it is text.
+//! A draft before it is rendered.
 
 use super::{LeftOut, Why};
 use crate::mapping::Datatype;
 
-/// Everything a draft says of a catalogue.
+/// The content of a draft.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
-    /// One for each table that can be named, in the catalogue's order.
+    /// One per table whose name a mapping can hold, in the catalogue's order.
     pub(super) streams: Vec<Stream>,
     pub(super) left_out: Vec<LeftOut>,
 }
@@ -17,10 +17,10 @@ pub(super) struct Stream {
     pub(super) name: String,
     pub(super) type_name: String,
     pub(super) table: String,
-    /// Why it can only be shown commented out, if so.
+    /// Why it can only appear commented out, if so.
     pub(super) unserved: Option<Why>,
     pub(super) key: Vec<String>,
-    /// What to weigh about the key.
+    /// A remark on the key for the human.
     pub(super) key_note: Option<String>,
     pub(super) title: Option<Guess>,
     pub(super) event_time: Option<Guess>,
@@ -32,7 +32,7 @@ pub(super) struct Stream {
     pub(super) relations: Vec<Relation>,
     /// Foreign keys that cannot be relations: their columns, and why.
     pub(super) unrelated: Vec<(Vec<String>, String)>,
-    /// The store's own words about the table.
+    /// The store's comment on the table.
     pub(super) remark: Option<String>,
 }
 
@@ -59,14 +59,14 @@ impl Stream {
     }
 }
 
-/// A field chosen by its name, and what to weigh about it.
+/// A field chosen by its name, and a remark on it for the human.
 #[derive(Debug, Clone)]
 pub(super) struct Guess {
     pub(super) field: String,
     pub(super) note: &'static str,
 }
 
-/// A line of `fields`: a column that is served or left out, or a computed field.
+/// A column, either served or left out.
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
     Field(Field),
@@ -85,9 +85,9 @@ pub(super) struct Field {
     pub(super) generated: bool,
     pub(super) one_of: Vec<String>,
     pub(super) max_length: Option<u32>,
-    /// What to weigh about it.
+    /// A remark for the human.
     pub(super) note: Option<&'static str>,
-    /// The store's own words about the column.
+    /// The store's comment on the column.
     pub(super) remark: Option<String>,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct ComputedField {
 pub(super) struct Relation {
     pub(super) name: String,
     pub(super) to: String,
-    /// Our columns and their fields.
+    /// Columns of this table, each with a field of the other stream.
     pub(super) on: Vec<(String, String)>,
     /// The foreign key it leads back along; `None` where it follows one of its own table.
     pub(super) reverse_of: Option<ForwardRelation>,

@@ -1,4 +1,4 @@
-//! What a column is for, by its name and type.
+//! Guesses the role of a column from its name and type.
 
 use super::draft::Guess;
 use super::naming;
@@ -6,7 +6,7 @@ use super::person;
 use crate::catalogue::{Column, Table};
 use crate::mapping::Datatype;
 
-/// Names of a column that says what a record is called, best first.
+/// Names of columns that hold a record's title, best first.
 const TITLES: &[&str] = &[
     "title",
     "name",
@@ -21,7 +21,7 @@ const TITLES: &[&str] = &[
     "summary",
 ];
 
-/// Names of a time at which something happened, best first.
+/// Names of columns that hold the time of an event, best first.
 const EVENTS: &[&str] = &[
     "event_time",
     "event_date",
@@ -32,7 +32,7 @@ const EVENTS: &[&str] = &[
     "date",
 ];
 
-/// Names of the time a record was made: when nothing better is known.
+/// Names of columns that hold a record's creation time, if nothing better is known.
 const CREATED: &[&str] = &[
     "created_at",
     "created_on",
@@ -74,7 +74,7 @@ const DELETED: &[&str] = &[
     "date_deleted",
 ];
 
-/// Parts of names of times at which nothing happened to the record.
+/// Parts of names of times that are not those of an event.
 const NO_EVENT: &[&str] = &[
     "birth",
     "born",
@@ -89,7 +89,7 @@ const NO_EVENT: &[&str] = &[
     "valid",
 ];
 
-/// Last words of names whose text nobody searches by meaning.
+/// Last words of names of text that is not worth searching.
 const NOT_SEARCHED: &[&str] = &[
     "id",
     "code",
@@ -131,10 +131,10 @@ const NOT_SEARCHED: &[&str] = &[
     "year",
 ];
 
-/// Text shorter than this is a code more often than words.
+/// Text shorter than this is more often a code than prose.
 const SHORTEST_SEARCHED: u32 = 20;
 
-/// A column as these guesses see it: its name in words, and the field it became.
+/// The inputs of these guesses: the words of a column's name, and its field.
 pub(super) struct Candidate<'a> {
     pub(super) column: &'a Column,
     pub(super) field: &'a str,
@@ -208,7 +208,7 @@ pub(super) fn event_time(all: &[Candidate<'_>]) -> Option<Guess> {
     }
 }
 
-/// The field that grows whenever a record changes.
+/// The field that increases whenever a record changes.
 pub(super) fn updated(all: &[Candidate<'_>]) -> Option<Guess> {
     let fits = |it: &Candidate<'_>| !it.column.many && it.column.datatype == Datatype::Datetime;
     let found = named(all, UPDATED.iter().copied(), fits)?;
@@ -268,7 +268,7 @@ fn is_other_time(snake: &str) -> bool {
         || snake.split('_').any(|word| NO_EVENT.contains(&word))
 }
 
-/// The fitting column of the earliest name.
+/// The fitting column whose name is earliest in the list.
 fn named<'c, 'a>(
     all: &'c [Candidate<'a>],
     names: impl Iterator<Item = &'c str>,

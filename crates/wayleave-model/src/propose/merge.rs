@@ -1,8 +1,8 @@
-//! Proposing again over a draft that a person has edited.
+//! Updates a draft that a person has edited.
 //!
-//! The person's text stays as it is, comments and layout included. Only what the source has
-//! gained since is added, and what it has lost is marked, never removed. What a person took out
-//! stays out. The same catalogue twice gives the same bytes.
+//! The person's text stays unchanged, comments and layout included. What the source has gained is
+//! added; what it has lost is marked, never removed. What a person removed stays out. Merging the
+//! same catalogue twice gives the same bytes.
 
 mod apply;
 mod change;
@@ -21,26 +21,26 @@ use super::{LeftOut, Note, ProposeOptions, choose, comment, propose, render};
 use crate::catalogue::Catalogue;
 use crate::sensitive;
 
-/// A draft brought up to date.
+/// An updated draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merge {
     /// The draft, as TOML.
     pub text: String,
-    /// What the source changed since the draft was made, in the catalogue's order.
+    /// The changes of the source since the draft was made, in the catalogue's order.
     pub changes: Vec<Change>,
-    /// What of the source is new and was left out, and why.
+    /// The new parts of the source that were left out, and why.
     pub left_out: Vec<LeftOut>,
-    /// What the human should know of the draft as a whole.
+    /// Notes for the human about the draft as a whole.
     pub notes: Vec<Note>,
 }
 
-/// Why a draft cannot be brought up to date.
+/// Why a draft cannot be updated.
 #[derive(Debug, Error)]
 pub enum MergeError {
-    /// It is not TOML, so nothing in it can be told apart.
+    /// It is not TOML.
     #[error("the draft is not TOML: {reason}")]
     Syntax {
-        /// What the parser said, without anything that looks like a login.
+        /// The parser's message, without anything that looks like a credential.
         reason: String,
     },
 }
@@ -105,8 +105,8 @@ pub fn repropose(
     })
 }
 
-/// The names a person or an earlier proposal gave. Where two streams read one table, the first
-/// is the one that grows.
+/// The names given by a person or an earlier proposal. If two streams read one table, new columns
+/// go to the first.
 fn given(document: &DocumentMut) -> Given {
     let mut given = Given::default();
     for (stream, item) in entries(document.get("streams")) {
@@ -173,12 +173,12 @@ fn entries(item: Option<&Item>) -> Vec<(&str, &Item)> {
     table.map(|it| it.iter().collect()).unwrap_or_default()
 }
 
-/// The text under a key, or what its absence means.
+/// The text under a key, or the default.
 fn text<'a>(item: &'a Item, key: &str, otherwise: &'a str) -> &'a str {
     item.get(key).and_then(Item::as_str).unwrap_or(otherwise)
 }
 
-/// What a merge knows.
+/// The inputs of a merge.
 pub(super) struct News<'a> {
     pub(super) catalogue: &'a Catalogue,
     seen: Option<&'a SeenColumns>,
@@ -187,12 +187,12 @@ pub(super) struct News<'a> {
 }
 
 impl<'a> News<'a> {
-    /// The tables the draft was not made from, in the catalogue's order.
+    /// The tables that are new since the draft was made, in the catalogue's order.
     fn tables(&self) -> Vec<&'a String> {
         let new = |table: &&String| {
             self.seen.is_some_and(|seen| !seen.tables.contains_key(*table))
                 && !self.given.streams.contains_key(*table)
-                // Such a name is not kept, so it would be new every time.
+                // Such a name is not recorded, so it would be new every time.
                 && choose::is_writable(table)
         };
         self.catalogue
@@ -203,7 +203,7 @@ impl<'a> News<'a> {
             .collect()
     }
 
-    /// The columns a mapped table had not, in the table's order.
+    /// The new columns of a mapped table, in the table's order.
     pub(super) fn columns(&self, table: &str) -> Vec<&'a String> {
         let known = self.seen.and_then(|seen| seen.tables.get(table));
         let (Some(known), Some(of)) = (known, self.catalogue.table(table)) else {
@@ -286,7 +286,7 @@ impl<'a> News<'a> {
         text.replacen('\n', &format!("\n{}\n", mark::NEW), 1)
     }
 
-    /// Whether something left out was not there when the draft was made.
+    /// Whether something left out is new since the draft was made.
     fn is_new(&self, left_out: &LeftOut) -> bool {
         match &left_out.column {
             Some(column) if self.given.streams.contains_key(&left_out.table) => {

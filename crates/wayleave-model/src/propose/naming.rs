@@ -1,21 +1,21 @@
-//! Names a mapping can have, made from names a store has.
+//! Derives valid names for a mapping from the names in a store.
 //!
-//! A name that is already fit is kept. Others are spelled in ASCII; two that come out alike are
-//! numbered. Fields and relations of a stream differ in more than case.
+//! A valid name is kept. Others are transliterated to ASCII; equal results are numbered. Fields and
+//! relations of a stream differ in more than case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::catalogue::Table;
 use crate::names::NameKind;
 
-/// Names already given, by a person or an earlier proposal.
+/// Names given by a person or an earlier proposal.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     /// The stream of each table.
     pub(super) streams: BTreeMap<String, String>,
     /// The field of each table and column.
     pub(super) fields: BTreeMap<(String, String), String>,
-    /// Every other name of a stream.
+    /// All other names in use: of streams, and of relations by stream.
     pub(super) taken_streams: BTreeSet<String>,
     /// Names of relations, computed fields and measures, by table.
     pub(super) other_names: BTreeMap<String, BTreeSet<String>>,
@@ -48,12 +48,12 @@ pub(super) struct GivenRelation {
     pub(super) on: Vec<(String, String)>,
 }
 
-/// Names in use; two that differ only in case are one.
+/// Names in use, compared without case.
 #[derive(Debug, Default)]
 pub(super) struct Taken(BTreeSet<String>);
 
 impl Taken {
-    /// Notes a name as in use; says whether it was free.
+    /// Marks a name as used. Returns whether it was free.
     pub(super) fn take(&mut self, name: &str) -> bool {
         self.0.insert(name.to_ascii_lowercase())
     }
@@ -63,13 +63,13 @@ impl Taken {
         !self.0.contains(&name.to_ascii_lowercase())
     }
 
-    /// The wished name if it is fit and free, else one close to it.
+    /// The wanted name if it is valid and free, else a similar one.
     pub(super) fn claim(&mut self, kind: NameKind, wish: &str) -> String {
         let fit = |name: &str| kind.accepts(name);
         if fit(wish) && self.take(wish) {
             return wish.to_owned();
         }
-        // Room for a number behind the name.
+        // Leave room for a number after the name.
         let stem: String = wish.chars().take(56).collect();
         let stem = stem.trim_end_matches(['_', '-']);
         let mut number = if fit(stem) { 2_u64 } else { 1 };
@@ -83,7 +83,7 @@ impl Taken {
     }
 }
 
-/// The stream's name of each table, in the tables' order.
+/// The stream name of each table, in the tables' order.
 pub(super) fn streams(tables: &[Table], given: &Given) -> Vec<String> {
     let mut taken = Taken::default();
     for name in given.streams.values().chain(&given.taken_streams) {
@@ -107,10 +107,10 @@ pub(super) fn streams(tables: &[Table], given: &Given) -> Vec<String> {
         .collect()
 }
 
-/// The field's name of each column, in the columns' order.
+/// The field name of each column, in the columns' order.
 ///
-/// The exact name of a column is never another column's field: who reads `on` would take one
-/// for the other.
+/// The exact name of a column is never used for another column's field: a reader of `on` would
+/// confuse the two.
 pub(super) fn fields(table: &Table, given: &Given) -> Vec<String> {
     let mut taken = Taken::default();
     let set = |column: &str| given.fields.get(&(table.name.clone(), column.to_owned()));
@@ -201,7 +201,7 @@ pub(super) fn snake(name: &str) -> String {
     words(name).join("_")
 }
 
-/// A word for one of many: `categories` are each a `category`.
+/// The singular of a word: `category` for `categories`.
 pub(super) fn singular(word: &str) -> String {
     match word {
         "people" => return "person".to_owned(),
@@ -299,7 +299,7 @@ fn type_name(table: &str) -> String {
     lettered(&joined, "Record")
 }
 
-/// The name, given a first letter where it has none.
+/// The name, with a prefix if it does not start with a letter.
 fn lettered(name: &str, otherwise: &str) -> String {
     let name: String = name.chars().take(64).collect();
     if name.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -311,7 +311,7 @@ fn lettered(name: &str, otherwise: &str) -> String {
     }
 }
 
-/// The name in ASCII: accents fall off, what has no Latin letter becomes a gap.
+/// Transliterates a name to ASCII: drops accents, and replaces other scripts by spaces.
 fn ascii(name: &str) -> String {
     let mut spelled = String::with_capacity(name.len());
     for c in name.chars() {
@@ -330,7 +330,7 @@ fn ascii(name: &str) -> String {
     spelled
 }
 
-/// The plain letters for a Latin letter with something on it.
+/// The ASCII letters for a Latin letter with a diacritic.
 fn latin(c: char) -> Option<&'static str> {
     Some(match c {
         'à'..='å' | 'ā' | 'ă' | 'ą' => "a",

@@ -1,4 +1,4 @@
-//! Foreign keys as relations.
+//! Turns foreign keys into relations.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::reverse;
 use crate::catalogue::{Catalogue, ForeignKey, Table};
 use crate::names::NameKind;
 
-/// The most pairs of `on`.
+/// Largest number of `on` pairs.
 const MAX_PAIRS: usize = 16;
 
-/// Adds to each stream the relations its table's foreign keys make, then the ways back.
+/// Adds to each stream the relations of its table's foreign keys.
 pub(super) fn relate(draft: &mut Draft, catalogue: &Catalogue, given: &Given) {
     let mut taken: BTreeMap<String, Taken> = BTreeMap::new();
     let mut found: BTreeMap<String, StreamRelations> = BTreeMap::new();
@@ -77,7 +77,7 @@ pub(super) fn names_in_use(stream: &Stream, table: &Table, given: &Given) -> Tak
 
 type Joined = (String, Vec<(String, String)>);
 
-/// The target stream and the pairs of `on`, or why there can be none.
+/// The target stream and the pairs of `on`, or why there can be no relation.
 fn joined(draft: &Draft, table: &str, key: &ForeignKey) -> Result<Joined, String> {
     let stream = |table: &str| draft.streams.iter().find(|it| it.table == table);
     let target = stream(&key.to_table)
@@ -122,7 +122,7 @@ pub(super) fn can_meet(a: &Field, b: &Field) -> bool {
             || (left.is_numeric() && right.is_numeric()))
 }
 
-/// A name for the edge: the column without its `_id`, or the column and whom it leads to.
+/// A name for the relation: the column without its `_id`, or the column and the target.
 fn name(key: &ForeignKey, taken: &mut Taken) -> String {
     let one = naming::one(&key.to_table);
     let wishes = match (key.columns.as_slice(), key.to_columns.as_slice()) {

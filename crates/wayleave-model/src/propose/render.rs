@@ -1,4 +1,4 @@
-//! A draft as TOML.
+//! Renders a draft as TOML.
 
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ fn pair(text: &mut String, key: &str, value: &str) {
     push(text, format_args!("{key} = {}", string(value)));
 }
 
-/// A stream with the empty line before it; commented out where it cannot be served.
+/// A stream with the empty line before it; commented out if it cannot be served.
 pub(super) fn block(stream: &Stream) -> String {
     let mut text = String::from("\n");
     if let Some(remark) = &stream.remark {
@@ -93,7 +93,7 @@ fn tables(stream: &Stream) -> String {
         &mut text,
         format_args!("type = {}", string(&stream.type_name)),
     );
-    // Said even where it is the stream's name, so that a person may rename the stream.
+    // Written even if it equals the stream's name, so that a person may rename the stream.
     pair(&mut text, "table", &stream.table);
     let note = stream
         .key_note
@@ -237,7 +237,7 @@ pub(super) fn relation_value(relation: &Relation) -> String {
     )
 }
 
-/// A basic string, with every character escaped that a reader or a parser could stumble over.
+/// A basic string, with every character escaped that could confuse a reader or a parser.
 pub(super) fn string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -259,7 +259,7 @@ pub(super) fn string(text: &str) -> String {
     quoted + "\""
 }
 
-/// A key, bare where it can be.
+/// A key, without quotes if possible.
 pub(super) fn key(text: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !text.is_empty() && text.chars().all(bare) {

@@ -1,7 +1,7 @@
-//! What a draft was made from, kept at its end.
+//! Records, at the end of a draft, which columns it was made from.
 //!
-//! Without it a later proposal could not tell a column that is new from one a person took out,
-//! and would put back what was refused. Each line is a comment that holds one table as TOML.
+//! Without this a later proposal could not distinguish a new column from one that a person removed,
+//! and would add it again. Each line is a comment that holds one table as TOML.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(super) struct SeenColumns {
     pub(super) tables: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// How the store declares a column, in short: its type, and `?` where it may be NULL.
+/// The short declaration of a column: its type, and `?` if it is nullable.
 pub(super) fn declared(column: &Column) -> String {
     format!(
         "{}{}",
@@ -37,7 +37,7 @@ pub(super) fn block(catalogue: &Catalogue) -> String {
         let pair = |it: &Column| format!("{} = {}", key(&it.name), string(&declared(it)));
         let columns: Vec<String> = table.columns.iter().map(pair).collect();
         let line = format!("{} = {{ {} }}", key(&table.name), columns.join(", "));
-        // A name that looks like a login would make the document look like it holds one.
+        // A name that looks like a credential would make the document look like it holds one.
         if sensitive::dsn_places(&line).is_empty() {
             text.extend([MARK, &line, "\n"]);
         }
@@ -45,7 +45,7 @@ pub(super) fn block(catalogue: &Catalogue) -> String {
     text
 }
 
-/// Takes the block out of a document: the document without it, and what it says, if it is there.
+/// Splits the block off a document. Returns the rest, and the block's content if there is one.
 pub(super) fn split(text: &str) -> (String, Option<SeenColumns>) {
     let mut rest = String::with_capacity(text.len());
     let mut lines = String::new();

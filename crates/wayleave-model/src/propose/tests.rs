@@ -1,4 +1,4 @@
-//! One catalogue, one golden; and the rules no golden can show.
+//! Golden drafts of catalogues, and rules that no golden can show.
 
 mod person;
 mod reverse;
@@ -105,7 +105,7 @@ fn golden(name: &str, actual: &str) {
     );
 }
 
-/// Merges, holding what every merge must hold.
+/// Merges, and checks what holds for every merge.
 fn merged(existing: &str, catalogue: &Catalogue) -> Merge {
     let merge = repropose(existing, catalogue, &options()).unwrap();
     let again = repropose(&merge.text, catalogue, &options()).unwrap();
@@ -114,7 +114,7 @@ fn merged(existing: &str, catalogue: &Catalogue) -> Merge {
     merge
 }
 
-/// What is gone is told every time; what is new, once.
+/// Missing parts are reported every time; new ones, once.
 fn is_lasting(change: &Change) -> bool {
     matches!(
         change,
@@ -285,7 +285,7 @@ fn a_comment_of_the_store_cannot_become_part_of_the_document() {
     assert!(!text.contains("hunter2"));
 }
 
-/// Names as stores allow them: anything.
+/// Names as stores allow them: any text.
 fn any_name() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-zA-Z_ ]{1,12}",

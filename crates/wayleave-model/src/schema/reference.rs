@@ -8,7 +8,7 @@ use crate::names::NameKind;
 use crate::ontology::{ENTITY_TYPE, RELATION_TYPE};
 use crate::problem::ProblemCode;
 
-/// A whole mapping that uses every key. A test reads it without a problem.
+/// A complete mapping that uses every key. A test parses it without a problem.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
 /// How computed fields and measures are written.

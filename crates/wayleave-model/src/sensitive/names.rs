@@ -1,4 +1,4 @@
-//! Names that look as if their values should not be served.
+//! Detects names whose values should probably not be served.
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use serde::Serialize;
 pub enum Reason {
     /// A password, passphrase or PIN.
     Password,
-    /// A token, or something else that logs its bearer in.
+    /// A token or another bearer credential.
     Token,
     /// A cryptographic key, salt or hash of a secret.
     Key,
     /// A card or bank account.
     Payment,
-    /// A number the state knows a person by.
+    /// A national identification number.
     Identity,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Words that are enough by themselves.
+/// Words that suffice on their own.
 const WORDS: &[(Reason, &[&str])] = &[
     (
         Reason::Password,
@@ -145,7 +145,7 @@ const PAIRS: &[(Reason, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Stems long enough to be told apart inside a word written without boundaries.
+/// Stems long enough to be recognised inside a word without boundaries.
 const STEMS: &[(Reason, &[&str])] = &[
     (Reason::Password, &["password", "passwd", "passphrase"]),
     (
@@ -169,10 +169,10 @@ const STEMS: &[(Reason, &[&str])] = &[
     (Reason::Identity, &["socialsecurity"]),
 ];
 
-/// First words that make the rest a yes-or-no question.
+/// First words that turn the rest into a yes-or-no question.
 const QUESTIONS: &[&str] = &["is", "has", "needs", "requires", "must", "can", "should"];
 
-/// Last words that make it a fact about the secret instead of the secret.
+/// Last words that turn it into a fact about the secret.
 const FACTS: &[&str] = &[
     "at",
     "on",
@@ -269,7 +269,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
 ];
 
 /// Why values under this name look secret, if they do. Works on whole words, so `author`,
-/// `hashtag`, `passenger` and `pinned` are left alone.
+/// `hashtag`, `passenger` and `pinned` are not flagged.
 pub fn looks_secret(name: &str) -> Option<Reason> {
     let words = words(name);
     let asks = words
@@ -306,7 +306,7 @@ fn by_pair(words: &[String]) -> Option<Reason> {
 }
 
 fn by_stem(words: &[String]) -> Option<Reason> {
-    // `passwordless` is about doing without one.
+    // `passwordless` means the absence of a password.
     words
         .iter()
         .filter(|word| !word.ends_with("less"))

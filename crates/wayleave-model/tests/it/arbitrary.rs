@@ -1,6 +1,6 @@
 //! Arbitrary valid mappings, and arbitrary changes of one.
 //!
-//! Both are drawn from a list of numbers, so that a failing case shrinks to few and small ones.
+//! Both are derived from a list of numbers, so that a failing case shrinks to few and small ones.
 
 mod mutate;
 
@@ -14,7 +14,7 @@ use wayleave_model::mapping::{
 
 pub(crate) use mutate::mutations;
 
-/// Choices, one number each; the simplest once the numbers run out.
+/// Makes choices, one number each, and the simplest choice once the numbers run out.
 #[derive(Debug)]
 struct Choices(std::vec::IntoIter<u32>);
 
@@ -120,7 +120,7 @@ fn stream(choices: &mut Choices, at: usize) -> Stream {
     let mut fields: Vec<Field> = (0..=choices.below(5))
         .map(|at| field(choices, at))
         .collect();
-    // A stream has a key, so there is always a field fit for one.
+    // A stream has a key, so one of its fields can always be part of one.
     let kinds = [
         Datatype::Integer,
         Datatype::String,

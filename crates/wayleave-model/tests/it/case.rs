@@ -1,7 +1,7 @@
 //! Golden cases: text files of `=== name` sections, the last of which is `=== expected`.
 //!
-//! Inside a section `{{byte ff}}`, `{{char 202e}}` and `{{repeat 3 text}}` stand for what a
-//! text file cannot well hold.
+//! Inside a section `{{byte ff}}`, `{{char 202e}}` and `{{repeat 3 text}}` stand for what a text
+//! file cannot hold well.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use wayleave_model::catalogue::{Catalogue, Column, Table, TableKind};
 use wayleave_model::mapping::{Datatype, SourceKind};
 
-/// Whether golden files are to be rewritten.
+/// Whether to rewrite golden files.
 pub(crate) fn bless() -> bool {
     std::env::var_os("WAYLEAVE_BLESS").is_some()
 }
@@ -19,7 +19,7 @@ pub(crate) fn crate_path(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Compares a file with what it should be, or rewrites it.
+/// Compares a file with the expected content, or rewrites it.
 pub(crate) fn assert_file(path: &Path, expected: &str) {
     let found = fs::read_to_string(path).unwrap_or_default();
     if found == expected {

@@ -1,6 +1,6 @@
-//! Programs that must not compile: there is one way to a `Ratified`, through the digest.
+//! Programs that must not compile: the only way to a `Ratified` is through the digest.
 //!
-//! One file, one reason: where two things are wrong the compiler may report only the first.
+//! Each file has one mistake: of two the compiler may report only the first.
 
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;

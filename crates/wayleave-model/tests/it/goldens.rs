@@ -1,4 +1,4 @@
-//! One case a file: what `check`, `drift` and `diff` answer, word for word.
+//! One case per file: the exact output of `check`, `drift` and `diff`.
 
 use std::collections::BTreeSet;
 

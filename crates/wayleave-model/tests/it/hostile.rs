@@ -1,4 +1,4 @@
-//! Input made to hurt: a typed problem every time, never a panic, never an echo of a secret.
+//! Hostile input gives a typed problem every time, never a panic, and never echoes a secret.
 
 use proptest::prelude::*;
 use wayleave_model::check::check;
@@ -55,7 +55,7 @@ fn a_document_full_of_problems_is_answered_shortly() {
     assert_eq!(found.last(), Some(&ProblemCode::TooMany));
 }
 
-/// A password is pasted into every place of the example in turn.
+/// Pastes a password into every position of the example in turn.
 #[test]
 fn a_connection_string_pasted_anywhere_is_refused_and_never_repeated() {
     let dsn = "postgres://crm:hunter2@db.example.org/crm";

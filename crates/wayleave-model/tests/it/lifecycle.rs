@@ -1,4 +1,4 @@
-//! The life of a mapping: no path leads from a draft to a served dataset but through its digest.
+//! The life cycle of a mapping: the only path from a draft to a served dataset is its digest.
 
 use proptest::prelude::*;
 use wayleave_model::digest::Digest;
@@ -18,7 +18,6 @@ fn act(dataset: &str, digest: Digest) -> Ratification {
         digest,
         replaces: None,
         who: "ada".to_owned(),
-        at: "2026-01-02T03:04:05Z".to_owned(),
         note: "read it twice".to_owned(),
     }
 }
@@ -95,7 +94,7 @@ fn verify_example() -> Mapping {
     Draft::new(EXAMPLE).propose(None).unwrap().mapping().clone()
 }
 
-/// A step somebody might try.
+/// A step that a caller might try.
 #[derive(Debug, Clone)]
 enum Step {
     Propose,
@@ -125,7 +124,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Where a mapping stands.
+/// The state of a mapping.
 enum State {
     Draft(Draft),
     Proposed(Proposed),
@@ -135,8 +134,8 @@ enum State {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever steps are tried over three documents, one of them broken, in whatever order: what
-    /// comes out ratified has exactly the bytes of the digest in the act, and its dataset's name.
+    /// Any steps over three documents, one of them broken, in any order: a ratified result has
+    /// exactly the bytes of the digest in the act, and its dataset's name.
     #[test]
     fn nothing_is_ratified_but_the_bytes_an_act_names(
         first in mapping(),

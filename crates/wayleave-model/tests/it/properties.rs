@@ -1,4 +1,4 @@
-//! Rules that hold for every mapping.
+//! Properties that hold for every mapping.
 
 use proptest::prelude::*;
 use wayleave_model::diff::diff;

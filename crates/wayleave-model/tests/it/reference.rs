@@ -1,4 +1,4 @@
-//! The generated reference and schema are up to date, and true.
+//! The generated reference and schema are up to date and correct.
 
 use serde_json::json;
 use wayleave_model::parse::parse;

@@ -1,5 +1,5 @@
-//! From what a human wishes to grant to terms that fit the ratified mapping, or everything that is
-//! wrong with the wish.
+//! Turns what a human asks to grant into terms that fit the ratified mapping, or reports everything
+//! that does not fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,38 +11,38 @@ use wayleave_model::ratify::Ratified;
 
 use crate::filter;
 
-/// What a human wishes to grant of a dataset: all of it, or what is named here.
+/// What a human asks to grant of a dataset: all of it, or the parts named here.
 #[derive(Debug, Clone, Default)]
 pub struct GrantSelection {
-    /// The connection; may be left out where the dataset has only one.
+    /// The connection; optional where the dataset has only one.
     pub connection: Option<String>,
-    /// The streams, each whole or by its fields; empty for all, whole. Key fields need no naming:
-    /// a record without its identity is none.
+    /// The streams, each whole or limited to fields; empty for all streams, whole. Key fields are
+    /// always included, because a record has no identity without them.
     pub streams: BTreeMap<String, Option<BTreeSet<String>>>,
     /// Row filters, by stream.
     pub rows: BTreeMap<String, RowFilter>,
-    /// Capabilities; none unless named.
+    /// Capabilities; none by default.
     pub capabilities: BTreeSet<String>,
 }
 
-/// Something in a wish that does not fit the mapping.
+/// A part of a selection that does not fit the mapping.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// A name that the dataset does not have.
+    /// The dataset has no such name.
     #[error("{place} has no {what} `{name}`")]
     Unknown {
-        /// What is looked for: a connection, a stream, a field, a capability.
+        /// The kind of thing looked up: a connection, a stream, a field, a capability.
         what: &'static str,
-        /// Where, in words.
+        /// Where it was looked up, in words.
         place: String,
         /// The name.
         name: String,
         /// The name that was probably meant.
         near: Option<String>,
-        /// The names there are.
+        /// The names that exist.
         known: Vec<String>,
     },
-    /// The dataset has several connections and none was named.
+    /// The dataset has several connections and the selection names none.
     #[error("dataset `{dataset}` has {} connections; a grant is of one", .known.len())]
     WhichConnection {
         /// The dataset.
@@ -50,7 +50,7 @@ pub enum Unfit {
         /// The connections.
         known: Vec<String>,
     },
-    /// A row filter of a stream that is not granted.
+    /// A row filter on a stream that is not granted.
     #[error("there is a row filter for stream `{stream}`, which is not granted")]
     RowsOfNothing {
         /// The stream.
@@ -61,13 +61,13 @@ pub enum Unfit {
     Rows {
         /// The stream.
         stream: String,
-        /// Why not.
+        /// Why it does not fit.
         reason: String,
     },
 }
 
 impl Unfit {
-    /// What to do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
@@ -84,7 +84,7 @@ impl Unfit {
     }
 }
 
-/// At most this many names are listed.
+/// Maximum number of names listed.
 const LISTED: usize = 20;
 
 fn list(names: &[String]) -> String {
@@ -118,7 +118,8 @@ fn unknown<'a>(
 }
 
 impl GrantSelection {
-    /// The wish as terms, every stream and field by name; or all that does not fit.
+    /// The selection as terms, with every stream and field by name, or everything that does not
+    /// fit.
     pub fn terms(&self, mapping: &Ratified<Mapping>) -> Result<Terms, Vec<Unfit>> {
         let mut unfit = Vec::new();
         let connection = self.connection(mapping, &mut unfit);
@@ -132,7 +133,7 @@ impl GrantSelection {
                         reason,
                     }),
                 },
-                // A stream that was named, too, has been told of already.
+                // A named stream that is unknown has been reported already.
                 _ if self.streams.contains_key(name) => {}
                 (_, None) => unfit.push(no_stream(mapping, name)),
                 (None, Some(_)) => unfit.push(Unfit::RowsOfNothing {
@@ -239,13 +240,13 @@ fn some(stream: &Stream, wanted: &BTreeSet<String>, unfit: &mut Vec<Unfit>) -> S
     }
 }
 
-/// All there are now: which of them can be followed, the fields at their ends decide.
+/// All relations the stream has now: the fields at their ends decide which can be followed.
 fn relations(stream: &Stream) -> BTreeSet<String> {
     let relations = stream.relations.iter();
     relations.map(|it| it.name.value.clone()).collect()
 }
 
-/// Whether a row filter fits, whatever the claims it asks for will be.
+/// Checks that a row filter fits, whatever values its claims will have.
 fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
     let mut filter = filter.to_map().ok_or("it is not a JSON object")?;
     grant::visit_operands(&mut filter, &mut |name, operand| {
@@ -262,7 +263,7 @@ fn fits(stream: &Stream, filter: &RowFilter) -> Result<(), String> {
     })
 }
 
-/// Some value of a field, in the place of a claim.
+/// A sample value of a field, in place of a claim.
 fn sample(field: &Field) -> Json {
     if let Some(listed) = field.one_of.first() {
         return Json::String(listed.to_string());

@@ -1,23 +1,23 @@
-//! The terms a human agreed to, as the grant of a package.
+//! Turns the terms a human agreed to into a grant of a package.
 
 use serde_json::Value as Json;
 use wayleave_model::grant::{self, Claims, StreamTerms, Terms};
 
 use super::{FieldScope, Grant, RelationScope, StreamGrant, StreamScope};
 
-/// A stream that is left out of a package.
+/// A stream left out of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The stream.
     pub stream: String,
-    /// The claim its row filter asks for; `None` where the filter cannot be read at all.
+    /// The claim that its row filter requires; `None` where the filter cannot be read at all.
     pub claim: Option<String>,
 }
 
 impl Grant {
-    /// The grant of that id on these terms, for whoever makes these claims; and the streams whose
-    /// row filter asks for a claim that is missing. They are not in the grant: to whoever lacks the
-    /// claim they are not there, not even by name.
+    /// The grant with that id on these terms, for a caller with these claims; and the streams whose
+    /// row filter requires a missing claim. Those are not in the grant: to a caller without the
+    /// claim they do not exist, not even by name.
     pub fn on(id: &str, terms: &Terms, claims: &Claims) -> (Self, Vec<LeftOut>) {
         let (mut streams, mut left_out) = (std::collections::BTreeMap::new(), Vec::new());
         for (name, terms) in &terms.streams {
@@ -40,7 +40,7 @@ impl Grant {
     }
 }
 
-/// What is granted of a stream, or the claim that is missing.
+/// The grant of a stream, or the missing claim.
 fn stream(terms: &StreamTerms, claims: &Claims) -> Result<StreamGrant, Option<String>> {
     let rows = match &terms.rows {
         None => None,

@@ -21,7 +21,7 @@ use crate::plan::{
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::QueryRequest;
 use crate::scope::Scope;
-use crate::seal::{BOOKMARK_HOURS, Binding, Position, Seal};
+use crate::seal::{BOOKMARK_HOURS, Binding, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView, View};
 
@@ -222,7 +222,7 @@ impl Changes {
                 })
             }
         };
-        let position = Position {
+        let position = CursorPosition {
             settled: from.as_ref().is_some_and(|from| from.settled),
             at: from.into_iter().map(|from| from.value).collect(),
             horizon: None,

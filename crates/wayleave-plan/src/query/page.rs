@@ -1,4 +1,4 @@
-//! A page: the records that fit, and how to go on.
+//! A page: the records that fit, and the cursor to continue.
 
 use super::{QueryPlan, position};
 use crate::layout::Record;
@@ -10,7 +10,7 @@ use crate::value::Value;
 pub struct Page<'a> {
     plan: &'a QueryPlan,
     records: Vec<Record>,
-    /// Where the records are in the order, one after the other; none where their values tell it.
+    /// The position of each record in the order; empty where the records' own values give it.
     positions: Vec<Value>,
     more: bool,
 }
@@ -34,14 +34,14 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The records, at most as many as the request's limit.
+    /// The records, at most the request's limit.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// The cursor that continues after the first `shown` records; `None` when nothing follows.
+    /// The cursor that continues after the first `shown` records; `None` when no record follows.
     ///
-    /// `None` also for a `shown` of 0 on a page with records: that would be the same page again.
+    /// Also `None` for a `shown` of 0 on a page with records: that would repeat the page.
     pub fn next_cursor(&self, shown: usize, seal: Seal<'_>) -> Option<String> {
         if shown >= self.records.len() && !self.more {
             return None;
@@ -56,7 +56,7 @@ impl<'a> Page<'a> {
         Some(seal.seal(&self.plan.binding, CURSOR_HOURS, &position))
     }
 
-    /// Where a record is in the order.
+    /// The position of a record in the order.
     #[expect(
         clippy::expect_used,
         reason = "a page that could not say where it ends would pass for the last"
@@ -72,8 +72,8 @@ impl<'a> Page<'a> {
         at.expect("a position for each record").to_vec()
     }
 
-    /// The bookmark for the next walk of changes, when this page is the last of a walk and all
-    /// its records are shown.
+    /// The bookmark for the next walk of changes, when this page is the last of a walk and all its
+    /// records are shown.
     pub fn next_changes_since(&self, shown: usize, seal: Seal<'_>) -> Option<String> {
         let changes = self.plan.changes.as_ref()?;
         (shown >= self.records.len() && !self.more).then(|| changes.bookmark(seal))

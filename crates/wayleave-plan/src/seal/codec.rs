@@ -1,21 +1,21 @@
-//! A position in as few bytes as it takes.
+//! Encodes a position in as few bytes as possible.
 
 use crate::value::Value;
 
 const MICROS: i64 = 1_000_000;
 
-/// Where a walk stands.
+/// The position of a walk.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Position {
-    /// Values of the order's columns at the last row; or of a bookmark, its value.
+pub(crate) struct CursorPosition {
+    /// The values of the order's columns in the last row; for a bookmark, its value.
     pub(crate) at: Vec<Value>,
     /// The horizon of a walk of changes.
     pub(crate) horizon: Option<Value>,
-    /// Of a bookmark: whether its own value has been seen in full.
+    /// For a bookmark: whether all records with its own value have been seen.
     pub(crate) settled: bool,
 }
 
-pub(super) fn write(expires: i64, position: &Position) -> Vec<u8> {
+pub(super) fn write(expires: i64, position: &CursorPosition) -> Vec<u8> {
     let mut out = Vec::new();
     signed(&mut out, i128::from(expires));
     let flags = u8::from(position.settled) | u8::from(position.horizon.is_some()) << 1;
@@ -70,7 +70,7 @@ fn bytes(out: &mut Vec<u8>, text: &str) {
 }
 
 fn signed(out: &mut Vec<u8>, value: i128) {
-    // Zigzag: small numbers of either sign are short.
+    // Zigzag encoding keeps small numbers of either sign short.
     unsigned(out, ((value << 1) ^ (value >> 127)).cast_unsigned());
 }
 
@@ -87,8 +87,8 @@ fn lowest_byte(value: u128) -> u8 {
     lowest
 }
 
-/// Reads what [`write`] wrote. The bytes were authenticated, yet nothing here trusts them.
-pub(super) fn read(bytes: &[u8]) -> Option<(i64, Position)> {
+/// Decodes what [`write()`] encoded. The bytes are authenticated, yet nothing here trusts them.
+pub(super) fn read(bytes: &[u8]) -> Option<(i64, CursorPosition)> {
     let mut input = Input(bytes);
     let expires = i64::try_from(input.signed()?).ok()?;
     let flags = input.byte()?;
@@ -101,7 +101,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<(i64, Position)> {
     while !input.0.is_empty() {
         at.push(input.value()?);
     }
-    let position = Position {
+    let position = CursorPosition {
         at,
         horizon,
         settled: flags & 1 == 1,

@@ -1,17 +1,17 @@
 //! Exact sums and means of values.
 //!
-//! Decimals are texts of any length, so the arithmetic is the one of school: digit by digit.
+//! Decimals are texts of any length, so arithmetic on them is schoolbook: digit by digit.
 
 use std::cmp::Ordering;
 
 use super::Value;
 
-/// How many digits after the point a mean keeps.
+/// Digits kept after the point of a mean.
 const MEAN_DIGITS: usize = 6;
-/// How many significant digits a sum or mean of floating-point numbers keeps.
+/// Significant digits kept in a sum or mean of floating-point numbers.
 const SIGNIFICANT: usize = 12;
 
-/// A decimal as its sign, its digits (most significant first) and how many of them follow the
+/// A decimal as its sign, its digits (most significant first) and the number of digits after the
 /// point.
 struct Decimal {
     negative: bool,
@@ -39,7 +39,7 @@ impl Decimal {
         }
     }
 
-    /// The same number with at least so many digits after the point and in all.
+    /// Pads the number to at least `scale` digits after the point and `length` digits in all.
     fn widen(&mut self, scale: usize, length: usize) {
         while self.scale < scale {
             self.digits.push(0);
@@ -78,7 +78,7 @@ impl Decimal {
     }
 }
 
-/// The exact sum of two decimals in canonical form, in canonical form.
+/// The exact sum of two decimals; operands and result are in canonical form.
 fn add(a: &str, b: &str) -> String {
     let (mut a, mut b) = (Decimal::read(a), Decimal::read(b));
     let scale = a.scale.max(b.scale);
@@ -100,15 +100,15 @@ fn add(a: &str, b: &str) -> String {
     a.write()
 }
 
-/// An exact sum of integers and decimals under way: in a machine's integer while it fits, digit by
+/// An exact running sum of integers and decimals: in a machine integer while it fits, digit by
 /// digit once it does not.
 #[derive(Debug, Clone, Default)]
 pub struct Total {
-    /// So many units of the last digit after the point.
+    /// The sum in units of the last digit after the point.
     units: i128,
-    /// How many digits follow the point.
+    /// Number of digits after the point.
     scale: u32,
-    /// What did not fit, in canonical form.
+    /// The part that did not fit, in canonical form.
     wide: Option<String>,
     any: bool,
 }
@@ -131,7 +131,7 @@ impl Total {
         }
     }
 
-    /// The sum in canonical form; `None` of nothing.
+    /// The sum in canonical form; `None` when nothing was added.
     pub fn text(&self) -> Option<String> {
         let fitting = || {
             let digits = self.units.unsigned_abs().to_string();
@@ -165,7 +165,7 @@ impl Total {
     }
 }
 
-/// A decimal as units of its last digit and how many digits follow the point, if it fits.
+/// A decimal as units of its last digit, with the number of digits after the point, if it fits.
 fn units(decimal: &str) -> Option<(i128, u32)> {
     let (negative, unsigned) = match decimal.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -185,7 +185,7 @@ fn units(decimal: &str) -> Option<(i128, u32)> {
     Some((if negative { -units } else { units }, scale))
 }
 
-/// The sum of values of one numeric datatype, NULLs skipped; NULL when there are none.
+/// The sum of values of one numeric datatype. NULLs are skipped; NULL when there are no values.
 ///
 /// Integers and decimals are exact. Numbers are added in the given order and [`rounded`].
 pub fn sum<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
@@ -195,9 +195,9 @@ pub fn sum<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
     }
 }
 
-/// The mean of values of one numeric datatype, none of them NULL; NULL when there are none.
+/// The mean of values of one numeric datatype, none of them NULL; NULL when there are no values.
 pub fn mean(values: &[Value]) -> Value {
-    // What is rounded is the mean, not also the sum.
+    // Round only the mean, not the sum as well.
     average(&total(values), values.len() as u64)
 }
 
@@ -220,9 +220,9 @@ fn total<'a>(values: impl IntoIterator<Item = &'a Value>) -> Value {
         })
 }
 
-/// The mean, given the exact sum and how many values were added; NULL for none.
+/// The mean, given the exact sum and the number of values; NULL when there are no values.
 ///
-/// Of integers and decimals: rounded half away from zero to 6 digits after the point. Of numbers:
+/// For integers and decimals, rounded half away from zero to 6 digits after the point. For numbers,
 /// [`rounded`].
 pub fn average(sum: &Value, count: u64) -> Value {
     if count == 0 {
@@ -258,7 +258,7 @@ fn divide(sum: &str, count: u64) -> String {
         quotient.push(digit.expect("what is left is less than ten times the count"));
         rest %= count;
     }
-    // What is left of a unit is (`rest` + the digits not kept) / `count`. Those digits are less
+    // The remainder of a unit is (`rest` + the digits not kept) / `count`. Those digits are less
     // than one, so they decide only when twice `rest` is one short of `count`.
     let half_follows = sum.digits.get(kept).is_some_and(|digit| *digit >= 5);
     if rest * 2 >= count || (rest * 2 + 1 == count && half_follows) {
@@ -277,7 +277,7 @@ fn divide(sum: &str, count: u64) -> String {
     .write()
 }
 
-/// A floating-point number rounded to 12 significant digits, `-0` as `0`.
+/// Rounds a floating-point number to 12 significant digits; `-0` becomes `0`.
 #[expect(
     clippy::expect_used,
     reason = "a number that was not rounded differs from store to store"

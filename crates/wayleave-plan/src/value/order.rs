@@ -1,4 +1,4 @@
-//! The one order of values, whichever store holds them.
+//! The single order of values, whichever store holds them.
 
 use std::cmp::Ordering;
 
@@ -8,8 +8,8 @@ use super::Value;
 
 impl Value {
     /// Compares two values of one datatype: text by code point, numbers by value, `false` before
-    /// `true`, NULL after everything. Values of different datatypes, which no column holds, are
-    /// ordered by datatype so that the order is total.
+    /// `true`, NULL last. Values of different datatypes, which no column mixes, are ordered by
+    /// datatype so that the order is total.
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
@@ -17,7 +17,8 @@ impl Value {
             (Self::Decimal(a), Self::Decimal(b)) => decimals(a, b),
             (Self::Integer(a), Self::Decimal(b)) => decimals(&a.to_string(), b),
             (Self::Decimal(a), Self::Integer(b)) => decimals(a, &b.to_string()),
-            // `-0` equals `0`; numbers are finite, so `total_cmp` never has to judge more.
+            // `-0` equals `0`; numbers are finite, so `total_cmp` has no other special case to
+            // decide.
             (Self::Number(a), Self::Number(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
             (Self::Boolean(a), Self::Boolean(b)) => a.cmp(b),
             (Self::Date(a), Self::Date(b)) => a.cmp(b),
@@ -29,7 +30,7 @@ impl Value {
         }
     }
 
-    /// Compares for an ordering of rows: NULLs come last in either direction.
+    /// Compares two values to order rows: NULLs come last in either direction.
     pub fn compare_directed(&self, other: &Self, descending: bool) -> Ordering {
         match (self, other) {
             (Self::Null, Self::Null) => Ordering::Equal,

@@ -1,10 +1,10 @@
-//! Values out of text, by datatype.
+//! Parses values from text, by datatype.
 
 use wayleave_model::mapping::{Datatype, ExactNumber};
 
 use super::{Text, Value};
 
-/// A text does not spell a value of the datatype.
+/// The text does not spell a value of the datatype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a value of datatype `{datatype}`")]
 pub struct NotAValue {
@@ -12,12 +12,12 @@ pub struct NotAValue {
     pub datatype: Datatype,
 }
 
-/// How many digits before or after the point a decimal may have: what every store can hold.
+/// Maximum number of digits on either side of a decimal's point: what every store can hold.
 const DECIMAL_DIGITS: usize = 1_000;
 
 impl Value {
-    /// Reads the text form of one value: what [`Value::to_text`] writes, and any other spelling
-    /// that is unmistakable. Never NULL.
+    /// Parses the text form of one value: what [`Value::to_text`] writes, and any other unambiguous
+    /// spelling. Never returns NULL.
     pub fn from_text(datatype: Datatype, text: &str) -> Result<Self, NotAValue> {
         let read = match datatype {
             Datatype::String | Datatype::Iri => Some(Self::Text(text.into())),
@@ -44,13 +44,13 @@ fn integer(text: &str) -> Option<i128> {
 }
 
 fn number(text: &str) -> Option<f64> {
-    // Rust also reads `inf`, `nan` and `1.`; only what JSON calls a number is one.
+    // Rust also parses `inf`, `nan` and `1.`; accept only JSON numbers.
     serde_json::from_str::<f64>(text)
         .ok()
         .filter(|number| number.is_finite())
 }
 
-/// A plain decimal in canonical form: no exponent, no needless zeros, no `-0`.
+/// Parses a plain decimal into canonical form: no exponent, no needless zeros, no `-0`.
 pub fn decimal_from_text(text: &str) -> Option<Text> {
     if text.len() > 2 * DECIMAL_DIGITS + 2 || text.starts_with('+') {
         return None;
@@ -63,14 +63,14 @@ pub fn decimal_from_text(text: &str) -> Option<Text> {
         .map(|exact| exact.to_string().into())
 }
 
-/// The canonical form of a decimal that has no other fault than zeros at its end, as stores write
-/// them.
+/// The canonical form of a decimal whose only fault is trailing zeros, which is how stores write
+/// decimals.
 fn without_needless_zeros(text: &str) -> Option<&str> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    // A zero in front is needless, or the whole is nothing but zero: the sign must then be looked
-    // at.
+    // A leading zero is needless, or is the whole integer part, in which case the number may be
+    // zero and its sign matters. Leave both to the general path.
     if whole.starts_with('0') || !plain(whole) || !plain(fraction) {
         return None;
     }
@@ -80,7 +80,7 @@ fn without_needless_zeros(text: &str) -> Option<&str> {
     })
 }
 
-/// Days since 1970-01-01 of `YYYY-MM-DD`, years 0001 to 9999.
+/// Parses `YYYY-MM-DD`, years 0001 to 9999, into days since 1970-01-01.
 pub fn date_from_text(text: &str) -> Option<i32> {
     let [year, month, day] = shape::<3>(text, &[4, 2, 2], "--")?;
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -94,7 +94,7 @@ pub fn date_from_text(text: &str) -> Option<i32> {
     if year == 0 || day == 0 || day > last {
         return None;
     }
-    // Years are counted from March, so that the leap day ends its year; eras are 400 years.
+    // Count years from March, so that the leap day ends its year; eras are 400 years.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -102,11 +102,11 @@ pub fn date_from_text(text: &str) -> Option<i32> {
     };
     let day_of_year = (153 * month + 2) / 5 + day - 1;
     let days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year;
-    // 1970-01-01 is so many days after the first of March of the year 0.
+    // Days from March 1 of the year 0 to 1970-01-01.
     i32::try_from(i64::from(days) - 719_468).ok()
 }
 
-/// Numbers of fixed widths between fixed separators, and nothing else.
+/// Parses numbers of fixed widths between fixed separators, and nothing else.
 fn shape<const N: usize>(text: &str, widths: &[usize; N], separators: &str) -> Option<[u32; N]> {
     let mut rest = text.as_bytes();
     let mut separators = separators.bytes();
@@ -127,9 +127,9 @@ fn shape<const N: usize>(text: &str, widths: &[usize; N], separators: &str) -> O
     rest.is_empty().then_some(numbers)
 }
 
-/// Microseconds since 1970-01-01T00:00:00Z of an RFC 3339 time with an offset, years 0001 to
-/// 9999. A date alone is midnight UTC. More than six digits of a second are refused unless they
-/// are zeros: nothing is rounded in silence.
+/// Parses an RFC 3339 time with an offset, years 0001 to 9999, into microseconds since
+/// 1970-01-01T00:00:00Z. A date alone is midnight UTC. More than six digits of a second are refused
+/// unless they are zeros: nothing is rounded silently.
 pub fn datetime_from_text(text: &str) -> Option<i64> {
     const DAY: i64 = 86_400_000_000;
     // 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
@@ -153,7 +153,7 @@ pub fn datetime_from_text(text: &str) -> Option<i64> {
     let seconds = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
     let local = days * DAY + seconds * 1_000_000 + micros(fraction)?;
     let utc = local - offset(zone)? * 1_000_000;
-    // The offset may carry a time out of the years every store can hold.
+    // The offset may move a time out of the years that every store can hold.
     (FIRST..END).contains(&utc).then_some(utc)
 }
 
@@ -192,7 +192,7 @@ mod tests {
     fn a_day_is_read_as_it_is_written() {
         const FIRST: i32 = -719_162;
         const LAST: i32 = 2_932_896;
-        // A stride that meets every day of every month.
+        // A stride that reaches every day of every month.
         let days = (FIRST..LAST).step_by(11).chain([-1, 0, LAST]);
         for day in days {
             let text = Value::Date(day).to_text().unwrap();

@@ -1,4 +1,4 @@
-//! Values as canonical JSON and text.
+//! Writes values as canonical JSON and as text.
 
 use std::fmt::Write as _;
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::Value;
 
-/// The greatest integer that every JSON reader holds exactly.
+/// The greatest integer that every JSON parser holds exactly.
 const EXACT: u128 = (1 << 53) - 1;
 const MICROS_A_SECOND: i64 = 1_000_000;
 
-/// How JSON writes what holds nothing to escape.
+/// How JSON writes a value that needs no escaping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Simple {
-    /// As it is.
+    /// Unquoted.
     Bare,
-    /// Between quotation marks.
+    /// In quotation marks.
     Quoted,
 }
 
@@ -26,7 +26,7 @@ impl Value {
             Self::Null | Self::Malformed => Json::Null,
             Self::Text(text) | Self::Decimal(text) => Json::String(text.to_string()),
             Self::Integer(integer) => integer_json(*integer),
-            // A sum of 0 may be -0.0 on one store and 0.0 on another.
+            // A sum of 0 may be -0.0 in one store and 0.0 in another.
             Self::Number(number) if *number == 0.0 => Json::from(0.0),
             Self::Number(number) => Number::from_f64(*number).map_or(Json::Null, Json::Number),
             Self::Boolean(boolean) => Json::Bool(*boolean),
@@ -38,8 +38,8 @@ impl Value {
         }
     }
 
-    /// Appends a number, a boolean or a time as it is shown, and says how JSON writes it; appends
-    /// nothing to what may hold anything, and says `None`.
+    /// Appends a number, a boolean or a time as shown, and returns how JSON writes it. For a value
+    /// that may need escaping, appends nothing and returns `None`.
     pub fn push_simple(&self, out: &mut String) -> Option<Simple> {
         match self {
             Self::Integer(integer) => {
@@ -66,7 +66,7 @@ impl Value {
         }
     }
 
-    /// The value as plain text: what a key inside an id, or a cell of a table, shows. `None` for
+    /// The value as plain text, as a key inside an id or a cell of a table shows it. `None` for
     /// NULL.
     pub fn to_text(&self) -> Option<String> {
         match self.to_json() {
@@ -77,12 +77,12 @@ impl Value {
     }
 }
 
-/// The day so many days after 1970-01-01, as it is written.
+/// Formats the day that is `days` after 1970-01-01.
 pub fn date_text(days: i32) -> String {
     written(|text| push_date(text, i64::from(days)))
 }
 
-/// The moment so many microseconds after 1970-01-01T00:00:00Z, as it is written.
+/// Formats the instant that is `micros` microseconds after 1970-01-01T00:00:00Z.
 pub fn datetime_text(micros: i64) -> String {
     written(|text| push_datetime(text, micros))
 }
@@ -119,9 +119,10 @@ pub(crate) fn sorted_object(members: &Map<String, Json>) -> Json {
     )
 }
 
-/// The year, month and day so many days after 1970-01-01, in the proleptic Gregorian calendar.
+/// The year, month and day of the given number of days after 1970-01-01, in the proleptic Gregorian
+/// calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
-    // Years are counted from March, so that the leap day ends its year; eras are 400 years.
+    // Count years from March, so that the leap day ends its year; eras are 400 years.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -161,7 +162,7 @@ fn push_date(text: &mut String, days: i64) {
     }
 }
 
-/// Appends a number of two digits.
+/// Appends a two-digit number.
 #[expect(
     clippy::expect_used,
     reason = "a time without one of its numbers is another time"

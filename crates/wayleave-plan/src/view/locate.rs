@@ -1,11 +1,11 @@
-//! Which connection a request means: decided from the stream, before any store is touched.
+//! Decides which connection a request means from the stream, before any store is touched.
 
 use serde_json::{Value as Json, json};
 
 use super::{ConnectionView, StreamView, View};
 use crate::refusal::{Call, Code, Refusal, quoted};
 
-/// Which tool asks: what a refusal offers as the next call depends on it.
+/// The calling tool, which determines the next call that a refusal offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     /// `schema` with `detail: "full"`.
@@ -29,7 +29,8 @@ impl Tool {
         }
     }
 
-    /// A call of this tool on that stream that works; `fetch` needs an id, so there it is a query.
+    /// A call of this tool on that stream that works; for `fetch`, which needs an id, a query
+    /// instead.
     fn on(self, stream: &str, connection_id: &str) -> Call {
         let mut arguments = vec![
             ("stream", Json::from(stream)),
@@ -49,7 +50,7 @@ impl Tool {
 }
 
 impl View {
-    /// The one stream a request means.
+    /// The single stream that a request means.
     pub fn locate(
         &self,
         tool: Tool,
@@ -72,7 +73,7 @@ impl View {
         }
     }
 
-    /// The connection of that id, or a refusal that does not tell missing from forbidden.
+    /// The connection with that id, or a refusal that does not distinguish missing from forbidden.
     pub fn located(&self, connection_id: &str) -> Result<&ConnectionView, Refusal> {
         self.connection(connection_id).ok_or_else(|| {
             let message = format!("there is no connection {}", quoted(connection_id));
@@ -86,7 +87,7 @@ impl View {
         })
     }
 
-    /// The refusal of a stream that is not there, in all connections or in one.
+    /// The refusal for an unknown stream, in all connections or in one.
     pub fn no_stream(&self, stream: &str, connection: Option<&ConnectionView>) -> Refusal {
         let (place, names): (String, Vec<&str>) = match connection {
             None => (String::new(), self.stream_names().collect()),

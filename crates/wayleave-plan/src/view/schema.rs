@@ -1,22 +1,22 @@
-//! Which part of the view `schema` tells about.
+//! Selects the part of the view that `schema` describes.
 
 use super::{ConnectionView, StreamView, Tool, View};
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::{Detail, SchemaRequest};
 
-/// What `schema` is to tell.
+/// The subject of a `schema` call.
 #[derive(Debug, Clone)]
 pub enum Discovery<'a> {
     /// An index of the streams of these connections.
     Index(Vec<&'a ConnectionView>),
-    /// These streams, one a connection that holds it.
+    /// The streams of one name, one per connection that holds it.
     Streams(Vec<(&'a ConnectionView, &'a StreamView)>),
-    /// Everything of one stream of one connection.
+    /// Full detail of one stream of one connection.
     Full(&'a ConnectionView, &'a StreamView),
 }
 
 impl View {
-    /// What a `schema` call is to tell.
+    /// Determines what a `schema` call describes.
     pub fn discover(&self, request: &SchemaRequest) -> Result<Discovery<'_>, Refusal> {
         let connection = match &request.connection_id {
             None => None,

@@ -1,4 +1,4 @@
-//! Records by id with what is around them: relations followed both ways, never further than a grant.
+//! Records by id with their neighbours: relations followed both ways, never further than a grant.
 
 use proptest::prelude::*;
 use wayleave_plan::active_datasets::ActiveDatasets;
@@ -42,7 +42,7 @@ fn edges(around: &Around) -> Vec<String> {
     around.edges().iter().map(shown).collect()
 }
 
-/// The ids that the edge at `index` leads to from each of these records.
+/// The ids that the edge at `index` reaches from each of these records.
 fn followed(around: &Around, index: usize, ids: &[String], tables: &Tables) -> Vec<Vec<String>> {
     let edge = &around.edges()[index].expansion;
     let mut found = Vec::new();

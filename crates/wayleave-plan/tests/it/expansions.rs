@@ -1,4 +1,4 @@
-//! Relations: a read of their own, under the target's own grant.
+//! Relations: each is a separate read, under the target's own grant.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -14,7 +14,7 @@ use wayleave_plan::view::View;
 use crate::fixture::{NOW, arguments, at, cases, keys, package, world};
 use crate::requests;
 
-/// What a query's first expansion finds, one a record: the key of the record, and the related.
+/// The results of a query's first expansion: for each record its key, and the related records.
 fn expanded(words: &str, request: Json, tables: &Tables) -> Vec<(Vec<Value>, Related)> {
     let view = View::new(&world(), &package(words));
     let keys = keys();

@@ -1,4 +1,4 @@
-//! A plan as text, for golden files.
+//! Prints a plan as text, for golden files.
 
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{
@@ -97,7 +97,7 @@ pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
     trimmed(&lines.join("\n"))
 }
 
-/// The text with no line ending in spaces and every line ended.
+/// Removes trailing spaces, and ends every line with a newline.
 pub(crate) fn trimmed(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"

@@ -1,4 +1,4 @@
-//! The world the tests are about: `crm` over two connections, and `shop`.
+//! The datasets under test: `crm` over two connections, and `shop`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -16,7 +16,7 @@ use wayleave_plan::view::{StreamView, View};
 
 pub(crate) const SHOP: &str = include_str!("../fixtures/shop.toml");
 
-/// How many cases a property is tried on: so many every day, fifty times that in a full run.
+/// Number of cases a property is tried on; fifty times that in a full run.
 pub(crate) fn cases(everyday: u32) -> u32 {
     everyday
         * if std::env::var_os("WAYLEAVE_FULL").is_some() {
@@ -38,7 +38,6 @@ pub(crate) fn ratified(
         digest: Digest::from_bytes(text.as_bytes()),
         replaces: None,
         who: "ada".to_owned(),
-        at: "2026-01-02T03:04:05Z".to_owned(),
         note: "read it twice".to_owned(),
     };
     Arc::new(verify(text.as_bytes(), &act).unwrap())
@@ -51,7 +50,7 @@ pub(crate) fn world() -> ActiveDatasets {
     WORLD.clone()
 }
 
-/// The world after `shop` was ratified again, with nothing changed but a comment.
+/// The datasets after `shop` was ratified again with only a comment changed.
 pub(crate) fn ratified_again() -> ActiveDatasets {
     let shop = format!("# once more\n{SHOP}");
     ActiveDatasets::new(vec![ratified("crm", EXAMPLE), ratified("shop", &shop)]).unwrap()
@@ -82,7 +81,7 @@ pub(crate) fn arguments(json: Json) -> Map<String, Json> {
     }
 }
 
-/// The key fields of a stream, without which nothing of it is seen.
+/// The key fields of a stream, without which nothing of it is visible.
 fn key_of(connection: &str, stream: &str) -> Vec<String> {
     let local = local();
     let seen = local
@@ -92,7 +91,7 @@ fn key_of(connection: &str, stream: &str) -> Vec<String> {
     key.map(|field| field.name().to_owned()).collect()
 }
 
-/// A package written as `local`, or as one grant a word:
+/// Parses a package from `local`, or from one grant per word:
 ///
 /// ```text
 /// crm-eu                                        all of the connection

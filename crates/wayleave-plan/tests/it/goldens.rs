@@ -1,7 +1,7 @@
-//! One case, one answer: what each request plans, or how it is refused, word for word.
+//! What each request plans, or how it is refused, compared word for word.
 //!
-//! A golden file is a list of cases between blank lines. A case is a `package` (left out, it is
-//! the one before), a `request`, `---`, and the answer, which `WAYLEAVE_BLESS=1` rewrites.
+//! A golden file is a list of cases separated by blank lines. A case is a `package` (by default the
+//! previous one), a `request`, `---`, and the answer, which `WAYLEAVE_BLESS=1` rewrites.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -114,7 +114,7 @@ fn discovered(discovery: &Discovery<'_>) -> String {
     trimmed(&text)
 }
 
-/// A refusal without its defaults, one fact a line.
+/// A refusal without its defaults, one fact per line.
 fn refused(refusal: &Refusal) -> String {
     let json = refusal.to_json();
     let written = json.to_string();
@@ -202,7 +202,7 @@ fn every_request_is_planned_or_refused_as_its_golden_file_says() {
     for path in paths {
         file(&path, &mut seen);
     }
-    // These are said by whoever reads the store, never by a plan.
+    // These come from the code that reads stores, never from a plan.
     let of_stores = [
         Code::ResultTooLarge,
         Code::SourceUnavailable,

@@ -1,4 +1,4 @@
-//! A grant narrows: what it hides shows nowhere, neither as a value nor by its effect.
+//! A grant narrows: what it hides never shows, neither as a value nor by its effect.
 
 use std::collections::BTreeMap;
 
@@ -17,18 +17,18 @@ use wayleave_plan::view::View;
 use crate::fixture::{NOW, arguments, at, cases, keys, package, world};
 use crate::requests;
 
-/// Sees some fields of the orders that are not lost, and some of the lines.
+/// Sees some fields of the orders whose state is not `lost`, and some of the lines.
 const NARROW: &str = r#"shop/orders[amount,items,paid,placed_at]{"state":{"ne":"lost"}} shop/lines[region,order_no]"#;
-/// What `NARROW` may see of `order_heads`.
+/// The columns of `order_heads` that `NARROW` may see.
 const SEEN: &[&str] = &["region", "no", "amount", "items", "paid", "placed_at"];
-/// What its row filter reads, and the mark of the deleted.
+/// The columns its row filter reads, and the deletion mark.
 const POLICY: &[&str] = &["state", "gone"];
 
 fn view(words: &str) -> View {
     View::new(&world(), &package(words))
 }
 
-/// Everything a query answers, and every plan it was made of.
+/// The complete answer of a query, and every plan it was made of.
 fn query(
     view: &View,
     request: &Json,
@@ -117,8 +117,9 @@ fn by_id(answer: &Json) -> BTreeMap<String, BTreeMap<String, Json>> {
         .collect()
 }
 
-/// The same tables with everything hidden from `NARROW` changed: other values in columns that are
-/// neither granted nor policy, and other values throughout in rows that the policy hides.
+/// The same tables with everything hidden from `NARROW` changed: different values in columns that
+/// are neither granted nor read by the policy, and different values throughout in rows that the
+/// policy hides.
 fn twin(tables: &Tables, noise: &[i128]) -> Tables {
     let mut tables = tables.clone();
     let mut noise = noise.iter().cycle();
@@ -161,7 +162,7 @@ fn read_by<'a>(predicate: &'a Predicate, into: &mut Vec<&'a Column>) {
     predicate.for_each_column(&mut |column| into.push(column));
 }
 
-/// The columns a plan shows, orders or measures by; and those its predicate reads.
+/// The columns that a plan shows, orders or measures by, and those its predicate reads.
 fn columns(plan: &AuthorizedPlan) -> (Vec<&Column>, Vec<&Column>) {
     let mut filtered = Vec::new();
     let mut shown: Vec<&Column> = Vec::new();
@@ -281,7 +282,8 @@ proptest! {
 
 #[test]
 fn missing_and_forbidden_are_refused_in_the_same_bytes() {
-    // `margin` is there and not granted; `mergin` is nowhere. The words differ, the rest may not.
+    // `margin` exists but is not granted; `mergin` does not exist. The words differ, the rest must
+    // not.
     let view = view(NARROW);
     let refused = |field: &str| {
         let keys = keys();

@@ -161,7 +161,7 @@ fn of_twenty_five_connections_all_ids_are_offered_and_some_labels() {
             (&json!(25), &json!(true))
         );
     }
-    // Where there is no room for all ids, the count tells how many there are.
+    // Where not all ids fit, the count tells how many there are.
     let json = of(200).to_json_within(600);
     let ids = json["allowed"].as_array().unwrap().len();
     assert!((5..=40).contains(&ids), "{ids}");

@@ -1,4 +1,4 @@
-//! Generated orders, and generated requests about them.
+//! Generates orders, and requests about them.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
@@ -74,7 +74,7 @@ pub(crate) fn tables() -> impl Strategy<Value = Tables> {
     })
 }
 
-/// One field and what is asked of it.
+/// One field and a condition on it.
 fn leaf() -> impl Strategy<Value = (String, Json)> {
     let ordered = || prop::sample::select(vec!["eq", "ne", "gt", "gte", "lt", "lte"]);
     let asked = |field: &'static str, value: BoxedStrategy<Json>| {

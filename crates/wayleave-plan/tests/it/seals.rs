@@ -1,4 +1,4 @@
-//! Cursors and bookmarks open for the very call, caller, grant and mapping they were made for.
+//! Cursors and bookmarks open only for the call, caller, grant and mapping they were made for.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -63,7 +63,7 @@ fn a_cursor_continues_its_own_call_and_is_short() {
         at(&keys, NOW),
     )
     .unwrap();
-    // Neither the size of pages, nor the count, nor the order of a filter's keys matters.
+    // Page size, count and the order of a filter's keys do not matter.
     let other = json!({"stream": "orders", "connection_id": "shop", "fields": ["no"], "limit": 7,
         "count": "exact", "filter": {"items": {"gt": 1}, "paid": true}, "cursor": cursor});
     plan(&view, other, at(&keys, NOW)).unwrap();
@@ -137,7 +137,7 @@ fn a_cursor_made_while_the_clock_was_ahead_is_refused_once_it_is_right() {
         let cursor = first(&view, query(), at(&keys, NOW + ahead * 3_600));
         plan(&view, with(query(), "cursor", cursor), at(&keys, NOW))
     };
-    // Clocks are set back a little now and then.
+    // Clocks are sometimes set back a little.
     assert!(made(0).is_ok() && made(1).is_ok());
     for ahead in [2, CURSOR_HOURS, 365 * 24, 1_000_000] {
         assert!(refused(made(ahead)), "{ahead}");
@@ -175,7 +175,7 @@ fn a_bookmark_outlives_cursors_and_expires_too() {
     };
     assert!(after(BOOKMARK_HOURS).is_ok());
     assert!(refused(after(BOOKMARK_HOURS + 1)));
-    // A bookmark is no cursor, and no other walk's bookmark.
+    // A bookmark is not a cursor, and does not open for another walk.
     let as_cursor = with(walk.clone(), "cursor", bookmark.clone());
     assert!(refused(plan(&view, as_cursor, at(&keys, NOW))));
     let filtered = json!({"stream": "orders", "changes_since": bookmark, "filter": {"paid": true}});
@@ -199,7 +199,7 @@ fn a_rotated_key_still_opens_until_it_is_dropped() {
     );
     let dropped = KeyRing::new(&key(2), &[]);
     assert!(refused(plan(&view, continued.clone(), at(&dropped, NOW))));
-    // The number of a key is not the key.
+    // Having a key's number is not having the key.
     let forged = KeyRing::new(
         &SealingKey {
             id: 1,
@@ -222,7 +222,7 @@ fn no_mutated_cursor_is_accepted() {
     let seal = at(&keys, NOW);
     let cursor = first(&view, query(), seal);
     let mut request = QueryRequest::read(&arguments(query())).unwrap();
-    // A small generator of our own: the run is the same every time.
+    // A small generator of our own makes every run the same.
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: usize| {
         state ^= state << 13;

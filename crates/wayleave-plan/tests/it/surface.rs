@@ -1,4 +1,4 @@
-//! What tools advertise, and how much of a client's attention it costs.
+//! The schemas that tools advertise, and how many bytes they cost a client.
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::request::{AggregateRequest, FetchRequest, QueryRequest, SchemaRequest};
@@ -24,7 +24,7 @@ fn reads(tool: &str, given: Json) -> bool {
     }
 }
 
-/// A value that a property's schema admits.
+/// A value that a property's schema allows.
 fn example(schema: &Json) -> Json {
     if let Some(words) = schema["enum"].as_array() {
         return words[0].clone();

@@ -210,7 +210,7 @@ fn periods_begin_where_the_zone_says() {
             Granularity::Minute,
             "2026-01-01T10:45:00Z",
         ),
-        // Clocks go back at 01:00 UTC: the local hour from 2 to 3 happens twice.
+        // Clocks go back at 01:00 UTC: the local hour from 2 to 3 occurs twice.
         (
             "Europe/Paris",
             "2026-10-25T00:30:00Z",
@@ -282,13 +282,13 @@ proptest! {
                 part => total.add_decimal(&part.to_text().unwrap()),
             }
         }
-        // Integers beyond 2^53 are texts in either form.
+        // Integers beyond 2^53 are text in either form.
         prop_assert_eq!(total.text(), sum(&parts).to_text());
     }
 
     #[test]
     fn means_are_those_of_whole_numbers((units, scale) in decimal(), count in 1..5_000_u64) {
-        // |units| / (10^scale * count), in millionths, plus a half, cut off.
+        // |units| / (10^scale * count), in millionths, plus a half, truncated.
         let divisor = 10_i128.pow(scale) * i128::from(count);
         let millionths = (units.abs() * 1_000_000 * 2 + divisor) / (divisor * 2);
         let expected = written(millionths * units.signum(), 6);

@@ -1,4 +1,4 @@
-//! Walks of pages: everything once, whatever happens meanwhile; changes at least once.
+//! Walks of pages: every record once, whatever happens meanwhile; every change at least once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use wayleave_plan::view::View;
 use crate::fixture::{NOW, arguments, at, cases, keys, local, package, world};
 use crate::requests;
 
-/// One page: its records, its cursor, its bookmark. `shown` cuts a page short.
+/// One page: its records, its cursor, its bookmark. `shown` truncates the page.
 fn page(
     view: &View,
     request: &Json,
@@ -135,8 +135,8 @@ proptest! {
         limit in 1..6_u32,
         steps in prop::collection::vec(prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), any::<bool>()), 0..5), 1..5),
     ) {
-        // A client keeps a copy by walking changes, while a writer updates, inserts and deletes
-        // softly. Several rows share one revision, and rows change between pages of a walk.
+        // A client keeps a copy by walking changes, while a writer updates, inserts and
+        // soft-deletes. Several rows share one revision, and rows change between pages of a walk.
         let mut copy: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         let mut clock = 20_i128;
         let mut since = "beginning".to_owned();
@@ -151,7 +151,7 @@ proptest! {
                 if rows.is_empty() {
                     return;
                 }
-                // Not every change moves the clock: timestamps are coarse.
+                // Not every change advances the clock: timestamps are coarse.
                 clock += i128::from(*tick);
                 let index = index.index(rows.len());
                 let row = &mut rows[index];
@@ -181,7 +181,8 @@ proptest! {
                 }
             }
         }
-        // One more walk brings what changed during the last, and then the copy is the truth.
+        // One more walk delivers what changed during the last one, and then the copy matches the
+        // tables.
         let request = json!({"stream": "orders", "changes_since": since});
         for record in walk(&request, &mut tables, usize::MAX, |_, _| {}).0 {
             if record.deleted {
@@ -230,7 +231,7 @@ fn a_quiet_stream_has_no_changes_and_a_busy_one_repeats_its_last_instant() {
 
 #[test]
 fn all_pages_of_a_walk_end_at_the_horizon_of_the_first() {
-    // Every row changes again after each page: without a horizon the walk would chase them.
+    // Every row changes again after each page: without a horizon the walk would never end.
     let mut tables = Tables::from([(
         "personnel".to_owned(),
         (0..6).map(|id| person(id, NOW - 9_000)).collect(),
@@ -274,7 +275,7 @@ fn a_walk_of_changes_keeps_to_the_grants_rows() {
         vec![row(1, "open", 5), row(2, "lost", 9)],
     )]);
     assert_eq!(ask(&more).0, ["shop/orders:eu,1"]);
-    // Not even the bookmark knows of the hidden change.
+    // Not even the bookmark depends on the hidden change.
     assert_eq!(ask(&more), ask(&seen));
 }
 
@@ -314,7 +315,7 @@ fn a_tombstone_says_which_record_is_gone_and_nothing_more() {
             .iter()
             .all(|value| *value == Value::Null)
     );
-    // An ordinary read does not know it.
+    // An ordinary read does not return it.
     let (records, ..) = page(
         &view,
         &json!({"stream": "people", "connection_id": "crm-eu"}),

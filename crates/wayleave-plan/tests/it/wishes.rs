@@ -1,4 +1,4 @@
-//! From wishes to terms, and from terms to what is seen when the mapping has changed since.
+//! From selections to terms, and from terms to what is visible after the mapping has changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use wayleave_plan::view::{FieldView, View};
 
 use crate::fixture::{SHOP, package, ratified, world};
 
-/// A wish written as `stream`, `stream[field,field]` or `stream{row filter}`, one a word.
+/// Parses a selection from words of the form `stream`, `stream[field,field]` or `stream{row
+/// filter}`.
 fn wish(text: &str) -> GrantSelection {
     let mut wish = GrantSelection::default();
     for word in text.split_whitespace() {
@@ -50,7 +51,7 @@ fn view(world: &ActiveDatasets, terms: &Terms, claims: &Claims) -> View {
     View::new(world, &package)
 }
 
-/// What is seen, as `stream[field,field]` words.
+/// What is visible, as `stream[field,field]` words.
 fn seen(view: &View) -> String {
     let streams = view.connections().iter().flat_map(|it| &it.streams);
     let words = streams.map(|stream| {
@@ -115,11 +116,11 @@ fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
         let withheld = &seen_by_narrow.withheld()[0];
         assert_eq!(withheld.stream, "orders");
         assert_eq!(withheld.reason, "`due` is in its key, and is not granted");
-        // Whoever was granted the field is served on.
+        // A caller who was granted the field is still served.
         let seen_by_whole = view(&later, &whole, &Claims::new());
         assert_eq!(seen_by_whole.holders("orders").len(), 1);
     }
-    // One field of the key less takes nothing away.
+    // Removing one field from the key takes nothing away.
     let keyed = SHOP.replacen(r#"key = ["region", "no"]"#, r#"key = ["no"]"#, 1);
     let later = ActiveDatasets::new(vec![ratified("shop", &keyed)]).unwrap();
     let words = seen(&view(&later, &narrow, &Claims::new()));
@@ -129,7 +130,7 @@ fn a_later_mapping_cannot_show_an_ungranted_field_by_making_it_the_key() {
 #[test]
 fn a_relation_that_a_later_mapping_adds_is_not_granted() {
     let terms = terms(&GrantSelection::default()).unwrap();
-    // By a column that is no field: following it would tell what is in that column.
+    // Joined by a column that is not a field: following it would reveal that column's content.
     let added = format!(
         "{SHOP}\n[streams.lines.relations.settled_by]\nto = \"orders\"\non = {{ secret_no = \"no\" }}\n"
     );
@@ -161,7 +162,7 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
     for claims in [
         Claims::new(),
         Claims::from([("status".to_owned(), Claim::Text("open".to_owned()))]),
-        // Of another type, or not one of the field's values.
+        // Of another type, or not among the field's values.
         Claims::from([("state".to_owned(), Claim::Integer(1))]),
         Claims::from([("state".to_owned(), Claim::Text("nonsense".to_owned()))]),
     ] {
@@ -170,7 +171,8 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
         assert_eq!(view.holders("lines").len(), 1);
         let (grant, left_out) = Grant::on("g_test", &terms, &claims);
         let named = |it: &str| serde_json::to_string(&grant).unwrap().contains(it);
-        // Without the claim even the name is gone; one that does not fit is told to the operator.
+        // Without the claim even the name is hidden; a claim that does not fit is reported to the
+        // operator.
         let told = view.withheld().iter().map(|it| it.stream.as_str());
         let told: Vec<_> = told.collect();
         match left_out.first() {
@@ -178,7 +180,7 @@ fn a_claim_narrows_and_without_it_the_stream_is_not_there() {
             None => assert_eq!(told, ["orders"]),
         }
     }
-    // Nor does a filter count that nobody bound.
+    // A filter with an unbound claim grants nothing either.
     let unbound = package(r#"shop/orders[amount]{"state":{"claim":"state"}}"#);
     let view = View::new(&world(), &unbound);
     assert!(view.holders("orders").is_empty());

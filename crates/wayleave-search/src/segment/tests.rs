@@ -1,4 +1,4 @@
-//! Leaving windows out changes nothing: the same records, order and scores as scoring them all.
+//! Pruning changes nothing: the same records, order and scores as scoring all windows.
 //!
 //! A run draws 10 corpora and 2,000 queries; `WAYLEAVE_FULL=1` draws 100 and 20,000.
 #![allow(
@@ -10,6 +10,7 @@
 )]
 
 use tempfile::TempDir;
+use wayleave_store::conformance::Dice;
 
 use crate::fixture::{spec, watermark};
 use crate::impact::ImpactConfig;
@@ -19,21 +20,12 @@ use crate::{
 
 const QUERIES_A_CORPUS: usize = 200;
 
-/// Nothing is counted, so nothing is left out.
-const WHOLE: ImpactConfig = ImpactConfig {
-    min_documents: u32::MAX,
-    ..ImpactConfig::DEFAULT
-};
+/// Draws corpora and queries.
+struct CorpusDice(Dice);
 
-struct Dice(u64);
-
-impl Dice {
+impl CorpusDice {
     fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % (limit as u64)).unwrap()
+        self.0.below(limit)
     }
 
     /// Small numbers more often than large ones.
@@ -94,7 +86,7 @@ struct Corpus {
 
 impl Corpus {
     /// One to three indexes of one or more segments, with records that were changed and deleted.
-    fn draw(dice: &mut Dice) -> Self {
+    fn draw(dice: &mut CorpusDice) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let spec = spec(&["title", "body"]);
         let indexes = (0..=dice.below(3)).map(|number| {
@@ -158,7 +150,7 @@ struct Ask {
 }
 
 impl Ask {
-    fn draw(dice: &mut Dice) -> Self {
+    fn draw(dice: &mut CorpusDice) -> Self {
         Self {
             q: dice.query(),
             fields: [vec!["title", "body"], vec!["body"]][dice.below(2)].clone(),
@@ -168,13 +160,13 @@ impl Ask {
         }
     }
 
-    /// The same from somewhere in the ranking on.
-    fn after(mut self, dice: &mut Dice, found: &[Candidate]) -> Self {
+    /// The same query, starting somewhere within the ranking.
+    fn after(mut self, dice: &mut CorpusDice, found: &[Candidate]) -> Self {
         self.after = match found {
             [] => None,
             found => Some(found[dice.below(found.len())].cursor()),
         };
-        // Also from where no record is.
+        // Also start where there is no record.
         if let (0, Some(after)) = (dice.below(4), &mut self.after) {
             after.score = Score::from_units(after.score.units() + 1);
         }
@@ -189,11 +181,11 @@ fn leaving_windows_out_changes_no_hit_no_order_and_no_score() {
     } else {
         10
     };
-    let mut dice = Dice(7);
+    let mut dice = CorpusDice(Dice::new(7));
     let (mut asked, mut hits) = (0, 0);
     for _ in 0..corpora {
         let mut corpus = Corpus::draw(&mut dice);
-        corpus.count(WHOLE);
+        corpus.count(ImpactConfig::OFF);
         let mut expected: Vec<(Ask, Vec<Candidate>)> = Vec::new();
         for number in 0..QUERIES_A_CORPUS {
             let ask = match expected.last() {

@@ -4,7 +4,7 @@ use http::{header, request::Parts};
 
 use super::Refusal;
 
-/// Names under which tokens are put into addresses.
+/// Query parameters under which clients put tokens into URLs.
 const IN_ADDRESS: [&str; 6] = [
     "access_token",
     "token",
@@ -14,7 +14,7 @@ const IN_ADDRESS: [&str; 6] = [
     "apikey",
 ];
 
-/// The token of a request; none when it brought none.
+/// The token of a request; none when it carries none.
 pub(super) fn token(request: &Parts) -> Result<Option<&str>, Refusal> {
     if request.uri.query().is_some_and(names_a_token) {
         return Err(Refusal::InAddress);
@@ -26,7 +26,7 @@ pub(super) fn token(request: &Parts) -> Result<Option<&str>, Refusal> {
         _ => return Err(Refusal::Malformed),
     };
     let value = value.to_str().map_err(|_| Refusal::Malformed)?;
-    // HTTP takes the space off the end of `Bearer ` with no token after it.
+    // HTTP trims the trailing space of a `Bearer ` without a token.
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     let token = token.trim_matches(' ');
     if !scheme.eq_ignore_ascii_case("bearer") {

@@ -10,10 +10,10 @@ use wayleave_mcp::{
     http::{Authenticate, Rejection},
 };
 use wayleave_model::grant::{Scope, Scopes};
+use wayleave_project::Settings;
 use wayleave_surface::access::{SCOPE_DENIED, UNAUTHENTICATED};
 
 use super::{Credentials, Refusal, bearer, metadata::Metadata};
-use crate::Settings;
 
 /// Accepts requests with a valid token and, where the operator allows it, those without one.
 pub struct HttpAuth {
@@ -92,13 +92,13 @@ impl Authenticate for HttpAuth {
     }
 }
 
-/// The error code of RFC 6750, where a token was taken whose time ended before its request did.
+/// The RFC 6750 error code for a token that expired while its request ran.
 fn ended(error: &RpcError) -> Option<&'static str> {
     let reason = error.data.as_ref()?.get("reason")?.as_str()?;
     matches!(reason, "revoked_token" | "expired_token").then_some("invalid_token")
 }
 
-/// Whether a proxy handed the request on. Then its client is on this machine only by appearance.
+/// Whether a proxy forwarded the request. Then its client only appears to be on this machine.
 fn is_forwarded(request: &Parts) -> bool {
     let is_mark = |name: &str| {
         name.starts_with("x-forwarded-")
@@ -117,7 +117,7 @@ fn is_forwarded(request: &Parts) -> bool {
     request.headers.keys().any(|name| is_mark(name.as_str()))
 }
 
-/// Every scope that is needed, all at once: what the caller has, and what it lacks.
+/// Every scope that is needed, at once: those the caller has, and those it lacks.
 fn needed(error: &RpcError) -> Scopes {
     let data = error.data.as_ref();
     let held = data.and_then(|data| data.get("caller_scopes")?.as_array());

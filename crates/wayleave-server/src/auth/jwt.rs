@@ -1,13 +1,13 @@
-//! Access tokens of an authorization server: whose they are, and what they open.
+//! Access tokens of an authorization server: their holders, and the grants they open.
 
 mod fetch;
 #[cfg(test)]
-#[path = "../../tests/auth/forge.rs"]
+#[path = "../../tests/it/auth/forge.rs"]
 mod forge;
 mod issuer;
 mod keys;
 #[cfg(test)]
-#[path = "../../tests/auth/issuer.rs"]
+#[path = "../../tests/it/auth/issuer.rs"]
 mod server;
 mod verify;
 
@@ -23,16 +23,14 @@ use wayleave_model::{
     grant::{Claim, Claims, Scopes},
 };
 use wayleave_plan::package::Package;
+use wayleave_project::settings::{Issuer, PackageRule};
 
 use self::{
     issuer::IssuerKeys,
     verify::{InvalidToken, LEEWAY, VerifiedClaims},
 };
 use super::Refusal;
-use crate::{
-    packages,
-    settings::{Issuer, PackageRule},
-};
+use crate::packages;
 
 /// Largest number of verified tokens in the cache.
 const MAX_CACHED: usize = 1024;
@@ -58,9 +56,9 @@ struct CachedJwt {
 /// What a verified access token gives access to. Never holds the token itself.
 #[derive(Debug)]
 pub(super) struct JwtAccess {
-    /// Tells this token from others.
+    /// Identifies this token.
     pub(super) key: String,
-    /// Tells its holder from others. One who comes with a newer token is the same.
+    /// Identifies its holder, who stays the same with a newer token.
     subject: String,
     grants: Vec<String>,
     pub(super) scopes: Scopes,
@@ -72,7 +70,7 @@ pub(super) struct JwtAccess {
 /// The last package, and how long it is valid.
 #[derive(Debug)]
 struct LastPackage {
-    /// Weak, so that an old state is not kept for it.
+    /// Weak, so that the cache does not keep an old state alive.
     state: Weak<State>,
     from: Millis,
     ends: Millis,
@@ -87,7 +85,7 @@ impl Jwt {
         }
     }
 
-    /// Verifies `token` at `now`, or takes a cached result.
+    /// Verifies `token` at `now`, or takes the cached result.
     pub(super) async fn access(&self, token: &str, now: Millis) -> Result<Arc<JwtAccess>, Refusal> {
         let hash = Digest::from_bytes(token.as_bytes());
         if let Some(access) = self.cached(&hash, now) {
@@ -153,7 +151,8 @@ impl JwtAccess {
     fn new(hash: &Digest, verified: VerifiedClaims, rule: &PackageRule, issuer: &str) -> Self {
         let holder = [issuer, verified.subject.as_str()].join("\0");
         let holder = Digest::from_bytes(holder.as_bytes());
-        // What changes with each renewal is about the token; what is read does not depend on it.
+        // Claims that change with each renewal concern the token; what its holder may read does not
+        // depend on them.
         let about_the_holder = |(name, _): &(String, Value)| !is_of_the_token(name);
         let scalar = |(name, value): (String, Value)| Some((name, Claim::of_json(&value)?));
         let claims = verified.claims.into_iter().filter(about_the_holder);
@@ -181,12 +180,12 @@ impl JwtAccess {
         }
     }
 
-    /// Whether its time is over.
+    /// Whether it has expired.
     pub(super) fn is_over(&self, now: Millis) -> bool {
         self.expires <= now
     }
 
-    /// What it lets its holder read, and when that ends. The same as before while nothing moved.
+    /// Its package, and when that ends. The same as before while nothing changed.
     pub(super) fn package(&self, state: &Arc<State>, now: Millis) -> (Arc<Package>, Millis) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = &*last {
@@ -213,19 +212,19 @@ impl JwtAccess {
     }
 }
 
-/// Claims that are about a token, not about its holder.
+/// Whether a claim concerns the token, not its holder.
 fn is_of_the_token(name: &str) -> bool {
     matches!(name, "exp" | "nbf" | "iat" | "jti" | "auth_time")
 }
 
-/// Whether a rule is about tokens with these claims.
+/// Whether a rule applies to tokens with these claims.
 fn fits(rule: &PackageRule, claims: &Map<String, Value>) -> bool {
     let Some((claim, wanted)) = &rule.wanted else {
         return true;
     };
     match claims.get(claim) {
         Some(Value::Array(several)) => several.iter().any(|one| one == wanted.as_str()),
-        // These two are lists by RFC 8693 and by custom, written as words.
+        // These two are lists by RFC 8693 and by custom, written as space-separated words.
         Some(Value::String(words)) if claim == "scope" || claim == "scp" => {
             words.split(' ').any(|word| word == wanted)
         }

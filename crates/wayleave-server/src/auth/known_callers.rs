@@ -1,4 +1,4 @@
-//! Known callers by credential: the same caller as long as its access is the same.
+//! Known callers by credential: a caller stays the same as long as its access does.
 
 use std::{
     collections::HashMap,
@@ -17,16 +17,16 @@ use wayleave_surface::access::Access;
 use super::{jwt::JwtAccess, limits::Budgets};
 
 /// Ended callers of our own tokens are removed once there are this many. There are never more than
-/// were issued.
+/// tokens issued.
 const TOKENS_BEFORE_CLEANUP: usize = 4096;
-/// Largest number of access tokens of an issuer that are known at once. Beyond it, the least
-/// recently used one is ended.
+/// Largest number of an issuer's access tokens known at once. Beyond it, the least recently used
+/// one is ended.
 const MAX_JWTS: usize = 4096;
 
 /// Identifies a credential without holding its secret.
 #[derive(Debug, Clone)]
 pub(super) enum CredentialKey {
-    /// A token of ours, by its id.
+    /// One of our tokens, by its id.
     Token(String),
     /// An access token of an issuer.
     Jwt(Arc<JwtAccess>),
@@ -43,7 +43,7 @@ impl CredentialKey {
 
 /// The access of a credential in one snapshot of the ledger.
 pub(super) struct ResolvedAccess {
-    /// What it lets its caller do.
+    /// What the caller may do.
     pub(super) access: Access,
     /// When that ends.
     pub(super) ends: Option<Millis>,
@@ -57,10 +57,10 @@ pub(super) struct ResolvedAccess {
 #[derive(Debug)]
 pub(super) struct StaleState;
 
-/// All callers that may still hold something open.
+/// All callers that may still have open streams or requests.
 ///
-/// No caller is admitted by an older snapshot than that of the last sweep: what the sweep ended does
-/// not begin again.
+/// No caller is admitted by an older snapshot than that of the last sweep: a caller that the sweep
+/// ended does not begin again.
 pub(super) struct KnownCallers {
     tables: Mutex<CallerTables>,
     max_jwts: usize,
@@ -86,7 +86,7 @@ struct KnownCaller {
     revoked: Revocation,
 }
 
-/// What a request under way is answered whose credential is good, but not for what it was.
+/// The error for a running request whose credential is still valid, but with another access.
 fn superseded() -> RpcError {
     let why = "what this token may do changed while the request was under way; send it again";
     RpcError::new(RpcError::UNAUTHENTICATED, why)
@@ -107,7 +107,7 @@ impl KnownCallers {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The caller with this access. Any other the credential had before is over.
+    /// The caller with this access. Any other caller of the credential is ended.
     pub(super) fn caller(
         &self,
         credential: &CredentialKey,
@@ -148,8 +148,8 @@ impl KnownCallers {
         known.map(|one| one.credential.clone()).collect()
     }
 
-    /// Credentials whose access has ended by the clock. What they hold open ends by itself
-    /// when that much time has passed; a clock that was set, or a machine that slept, is ahead of it.
+    /// Credentials whose access has ended by the clock. Their streams also end by a timer; but a
+    /// clock that was set, or a machine that slept, is ahead of that timer.
     pub(super) fn expired(&self, now: Millis) -> Vec<CredentialKey> {
         let tables = self.locked();
         let known = tables.tokens.values().chain(tables.jwts.values());
@@ -159,7 +159,7 @@ impl KnownCallers {
             .collect()
     }
 
-    /// Ends whatever a credential holds open; its requests under way are told why.
+    /// Ends all streams and requests of a credential; running requests are answered with `why`.
     pub(super) fn end(&self, credential: &CredentialKey, why: RpcError) {
         if let Some(ended) = self.locked().table(credential).remove(credential.key()) {
             ended.revoked.end(why);
@@ -215,7 +215,7 @@ impl KnownCaller {
             .until(revoked.clone())
             .with(access.clone());
         let left = ends.map(|ends| u64::try_from(ends.saturating_sub(now)).unwrap_or(0));
-        // A clock that can go no further has no such moment.
+        // An end beyond the clock's range needs no timer.
         let over = left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left)));
         let caller = match over {
             Some(at) => caller.until_at(at),
@@ -242,13 +242,16 @@ fn same_package(ours: &Arc<Package>, theirs: &Arc<Package>) -> bool {
     Arc::ptr_eq(ours, theirs) || ours == theirs
 }
 
-/// A name for what this caller sees of the lists, which its scopes and its grants decide.
+/// A name for the lists this caller sees, which its scopes and its grants decide.
 fn view(access: &Access) -> String {
     let scopes: Vec<_> = access.scopes.iter().map(Scope::as_str).collect();
     let grants = match &access.package.grants {
         Grants::Everything => "everything".to_owned(),
         only @ Grants::Only(_) => {
-            Digest::from_bytes(&serde_json::to_vec(only).unwrap_or_default()).hex()
+            // Without this text, all packages would share one view.
+            #[expect(clippy::expect_used, reason = "grants are text under text")]
+            let text = serde_json::to_vec(only).expect("grants are written as JSON");
+            Digest::from_bytes(&text).hex()
         }
     };
     format!("{}:{grants}", scopes.join("+"))
@@ -259,7 +262,7 @@ mod tests {
     use wayleave_model::grant::Scopes;
 
     use super::*;
-    use crate::Settings;
+    use wayleave_project::Settings;
 
     struct Fixture {
         known_callers: KnownCallers,
@@ -317,7 +320,7 @@ mod tests {
             [&ours, &ana, &ben, &eve].map(|it| it.is_over()),
             [false, false, true, false]
         );
-        // Whoever had to leave may come again.
+        // An evicted caller may come again.
         assert!(!uses.caller(&jwt("ben"), LATER).is_over());
         assert_eq!(uses.known_callers.sweep(0).len(), 3);
     }

@@ -1,4 +1,4 @@
-//! Each subject's own budget, whichever of its credentials it brings.
+//! The budget of each subject, shared by all its credentials.
 
 use std::{
     collections::HashMap,
@@ -7,9 +7,9 @@ use std::{
 
 use wayleave_mcp::{Allowance, Budget};
 
-use crate::settings::Limits;
+use wayleave_project::settings::Limits;
 
-/// Budgets nobody holds are removed once there are this many.
+/// Unused budgets are removed once there are this many.
 const BUDGETS_BEFORE_CLEANUP: usize = 4096;
 
 /// The budgets of all subjects.
@@ -32,7 +32,7 @@ impl Budgets {
         }
     }
 
-    /// The budget of a subject, as far as it is spent.
+    /// The budget of a subject, in its current state.
     pub(super) fn budget(&self, subject: &Arc<str>) -> Arc<Budget> {
         let mut budgets = self
             .by_subject

@@ -5,14 +5,14 @@ use http::{header, request::Parts};
 use serde_json::json;
 use wayleave_model::grant::{Scope, Scopes};
 
-use crate::Settings;
+use wayleave_project::Settings;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// What is said about this server to those who have no credential for it yet.
+/// The public description of this server for clients without a credential.
 pub(super) struct Metadata {
     name: String,
-    /// Everything before the path, when the settings say what clients use.
+    /// Everything before the path, when the settings name the URL that clients use.
     origin: Option<String>,
     scheme: &'static str,
     path: String,
@@ -21,7 +21,7 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// Of a server at `path`.
+    /// The metadata of a server at `path`.
     pub(super) fn new(settings: &Settings, path: &str) -> Self {
         let url = settings.url.as_ref();
         Self {
@@ -38,7 +38,7 @@ impl Metadata {
         }
     }
 
-    /// The document asked for, if it is this one: under the server's path, or at the root.
+    /// The requested document, if it is this one: under the server's path, or at the root.
     pub(super) fn document(&self, request: &Parts) -> Option<Bytes> {
         let rest = request.uri.path().strip_prefix(WELL_KNOWN)?;
         if !rest.is_empty() && rest != self.path {
@@ -76,8 +76,8 @@ impl Metadata {
         format!("Bearer {}", parts.join(", "))
     }
 
-    /// The origin clients use: the configured one, or the one this request used. Its host is one
-    /// we answer to, which was checked before.
+    /// The origin clients use: the configured one, or the one of this request. Its host was checked
+    /// before.
     fn origin_of(&self, request: &Parts) -> String {
         if let Some(origin) = &self.origin {
             return origin.clone();
@@ -87,7 +87,7 @@ impl Metadata {
             Some(authority) => authority.as_str(),
             None => header
                 .and_then(|host| host.to_str().ok())
-                .unwrap_or_default(),
+                .unwrap_or("localhost"),
         };
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
         let host = if host.bytes().all(plain) {

@@ -1,4 +1,4 @@
-//! Why somebody is not let in, as each transport says it.
+//! Why a client is not admitted, in the terms of each transport.
 
 use http::StatusCode;
 use serde_json::json;
@@ -6,37 +6,37 @@ use wayleave_mcp::RpcError;
 use wayleave_model::grant::TokenKind;
 use wayleave_surface::access::UNAUTHENTICATED;
 
-/// Why a request is refused before it is looked at.
+/// Why a request is refused before its message is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// No credential came with it.
+    /// The request carries no credential.
     Missing,
-    /// A credential came in the address, where it is logged and cached; it was not read.
+    /// A credential is in the URL, where it is logged and cached; it was not read.
     InAddress,
-    /// What came is not one credential.
+    /// The credential is malformed.
     Malformed,
-    /// What came is empty or blank, as a variable that was never set leaves it.
+    /// The credential is empty or blank, for instance from an unset variable.
     EmptyToken,
-    /// What came is a placeholder such as `${TOKEN}`, which nobody expanded.
+    /// The credential is an unexpanded placeholder such as `${TOKEN}`.
     UnexpandedToken,
-    /// Nobody issued it, or not for us.
+    /// It is unknown, or not for this server.
     Invalid,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// A human took it back.
+    /// A human revoked it.
     Revoked,
-    /// Two places name two credentials.
+    /// Two places hold two different credentials.
     Conflicting,
-    /// It is not an agent's.
+    /// It is not an agent's token.
     NonAgentToken(TokenKind),
-    /// It is good, and nothing is granted to it.
+    /// It is valid, but has no grants.
     NoPackage,
-    /// Whether it is good cannot be found out.
+    /// Its validity cannot be determined.
     Unavailable,
 }
 
 impl Refusal {
-    /// For programs.
+    /// The reason, for programs.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Missing => "missing_token",
@@ -53,7 +53,7 @@ impl Refusal {
         }
     }
 
-    /// For people.
+    /// The message, for people.
     pub const fn message(self) -> &'static str {
         match self {
             Self::Missing => "authentication required: no bearer token",
@@ -78,8 +78,8 @@ impl Refusal {
         }
     }
 
-    /// Refuses a text that is no token. One that is empty or was not expanded says so: it comes
-    /// from a variable that is not set where the client or the server was started.
+    /// Refuses a text that is no token. If it is empty or unexpanded, the refusal says so: the
+    /// variable is not set where the client or the server was started.
     pub(super) fn from_malformed(text: &str) -> Self {
         let text = text.trim();
         if text.is_empty() {
@@ -91,7 +91,7 @@ impl Refusal {
         }
     }
 
-    /// What to do about it, where the reason alone does not say. Never holds what came.
+    /// What to do about it, where the reason alone does not say. Never contains the credential.
     pub const fn hint(self) -> Option<&'static str> {
         match self {
             Self::EmptyToken => Some(
@@ -104,7 +104,7 @@ impl Refusal {
         }
     }
 
-    /// As an answer.
+    /// The refusal as a JSON-RPC error.
     pub fn error(self) -> RpcError {
         let mut data = json!({ "reason": self.reason() });
         if let (Some(hint), Some(data)) = (self.hint(), data.as_object_mut()) {
@@ -121,8 +121,8 @@ impl Refusal {
         }
     }
 
-    /// The error code of RFC 6750. Who brought nothing is told none, and who could bring nothing
-    /// better is not challenged.
+    /// The error code of RFC 6750. A request without a credential gets none, and a client that
+    /// could not bring a better one is not challenged.
     pub(super) const fn oauth_error(self) -> Option<&'static str> {
         match self {
             Self::InAddress | Self::Conflicting => Some("invalid_request"),
@@ -137,8 +137,8 @@ impl Refusal {
     }
 }
 
-/// Whether a text still has the form in which settings refer to a variable: `$X`, `${X}`,
-/// `${env:X}`, `%X%`, `{{X}}`, `<X>`. No token has any of these characters.
+/// Whether a text still has the form of a variable reference: `$X`, `${X}`, `${env:X}`, `%X%`,
+/// `{{X}}`, `<X>`. No token contains any of these characters.
 fn is_placeholder(text: &str) -> bool {
     let within =
         |open: char, close: char| text.len() > 1 && text.starts_with(open) && text.ends_with(close);

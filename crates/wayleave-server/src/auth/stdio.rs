@@ -1,8 +1,8 @@
 //! Authentication of the client at the other end of standard input and output.
 //!
-//! Its token is in our environment, or in its `initialize`. Without any it reads what is local,
-//! unless a token is required. A variable that is set but empty is a wrong token, not none. An
-//! owner's or a control token is never used, not even to find out whether it is good.
+//! Its token is in our environment, or in its `initialize`. A client without a token reads local
+//! data, unless a token is required. A variable that is set but empty is a wrong token, not none.
+//! An owner's or a control token is never used, not even to check whether it is valid.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -12,14 +12,14 @@ use wayleave_model::{
     grant::{TokenKind, TokenSecret},
     problem::shown,
 };
+use wayleave_project::source::Environment;
 
 use super::{Credentials, Refusal};
-use crate::source::Environment;
 
 /// The variable that holds the client's token.
 const TOKEN: &str = "WAYLEAVE_TOKEN";
-/// The variable that may name a file with the token instead, for clients that hand on only what
-/// is written into their settings.
+/// The variable that may name a file with the token instead, for clients that pass on only the
+/// variables written into their settings.
 const TOKEN_FILE: &str = "WAYLEAVE_TOKEN_FILE";
 /// Variables whose mere presence means that an owner's credential is within an agent's reach.
 const NON_AGENT_VARIABLES: [(&str, TokenKind); 2] = [
@@ -27,7 +27,7 @@ const NON_AGENT_VARIABLES: [(&str, TokenKind); 2] = [
     ("WAYLEAVE_CONTROL_TOKEN", TokenKind::Control),
 ];
 
-/// The token a process was given for its client, if any. It is not printed.
+/// The token a process was given for its client, if any. Never printed.
 #[derive(Clone)]
 pub struct GivenToken(TokenState);
 
@@ -64,8 +64,8 @@ impl NonAgentToken {
 }
 
 impl GivenToken {
-    /// Reads the environment. Refuses when any variable at all holds an owner's or a control
-    /// token, or when one that is for such a token is set, be it to nothing.
+    /// Reads the environment. Refuses when any variable holds an owner's or a control token, or
+    /// when a variable for such a token is set, even to an empty value.
     pub fn read(environment: &Environment) -> Result<Self, NonAgentToken> {
         for (variable, kind) in NON_AGENT_VARIABLES {
             if environment.is_set(variable) {
@@ -75,7 +75,7 @@ impl GivenToken {
         if let Some((variable, kind)) = owners_variable(environment) {
             return Err(NonAgentToken::at(shown(&variable), kind));
         }
-        // One that is not text, or in a file that cannot be read, is a wrong one, not none.
+        // A token that is not text, or in a file that cannot be read, is a wrong one, not none.
         let text = |variable| environment.get(variable).ok_or(Refusal::Malformed);
         let (place, token) = if environment.is_set(TOKEN) {
             ("`WAYLEAVE_TOKEN`", text(TOKEN))
@@ -96,7 +96,7 @@ impl GivenToken {
         }))
     }
 
-    /// Refuses a client that brings no token, which otherwise would be local.
+    /// Refuses a client without a token, which would otherwise be local.
     #[must_use]
     pub fn required(self) -> Self {
         match self.0 {
@@ -106,7 +106,7 @@ impl GivenToken {
     }
 }
 
-/// The first variable by name whose value has an owner's or a control token in it.
+/// The first variable by name whose value contains an owner's or a control token.
 fn owners_variable(environment: &Environment) -> Option<(String, TokenKind)> {
     let variables = environment.variables();
     let found = variables.filter_map(|(name, value)| {
@@ -122,7 +122,7 @@ fn in_file(path: &str) -> Result<String, Refusal> {
         Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
         Err(error) => {
             tracing::warn!(%error, "the file that `{TOKEN_FILE}` names cannot be read");
-            // The path may be what is empty or was not expanded.
+            // The path itself may be empty or unexpanded.
             Err(Refusal::from_malformed(path))
         }
     }
@@ -162,7 +162,7 @@ impl StdioAuth {
         }
     }
 
-    /// The credential that is not an agent's for which the client was hung up on.
+    /// The non-agent credential for which the client was disconnected.
     pub fn non_agent_token(&self) -> Option<NonAgentToken> {
         self.non_agent_token.get().cloned()
     }
@@ -191,7 +191,7 @@ impl StdioAuth {
         }
     }
 
-    /// The token the client comes with, of the one it says and the one that was given for it.
+    /// The client's token, chosen from its bearer and the token it was given.
     fn chosen(&self, bearer: Option<&str>) -> TokenState {
         match (bearer, &self.given) {
             (None, given) => given.clone(),
@@ -201,7 +201,7 @@ impl StdioAuth {
             (Some(bearer), TokenState::Token(given)) if bearer == &**given => {
                 TokenState::Token(Arc::clone(given))
             }
-            // An owner's credential is that, whatever else is wrong with it.
+            // An owner's credential is reported as such, whatever else is wrong with it.
             (Some(bearer), _) => TokenState::Refused(match TokenKind::from_prefix_of(bearer) {
                 Some(kind @ (TokenKind::Owner | TokenKind::Control)) => {
                     Refusal::NonAgentToken(kind)

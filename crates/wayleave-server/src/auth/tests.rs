@@ -1,4 +1,4 @@
-//! What only shows when a request and a revocation overlap.
+//! Races between a request and a revocation.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -33,7 +33,7 @@ async fn a_request_that_read_the_ledger_before_a_revocation_does_not_bring_the_t
     };
     let issued = operator.issue(wish, WHO).await.unwrap();
     let shared = credentials(folder.path()).await.0;
-    // The slow request has read the ledger, and gets no further for now.
+    // The slow request has read the ledger, and pauses there.
     let before = shared.fresh().await.unwrap();
     let quick = shared.caller_by_token(&issued.secret).await.unwrap();
     operator.revoke_token(&issued.id, WHO, "").await.unwrap();

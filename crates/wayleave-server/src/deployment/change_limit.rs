@@ -1,5 +1,5 @@
-//! Limits how often one token may change what is served. Every change is a permanent entry of the
-//! ledger and a notice to every client; reading has its own budget.
+//! Limits how often one token may change the served datasets. Every change is a permanent entry of
+//! the ledger and a notice to every client; reading has its own budget.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,17 +9,17 @@ use wayleave_mcp::{Allowance, Budget};
 
 /// Changes allowed in a burst.
 const BURST_CHANGES: u32 = 60;
-/// Changes a minute after a burst.
+/// Changes per minute after a burst.
 const CHANGES_PER_MINUTE: u32 = 6;
 /// Time without changes after which the whole burst is available again.
 const FULL_REFILL: Duration = Duration::from_mins(10);
 
-/// The budget of each token.
+/// The change budget of each token.
 #[derive(Debug, Default)]
 pub(super) struct ChangeLimit(Mutex<HashMap<String, (Instant, Budget)>>);
 
 impl ChangeLimit {
-    /// Counts a change by a token, or tells how long it must wait.
+    /// Counts a change by a token. The error is the time to wait.
     pub(super) fn take(&self, who: &str) -> Result<(), Duration> {
         self.at(who, Instant::now())
     }

@@ -1,8 +1,8 @@
-//! What a deployment serves, kept in line with the ledger while it serves.
+//! The served datasets of a deployment, kept in line with the ledger.
 //!
-//! Every change, whoever made it, goes the same way: the ledger's state, the datasets it makes
-//! live, one world for reads, one commit of the lists. One change is made at a time; readers and
-//! callers hold snapshots and never wait for it.
+//! Every change takes the same path, whoever made it: the ledger's state, the datasets it makes
+//! live, one world for reads, one commit of the lists. Changes are made one at a time; readers and
+//! callers hold snapshots and never wait for one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,25 +16,25 @@ use wayleave_mcp::Registry;
 use wayleave_model::mapping::Mapping;
 use wayleave_model::ratify::Ratified;
 use wayleave_plan::active_datasets::ActiveDatasetsError;
+use wayleave_project::Project;
 use wayleave_surface::ReadService;
 use wayleave_surface::datasets::Offer;
 
 use super::change_limit::ChangeLimit;
-use super::drafts::DraftCache;
-use crate::Project;
-use crate::activation::ActivationEnv;
-use crate::datasets::{DatasetFault, ServedDatasets};
-use crate::overview::with_causes;
-use crate::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 use crate::stores::SourceStores;
 use crate::watch::LedgerWatch;
+use wayleave_project::activation::ActivationEnv;
+use wayleave_project::datasets::{DatasetFault, ServedDatasets};
+use wayleave_project::draft_cache::DraftCache;
+use wayleave_project::explanation::with_causes;
+use wayleave_project::source_probe::{ConnectionDrift, MappingComparison, SourceProbe};
 
 /// How long to wait before a faulty dataset is loaded again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// How long an act waits for clients to be notified.
 const NOTICE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What is served, and everything needed to change it.
+/// The served datasets, and everything needed to change them.
 pub(crate) struct ServingContext {
     pub(super) project: Project,
     pub(super) probe: SourceProbe,
@@ -45,20 +45,20 @@ pub(crate) struct ServingContext {
     pub(super) now: ArcSwap<ServedDatasets>,
     pub(super) drafts: DraftCache,
     pub(super) change_limit: ChangeLimit,
-    /// Held while what is served is changed.
+    /// Held while the served datasets are changed.
     pub(super) offer: Mutex<Offer>,
 }
 
 impl ServingContext {
-    /// What is served now.
+    /// The datasets served now.
     pub(crate) fn live(&self) -> Arc<ServedDatasets> {
         self.now.load_full()
     }
 
-    /// Applies the last snapshot of the ledger to what is served.
+    /// Applies the latest snapshot of the ledger to the served datasets.
     pub(crate) async fn sync_with_ledger(&self) {
         let mut offer = self.offer.lock().await;
-        // Looked at under the lock, so that no older state follows a newer.
+        // Read under the lock, so that no older state follows a newer one.
         let state = self.watch.now();
         let before = self.live();
         let next = before.follow(&state, self.project.governance()).await;
@@ -68,7 +68,7 @@ impl ServingContext {
             self.now.store(Arc::new(next));
             return;
         }
-        // From here on nothing waits, so a caller that goes away leaves nothing half done.
+        // Nothing below awaits, so a caller that goes away leaves nothing half done.
         match next.world() {
             Ok(world) => {
                 let change = offer.change(&world);
@@ -86,7 +86,7 @@ impl ServingContext {
     /// Follows the ledger until told to stop.
     pub(crate) async fn follow(self: Arc<Self>, stop: CancellationToken) {
         let mut moved = self.watch.subscribe();
-        // What moved before it began to listen is taken up at once.
+        // A change made before this task began to listen is applied at once.
         moved.mark_changed();
         loop {
             let has_faults = self.live().faults().next().is_some();
@@ -168,8 +168,8 @@ impl ActivationEnv for ServingContext {
     async fn apply(&self) -> Result<(), LedgerError> {
         self.watch.fresh().await?;
         self.sync_with_ledger().await;
-        // Whoever committed it, here or in the task that follows the ledger, clients are told
-        // before the act is answered.
+        // Whether this task or the one that follows the ledger committed the lists, clients are
+        // notified before the act is answered.
         self.wait_for_notices().await;
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! The dataset tools of a deployment: what agents are told of an act, and of each dataset.
+//! The dataset tools of a deployment: the answers agents get about an act, and about each dataset.
 //!
-//! Agents learn what kind of trouble there is. Files, hosts and what a driver said are the
-//! operator's, and go to the log.
+//! Agents learn only the kind of a failure. Files, hosts and driver messages are for the operator,
+//! and go to the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use wayleave_ledger::{Dataset as Recorded, GovernanceError, State};
 use wayleave_model::mapping::Mapping;
+use wayleave_project::activation::{self, ActivationEnv as _, ActivationError};
 use wayleave_surface::datasets::{
     Code, Connected, Dataset, DatasetPage, Datasets, Disconnected, Refused,
 };
 
-use super::drafts::{DraftSummary, connections};
 use super::serving::ServingContext;
-use crate::activation::{self, ActivationEnv as _, ActivationError};
-use crate::datasets::{ServedDatasets, WithheldReason};
-use crate::overview::with_causes;
-use crate::source_probe::{ConnectionDrift, ProbeError};
+use wayleave_project::datasets::{ServedDatasets, WithheldReason};
+use wayleave_project::draft_cache::{DraftSummary, connections};
+use wayleave_project::explanation::with_causes;
+use wayleave_project::source_probe::{ConnectionDrift, ProbeError};
 
 impl Datasets for ServingContext {
     fn list<'a>(
@@ -58,7 +58,7 @@ impl Datasets for ServingContext {
             let connected = activation::connect(self, name, who)
                 .await
                 .map_err(|error| refused(name, &error))?;
-            // It may have gone wrong in the moment between.
+            // The dataset may have failed in the moment between.
             if let Some(fault) = self.live().fault(name) {
                 return Err(Refused::new(Code::MappingRefused, told(&fault.reason)));
             }
@@ -109,8 +109,8 @@ impl ServingContext {
             served(&mut line, recorded, &self.live());
         } else if let Some(ratified) = &recorded.ratified {
             line.state = "ratified";
-            line.digest = Some(ratified.digest.to_string());
-            match self.project.governance().load_as(name, ratified).await {
+            line.digest = Some(ratified.act.digest.to_string());
+            match self.project.governance().load_as(&ratified.act).await {
                 Ok(mapping) => describe(&mut line, &mapping),
                 Err(error) => line.reason = Some(told(&error.into())),
             }
@@ -129,7 +129,7 @@ fn served(line: &mut Dataset, recorded: &Recorded, now: &ServedDatasets) {
         line.served = Some(Arc::clone(&served.mapping));
     }
     let active = recorded.active.as_ref().map(|it| it.digest);
-    let ratified = recorded.ratified.as_ref().map(|it| it.digest);
+    let ratified = recorded.ratified.as_ref().map(|it| it.act.digest);
     line.reason = match now.fault(&line.name) {
         Some(fault) => {
             let instead = match fault.fallback {
@@ -149,7 +149,7 @@ fn describe(line: &mut Dataset, mapping: &Mapping) {
     line.connections = connections(mapping);
 }
 
-/// What agents are told of a mapping that is not served.
+/// The text for agents about a mapping that is not served.
 fn told(reason: &WithheldReason) -> String {
     match reason {
         WithheldReason::Mapping(GovernanceError::Missing { .. }) => {
@@ -205,7 +205,7 @@ fn refused(name: &str, error: &ActivationError) -> Refused {
     }
 }
 
-/// The first source that gives no answer, or else the first that is not what the mapping says.
+/// The first source that does not answer, or else the first that differs from the mapping.
 fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> Refused {
     for it in compared {
         if let Err(error) = &it.drift {
@@ -228,7 +228,7 @@ fn unmatched(dataset: &str, compared: &[ConnectionDrift]) -> Refused {
             return Refused::new(Code::SourceUnavailable, message).because(reason);
         }
     }
-    // Tables and columns are the operator's to know.
+    // Tables and columns are for the operator only.
     let mut many = 0;
     for it in compared {
         for problem in it.drift.iter().flatten() {

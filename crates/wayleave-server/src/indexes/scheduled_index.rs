@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use wayleave_search::Index;
 use wayleave_surface::{Extent, Searchable};
 
-use crate::settings::Freshness;
+use wayleave_project::settings::Freshness;
 
 /// An index and when it is due.
 pub(super) struct ScheduledIndex {
     pub(super) what: Searchable,
     every: Freshness,
-    /// When to look at it next.
+    /// When to update it next.
     pub(super) due: Instant,
-    /// When it is to be read whole again.
+    /// When to rebuild it from the whole stream.
     rebuild: Instant,
     pub(super) bookmark: Option<String>,
     pub(super) version: Option<String>,
@@ -38,7 +38,7 @@ impl ScheduledIndex {
         format!("{}/{}", self.what.connection_id, self.what.stream)
     }
 
-    /// What to do next: follow changes where that is possible, else read all.
+    /// The next update: the changes where they can be followed, else everything.
     pub(super) fn next(&self) -> (Extent, Option<String>) {
         let follows = self.is_served && self.rebuild > Instant::now();
         match self.bookmark.clone().filter(|_| follows) {
@@ -47,14 +47,14 @@ impl ScheduledIndex {
         }
     }
 
-    /// Records an index that is served from now on, and when it is due next.
+    /// Records an index that now serves, and when it is due next.
     pub(super) fn record_served(&mut self, index: &Index) {
         let now = Instant::now();
         let stamp = index.stamp();
         self.is_served = true;
         self.bookmark.clone_from(&stamp.bookmark);
         let since = age(stamp.built);
-        // Changes that cannot be told by malformed times are not followed either.
+        // Malformed times hide changes: such a stream has no bookmark and is not followed either.
         let follows = self.what.is_tracked && stamp.bookmark.is_some();
         let every = if follows {
             self.every.rebuild_tracked

@@ -15,7 +15,7 @@ const SNAPSHOT_TTL: Duration = Duration::from_mins(10);
 /// Largest number of earlier snapshots: each may hold files and memory.
 const MAX_SNAPSHOTS: usize = 12;
 
-/// A connection and a stream of it.
+/// A connection and one of its streams.
 type Name = (String, String);
 
 /// The indexes that are searched together.
@@ -42,7 +42,7 @@ fn matches_spec(index: &Index, spec: &Spec) -> bool {
 #[derive(Default)]
 pub(super) struct IndexSnapshots {
     now: Arc<IndexSnapshot>,
-    /// Each with when it was replaced, the latest first.
+    /// Each with the time it was replaced, the latest first.
     earlier: VecDeque<(Instant, Arc<IndexSnapshot>)>,
 }
 
@@ -70,7 +70,7 @@ impl IndexSnapshots {
         Arc::make_mut(&mut self.now).0.insert(name, indexed);
     }
 
-    /// Drops all but these, also from earlier snapshots.
+    /// Drops all others, also from earlier snapshots.
     pub(super) fn keep_only(&mut self, scheduled: &[Name]) {
         let earlier = self.earlier.iter_mut().map(|(_, snapshot)| snapshot);
         for snapshot in std::iter::once(&mut self.now).chain(earlier) {
@@ -83,7 +83,7 @@ impl IndexSnapshots {
     }
 }
 
-/// What the order of hits depends on.
+/// The generation that determines the order of hits.
 fn generation(indexed: Option<&Indexed>) -> Option<u64> {
     match indexed {
         Some(Indexed::Ready(index)) => Some(index.generation()),

@@ -6,6 +6,7 @@ use wayleave_ledger::{Event, FixedClock, Governance, GrantRequest, TokenRequest}
 use wayleave_model::{
     digest::Digest,
     grant::{Scopes, StreamTerms, Terms, TokenKind},
+    ratify::Ratification,
 };
 use wayleave_plan::package::StreamScope;
 
@@ -31,13 +32,13 @@ impl Case {
     }
 
     async fn ratify(&self) {
-        let event = Event::DatasetRatified {
+        let event = Event::DatasetRatified(Ratification {
             dataset: "crm".into(),
             digest: digest(),
             replaces: None,
             who: "ana".into(),
             note: String::new(),
-        };
+        });
         let ledger = self.governance.ledger();
         ledger.append(NOW, event).await.unwrap();
     }
@@ -104,7 +105,7 @@ async fn the_same_package_is_handed_out_until_what_is_in_it_changes() {
         &first,
         &packages.get(&state, &state.tokens()[&id], NOW)
     ));
-    // Another token's business changes nothing here.
+    // Changes to another token have no effect here.
     case.token(&[]).await;
     let state = case.state().await;
     let second = packages.get(&state, &state.tokens()[&id], NOW);
@@ -131,7 +132,7 @@ async fn a_grant_runs_out_at_its_time_though_nothing_was_recorded() {
     assert_eq!(connections(&before), ["eu"]);
     let after = packages.get(&state, token, NOW + 10);
     assert!(connections(&after).is_empty() && before.epoch != after.epoch);
-    // A clock that is set back is believed.
+    // A clock that is set back is trusted.
     assert_eq!(
         connections(&packages.get(&state, token, NOW)),
         connections(&before)
@@ -143,7 +144,7 @@ async fn taking_the_first_of_two_grants_of_a_connection_back_does_not_bring_in_t
     let case = Case::new().await;
     let (narrow, wide) = (case.grant("eu", None).await, case.grant("eu", None).await);
     let us = case.grant("us", None).await;
-    // Whichever was made first, and whatever their ids.
+    // In either order of creation, and with any ids.
     for (first, second) in [(&narrow, &wide), (&wide, &narrow)] {
         let of = |state: &State| {
             let ids = [first, second, &us].map(String::as_str);

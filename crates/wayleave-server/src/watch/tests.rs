@@ -47,7 +47,7 @@ async fn a_fresh_state_holds_all_that_was_done_before_it_was_asked_for() {
     let watch = LedgerWatch::start(ours, NEVER, CancellationToken::new())
         .await
         .unwrap();
-    // The first look is made at once and may yet be under way.
+    // The first poll starts at once and may still be running.
     let before = watch.fresh().await.unwrap();
     for number in 0..20 {
         let name = format!("crm_{number}");

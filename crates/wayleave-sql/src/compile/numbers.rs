@@ -1,4 +1,4 @@
-//! Comparisons with numbers that a store cannot hold: what they mean for those it can.
+//! Compiles comparisons with numbers that a store cannot hold into comparisons with numbers it can.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::dialect::ComparisonSql;
 use super::sql::Sql;
 use crate::values::from_single;
 
-/// A comparison of every value of a column with one that is greater (or less) than all of them.
+/// Compares every value of a column with an operand that is greater (or less) than all of them.
 pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> ComparisonSql {
     let holds = match comparison {
         Comparison::Eq => false,
@@ -24,8 +24,9 @@ pub(crate) fn beyond_all(comparison: Comparison, greater: bool) -> ComparisonSql
     }
 }
 
-/// A comparison with a value that the column cannot hold, given the nearest value that it can
-/// (`right`), and on which side of the value that lies. No value of the column is between them.
+/// Compares a column with an operand that it cannot hold, given the nearest value that it can
+/// (`right`) and the side of the operand on which that value lies. The column holds no value
+/// between the two.
 pub(crate) fn beside(
     left: Sql,
     comparison: Comparison,
@@ -44,8 +45,8 @@ pub(crate) fn beside(
     ComparisonSql::with(left, comparison, right)
 }
 
-/// A canonical decimal cut to `scale` digits after the point, and how the cut compares with it.
-/// `None` where more than `whole` digits stand before the point.
+/// Cuts a canonical decimal to `scale` digits after the point, and tells how the result compares
+/// with the decimal. `None` where more than `whole` digits precede the point.
 pub(crate) fn cut(decimal: &str, whole: usize, scale: usize) -> Option<(String, Ordering)> {
     let (before, after) = decimal.split_once('.').unwrap_or((decimal, ""));
     if before.trim_start_matches('-').len() > whole {
@@ -67,8 +68,8 @@ pub(crate) fn cut(decimal: &str, whole: usize, scale: usize) -> Option<(String, 
     Some((text, towards_zero))
 }
 
-/// The floating-point number nearest to a canonical decimal, and how the decimal which that
-/// number is written as compares with it.
+/// The floating-point number nearest to a canonical decimal, and how the decimal that this number
+/// is written as compares with the given one.
 pub(crate) fn nearest_float(decimal: &str) -> Option<(f64, Ordering)> {
     let exact: ExactNumber = decimal.parse().ok()?;
     let float = exact.to_f64();
@@ -76,10 +77,11 @@ pub(crate) fn nearest_float(decimal: &str) -> Option<(f64, Ordering)> {
     Some((float, written.cmp(&exact)))
 }
 
-/// The number of single precision nearest to another, and how the one that it stands for compares
-/// with that. No other of single precision stands for one between them.
+/// The single-precision number nearest to `number`, and how the decimal it stands for compares with
+/// `number`. No other single-precision number stands for a decimal between the two.
 pub(crate) fn nearest_single(number: f64) -> (f64, Ordering) {
-    // By its digits: 7.038531e-26 is such a number, and the float beside it is nearer to another.
+    // Parse the digits instead of casting: 7.038531e-26 is a single-precision number whose nearest
+    // `f64` is nearer to another one.
     #[expect(
         clippy::expect_used,
         reason = "the standard library writes floats that it reads"

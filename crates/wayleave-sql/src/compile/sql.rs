@@ -1,5 +1,5 @@
-//! A piece of SQL that carries the values bound in it, so that pieces can be put together in any
-//! order and no value is ever part of a text.
+//! A fragment of SQL that carries its bound values, so that fragments combine in any order and no
+//! value is ever part of the text.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(crate) enum Bind {
     Datetime(i64),
 }
 
-/// How a dialect writes the place of a bound value.
+/// How a dialect writes the placeholder of a bound value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placeholder {
     /// `?`
@@ -29,16 +29,16 @@ pub(crate) enum Placeholder {
     Dollar,
 }
 
-/// A piece of SQL.
+/// A fragment of SQL.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Sql {
     text: String,
-    /// Each with the place in the text where it goes, in order.
+    /// Each value with the offset in the text where its placeholder goes, in order.
     binds: Vec<(usize, Bind)>,
 }
 
 impl Sql {
-    /// Words of ours. Never a caller's.
+    /// Text written by this crate. Never a caller's.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -54,27 +54,27 @@ impl Sql {
         }
     }
 
-    /// Whether it is these words and no more.
+    /// Whether the fragment is exactly this text and binds nothing.
     pub(crate) fn is(&self, text: &str) -> bool {
         self.text == text && self.binds.is_empty()
     }
 
-    /// This, then that.
+    /// Appends another fragment.
     pub(crate) fn add(&mut self, other: Self) {
         let end = self.text.len();
         self.text.push_str(&other.text);
-        // Most pieces have none.
+        // Most fragments bind nothing.
         for (at, bind) in other.binds {
             self.binds.push((end + at, bind));
         }
     }
 
-    /// This, then words of ours.
+    /// Appends text written by this crate.
     pub(crate) fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    /// `before`, this, `after`.
+    /// Wraps the fragment between `before` and `after`.
     pub(crate) fn within(mut self, before: &str, after: &str) -> Self {
         if before.is_empty() {
             self.push(after);
@@ -88,13 +88,13 @@ impl Sql {
         sql
     }
 
-    /// All of these with `separator` between them.
+    /// Joins the parts with `separator`.
     pub(crate) fn joined(parts: impl IntoIterator<Item = Self>, separator: &str) -> Self {
         let mut parts = parts.into_iter();
         let mut sql = parts.next().unwrap_or_default();
         for (place, part) in parts.enumerate() {
             if place == 0 {
-                // There will be more of about this length.
+                // More parts of about this length will follow.
                 sql.text.reserve(8 * (sql.text.len() + separator.len()));
             }
             sql.push(separator);
@@ -103,7 +103,7 @@ impl Sql {
         sql
     }
 
-    /// The text with placeholders, and what to bind in their order.
+    /// The text with placeholders, and the values to bind in placeholder order.
     pub(crate) fn render(self, placeholder: Placeholder) -> (String, Vec<Bind>) {
         let mut text = String::with_capacity(self.text.len() + 4 * self.binds.len());
         let mut binds = Vec::with_capacity(self.binds.len());

@@ -1,4 +1,4 @@
-//! The DSN of a database server, and how far TLS is asked for.
+//! The DSN of a database server, and how much TLS it requires.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use wayleave_store::{Detail, StoreError};
 
 use super::{bad, decoded};
 
-/// What may follow the `?`.
+/// Parameters allowed after the `?`.
 pub(super) const PARAMETERS: [&str; 4] = ["sslmode", "sslrootcert", "cleartext_password", "socket"];
 
 /// A server and a login.
@@ -24,7 +24,7 @@ pub(crate) struct Server {
     cleartext: bool,
     /// The certificate authority to trust, instead of the machine's own list.
     pub(crate) authority: Option<PathBuf>,
-    /// What no message may hold: the DSN itself, and the password as it was written.
+    /// Secrets that no message may contain: the DSN itself, and the password as it was written.
     hidden: Vec<SecretString>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum ServerAddress {
 }
 
 impl ServerAddress {
-    /// Whether it is on this machine, so that nobody can listen or impersonate the server.
+    /// Whether the server is on this machine, so that nobody can eavesdrop or impersonate it.
     fn is_local(&self) -> bool {
         match self {
             Self::Socket { .. } => true,
@@ -48,17 +48,18 @@ impl ServerAddress {
     }
 }
 
-/// How much a session asks of TLS. Where a DSN does not say, it is [`TlsMode::Prefer`] on this
-/// machine and [`TlsMode::VerifyFull`] beyond it.
+/// How much TLS a session requires. The default is [`TlsMode::Prefer`] on this machine and
+/// [`TlsMode::VerifyFull`] for any other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsMode {
-    /// Never.
+    /// Never use TLS.
     Disable,
-    /// When the server offers it; its certificate is not checked.
+    /// Use TLS when the server offers it; do not check its certificate.
     Prefer,
-    /// Always; its certificate is not checked, so this guards against listening, not posing.
+    /// Always use TLS, but do not check the certificate: this guards against eavesdropping, not
+    /// against impersonation.
     Require,
-    /// Always, with a certificate for that host from a trusted authority.
+    /// Always use TLS, with a certificate for that host from a trusted authority.
     VerifyFull,
 }
 
@@ -100,7 +101,8 @@ impl Server {
         let address = match (parameters.socket, host) {
             (Some(path), None) => ServerAddress::Socket { path, port },
             (Some(_), Some(_)) => return Err(bad("it names both a host and a `socket`")),
-            // An address in brackets keeps them in a URL, and loses them on the network.
+            // A URL keeps the brackets of an IPv6 address; the network takes the address without
+            // them.
             (None, Some(host)) => ServerAddress::Tcp {
                 host: host.trim_matches(['[', ']']).to_owned(),
                 port,
@@ -132,13 +134,13 @@ impl Server {
         })
     }
 
-    /// Whether a server that asks for the password itself must not be given it: it is beyond this
-    /// machine and has not proved who it is.
+    /// Whether to withhold the password from a server that asks for it in clear text: the server is
+    /// not on this machine and has not proved its identity.
     pub(crate) fn guards_password(&self) -> bool {
         !(self.address.is_local() || self.tls == TlsMode::VerifyFull || self.cleartext)
     }
 
-    /// A driver's message without anything of this DSN that is secret.
+    /// A driver's message with every secret of this DSN removed.
     pub(crate) fn detail(&self, message: impl fmt::Display) -> Detail {
         let hidden = self.hidden.iter().chain(&self.password);
         Detail::scrubbed(message, hidden.map(ExposeSecret::expose_secret))
@@ -148,7 +150,7 @@ impl Server {
 const UNKNOWN_PARAMETER: &str = "it has an unknown parameter; known are `sslmode`, `sslrootcert`, \
     `cleartext_password`, `socket`";
 
-/// What follows the `?` of a server's DSN.
+/// Parameters after the `?` of a server's DSN.
 #[derive(Default)]
 struct Parameters {
     tls: Option<TlsMode>,
@@ -161,7 +163,7 @@ impl Parameters {
     fn parse(url: &Url) -> Result<Self, StoreError> {
         let mut parameters = Self::default();
         for (name, value) in url.query_pairs() {
-            // Those that are documented.
+            // Accept documented parameters only.
             if !PARAMETERS.contains(&name.as_ref()) {
                 return Err(bad(UNKNOWN_PARAMETER));
             }

@@ -1,4 +1,4 @@
-//! What a server says of the columns of a table, for introspection and for reads alike.
+//! Column metadata of a MySQL or MariaDB table, for both introspection and reads.
 
 use wayleave_model::catalogue::Column;
 
@@ -6,7 +6,7 @@ use super::connect::Flavour;
 use super::types::{Kind, labels, max_length};
 use crate::compile::NativeColumn;
 
-/// What is asked of every column.
+/// The metadata selected for every column.
 macro_rules! columns {
     () => {
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IS_NULLABLE, \
@@ -20,8 +20,8 @@ macro_rules! columns {
 /// The columns of all tables of a schema.
 pub(super) const COLUMNS: &str = concat!(columns!(), "? ORDER BY TABLE_NAME, ORDINAL_POSITION");
 
-/// The columns of one table, of the session's own database where no schema is given. The name is
-/// compared with a plain value, or the server would open every table of the schema.
+/// The columns of one table, in the session's own database where no schema is given. The name is
+/// compared with a plain value; otherwise the server would open every table of the schema.
 pub(super) const COLUMNS_OF_TABLE: &str =
     concat!(columns!(), "COALESCE(?, DATABASE()) AND TABLE_NAME = ?");
 
@@ -75,7 +75,7 @@ impl CatalogueColumn {
             data_type,
             nullable: nullable == "YES",
             length,
-            // `DEFAULT_GENERATED` is MySQL's word for a mere default.
+            // `DEFAULT_GENERATED` is MySQL's word for an ordinary default.
             generated: extra.contains("auto_increment")
                 || extra.contains("virtual generated")
                 || extra.contains("stored generated"),
@@ -84,7 +84,7 @@ impl CatalogueColumn {
         }
     }
 
-    /// As reads need it, by its name.
+    /// The column by its name, in the form that reads need.
     pub(super) fn native(self) -> (String, NativeColumn<Kind>) {
         let native = NativeColumn {
             datatype: self.kind.datatype(&self.declared),
@@ -96,7 +96,7 @@ impl CatalogueColumn {
         (self.name, native)
     }
 
-    /// As introspection tells it.
+    /// The column in the form that introspection reports.
     pub(super) fn described(self) -> Column {
         Column {
             name: self.name,

@@ -1,4 +1,4 @@
-//! Opening a session that can only read, for a bounded time.
+//! Opens a session that can only read, for a bounded time.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use super::settings;
 use crate::dsn::{Server, ServerAddress, TlsMode};
 use crate::tls;
 
-/// How much longer than the server we wait, so that its own timeout, which says more, comes first.
+/// How much longer than the server we wait, so that its own timeout, which says more, fires first.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// MariaDB counts in seconds, for every statement.
+/// MariaDB counts in seconds, and limits every statement.
 const MARIADB_LIMIT: &str = "SET SESSION max_statement_time = ?, lock_wait_timeout = ?";
-/// MySQL counts in milliseconds, for reads.
+/// MySQL counts in milliseconds, and limits reads only.
 const MYSQL_LIMIT: &str = "SET SESSION max_execution_time = ?, lock_wait_timeout = ?";
 const VERSION: &str = "SELECT VERSION()";
 
-/// Which of the two the server is.
+/// Which of the two engines the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flavour {
     Mysql,
@@ -106,7 +106,7 @@ pub(super) async fn limit(
     flavour: Flavour,
     limit: Duration,
 ) -> Result<(), Error> {
-    // To both, zero would mean for ever.
+    // Zero means no limit to both engines.
     let limit = limit.max(Duration::from_millis(1));
     let wait = limit.as_secs().max(1);
     match flavour {
@@ -125,7 +125,7 @@ pub(super) async fn limit(
 pub(super) async fn connect(server: &Server, limits: Limits) -> Result<Conn, StoreError> {
     let failed = |error| store_error(server, limits, "connecting", &error);
     match Conn::new(options(server, server.tls)?).await {
-        // The driver has no "prefer": it is this.
+        // The driver has no "prefer" mode, so retry without TLS.
         Err(Error::Driver(DriverError::NoClientSslFlagFromServer))
             if server.tls == TlsMode::Prefer =>
         {
@@ -152,8 +152,8 @@ fn options(server: &Server, mode: TlsMode) -> Result<Opts, StoreError> {
 }
 
 fn ssl_options(server: &Server, mode: TlsMode) -> Result<Option<SslOpts>, StoreError> {
-    // The driver asks the process for its cryptography; the first to set it wins, and it is
-    // the only one built in.
+    // The driver uses the process-wide cryptography provider. The first one installed wins, and
+    // only one is compiled in.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let local = matches!(server.address, ServerAddress::Socket { .. });
     Ok(match mode {

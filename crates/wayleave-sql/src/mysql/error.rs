@@ -1,4 +1,4 @@
-//! What MySQL, MariaDB and their driver say, as a [`StoreError`].
+//! Maps errors of MySQL, MariaDB and their driver to [`StoreError`].
 
 use mysql_async::{DriverError, Error, IoError};
 use wayleave_store::{Limits, StoreError};
@@ -6,7 +6,7 @@ use wayleave_store::{Limits, StoreError};
 use crate::dsn::Server;
 use crate::tls;
 
-/// A failure, by the server's number where it gave one.
+/// Maps a failure, by the server's error number where it gave one.
 pub(super) fn store_error(
     server: &Server,
     limits: Limits,
@@ -16,17 +16,18 @@ pub(super) fn store_error(
     let detail = server.detail(error);
     match error {
         Error::Server(said) => match said.code {
-            // Access denied: to log in, to the database, without a password, to a table or column.
+            // Access denied: at login, to the database, without a password, to a table or column.
             1044 | 1045 | 1142 | 1143 | 1227 | 1698 => StoreError::Denied { detail },
             1049 => StoreError::Missing { detail },
-            // The statement's time is over (MariaDB, MySQL), or it was cancelled, or waited for a lock.
+            // The statement ran out of time (MariaDB, MySQL), was cancelled, or waited too long for
+            // a lock.
             1969 | 3024 | 1317 | 1205 => StoreError::Timeout {
                 doing,
                 limit: limits.statement,
             },
             // Too many connections; shutting down.
             1040 | 1053 => StoreError::Unreachable { detail },
-            // A value of that type is out of range.
+            // A value is out of range for its type.
             1690 => StoreError::OutOfRange { detail },
             code => StoreError::Failed {
                 doing,

@@ -1,7 +1,7 @@
-//! The catalogue of one MySQL or MariaDB database, in a handful of statements however many
+//! Reads the catalogue of one MySQL or MariaDB database in a handful of statements, however many
 //! tables it has.
 //!
-//! CHECKs are read on MariaDB only: MySQL prints them in a form of its own, and has ENUM.
+//! CHECKs are read on MariaDB only: MySQL prints them in its own form, and has ENUM.
 
 use wayleave_model::catalogue::{Catalogue, ForeignKey, TableKind};
 use wayleave_model::mapping::{Datatype, SourceKind};
@@ -34,7 +34,7 @@ const MARIADB_CHECKS: &str = "SELECT TABLE_NAME, CHECK_CLAUSE \
     FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = ? \
     ORDER BY TABLE_NAME, CONSTRAINT_NAME";
 
-/// Reads the catalogue of the asked database, or of the session's own.
+/// Reads the catalogue of the requested database, or of the session's own.
 pub(super) async fn catalogue(
     session: &mut Session<'_>,
     options: &IntrospectOptions,
@@ -102,7 +102,7 @@ async fn tables(
     });
     for (name, kind, estimate, comment) in rows {
         if kind == "VIEW" {
-            // A view's comment is the word VIEW, or what is wrong with it.
+            // The comment of a view is the word VIEW, or an error about the view.
             match comment {
                 Some(broken) if broken != "VIEW" && !broken.is_empty() => {
                     progress(Step::LeftOut {
@@ -135,8 +135,8 @@ async fn keys(
         let Some((table, name, ..)) = index.first() else {
             continue;
         };
-        // Without a column the part is an expression; with a length it is a prefix: neither
-        // makes the columns themselves unique.
+        // An index part without a column is an expression, and one with a length is a prefix.
+        // Neither makes the columns themselves unique.
         let columns = index
             .iter()
             .map(|(.., column, prefix)| column.clone().filter(|_| prefix.is_none()));

@@ -1,4 +1,4 @@
-//! Pooled sessions for reading, cancelled from outside.
+//! Pooled read sessions that can be cancelled from another connection.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
@@ -22,10 +22,10 @@ const FIND_MARK: &str = "SELECT IS_USED_LOCK(?)";
 /// A read-only session, kept between reads.
 pub(crate) struct MysqlSession {
     pub(super) connection: Conn,
-    /// The random name of a lock that this session holds. Cancelling asks the server which session
-    /// holds it. Session numbers are small and every server counts its own, so behind an address of
-    /// several servers the same number may be another client's. `None` where the server refuses such
-    /// locks.
+    /// The random name of a lock that this session holds, by which cancelling finds the session.
+    /// Session numbers are small and each server counts its own, so behind an address shared by
+    /// several servers the same number may belong to another client. `None` where the server
+    /// refuses such locks.
     pub(super) mark: Option<Arc<str>>,
     pub(super) flavour: Flavour,
     /// How long a statement may take.
@@ -41,7 +41,7 @@ impl MysqlSession {
         let marking = connection.exec_first::<Option<u8>, _, _>(TAKE_MARK, (&mark,));
         let mark = match timeout(limits.connect, marking).await {
             Ok(Ok(taken)) => (taken.flatten() == Some(1)).then(|| mark.into()),
-            // The server may forbid locks; then only the statement's own limit ends it.
+            // The server may forbid locks; then only the statement's own time limit ends it.
             Ok(Err(mysql_async::Error::Server(_))) => None,
             Ok(Err(error)) => {
                 return Err(store_error(server, limits, "opening a session", &error));
@@ -61,7 +61,7 @@ impl MysqlSession {
         })
     }
 
-    /// Bounds the time of each statement anew.
+    /// Sets a new time limit for each statement.
     pub(super) async fn limit_statements(
         &mut self,
         limit: Duration,
@@ -72,8 +72,8 @@ impl MysqlSession {
     }
 }
 
-/// Ends a session of ours from another one, and with it whatever it does, if both are on the same
-/// server.
+/// Kills one of our sessions, and whatever it is running, from another session, if both reached the
+/// same server.
 pub(super) async fn cancel(server: &Server, limits: Limits, mark: &str) {
     let asking = async {
         let Ok(mut connection) = connect(server, limits).await else {
@@ -81,7 +81,7 @@ pub(super) async fn cancel(server: &Server, limits: Limits, mark: &str) {
         };
         let holder = connection.exec_first::<Option<u64>, _, _>(FIND_MARK, (mark,));
         if let Ok(Some(Some(id))) = holder.await {
-            // A number the server gave us; the statement takes no placeholder.
+            // The server gave us this number; KILL takes no placeholder.
             let statement = format!("KILL CONNECTION {id}");
             #[expect(
                 clippy::disallowed_methods,
@@ -91,6 +91,6 @@ pub(super) async fn cancel(server: &Server, limits: Limits, mark: &str) {
         }
         let _ = connection.disconnect().await;
     };
-    // Nothing more can be done: the statement's own limit ends it.
+    // On failure, the statement's own time limit ends it.
     let _ = timeout(CANCEL_TIMEOUT, asking).await;
 }

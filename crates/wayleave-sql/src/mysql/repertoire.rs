@@ -1,29 +1,29 @@
-//! The character repertoire of a text column. The server refuses to compare it with other characters.
+//! The character repertoire of a text column. The server refuses comparisons with other characters.
 
 /// The characters that a column can hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Repertoire {
-    /// Every one.
+    /// Every character.
     All,
-    /// Those of the first plane.
+    /// Characters of the Basic Multilingual Plane.
     Basic,
-    /// Those of ASCII.
+    /// ASCII characters.
     Ascii,
-    /// Those of some other character set; with the end of a call of `CONVERT` to it, if it has a
-    /// plain name.
+    /// Characters of another character set, with the end of the `CONVERT` call that converts to it
+    /// if its name is plain.
     Other(Option<String>),
 }
 
-/// Whether a column can hold a text.
+/// Whether a column can hold a given text.
 pub(super) enum Encodable<'a> {
     Yes,
     No,
-    /// If converting it with this leaves it the same.
+    /// It can if this conversion leaves the text unchanged.
     IfConverted(Option<&'a str>),
 }
 
 impl Repertoire {
-    /// Those of a character set, in a column of that collation.
+    /// The repertoire of a character set, in a column with that collation.
     pub(crate) fn from_charset(charset: &str, collation: &str) -> Self {
         let plain = |name: &str| {
             name.bytes()
@@ -35,7 +35,7 @@ impl Repertoire {
             "ascii" => Self::Ascii,
             _ => {
                 let known = plain(charset) && plain(collation);
-                // With the column's own collation, or its index would not serve.
+                // Name the column's own collation; otherwise its index could not be used.
                 Self::Other(known.then(|| format!(" USING {charset}) COLLATE {collation}")))
             }
         }

@@ -1,5 +1,5 @@
-//! What a session is set to, whatever the server's own settings, its `init_connect` or a proxy
-//! make of a new one.
+//! Session settings that reads need, whatever the server's defaults, its `init_connect` or a proxy
+//! make of a new session.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
@@ -7,10 +7,11 @@ use wayleave_store::StoreError;
 
 use super::connect::Flavour;
 
-/// Ends what `init_connect` may have begun, and sets what answers depend on. A transaction that
-/// stayed open would freeze every later answer and hold locks against the application, so none
-/// may begin by itself or by the end of another. A first, empty transaction takes up what was set
-/// for one transaction only. The right to write goes last, when nothing sets anything any more.
+/// Ends any transaction that `init_connect` may have begun, and sets everything that answers depend
+/// on. A transaction left open would freeze every later answer and hold locks against the
+/// application, so none may begin implicitly or be chained to the end of another. A first, empty
+/// transaction consumes settings made for the next transaction only. The right to write is dropped
+/// last, when nothing else remains to be set.
 const SETUP: &str = "ROLLBACK AND NO CHAIN NO RELEASE; \
     SET SESSION autocommit = 1, completion_type = 0; \
     START TRANSACTION READ ONLY; \
@@ -21,7 +22,7 @@ const SETUP: &str = "ROLLBACK AND NO CHAIN NO RELEASE; \
     SET NAMES utf8mb4; \
     SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
-/// A variable as it must read after [`SETUP`], and what is said where it does not.
+/// The value a variable must have after [`SETUP`], and the error message where it does not.
 struct Setting {
     variable: &'static str,
     value: &'static str,
@@ -36,7 +37,7 @@ const fn setting(variable: &'static str, value: &'static str, refusal: &'static 
     }
 }
 
-/// The variables that both engines call alike.
+/// Variables that have the same name in both engines.
 const SETTINGS: [Setting; 12] = [
     setting("autocommit", "1", "`autocommit` does not stay on"),
     setting(
@@ -84,7 +85,7 @@ const SETTINGS: [Setting; 12] = [
     ),
 ];
 
-/// The variables of transactions, which the engines call differently.
+/// Transaction variables, which the engines name differently.
 const MYSQL_SETTINGS: [Setting; 2] = [
     setting("transaction_isolation", "REPEATABLE-READ", ISOLATION),
     setting("transaction_read_only", "1", READ_ONLY),
@@ -96,7 +97,7 @@ const MARIADB_SETTINGS: [Setting; 2] = [
 const ISOLATION: &str = "the isolation level does not stay as set";
 const READ_ONLY: &str = "the session does not stay read-only";
 
-/// Makes a new session what reads need.
+/// Applies the settings to a new session.
 pub(super) async fn apply(connection: &mut Conn) -> Result<(), mysql_async::Error> {
     #[expect(
         clippy::disallowed_methods,
@@ -105,7 +106,7 @@ pub(super) async fn apply(connection: &mut Conn) -> Result<(), mysql_async::Erro
     connection.query_drop(SETUP).await
 }
 
-/// Reads back what [`apply`] has set: `Ok(Err(_))` where something else is in force.
+/// Reads the settings back; `Ok(Err(_))` where a different value is in force.
 pub(super) async fn check(
     connection: &mut Conn,
     flavour: Flavour,
@@ -130,7 +131,7 @@ pub(super) async fn check(
     Ok(Ok(()))
 }
 
-/// A value of a variable; MariaDB has words for booleans.
+/// A variable's value as a number; MariaDB spells booleans as words.
 fn number(value: &str) -> &str {
     match value {
         "ON" => "1",

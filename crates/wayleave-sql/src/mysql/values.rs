@@ -1,4 +1,4 @@
-//! The server's values as cells, and bound values as the server's.
+//! Converts the server's values to cells, and bound values to the driver's.
 
 use jiff::ToSpan as _;
 use mysql_async::Value;
@@ -9,7 +9,7 @@ use crate::values::{Cell, from_single};
 
 const MICROS_A_DAY: i64 = 86_400_000_000;
 
-/// A value as the driver has it, for one column of the answer.
+/// Converts a driver's value for one column of the answer.
 pub(super) fn cell(value: Value, output: Option<&Output<'_>>) -> Cell<'static> {
     match value {
         Value::NULL => Cell::Null,
@@ -24,7 +24,7 @@ pub(super) fn cell(value: Value, output: Option<&Output<'_>>) -> Cell<'static> {
         Value::Date(year, month, day, hour, minute, second, micros) => {
             let clock = i64::from(hour) * 3_600 + i64::from(minute) * 60 + i64::from(second);
             let Some(days) = days(year, month, day) else {
-                // The day of no month and no year is no day.
+                // The zero date, without a month or a year, is not a date.
                 return Cell::Malformed;
             };
             if is_date(output) {
@@ -65,7 +65,8 @@ fn days(year: u16, month: u8, day: u8) -> Option<i32> {
     i32::try_from(since.as_hours() / 24).ok()
 }
 
-/// A bound value as the driver takes it. A time no column can hold is the nearest one.
+/// Converts a bound value for the driver. A time that no column can hold becomes the nearest one
+/// that fits.
 pub(super) fn bound(bind: &Bind) -> Value {
     match bind {
         Bind::Text(text) => Value::Bytes(text.clone().into_bytes()),

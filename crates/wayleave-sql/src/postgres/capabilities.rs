@@ -1,6 +1,6 @@
-//! Where PostgreSQL differs from the one contract, in words for people and agents.
+//! Where PostgreSQL differs from the common contract, in words for people and agents.
 //!
-//! The reference of stores says the same; a test holds it to that.
+//! The stores reference page says the same, and a test checks that it does.
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::{Capabilities, Difference, Topic};

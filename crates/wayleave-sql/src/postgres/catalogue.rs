@@ -1,4 +1,4 @@
-//! What PostgreSQL says of the columns of a table, for introspection and for reads alike.
+//! Column metadata of a PostgreSQL table, for both introspection and reads.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,12 +8,12 @@ use wayleave_model::catalogue::Column;
 use super::types::{Kind, max_length};
 use crate::compile::NativeColumn;
 
-/// The columns of a table, `$2`, of a schema, `$1`; or of all its tables, where `$2` is NULL. A table
-/// without a schema is looked up as the session would.
+/// The columns of table `$2` in schema `$1`, or of all its tables where `$2` is NULL. A table
+/// without a schema is resolved through the session's search path.
 ///
-/// Domains stand for their base, and an array for many of its element, whose type is followed too.
-/// Of text that sorts as code points do, the collation is told. A table that goes meanwhile has no
-/// privileges, which are looked up as of now.
+/// Resolves a domain to its base type, and an array to many values of its element type, which is
+/// resolved too. Names the collation of text that sorts by code point. Privileges are looked up as
+/// of now, so a table dropped meanwhile has none.
 pub(super) const COLUMNS: &str = "WITH RECURSIVE relation AS ( \
     SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c \
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -57,12 +57,12 @@ pub(super) struct CatalogueColumn {
     pub(super) schema: String,
     pub(super) table: String,
     pub(super) name: String,
-    /// The type as it was declared.
+    /// The declared type.
     declared: String,
-    /// The name of the type of its values: of a list, of the elements.
+    /// The name of the values' type; for a list, that of its elements.
     type_name: String,
     type_id: u32,
-    /// The array's own type, where it is one, else 0.
+    /// The type of the array where the column is one, else 0.
     list_type_id: u32,
     modifier: i32,
     not_null: bool,
@@ -93,7 +93,7 @@ impl CatalogueColumn {
         })
     }
 
-    /// As reads need it.
+    /// The column in the form that reads need.
     pub(super) fn native(&self) -> NativeColumn<Kind> {
         let many = self.is_list();
         let kind = if many { Kind::Array } else { self.kind() };
@@ -110,7 +110,8 @@ impl CatalogueColumn {
         }
     }
 
-    /// As introspection tells it. Enums are told by their labels, given by type.
+    /// The column in the form that introspection reports. Enums are described by `labels`, keyed by
+    /// type.
     pub(super) fn described(self, labels: &HashMap<u32, Vec<String>>) -> Column {
         Column {
             datatype: self.kind().datatype(),
@@ -135,8 +136,8 @@ impl CatalogueColumn {
     }
 }
 
-/// The schema and the columns of the one table that [`COLUMNS`] was asked for; `None` where there is
-/// no such table.
+/// The schema and the columns of the one table that [`COLUMNS`] was run for; `None` where the table
+/// does not exist.
 pub(super) fn table(rows: &[Row]) -> Result<Option<TableColumns>, Error> {
     let mut found: Option<TableColumns> = None;
     for row in rows {

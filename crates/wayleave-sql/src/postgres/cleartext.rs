@@ -1,17 +1,17 @@
-//! Detects a server that asks for the password in clear text, before it is sent.
+//! Detects a server that requests the password in clear text, before the password is sent.
 //!
-//! The driver answers every request for a password. Over a line where anybody may pose as the
-//! server, this one must not be answered: it would hand the password over. Requests that prove the
-//! password without telling it (SCRAM, MD5) pass.
+//! The driver answers every authentication request. Over a connection where anybody may impersonate
+//! the server, a clear-text request must go unanswered, because the answer would reveal the
+//! password. Requests that prove knowledge of the password without revealing it (SCRAM, MD5) pass.
 
 use std::fmt;
 use std::io;
 
-/// A tag and a length that counts itself, and of a request its kind.
+/// A tag, a length that counts itself and, in an authentication request, the kind of request.
 const REQUEST_BYTES: usize = 9;
 const HEAD_BYTES: usize = 5;
 
-/// The server asked for the password over a line that is not verified.
+/// The server requested the password over an unverified connection.
 #[derive(Debug)]
 pub(super) struct CleartextRefused;
 
@@ -25,7 +25,7 @@ impl fmt::Display for CleartextRefused {
 
 impl std::error::Error for CleartextRefused {}
 
-/// Watches the bytes of a server until the login is over.
+/// Inspects the bytes that a server sends until the login is over.
 #[derive(Debug)]
 pub(super) struct CleartextGuard {
     state: State,
@@ -35,18 +35,18 @@ pub(super) struct CleartextGuard {
 
 #[derive(Debug)]
 enum State {
-    /// One byte tells whether TLS follows.
+    /// Expects the single byte that tells whether TLS follows.
     TlsAnswer,
-    /// The beginning of a message.
+    /// Collects the beginning of a message.
     Head,
-    /// So many more bytes of a message that is of no interest.
+    /// Skips the remaining bytes of an irrelevant message.
     Skip(usize),
-    /// All that follows is passed: the login is over, or TLS has its own guard.
+    /// Passes everything: the login is over, or TLS has its own guard.
     Over,
 }
 
 impl CleartextGuard {
-    /// Over a line on which TLS is asked for first, or not.
+    /// Guards a connection that does, or does not, request TLS first.
     pub(super) fn new(asks_for_tls: bool) -> Self {
         Self {
             state: if asks_for_tls {
@@ -90,7 +90,7 @@ impl CleartextGuard {
         Ok(())
     }
 
-    /// Decides as soon as enough of a message is there.
+    /// Decides as soon as enough of a message has arrived.
     fn look(&mut self) -> io::Result<()> {
         let Some((&[tag, ref length @ ..], kind)) = self.head.split_first_chunk::<HEAD_BYTES>()
         else {
@@ -127,7 +127,7 @@ impl CleartextGuard {
 mod tests {
     use super::*;
 
-    /// Whether a login with these bytes from the server goes on, however they are cut.
+    /// Whether a login with these server bytes proceeds, however they are split.
     fn passes(asks_for_tls: bool, bytes: &[u8]) -> bool {
         let outcomes: Vec<bool> = [1, 2, 3, 7, 1_000]
             .map(|cut| {
@@ -144,7 +144,7 @@ mod tests {
         const CLEARTEXT: &[u8] = b"R\0\0\0\x08\0\0\0\x03";
         assert!(!passes(false, CLEARTEXT));
         assert!(!passes(true, &[b"N", CLEARTEXT].concat()));
-        // After a notice, and after another request.
+        // Also after a notice, and after another request.
         assert!(!passes(false, &[b"N\0\0\0\x06a\0", CLEARTEXT].concat()));
         let salted: &[u8] = b"R\0\0\0\x0c\0\0\0\x05salt";
         assert!(!passes(false, &[salted, CLEARTEXT].concat()));
@@ -160,9 +160,9 @@ mod tests {
             false,
             b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0R\0\0\0\x0c\0\0\0\x0bdata"
         ));
-        // Once we are in, the same bytes are a value.
+        // After the login the same bytes are a value.
         assert!(passes(false, b"R\0\0\0\x08\0\0\0\0R\0\0\0\x08\0\0\0\x03"));
-        // What TLS sends looks like anything.
+        // TLS traffic may look like anything.
         assert!(passes(true, b"SR\0\0\0\x08\0\0\0\x03"));
     }
 }

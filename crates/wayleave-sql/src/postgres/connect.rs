@@ -1,4 +1,4 @@
-//! A session that reads the catalogue, and can do nothing else, for a bounded time.
+//! A session that can only read the catalogue, for a bounded time.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use super::login::Login;
 use super::settings::{self, StartupOptions};
 use crate::dsn::{Server, ServerAddress, TlsMode};
 
-/// How much longer than the server we wait, so that its own timeout, which is more precise, fires first.
+/// How much longer than the server we wait, so that its own timeout, which is more precise, fires
+/// first.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// A read-only session.
@@ -31,7 +32,8 @@ impl<'a> Session<'a> {
     /// Connects, logs in and gives up the right to write.
     pub(super) async fn open(server: &'a Server, limits: Limits) -> Result<Self, StoreError> {
         let connecting = async {
-            // The timeouts of the role would bound what begins the transaction.
+            // The role's timeouts would otherwise apply to the statement that begins the
+            // transaction.
             let options = StartupOptions::new(limits);
             let Login {
                 client, connection, ..
@@ -59,7 +61,7 @@ impl<'a> Session<'a> {
         sql: &'static str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        // Without a name on the server, where it could outlive this session.
+        // Run it unnamed: a named statement could outlive this session on the server.
         let values: Vec<_> = values.iter().map(|it| (*it, Type::TEXT)).collect();
         let reading = self.client.query_typed(sql, &values);
         match timeout(self.limits.statement + GRACE, reading).await {
@@ -71,7 +73,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// An error of this session.
+    /// Maps an error of this session.
     pub(super) fn error(&self, doing: &'static str, error: &tokio_postgres::Error) -> StoreError {
         store_error(self.server, self.limits, doing, error)
     }
@@ -88,8 +90,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Begins the transaction that everything is read in. Behind a pooler the session may be another's
-/// after it, so nothing is set for longer.
+/// Begins the transaction that all reads run in. Behind a pooler the session may belong to another
+/// client afterwards, so every setting is local to the transaction.
 async fn begin(client: &Client, server: &Server, limits: Limits) -> Result<(), StoreError> {
     let failed = |error| store_error(server, limits, "opening a session", &error);
     #[expect(
@@ -117,7 +119,8 @@ async fn begin(client: &Client, server: &Server, limits: Limits) -> Result<(), S
     settings::check(told.iter().map(|it| it.as_deref().map(str::as_bytes)))
 }
 
-/// A failure to begin a transaction; a pooler that has no room for one says so by this code.
+/// Maps a failure to begin a transaction; this code is how a pooler reports that it has no room for
+/// one.
 pub(super) fn refused_pooler(error: StoreError) -> StoreError {
     match error {
         StoreError::Failed {
@@ -135,7 +138,8 @@ pub(super) fn config(server: &Server, limits: Limits) -> Config {
         ServerAddress::Tcp { host, port } => config.host(host).port(*port),
         ServerAddress::Socket { path, port } => config.host_path(path).port(*port),
     };
-    // Without one the driver takes the operating system's user, as PostgreSQL's own tools do.
+    // Without a user name the driver takes the operating system's user, as PostgreSQL's own tools
+    // do.
     if let Some(user) = &server.user {
         config.user(user);
     }
@@ -209,7 +213,7 @@ mod tests {
         let dsn = format!("postgres://{name}:hasty@127.0.0.1:{port}/{name}");
         let server = dsn::parse(&dsn).unwrap();
         let session = Session::open(&server, Limits::default()).await.unwrap();
-        // What holds after the transaction held before it.
+        // The settings after the transaction are those from before it.
         session.client.execute(settings::COMMIT, &[]).await.unwrap();
         let timeout = "SELECT current_setting('statement_timeout')";
         let row = session.client.query_one(timeout, &[]).await.unwrap();

@@ -4,7 +4,7 @@ use wayleave_store::StoreError;
 
 use crate::dsn::Server;
 
-/// Reads a DSN.
+/// Parses a DSN.
 pub(crate) fn parse(text: &str) -> Result<Server, StoreError> {
     Server::parse(text, &["postgres", "postgresql"], 5432)
 }

@@ -1,4 +1,4 @@
-//! What PostgreSQL and its driver say, as a [`StoreError`].
+//! Maps errors of PostgreSQL and its driver to [`StoreError`].
 
 use std::error::Error;
 use std::io;
@@ -10,7 +10,7 @@ use super::cleartext::CleartextRefused;
 use crate::dsn::Server;
 use crate::tls;
 
-/// A failure, by SQLSTATE where the server gave one.
+/// Maps a failure, by SQLSTATE where the server gave one.
 pub(super) fn store_error(
     server: &Server,
     limits: Limits,
@@ -23,7 +23,7 @@ pub(super) fn store_error(
     }
 }
 
-/// A failure of the network.
+/// Maps a network failure.
 pub(super) fn io_error(server: &Server, what: &str, error: &io::Error) -> StoreError {
     let detail = server.detail(format!("{what}: {error}"));
     if tls::is_failure(error) {
@@ -67,7 +67,7 @@ fn server_error(
     }
 }
 
-/// A failure below the protocol: the network, TLS, or a server that is no PostgreSQL.
+/// Maps a failure below the protocol: the network, TLS, or a server that is not PostgreSQL.
 fn session_error(
     server: &Server,
     doing: &'static str,
@@ -83,7 +83,7 @@ fn session_error(
     let detail = server.detail(words.join(": "));
     let refused = causes.iter().any(|it| is_cleartext_refusal(*it));
     let secure = refused || causes.iter().any(|it| tls::is_failure(*it));
-    // The driver has no public kind for this; these are its own fixed words.
+    // The driver has no public error kind for this; match its fixed wording.
     if secure || words.first().is_some_and(|it| it.contains("TLS")) {
         return StoreError::Tls { detail };
     }

@@ -1,6 +1,6 @@
-//! A stream that fails when the server asks for the password in clear text.
+//! A stream that fails when the server requests the password in clear text.
 //!
-//! The driver has no hook for that: it answers every authentication request itself.
+//! The driver has no hook for this: it answers every authentication request itself.
 
 use std::io;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use tokio_postgres::tls::{ChannelBinding, TlsStream};
 
 use super::cleartext::CleartextGuard;
 
-/// Passes everything through, and shows the guard what arrives.
+/// Passes everything through, and lets the guard inspect what arrives.
 pub(super) struct GuardedStream<T> {
     stream: T,
-    /// `None` where the server may ask for anything.
+    /// `None` where the server may request anything.
     guard: Option<CleartextGuard>,
 }
 

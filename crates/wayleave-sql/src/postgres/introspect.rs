@@ -1,6 +1,7 @@
-//! The catalogue of one PostgreSQL schema, in a handful of statements however many tables it has.
+//! Reads the catalogue of one PostgreSQL schema in a handful of statements, however many tables it
+//! has.
 //!
-//! Partitions are part of their table. Members of extensions are left out: they describe the
+//! Partitions count as part of their table. Members of extensions are left out: they describe the
 //! extension, not the data.
 
 use std::collections::HashMap;
@@ -16,7 +17,8 @@ use super::connect::Session;
 use crate::assemble::Assembly;
 use crate::checks::closed_lists;
 
-// The session's own schema is the first of its path but for PostgreSQL's, which is first of all.
+// The session's own schema is the first of its search path, not counting `pg_catalog`, which always
+// comes first.
 const SCHEMAS: &str = "SELECT nspname::text, COALESCE(nspname = \
       (SELECT name FROM unnest(current_schemas(false)) WITH ORDINALITY path(name, place) \
        WHERE name <> 'pg_catalog' ORDER BY place LIMIT 1), false) \
@@ -24,12 +26,12 @@ const SCHEMAS: &str = "SELECT nspname::text, COALESCE(nspname = \
     WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' \
       AND has_schema_privilege(oid, 'USAGE')";
 
-// Nothing of the schema's can then stand in for a function or operator named below, and types
+// With this path no object of the schema can replace a function or operator named below, and types
 // of the schema are still printed without its name.
 const SEARCH_PATH: &str =
     "SELECT set_config('search_path', 'pg_catalog, ' || pg_catalog.quote_ident($1), true)";
 
-/// The relations to read, under the name `c`.
+/// The relations to read, aliased as `c`.
 macro_rules! relations {
     () => {
         "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1 \
@@ -65,7 +67,7 @@ const KEYS: &str = concat!(
      WHERE k.place <= i.indnkeyatts GROUP BY c.relname, i.indexrelid, i.indisprimary"
 );
 
-// A reference to a partitioned table is listed once more for each partition, under a parent.
+// A reference to a partitioned table is listed again for each partition, under a parent.
 const REFERENCES: &str = concat!(
     "SELECT c.relname::text, t.relname::text, \
        (SELECT array_agg(a.attname::text ORDER BY p.place) \
@@ -87,7 +89,7 @@ const CHECKS: &str = concat!(
      ORDER BY c.oid, k.conname"
 );
 
-/// Reads the catalogue of the asked schema, or of the session's own.
+/// Reads the catalogue of the requested schema, or of the session's own.
 pub(super) async fn catalogue(
     session: &mut Session<'_>,
     options: &IntrospectOptions,
@@ -208,7 +210,7 @@ impl CatalogueReader<'_, '_> {
         Ok(rows)
     }
 
-    /// Decodes one row; a mismatch is ours and says so.
+    /// Decodes one row. A mismatch is a bug of ours, and the error says so.
     fn fields<T>(
         &self,
         decode: impl FnOnce() -> Result<T, tokio_postgres::Error>,
@@ -263,7 +265,7 @@ fn table_kind(relkind: &str) -> TableKind {
     }
 }
 
-/// The planner's estimate; it keeps -1 for "never looked".
+/// The planner's estimate, which is -1 until the table has been vacuumed or analyzed.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! Logging in: addresses, TLS and the guard of the password. The protocol is the driver's.
+//! Logs in: addresses, TLS and the password guard. The driver speaks the protocol.
 
 use std::future::Future;
 use std::io;
@@ -29,11 +29,11 @@ type SecureSocket = <Connector as TlsConnect<GuardedStream<Socket>>>::Stream;
 
 const CONNECTING: &str = "error connecting to server";
 
-/// Stops the statements of one connection.
+/// Cancels the statements of one connection.
 pub(crate) struct CancelHandle {
     token: CancelToken,
-    /// Where the connection leads: a name may stand for several servers, and the others know nothing
-    /// of its statements.
+    /// The address that the connection reached. A host name may stand for several servers, and the
+    /// others do not know its statements.
     address: ResolvedAddress,
 }
 
@@ -44,29 +44,29 @@ enum ResolvedAddress {
     Socket(PathBuf),
 }
 
-/// An open connection.
+/// An open connection and its client.
 pub(super) struct Login {
     pub(super) client: Client,
-    /// Does the client's I/O, until the client is gone.
+    /// Runs the client's I/O until the client is dropped.
     pub(super) connection: AbortOnDropHandle<()>,
     address: ResolvedAddress,
 }
 
 impl Login {
-    /// Logs in with these options, or without them where a pooler refuses them.
+    /// Logs in with these startup options, or without them where a pooler refuses them.
     pub(super) async fn open_with(
         server: &Server,
         limits: Limits,
         options: &StartupOptions,
     ) -> Result<Self, StoreError> {
         match Self::open(server, limits, Some(&options.text)).await {
-            // Each pooler refuses with a code of its own.
+            // Each pooler refuses with its own code.
             Err(StoreError::Failed { code: Some(_), .. }) => Self::open(server, limits, None).await,
             logged_in => logged_in,
         }
     }
 
-    /// Logs in, at the first of the server's addresses where that succeeds, with startup options.
+    /// Logs in with startup options at the first of the server's addresses that accepts.
     async fn open(
         server: &Server,
         limits: Limits,
@@ -113,7 +113,7 @@ impl Login {
             .connect_raw(socket, tls)
             .await
             .map_err(|error| store_error(server, limits, "connecting", &error))?;
-        // A failure of the connection shows in whatever waits for an answer.
+        // A connection failure surfaces in whatever waits for an answer.
         let connection = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
         Ok(Self {
             client,
@@ -130,17 +130,17 @@ impl Login {
     }
 }
 
-/// Asks the server, over a connection of its own, to stop what another does.
+/// Asks the server, over a separate connection, to cancel what another connection is running.
 pub(super) async fn request_cancel(server: &Server, limits: Limits, handle: &CancelHandle) {
     let CancelHandle { token, address } = handle;
-    // Whatever fails here, the statement's own limit ends it.
+    // On any failure here, the statement's own time limit ends it.
     let Ok(socket) = socket(server, limits, address).await else {
         return;
     };
     match connector(server) {
         Ok(Some(secure)) => drop(token.cancel_query_raw(socket, secure).await),
         Ok(None) => drop(token.cancel_query_raw(socket, NoTls).await),
-        // The session could not have been opened.
+        // Unreachable in practice: the session could not have been opened.
         Err(_) => {}
     }
 }
@@ -189,7 +189,7 @@ fn connector(server: &Server) -> Result<Option<Connector>, StoreError> {
     }
 }
 
-/// Makes a connection secure, and guards the password inside TLS too.
+/// Establishes TLS, and guards the password inside it too.
 struct GuardedTls {
     connector: Option<Connector>,
     guarded: bool,
@@ -241,7 +241,7 @@ mod tests {
             assert_eq!(row.get::<_, bool>(0), secure, "{parameters}");
         }
         for (host, parameters) in [
-            // A certificate nobody here vouches for, and one for another name.
+            // A certificate from an unknown authority, and one for another name.
             ("localhost", "sslmode=verify-full"),
             ("127.0.0.1", vouched.as_str()),
         ] {

@@ -21,15 +21,15 @@ use super::values::RawValue;
 use crate::compile::Bind;
 use crate::dsn::Server;
 
-/// How many prepared statements a session keeps.
+/// Maximum number of prepared statements in a session.
 const MAX_STATEMENTS: usize = 64;
-/// How long closing a connection may take.
+/// Maximum time to close a connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a statement is asked to stop.
+/// Number of cancel requests sent for one statement.
 const CANCEL_TRIES: usize = 5;
-/// How long each request to stop may take.
+/// Maximum time for each cancel request.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
-/// How soon after a request the work should have ended.
+/// How soon after a cancel request the work should have ended.
 const CANCEL_EFFECT_TIMEOUT: Duration = Duration::from_millis(150);
 
 /// A read-only session, kept between reads.
@@ -38,16 +38,16 @@ pub(crate) struct PgSession {
     connection: AbortOnDropHandle<()>,
     pub(super) cancel_handle: Arc<CancelHandle>,
     prepared: PreparedStatements,
-    /// How statements are written for its database.
+    /// How to write statements for its database.
     pub(super) dialect: PostgresDialect,
-    /// Whether a pooler shares it: nothing may then stay on it from one read to the next.
+    /// Whether a pooler shares the session: no state may then remain on it between reads.
     pub(super) pooled: bool,
-    /// How long a statement may take.
+    /// The time limit of a statement.
     pub(super) limit: Duration,
 }
 
 impl PgSession {
-    /// Logs in, and makes sure that what answers depend on is in force.
+    /// Logs in, and makes sure that the settings that answers depend on are in force.
     pub(super) async fn open(server: &Server, limits: Limits) -> Result<Self, StoreError> {
         let opening = async {
             let options = StartupOptions::new(limits);
@@ -77,7 +77,7 @@ impl PgSession {
             }
             settings::check(settings.iter().map(Option::as_deref))?;
             let encoding = settings.first().and_then(Option::as_deref);
-            // SQL_ASCII is no encoding: bytes are taken as they are.
+            // SQL_ASCII is not an encoding: bytes are taken as they are.
             session.dialect.encoded = !matches!(encoding, Some(b"UTF8" | b"SQL_ASCII"));
             Ok(session)
         };
@@ -89,7 +89,7 @@ impl PgSession {
             }))
     }
 
-    /// Runs one of our constant statements, without a name on the server.
+    /// Runs one of our constant statements, unnamed on the server.
     pub(super) async fn query(&self, text: &str, values: &[Text<'_>]) -> Result<Vec<Row>, Error> {
         let typed = |value| (value as &(dyn ToSql + Sync), Type::TEXT);
         let values: Vec<_> = values.iter().map(typed).collect();
@@ -103,7 +103,7 @@ impl PgSession {
         Ok(values.map(|raw| raw.map(<[u8]>::to_vec)).collect())
     }
 
-    /// Begins a transaction in which everything is as for a session of our own.
+    /// Begins a transaction with the same settings as an unshared session.
     pub(super) async fn begin(&mut self) -> Result<(), Error> {
         self.query(settings::BEGIN, &[]).await?;
         let timeout = settings::timeout_millis(self.limit);
@@ -111,9 +111,9 @@ impl PgSession {
         self.query(&set, &[Some(&timeout)]).await.map(drop)
     }
 
-    /// Bounds the time of each statement anew.
+    /// Sets a new time limit for each statement.
     pub(super) async fn limit_statements(&mut self, limit: Duration) -> Result<(), Error> {
-        // Of a session that is shared each transaction sets its own.
+        // In a shared session each transaction sets its own limit.
         if !self.pooled {
             let timeout = settings::timeout_millis(limit);
             let set = settings::session_timeouts();
@@ -123,7 +123,7 @@ impl PgSession {
         Ok(())
     }
 
-    /// Ends the transaction, so that the pooler may give its session to another.
+    /// Ends the transaction, so that the pooler may hand its session to another client.
     pub(super) async fn end(&mut self, well: bool) -> Result<(), Error> {
         let end = if well {
             settings::COMMIT
@@ -143,9 +143,10 @@ impl PgSession {
                 types,
             });
         }
-        // A name would stay on a session that is not ours. The driver tells the columns of a statement
-        // without one by its rows alone, so this one is made to have a row. It also locks the table until
-        // the transaction ends, so the types hold when the statement itself runs.
+        // A named statement would remain on a session that is not ours. The driver reports the
+        // columns of an unnamed statement only with its rows, so this probe always returns a row.
+        // It also locks the table until the transaction ends, so the types still hold when the
+        // statement itself runs.
         let probe = format!("SELECT q.* FROM (SELECT 1) AS one LEFT JOIN ({text}) AS q ON FALSE");
         let mut rows = pin!(self.client.query_typed_raw(&probe, untyped(binds)).await?);
         let row = rows.try_next().await?;
@@ -153,7 +154,7 @@ impl PgSession {
         Ok(Prepared { named: None, types })
     }
 
-    /// Runs a statement that is prepared.
+    /// Runs a prepared statement.
     pub(super) async fn run(
         &self,
         prepared: &Prepared,
@@ -166,7 +167,7 @@ impl PgSession {
         }
     }
 
-    /// Closes the connection; a failure takes nothing away.
+    /// Closes the connection; a failure to close loses nothing.
     pub(super) async fn close(self) {
         drop(self.client);
         let _ = timeout(CLOSE_TIMEOUT, self.connection).await;
@@ -188,19 +189,19 @@ fn types(columns: &[Column]) -> Vec<Type> {
     columns.iter().map(|it| it.type_().clone()).collect()
 }
 
-/// Values of which the statement itself names the types.
+/// Binds values whose types the statement itself names.
 fn untyped(binds: &[Bind]) -> impl Iterator<Item = (&Bind, Type)> {
     binds.iter().map(|bind| (bind, Type::UNKNOWN))
 }
 
-/// The statements that a session has prepared: by text, the one used last at the end.
+/// The prepared statements of a session, by text; the most recently used comes last.
 #[derive(Default)]
 struct PreparedStatements {
     statements: VecDeque<(String, Statement)>,
 }
 
 impl PreparedStatements {
-    /// A statement, prepared once. The driver names it apart from all others of this process.
+    /// Prepares a statement once. The driver gives it a name unique in this process.
     async fn get(&mut self, client: &Client, text: &str) -> Result<Statement, Error> {
         let known = self.statements.iter().position(|(it, _)| it == text);
         if let Some(found) = known.and_then(|place| self.statements.remove(place)) {
@@ -210,7 +211,7 @@ impl PreparedStatements {
         }
         let statement = Box::pin(client.prepare(text)).await?;
         if self.statements.len() >= MAX_STATEMENTS {
-            // Dropping it closes it on the server.
+            // Dropping a statement closes it on the server.
             drop(self.statements.pop_front());
         }
         self.statements
@@ -219,9 +220,9 @@ impl PreparedStatements {
     }
 }
 
-/// Asks the server to stop what a session does, until the work has ended. The session must not
-/// be used again: a request may arrive late. One that arrives early, between two statements, does
-/// nothing, so one is not enough.
+/// Sends cancel requests until the work of a session has ended. The session must not be used again,
+/// because a request may arrive late. One that arrives early, between two statements, has no
+/// effect, so a single request is not enough.
 pub(super) async fn cancel(
     server: &Server,
     limits: Limits,
@@ -268,7 +269,7 @@ mod tests {
             let statement = format!("SELECT {number}");
             session.prepare(&statement, &[]).await.unwrap();
         }
-        // Once more, those that are kept.
+        // Run the cached ones again.
         for number in 5..MAX_STATEMENTS + 5 {
             let statement = format!("SELECT {number}");
             session.prepare(&statement, &[]).await.unwrap();
@@ -302,7 +303,7 @@ mod tests {
         let backend = text(&one, "SELECT pg_backend_pid()::text").await;
         let end = format!("SELECT pg_terminate_backend({backend}, 10000)::text");
         assert_eq!(text(&other, &end).await, "true");
-        // The connection ends by itself, and with it the session.
+        // The connection ends by itself, and the session with it.
         let PgSession {
             client, connection, ..
         } = one;

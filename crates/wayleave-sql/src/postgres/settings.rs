@@ -1,16 +1,16 @@
-//! What answers depend on, set for a session or for one transaction, whatever the server, the
-//! database or the role are set to.
+//! Settings that answers depend on, applied to a session or to one transaction, whatever the
+//! server, the database or the role are set to.
 //!
-//! A session of its own gets them with its login, as startup options: they go before what the role
-//! is set to, and a pooler cannot leave them on a session that it hands to others. A session that
-//! is shared gets them for each transaction anew.
+//! An unshared session gets them at login, as startup options: these take precedence over the
+//! role's settings, and a pooler cannot leave them on a session that it hands to others. A shared
+//! session gets them anew for each transaction.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use wayleave_store::{Limits, StoreError};
 
-/// Each setting, and what is said where it does not hold.
+/// Each setting with its value, and the error message where it is not in force.
 const SETTINGS: [(&str, &str, &str); 14] = [
     (
         "default_transaction_read_only",
@@ -64,29 +64,29 @@ const SETTINGS: [(&str, &str, &str); 14] = [
     ),
 ];
 
-/// How long anything may take.
+/// The time limits that apply to every statement.
 const TIMEOUTS: [&str; 3] = [
     "statement_timeout",
     "lock_timeout",
     "idle_in_transaction_session_timeout",
 ];
 
-/// A setting of our own, which nothing but startup options gives a value.
+/// A custom setting that only our startup options give a value.
 const MARK: &str = "wayleave.session";
 
-/// So that nothing of a schema stands in for what a statement of ours calls, while tables without
-/// a schema are looked for where the role would. Here everything is still named in full. A path
-/// that is empty leaves a comma behind.
+/// Puts `pg_catalog` first, so that nothing in a schema can replace what our statements call, while
+/// unqualified tables are still found where the role would find them. Everything here is still
+/// fully qualified. An empty path leaves a trailing comma, which is trimmed.
 const SEARCH_PATH: &str = "pg_catalog.set_config('search_path', pg_catalog.btrim(pg_catalog.concat(\
     'pg_catalog, ', pg_catalog.current_setting('search_path')), ', '), ";
 
-/// Begins a transaction with the modes that reads need, whatever the session has.
+/// Begins a transaction with the modes that reads need, whatever the session's defaults.
 pub(super) const BEGIN: &str =
     "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE";
 pub(super) const COMMIT: &str = "COMMIT";
 pub(super) const ROLLBACK: &str = "ROLLBACK";
 
-/// Why a session behind a pooler of statements is refused.
+/// Why a session behind a statement-level pooler is refused.
 pub(super) const POOLED_STATEMENTS: &str =
     "a pooler gives every statement another session; it must pool sessions or transactions";
 
@@ -118,7 +118,7 @@ impl StartupOptions {
     }
 }
 
-/// Asks a session what is in force, and whether its startup options arrived.
+/// Queries the settings in force, and whether the startup options arrived.
 pub(super) fn question() -> String {
     format!(
         "SELECT pg_catalog.current_setting('server_encoding'), \
@@ -127,21 +127,21 @@ pub(super) fn question() -> String {
     )
 }
 
-/// Sets the path of a session of its own, which no option can.
+/// Sets the search path of an unshared session, which no startup option can.
 pub(super) fn session_path() -> String {
     format!("SELECT {SEARCH_PATH} false)")
 }
 
-/// Sets the timeouts of a session of its own. Takes milliseconds.
+/// Sets the timeouts of an unshared session. Takes milliseconds.
 pub(super) fn session_timeouts() -> String {
     let set = TIMEOUTS.map(|name| format!("pg_catalog.set_config('{name}', $1::text, false)"));
     format!("SELECT {}", set.join(", "))
 }
 
-/// Sets everything for the transaction under way. Takes the timeout in milliseconds.
+/// Sets everything for the current transaction. Takes the timeout in milliseconds.
 pub(super) fn for_transaction() -> String {
     let settings = SETTINGS.iter().map(|(name, value, _)| {
-        // Local to the transaction: the next one on this session may be another client's.
+        // Local to the transaction: the next one on this session may belong to another client.
         format!("pg_catalog.set_config('{name}', '{value}', true)")
     });
     let timeouts = TIMEOUTS
@@ -152,7 +152,7 @@ pub(super) fn for_transaction() -> String {
     format!("SELECT {}", all.join(", "))
 }
 
-/// The refusal of a session whose settings, in the order of [`question`], are not in force.
+/// Refuses a session whose settings, in the order of [`question`], are not in force.
 pub(super) fn check<'a>(told: impl Iterator<Item = Option<&'a [u8]>>) -> Result<(), StoreError> {
     let mut told = told.skip(2);
     for (_, value, reason) in SETTINGS {

@@ -1,16 +1,16 @@
-//! The types of PostgreSQL: what a statement must know of a column, and what it means to a mapping.
+//! PostgreSQL's types: what a statement must know about a column, and its datatype in a mapping.
 
 use wayleave_model::mapping::{Datatype, SourceKind};
 
 use crate::compile::NativeKind;
 
-/// What PostgreSQL says a column holds, as far as it matters to a statement.
+/// The type of a column, as far as it matters to a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `text` and `varchar`.
     Text(Order),
     Uuid,
-    /// Anything whose text form is served.
+    /// Any other type; its text form is served.
     Other,
     /// `int2`, `int4`, `int8`.
     Integer,
@@ -27,15 +27,15 @@ pub(crate) enum Kind {
     Array,
 }
 
-/// The collation by which a column of text is compared by code point. Statements name it, so that
-/// the column's own never decides; where it is that one, an index serves.
+/// The collation that compares a text column by code point. Statements name it, so that the
+/// column's own collation never decides; where the two are the same, an index can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// `"C"`, for every column that has neither of the others.
+    /// `"C"`, for every column that uses neither of the others.
     C,
     /// `"POSIX"`.
     Posix,
-    /// That of the database, where it is the order of code points.
+    /// The database's default collation, where it sorts by code point.
     Database,
 }
 
@@ -54,8 +54,8 @@ impl NativeKind for Kind {
 }
 
 impl Kind {
-    /// The kind of a type by its name in `pg_type`, domains resolved. The collation is that by which
-    /// the column sorts as code points do, if there is one.
+    /// The kind of a type by its name in `pg_type`, domains resolved. `collation` is the one that
+    /// sorts the column by code point, if there is one.
     pub(super) fn from_type(name: &str, collation: &str) -> Self {
         match name {
             "text" | "varchar" => Self::Text(match collation {
@@ -78,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// The datatype it is read as. What is not named has a text form, and that is served.
+    /// The datatype that the column is read as. A type not named here is served in its text form.
     pub(super) const fn datatype(self) -> Datatype {
         match self {
             Self::Integer | Self::Oid => Datatype::Integer,
@@ -93,7 +93,7 @@ impl Kind {
     }
 }
 
-/// The length of `varchar(n)` and `char(n)`, which the modifier holds with four added.
+/// The length of `varchar(n)` and `char(n)`; the type modifier stores it plus four.
 pub(super) fn max_length(name: &str, modifier: i32) -> Option<u32> {
     let bounded = matches!(name, "varchar" | "bpchar");
     u32::try_from(modifier.checked_sub(4)?)

@@ -13,33 +13,33 @@ use wayleave_store::{OnMalformed, StoreError};
 use crate::compile::{Bind, Output};
 use crate::values::{self, Cell};
 
-/// PostgreSQL counts from 2000-01-01.
+/// Days from 1970-01-01 to PostgreSQL's epoch, 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
-/// Decodes the rows of a statement. The type of a column is looked at once, not for every row.
+/// Decodes the rows of a statement. Inspects the type of a column once, not for every row.
 pub(super) struct RowDecoder<'a> {
     outputs: &'a [Output<'a>],
     /// The types of the selected columns.
     types: &'a [Type],
-    /// Each column with its fast path, where the answer is columns alone.
+    /// Each column with its fast path, where the answer consists of columns alone.
     columns: Option<Vec<(&'a Column, FastPath)>>,
     on_malformed: OnMalformed,
 }
 
-/// Decodes the most common types without a cell in between.
+/// Decodes the most common types without an intermediate cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FastPath {
     Text,
-    /// A text that may be the beginning of a longer one.
+    /// A text that may be only the beginning of a longer one.
     Preview,
-    /// What is no text, and may be the beginning of a longer one.
+    /// A value other than text that may be only the beginning of a longer one.
     PreviewOfOther,
     Decimal,
     Int4,
     Int8,
     Instant,
-    /// There is none.
+    /// No fast path.
     None,
 }
 
@@ -116,7 +116,7 @@ impl<'a> RowDecoder<'a> {
         })
     }
 
-    /// The approximate size of a row, where no value has to be looked at for it.
+    /// The approximate size of a row, where it is known without inspecting a value.
     pub(super) fn row_bytes(&self, row: &Row) -> Option<usize> {
         let columns = self.columns.as_ref()?;
         let is_flat = |(_, fast_path): &(&Column, FastPath)| *fast_path != FastPath::None;
@@ -148,7 +148,7 @@ impl<'a> RowDecoder<'a> {
     }
 }
 
-/// The bytes of a value of any type, as they were sent; `None` for NULL.
+/// The bytes of a value of any type, as the server sent them; `None` for NULL.
 pub(super) struct RawValue<'a>(Option<&'a [u8]>);
 
 impl<'a> RawValue<'a> {
@@ -173,15 +173,15 @@ impl<'a> FromSql<'a> for RawValue<'a> {
     }
 }
 
-/// Microseconds since 1970 of PostgreSQL's; the least and the greatest stand for infinity, which
-/// is no instant.
+/// Microseconds since 1970 from PostgreSQL's since 2000. The minimum and the maximum stand for
+/// infinity, which is not an instant.
 fn instant(since_2000: i64) -> Option<i64> {
     since_2000
         .checked_add(EPOCH_MICROS)
         .filter(|_| since_2000 != i64::MIN)
 }
 
-/// A value as it was sent, as a cell.
+/// Converts a value from the server's bytes to a cell.
 fn cell<'a>(of: &Type, raw: Option<&'a [u8]>) -> Cell<'a> {
     match raw {
         Some(raw) => Cell::from_sql(of, raw).unwrap_or(Cell::Malformed),
@@ -203,7 +203,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
             }
             Type::DATE => {
                 let days = i32::from_be_bytes(raw.try_into()?);
-                // The least and the greatest stand for infinity, which is no day.
+                // The minimum and the maximum stand for infinity, which is not a day.
                 match days.checked_add(EPOCH_DAYS) {
                     Some(days) if raw != i32::MIN.to_be_bytes() => Self::Date(days),
                     _ => Self::Malformed,
@@ -218,7 +218,7 @@ impl<'a> FromSql<'a> for Cell<'a> {
     }
 
     fn accepts(_: &Type) -> bool {
-        // What is not read above is kept as bytes.
+        // Types not decoded above are kept as bytes.
         true
     }
 }
@@ -239,7 +239,7 @@ impl ToSql for Bind {
     }
 
     fn accepts(_: &Type) -> bool {
-        // Statements of ours name the type of every value they bind.
+        // Our statements name the type of every value they bind.
         true
     }
 

@@ -1,12 +1,12 @@
-//! What SQLite says of the columns of a table, for introspection and for reads alike.
+//! Column metadata of a SQLite table, for both introspection and reads.
 
 use rusqlite::Row;
 
 use super::types::{self, Affinity};
 use crate::compile::NativeColumn;
 
-/// What is asked of every column `c` of a table. A key that has an index of its own is not the row's
-/// number.
+/// The metadata selected for every column `c` of a table. A primary key with an index of its own is
+/// not the rowid.
 macro_rules! columns {
     ($table:literal) => {
         concat!(
@@ -44,14 +44,14 @@ pub(super) const COLUMNS_OF_TABLE: &str = concat!(
 pub(super) struct CatalogueColumn {
     pub(super) table: String,
     pub(super) name: String,
-    /// The type as it was declared.
+    /// The declared type.
     pub(super) declared: String,
     pub(super) not_null: bool,
-    /// Its place in the primary key, from 1; 0 where it is not in it.
+    /// Its position in the primary key, from 1; 0 where it is not part of it.
     pub(super) key_place: i64,
-    /// 1 is a virtual table's hidden column; 2 and 3 are generated ones.
+    /// 1 for a hidden column of a virtual table; 2 and 3 for generated columns.
     pub(super) hidden: i64,
-    /// Whether it is the row's own number, and so never anything else.
+    /// Whether it is the rowid, and therefore always an integer.
     pub(super) is_row_number: bool,
 }
 
@@ -70,7 +70,7 @@ impl CatalogueColumn {
         })
     }
 
-    /// As reads need it, by its name.
+    /// The column by its name, in the form that reads need.
     pub(super) fn native(self) -> (String, NativeColumn<Affinity>) {
         let native = NativeColumn {
             kind: if self.is_row_number {

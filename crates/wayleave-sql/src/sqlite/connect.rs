@@ -1,4 +1,4 @@
-//! Opening a file so that nothing can change it.
+//! Opens a file so that nothing can change it.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -32,8 +32,8 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Opens a file that exists. It is never created, and no sidecar file is written where
-    /// `immutable` is promised.
+    /// Opens an existing file. Never creates one, and writes no sidecar file where `immutable` is
+    /// promised.
     pub(super) fn open(file: &File, limits: Limits, wanted: Weak<()>) -> Result<Self, StoreError> {
         let exists = std::fs::metadata(&file.path);
         match exists {
@@ -72,13 +72,13 @@ impl Session {
         self.connection
     }
 
-    /// Reads the file's header, which is where a file that is no database shows.
+    /// Reads the file's header, which reveals a file that is not a database.
     pub(super) fn ping(&mut self) -> Result<(), StoreError> {
         self.read("reading the header", "PRAGMA schema_version", |_| Ok(()))
             .map(|_| ())
     }
 
-    /// Runs one of our constant statements within the time a statement has.
+    /// Runs one of our constant statements within the statement time limit.
     pub(super) fn read<T>(
         &mut self,
         doing: &'static str,
@@ -88,7 +88,7 @@ impl Session {
         self.read_with(doing, sql, [], row)
     }
 
-    /// The same, with bound values.
+    /// Like [`read`](Self::read), with bound values.
     pub(super) fn read_with<T>(
         &mut self,
         doing: &'static str,
@@ -110,8 +110,8 @@ impl Session {
     }
 }
 
-/// Closes what a read-only open leaves: temporary tables, attached files, and what the file
-/// itself could say (a schema is input too).
+/// Closes what a read-only open still allows: temporary tables, attached files, and anything that
+/// the file's own schema could trigger (a schema is input too).
 fn harden(connection: &Connection, limits: Limits) -> rusqlite::Result<()> {
     connection.busy_timeout(limits.connect)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -126,7 +126,7 @@ fn not_a_file() -> StoreError {
     }
 }
 
-/// SQLite's own URI for a path, every byte that could mean something else encoded.
+/// SQLite's URI for a path, with every byte encoded that could mean something else.
 fn immutable_uri(file: &File) -> Result<String, StoreError> {
     let absolute = std::path::absolute(&file.path).map_err(|_| not_a_file())?;
     let mut uri = url::Url::from_file_path(absolute).map_err(|()| not_a_file())?;

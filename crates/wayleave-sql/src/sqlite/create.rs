@@ -1,4 +1,4 @@
-//! Making a new SQLite file, for a demo or an import. Reading never does.
+//! Creates a new SQLite file, for a demo or an import. Reads never create one.
 
 use std::{path::Path, time::Duration};
 
@@ -7,7 +7,7 @@ use wayleave_store::{Detail, StoreError};
 
 use super::error::store_error;
 
-/// Makes a database at `path` from a script of our own. Fails if something is there already.
+/// Creates a database at `path` from a script of our own. Fails if the path exists.
 #[expect(
     clippy::disallowed_methods,
     reason = "a script of ours, of several statements"

@@ -1,14 +1,14 @@
-//! Decimals as bytes that sort as the decimals do, and back.
+//! Encodes decimals as bytes that sort as the decimals do, and decodes them.
 //!
-//! The first byte is the sign. Then, of a number `0.ddd × 10^e` with its first digit not zero, `e`
-//! and the digits. Of a negative number all these bytes are turned over, so that the greater
-//! magnitude comes first, and an end is marked that sorts after every digit.
+//! The first byte is the sign. For a number `0.ddd × 10^e` whose first digit is not zero, `e` and
+//! the digits follow. For a negative number all these bytes are inverted, so that the greater
+//! magnitude comes first, and a terminator is added that sorts after every digit.
 
 const NEGATIVE: u8 = 0;
 const ZERO: u8 = 1;
 const POSITIVE: u8 = 2;
 const END: u8 = 0xFF;
-/// What is added to an exponent so that it is never negative.
+/// Added to an exponent so that it is never negative.
 const BIAS: i32 = 0x8000;
 
 /// The key of a canonical decimal.

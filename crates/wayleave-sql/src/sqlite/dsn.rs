@@ -6,14 +6,14 @@ use wayleave_store::StoreError;
 
 use crate::dsn::{bad, decoded};
 
-/// What may follow the `?`.
+/// Parameters allowed after the `?`.
 pub(crate) const PARAMETERS: [&str; 1] = ["immutable"];
 
 /// A SQLite file.
 #[derive(Clone)]
 pub(crate) struct File {
     pub(crate) path: PathBuf,
-    /// Whether the operator promises that nothing writes to it, so that no lock is needed.
+    /// Whether the operator promises that nothing writes to the file, so that no lock is needed.
     pub(crate) immutable: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What SQLite says, as a [`StoreError`].
+//! Maps errors of SQLite to [`StoreError`].
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use wayleave_store::{Detail, StoreError};
 
 use super::pool::LOCK_TIMEOUT;
 
-/// A failure of one statement. A file has no password, and SQLite does not quote its path.
+/// Maps the failure of one statement. A file has no password, and SQLite does not quote its path.
 pub(super) fn store_error(
     doing: &'static str,
     limit: Duration,
@@ -22,12 +22,12 @@ pub(super) fn store_error(
             StoreError::Denied { detail }
         }
         Some(ErrorCode::OperationInterrupted) => StoreError::Timeout { doing, limit },
-        // Another program holds the file's lock, and will let go of it.
+        // Another program holds the file's lock, and will release it.
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked {
             waited: LOCK_TIMEOUT,
         },
         Some(ErrorCode::CannotOpen) => {
-            // rusqlite puts the path into this one.
+            // rusqlite includes the path in this message.
             let detail = Detail::fixed("SQLite cannot open the file");
             StoreError::Unreachable { detail }
         }

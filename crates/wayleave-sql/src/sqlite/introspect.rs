@@ -1,7 +1,7 @@
-//! The catalogue of a SQLite file, in a handful of statements however many tables it has.
+//! Reads the catalogue of a SQLite file in a handful of statements, however many tables it has.
 //!
-//! Virtual tables are left out, since reading one runs its module, and with them the shadow
-//! tables they keep.
+//! Virtual tables are left out, because reading one runs its module; so are the shadow tables that
+//! they keep.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ const ANALYZED: &str = "SELECT name FROM sqlite_schema WHERE name = 'sqlite_stat
 
 const ESTIMATES: &str = "SELECT tbl, max(CAST(stat AS INTEGER)) FROM sqlite_stat1 GROUP BY tbl";
 
-/// How a table keeps its rows, which decides whether its key may be NULL.
+/// How a table stores its rows, which decides whether its key may be NULL.
 #[derive(Clone, Copy)]
 struct Shape {
     view: bool,
@@ -43,7 +43,8 @@ struct Shape {
     strict: bool,
 }
 
-/// Reads the catalogue. The file may change between two statements; each is of one moment.
+/// Reads the catalogue. The file may change between two statements; each statement reads one
+/// snapshot.
 pub(super) fn catalogue(
     session: &mut Session,
     step: &mut dyn FnMut(Step),
@@ -75,7 +76,7 @@ pub(super) fn catalogue(
     Ok(assembly.finish(SourceKind::Sqlite, None))
 }
 
-/// What `ANALYZE` left, if it ever ran.
+/// Row estimates left by `ANALYZE`, if it ever ran.
 fn estimates(
     session: &mut Session,
     step: &mut dyn FnMut(Step),
@@ -129,8 +130,8 @@ fn tables(
     Ok(rows.into_iter().collect())
 }
 
-/// The views' columns. One view over a table that is gone fails the statement for all, so then
-/// each is asked alone and the broken ones are named.
+/// The columns of views. A single view over a missing table fails the statement for all, so each is
+/// then read alone and the broken ones are named.
 fn view_columns(
     session: &mut Session,
     shapes: &HashMap<String, Shape>,
@@ -195,7 +196,7 @@ fn columns(
         let Some(shape) = shape.filter(|_| column.hidden != 1) else {
             continue;
         };
-        // Elsewhere SQLite lets a primary key hold NULL, for old files' sake.
+        // In other tables SQLite lets a primary key hold NULL, for compatibility with old files.
         let in_strict_key = column.key_place > 0 && (shape.without_rowid || shape.strict);
         let nullable = !column.not_null && !column.is_row_number && !in_strict_key;
         assembly.column(
@@ -244,7 +245,7 @@ fn unique(
         let Some(((table, _), ..)) = index.first() else {
             continue;
         };
-        // A negative place is the rowid or an expression: not a key over columns.
+        // A negative number is the rowid or an expression: such an index is not a key over columns.
         let columns = index
             .iter()
             .map(|(_, name, cid)| name.clone().filter(|_| *cid >= 0));
@@ -282,7 +283,7 @@ fn references(
             .map(|(.., (from, _))| names.column(table, from))
             .collect();
         let to: Option<Vec<String>> = key.iter().map(|(.., (_, to))| to.clone()).collect();
-        // Without named columns a reference is to the other table's primary key.
+        // A reference without named columns points to the other table's primary key.
         let to_columns = match to {
             Some(to) => to.iter().map(|it| names.column(&to_table, it)).collect(),
             None => names.primary_key(&to_table),
@@ -301,7 +302,7 @@ fn references(
     Ok(())
 }
 
-/// SQLite finds names without regard to ASCII case; a mapping has them exactly.
+/// SQLite looks names up without regard to ASCII case; a mapping spells them exactly.
 struct Names {
     tables: HashMap<String, String>,
     columns: HashMap<(String, String), String>,

@@ -20,9 +20,10 @@ use super::error::store_error;
 use super::functions;
 use super::indexes::Indexes;
 
-/// Prepared statements a session keeps.
+/// Maximum number of prepared statements in a session.
 const MAX_STATEMENTS: usize = 64;
-/// How long a session waits for a writer to let go; the deadline is not looked at meanwhile.
+/// How long a session waits for a writer to release the lock; the deadline is not checked
+/// meanwhile.
 pub(super) const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Built-in functions that compiled statements call.
@@ -59,13 +60,13 @@ pub(super) struct SqliteSession {
     identity: Option<FileIdentity>,
     /// Whether its texts are UTF-16.
     wide: bool,
-    /// Whether our functions make NULL of malformed values, and do not fail.
+    /// Whether our functions return NULL for malformed values instead of failing.
     lenient: Arc<AtomicBool>,
-    /// By table, with the version of the schema that had them.
+    /// Indexes by table, each with the schema version they belong to.
     indexes: RefCell<HashMap<String, VersionedIndexes>>,
 }
 
-/// The device and inode of a file, which tell a replaced file.
+/// The device and inode of a file, which reveal that the file was replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FileIdentity(u64, u64);
 
@@ -102,7 +103,7 @@ impl SqliteSession {
         done
     }
 
-    /// The indexes of a table in a version of the schema, read again when it is another.
+    /// The indexes of a table in one schema version; read again when the version changes.
     pub(super) fn indexes(
         &self,
         table: &str,
@@ -124,21 +125,21 @@ impl SqliteSession {
         self.wide
     }
 
-    /// Whether its file is still the one the path names.
+    /// Whether its file is still the one that the path names.
     pub(super) fn is_same_file(&self, identity: Option<FileIdentity>) -> bool {
         self.identity == identity
     }
 }
 
-/// Makes a session ready to read, and says whether the file's texts are UTF-16.
+/// Prepares a session for reads, and tells whether the file's texts are UTF-16.
 fn prepare(connection: &mut Connection, lenient: &Arc<AtomicBool>) -> rusqlite::Result<bool> {
     connection.busy_timeout(LOCK_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
-    // A name in double quotes that is no column is an error, not a text.
+    // A double-quoted name that is not a column is an error, not a text.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
-    // One plan for a statement whatever is bound in it; else every call prepares it anew, to look
-    // at the values.
+    // Use one query plan whatever values are bound; otherwise every call prepares the statement
+    // again to inspect the values.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(connection, lenient)?;
     connection.create_collation(BY_CODE_POINT, str::cmp)?;
@@ -147,7 +148,7 @@ fn prepare(connection: &mut Connection, lenient: &Arc<AtomicBool>) -> rusqlite::
     Ok(encoding != "UTF-8")
 }
 
-/// Allows selecting, reading, and the functions we know; in a view, whatever is harmless.
+/// Allows SELECT, reads, and the functions we know; inside a view, anything harmless.
 fn allow(asked: AuthContext<'_>) -> Authorization {
     let allowed = match asked.action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => true,

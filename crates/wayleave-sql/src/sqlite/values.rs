@@ -1,4 +1,4 @@
-//! SQLite's values as cells, and bound values as SQLite's.
+//! Converts SQLite's values to cells, and bound values to SQLite's.
 
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -6,7 +6,7 @@ use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use crate::compile::Bind;
 use crate::values::Cell;
 
-/// A value as SQLite holds it. A text that is no UTF-8 is bytes.
+/// Converts a SQLite value. A text that is not UTF-8 becomes bytes.
 pub(super) fn cell(value: ValueRef<'_>) -> Cell<'_> {
     match value {
         ValueRef::Null => Cell::Null,

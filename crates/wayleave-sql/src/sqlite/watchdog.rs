@@ -1,8 +1,8 @@
-//! Ends a read of a file early: for its caller, the clock, a program that waits to write, or the
-//! disk.
+//! Ends a read of a file early: because of its caller, the clock, a program waiting to write, or
+//! the disk.
 //!
-//! SQLite calls [`Watchdog::must_end`] every thousand steps of its machine, so it is cheap, and
-//! looks at files only now and then.
+//! SQLite calls [`Watchdog::must_end`] every thousand virtual machine steps, so the check is cheap
+//! and inspects files only now and then.
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -13,12 +13,12 @@ use wayleave_store::{ReceiverGone, StoreError};
 use super::writers::{Transaction, WriterWatch};
 use crate::read_task::StopCondition;
 
-/// How often the files are looked at.
+/// How often the files are inspected.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a read may keep a program waiting that is ready to write. Most programs wait for five
-/// seconds in all.
+/// How long a read may delay a program that is ready to write. Most programs wait for five seconds
+/// in all.
 pub(super) const MAX_WRITER_WAIT: Duration = Duration::from_secs(1);
-/// The most that one read may write to temporary files, which sorts and groups of many rows do.
+/// The most bytes one read may write to temporary files, as sorts and groups of many rows do.
 pub(super) const MAX_TEMP_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Watches one read, on the thread that reads.
@@ -26,14 +26,15 @@ pub(super) struct Watchdog {
     stop: StopCondition,
     unwanted: ReceiverGone,
     writers: Option<WriterWatch>,
-    /// What this thread had written when the read began; `None` where the system does not tell.
+    /// Bytes this thread had written when the read began; `None` where the system does not report
+    /// them.
     written_before: Option<u64>,
     polled: Mutex<PollState>,
 }
 
 struct PollState {
     next: Instant,
-    /// The writer that waits, and since when it is known to.
+    /// The waiting writer, and since when it is known to wait.
     writer: Option<(Transaction, Instant)>,
     ended: Option<EndReason>,
 }
@@ -45,7 +46,7 @@ enum EndReason {
 }
 
 impl Watchdog {
-    /// For a read on this thread.
+    /// Watches a read on this thread.
     pub(super) fn new(
         stop: StopCondition,
         unwanted: ReceiverGone,
@@ -58,7 +59,7 @@ impl Watchdog {
         }
     }
 
-    /// For an inline read, which ends before any file would be looked at.
+    /// Watches an inline read, which ends before any file would be inspected.
     pub(super) fn inline(stop: StopCondition, unwanted: ReceiverGone) -> Self {
         Self {
             stop,
@@ -78,7 +79,7 @@ impl Watchdog {
         self.unwanted.now() || self.stop.now().is_some() || self.must_end_for_files()
     }
 
-    /// Waits until the read must end, and says why.
+    /// Waits until the read must end, and returns the reason.
     pub(super) async fn wait(&self) -> StoreError {
         let looking = async {
             while !self.must_end_for_files() {
@@ -91,7 +92,7 @@ impl Watchdog {
         }
     }
 
-    /// Why a read was ended.
+    /// The reason why a read was ended.
     pub(super) fn reason(&self) -> StoreError {
         let ended = self
             .polled
@@ -137,8 +138,8 @@ impl Watchdog {
     }
 }
 
-/// How many bytes this thread has written to files. A thread that reads a file which it cannot
-/// write to writes nothing but temporary files.
+/// Bytes this thread has written to files. A thread reading a file that it cannot write to writes
+/// only temporary files.
 fn written_by_this_thread() -> Option<u64> {
     let counters = fs::read_to_string("/proc/thread-self/io").ok()?;
     let written = counters.lines().find_map(|it| it.strip_prefix("wchar: "))?;

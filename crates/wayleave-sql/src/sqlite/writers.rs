@@ -1,10 +1,10 @@
-//! Notices a program that waits to write to a file.
+//! Detects a program that waits to write to a file.
 //!
-//! A file without a write-ahead log cannot be written to while it is read. Our reads share one
-//! lock of the process, and as long as any of them is under way a writer waits: one that begins
-//! before another ends would keep it waiting for ever. What tells of a writer is its journal,
-//! which it makes beside the file before it asks for the file. The file itself must not be opened
-//! to look: closing it would take away the locks that SQLite holds for this process.
+//! A file without a write-ahead log cannot be written to while it is read. Our reads share one lock
+//! of the process, and a writer waits as long as any of them is in progress, so overlapping reads
+//! would keep it waiting for ever. The sign of a writer is its journal, which it creates beside the
+//! file before it requests the lock. The file itself must not be opened for this check: closing it
+//! would release the locks that SQLite holds for this process.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,10 +13,10 @@ use std::time::{Duration, SystemTime};
 
 use super::dsn::File;
 
-/// A journal that has not changed for so long is no writer's that still waits.
+/// A journal unchanged for this long does not belong to a writer that still waits.
 const MAX_JOURNAL_AGE: Duration = Duration::from_secs(30);
-/// The byte of a file that SQLite locks when it waits to write, and the one that it locks when it
-/// has begun to.
+/// The byte of a file that SQLite locks when it waits to write, and the one that it locks once it
+/// has begun.
 const PENDING_BYTE: &str = "1073741824";
 const RESERVED_BYTE: &str = "1073741825";
 
@@ -27,7 +27,7 @@ pub(super) struct WriterWatch {
     journal: PathBuf,
 }
 
-/// What tells one transaction of a writer's from the next.
+/// Identifies one transaction of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transaction {
     journal: u64,
@@ -45,11 +45,11 @@ impl WriterWatch {
         })
     }
 
-    /// The transaction that waits to be written, if there is one.
+    /// The transaction that waits to write, if there is one.
     pub(super) fn waiting(&self) -> Option<Transaction> {
         let journal = fs::metadata(&self.journal).ok()?;
         let changed = journal.modified().ok()?;
-        // Some programs keep an empty one.
+        // Some programs keep an empty journal.
         if journal.len() == 0 || changed.elapsed().is_ok_and(|age| age > MAX_JOURNAL_AGE) {
             return None;
         }
@@ -61,8 +61,8 @@ impl WriterWatch {
     }
 }
 
-/// Whether the system tells that a writer has begun a transaction and not yet asked for the file.
-/// Locks of programs in other containers are not told of; such a writer may be waiting.
+/// Whether the system reports that a writer has begun a transaction and not yet requested the lock.
+/// Locks held in other containers are not reported; such a writer may be waiting.
 fn is_only_begun(path: &Path) -> bool {
     let (Ok(file), Ok(locks)) = (fs::metadata(path), fs::read_to_string("/proc/locks")) else {
         return false;

@@ -7,7 +7,7 @@ use wayleave_store::conformance::{
     ConformanceError, Exclusion, Options, run, run_malformed, run_questions,
 };
 
-/// A share of the requests on every run, all of them with `WAYLEAVE_FULL=1`.
+/// Number of requests: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn requests() -> usize {
     if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
         20_000
@@ -71,7 +71,7 @@ async fn mysql_answers_analysts_as_the_interpreter_does() {
     answers_questions(SourceKind::Mysql, &[]).await;
 }
 
-/// Values of other datatypes than their mapped ones, as many kinds as each store takes.
+/// Values that are not of their mapped datatype, in as many variants as each store accepts.
 const SQLITE: &[Malformed] = &[
     Malformed {
         field: "active",
@@ -203,7 +203,7 @@ fn malformed(kind: SourceKind) -> &'static [Malformed] {
     }
 }
 
-/// The suite's records with such values among them.
+/// Loads the suite's records with malformed values among them.
 async fn loaded_malformed(kind: SourceKind) -> Loaded {
     Loaded::new(kind, &malformed_sql(kind)).await
 }
@@ -268,11 +268,11 @@ async fn sqlite_conforms() {
     conforms(SourceKind::Sqlite, &[]).await;
 }
 
-/// What SQLite compares are the bytes it holds.
+/// SQLite compares the bytes it stores.
 #[tokio::test]
 async fn sqlite_with_texts_of_utf_16_conforms() {
     let sql = fixture_sql(SourceKind::Sqlite);
-    // The fixture writes texts by their bytes, which such a file would take for others.
+    // The fixture writes texts by their bytes, which a UTF-16 file would read as other texts.
     let mut texts = sql.split("CAST(x'");
     let mut plain = format!("PRAGMA encoding = 'UTF-16le'; {}", texts.next().unwrap());
     for text in texts {
@@ -286,7 +286,7 @@ async fn sqlite_with_texts_of_utf_16_conforms() {
     conforms_as(Loaded::new(SourceKind::Sqlite, &plain).await, &[]).await;
 }
 
-/// An index lets SQLite take other ways through a table.
+/// An index makes SQLite choose other query plans.
 #[tokio::test]
 async fn sqlite_with_indexes_conforms() {
     let loaded = Loaded::with_fixture(SourceKind::Sqlite).await;
@@ -294,7 +294,7 @@ async fn sqlite_with_indexes_conforms() {
     conforms_as(loaded, &[]).await;
 }
 
-/// An index of every column that may have one.
+/// Creates an index on every column that may have one.
 fn indexes() -> String {
     let table = "\"the \"\"samples` '\"";
     let mut sql = String::new();

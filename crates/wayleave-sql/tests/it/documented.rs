@@ -1,4 +1,4 @@
-//! Every difference that a store declares, and every parameter of a DSN, is in the reference of stores.
+//! Checks that the stores reference lists every declared difference and every DSN parameter.
 
 use wayleave_model::mapping::SourceKind;
 use wayleave_sql::{Dsn, StoreOptions, store};

@@ -1,5 +1,5 @@
-//! Values at the edges of what stores hold, asked for in drawn requests and held to what the
-//! reference interpreter answers over the same values.
+//! Values at the limits of what stores hold, queried by generated requests and compared with the
+//! reference interpreter's answers over the same values.
 
 mod altered;
 mod drawn;

@@ -8,11 +8,11 @@ use serde_json::{Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 use wayleave_store::conformance::ServedMapping;
 
-/// One column: its field, datatype, type in the store, a value as the store's SQL writes it, and
-/// the value as it is answered.
+/// One column: its field, datatype, type in the store, a value as a SQL literal, and the value as
+/// answered.
 type Exotic = (&'static str, &'static str, &'static str, &'static str, Json);
 
-/// Makes a table with a row of values and a row of NULLs; reads it, and finds the row again by
+/// Creates a table with a row of values and a row of NULLs, reads it, and finds the row again by
 /// each value.
 async fn check(kind: SourceKind, columns: Vec<Exotic>) {
     let declared: Vec<String> = columns
@@ -197,7 +197,7 @@ fn arrays() -> Vec<Exotic> {
     ]
 }
 
-/// Lists are read item by item as values of their own are.
+/// List items are read like single values.
 #[tokio::test]
 async fn postgres_arrays_are_read() {
     let kind = SourceKind::Postgres;
@@ -360,10 +360,10 @@ async fn sqlite_values_are_read_as_their_mappings_say() {
     .await;
 }
 
-/// A value that is one of no datatype is an error that names its column, and no NULL.
+/// A value of no datatype is an error that names its column, not a NULL.
 async fn refused(kind: SourceKind, columns: &[(&str, &str, &str)]) {
     for (datatype, declared, value) in columns {
-        // The day zero needs a session that allows it.
+        // Writing the zero date needs a session that allows it.
         let allow = if kind == SourceKind::Mysql {
             "SET sql_mode = '';"
         } else {
@@ -398,7 +398,7 @@ async fn refused(kind: SourceKind, columns: &[(&str, &str, &str)]) {
                 .unwrap_err();
             assert_eq!(error.to_string(), refusal, "{kind}: days of {value}");
         }
-        // The session is good, or another one is.
+        // The session is still good, or another one is used.
         let count = json!({"stream": "things", "metrics": [{"op": "count"}]});
         let plan = served.aggregate(&arguments(count)).unwrap();
         let counted = all(store.as_ref(), plan.groups(), &patient())

@@ -1,4 +1,4 @@
-//! Values that would be statements somewhere else are values here.
+//! Values that would be statements elsewhere are plain values here.
 
 use crate::stores::{KINDS, Loaded, all, arguments, patient, quoted};
 use serde_json::json;
@@ -8,7 +8,7 @@ use wayleave_store::conformance::ServedMapping;
 use wayleave_store::conformance::fixture::{self, PARTS, SAMPLES};
 use wayleave_test::{mariadb, postgres};
 
-/// What people have tried: ends of literals and statements, comments, functions that leave the
+/// Known injection attempts: ends of literals and statements, comments, functions that leave the
 /// database, escapes from read-only sessions, wildcards, encodings.
 const TRIED: [&str; 54] = [
     "'",
@@ -67,7 +67,7 @@ const TRIED: [&str; 54] = [
     "\u{2019}; DROP TABLE parts",
 ];
 
-/// Each as it is, behind a held text, and with a NUL.
+/// Each payload alone, after a stored text, and with a NUL.
 fn payloads() -> Vec<String> {
     let variants = |tried: &&str| {
         [
@@ -79,7 +79,7 @@ fn payloads() -> Vec<String> {
     TRIED.iter().flat_map(variants).collect()
 }
 
-/// Everything the store holds, in one text.
+/// Everything the store holds, as one text.
 async fn digest(loaded: &Loaded) -> String {
     match loaded.kind {
         SourceKind::Sqlite => {
@@ -150,7 +150,7 @@ async fn hostile_values_find_what_they_say_and_change_nothing() {
                     "limit": 100,
                 });
                 let Some(plan) = served.query(&arguments(query.clone())) else {
-                    // Policy refuses these before any store is asked.
+                    // Policy refuses these before any store is queried.
                     assert!(payload.contains('\0'), "{query}");
                     continue;
                 };

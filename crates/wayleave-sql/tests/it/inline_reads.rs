@@ -1,4 +1,4 @@
-//! Short reads of a SQLite file run inline, and answer as those on a thread do.
+//! Short reads of a SQLite file run inline, and give the same answers as reads on a thread.
 
 use crate::stores::{Loaded, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};

@@ -1,4 +1,4 @@
-//! The catalogue of every fixture on every store, as agreed in `tests/golden`.
+//! The catalogue of every fixture on every store, compared with `tests/golden`.
 
 use crate::fixtures::{catalogue, every_fixture};
 use wayleave_model::mapping::SourceKind;

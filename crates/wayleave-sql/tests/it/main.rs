@@ -1,6 +1,6 @@
-//! The stores as callers meet them, in one binary, so that its tests share one server of each kind.
+//! Stores as callers use them, in one binary, so that its tests share one server of each kind.
 //!
-//! A test that changes what all sessions of a server share starts one of its own.
+//! A test that changes state shared by all sessions of a server starts its own server.
 #![allow(
     clippy::disallowed_methods,
     clippy::format_collect,

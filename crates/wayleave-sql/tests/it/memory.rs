@@ -1,4 +1,4 @@
-//! A page of a table of any size costs the memory of a page.
+//! Reading a page takes the memory of a page, whatever the size of the table.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use wayleave_sql::StoreOptions;
 use wayleave_store::ReadContext;
 use wayleave_store::conformance::ServedMapping;
 
-/// Sorting all rows without an index takes its time; that is not the question here.
+/// Sorting all rows without an index is slow, but speed is not under test here.
 const READ_TIMEOUT: Duration = Duration::from_mins(15);
-/// The most that reading may add.
+/// The most bytes that reading may add.
 const MAX_ADDED_BYTES: usize = 32 * 1024 * 1024;
 
-/// A share of the rows on every run, all of them with `WAYLEAVE_FULL=1`.
+/// Number of rows: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn rows() -> usize {
     if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
         10_000_000
@@ -44,7 +44,7 @@ fn table(kind: SourceKind) -> String {
     }
 }
 
-/// The memory this process holds.
+/// The resident memory of this process.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
@@ -54,7 +54,7 @@ fn resident() -> usize {
 /// Set in a process that runs one of these tests and nothing else.
 const ALONE: &str = "WAYLEAVE_TEST_ALONE";
 
-/// Runs a test in a process of its own, whose memory no other test uses.
+/// Runs a test in its own process, whose memory no other test uses.
 fn alone<W: Future<Output = ()>>(test: &str, work: impl FnOnce() -> W) {
     if std::env::var_os(ALONE).is_some() {
         return tokio::runtime::Runtime::new().unwrap().block_on(work());
@@ -66,14 +66,14 @@ fn alone<W: Future<Output = ()>>(test: &str, work: impl FnOnce() -> W) {
         .unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     println!("{told}{}", String::from_utf8_lossy(&output.stderr));
-    // A filter that matches nothing succeeds too.
+    // A filter that matches no test succeeds too.
     assert!(
         output.status.success() && told.contains("1 passed"),
         "{test}"
     );
 }
 
-/// How many characters a long text has.
+/// Number of characters in a long text.
 const LONG: usize = 12_000_000;
 
 fn long_texts(kind: SourceKind) -> String {
@@ -171,7 +171,7 @@ async fn read_everything() {
             let query = json!({"stream": "things", "sort": [sort], "limit": 100});
             served.query(&arguments(query)).unwrap().rows().clone()
         };
-        // What a first read sets up is not what a row costs.
+        // The first read's setup does not count as the cost of a row.
         all(
             store.as_ref(),
             &page("id"),

@@ -1,4 +1,4 @@
-//! From a live store to a draft that checks, for every fixture on every store.
+//! Proposes a draft that passes the checks from a live store, for every fixture on every store.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Many tables cost as many statements as few.
+//! Introspection takes as many statements for many tables as for few.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use wayleave_test::{MysqlServer, own_mariadb, postgres, sqlite_file};
 
 const MANY: usize = 400;
 
-/// Introspects and proposes, printing how long each took.
+/// Introspects and proposes, and prints how long each took.
 async fn time(kind: SourceKind, dsn: &str) {
     let start = Instant::now();
     let catalogue = catalogue(kind, dsn).await;
@@ -35,7 +35,7 @@ async fn time(kind: SourceKind, dsn: &str) {
     assert_eq!(parse(proposal.text.as_bytes()).err(), None);
 }
 
-/// The statements a SQLite file takes, by our own count: it keeps none.
+/// The statements a SQLite file takes, by our own count: SQLite keeps none.
 async fn sqlite_statements(tables: usize) -> usize {
     let (_folder, path) = sqlite_file(&many_tables(Dialect::Sqlite, tables)).unwrap();
     let dsn = path.to_str().unwrap();

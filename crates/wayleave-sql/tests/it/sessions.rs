@@ -1,4 +1,4 @@
-//! How sessions fail: each failure has its own kind, and none shows a password.
+//! How sessions fail: each failure has its own kind, and none reveals a password.
 
 mod cleartext;
 mod kill;
@@ -26,7 +26,7 @@ async fn ping(kind: SourceKind, dsn: &str) -> Result<(), StoreError> {
     open(Dsn::parse(kind, dsn).unwrap(), limits).ping().await
 }
 
-/// The error, once it is known to hold no secret in any form.
+/// The error, checked to contain no secret in any form.
 async fn failure(kind: SourceKind, dsn: &str) -> StoreError {
     let error = ping(kind, dsn).await.unwrap_err();
     let mut shown = vec![format!("{error:?} {error:#?} {error} {}", error.hint())];
@@ -63,7 +63,7 @@ async fn a_missing_database_is_missing() {
 
 #[tokio::test]
 async fn a_dead_host_is_unreachable() {
-    // Bound and not listening: the kernel refuses, at once and every time.
+    // Bound but not listening: the kernel refuses every connection at once.
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);
@@ -207,7 +207,8 @@ async fn tls_is_asked_for_as_the_dsn_says() {
             assert!(answer.is_ok(), "{scheme} {host} {parameters}: {answer:?}");
         }
         for (host, parameters) in [
-            // A certificate nobody here vouches for; one for another name; an absent authority.
+            // A certificate from an unknown authority; one for another name; a missing authority
+            // file.
             ("localhost", "sslmode=verify-full"),
             ("127.0.0.1", vouched.as_str()),
             ("localhost", "sslmode=verify-full&sslrootcert=/no/such/file"),

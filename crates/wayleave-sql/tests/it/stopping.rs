@@ -1,4 +1,4 @@
-//! Reads that take too long, or that nobody wants any more, stop: here and in the database.
+//! Reads that take too long, or that nobody wants any more, stop both here and in the database.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use wayleave_store::conformance::ServedMapping;
 use wayleave_store::{CallerKey, ReadContext, StoreError};
 use wayleave_test::{mariadb, postgres};
 
-/// A table, and a view whose rows nobody can count in minutes.
+/// A table, and a view whose rows take longer than minutes to count.
 fn slow_sql(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Sqlite => {
@@ -59,7 +59,7 @@ impl Slow {
         self.served.query(&arguments(query)).unwrap().rows().clone()
     }
 
-    /// How many statements of ours the database is at work on.
+    /// Number of our statements that the database is running.
     async fn working(&self) -> i64 {
         let name = &self.loaded.name;
         if self.loaded.kind == SourceKind::Postgres {
@@ -77,7 +77,7 @@ impl Slow {
         }
     }
 
-    /// Waits until the database is at work, or no more; how long that took.
+    /// Waits until the database is, or is no longer, at work; returns how long that took.
     async fn until(&self, working: bool) -> Duration {
         let start = Instant::now();
         while (self.working().await > 0) != working {
@@ -160,7 +160,7 @@ async fn a_read_nobody_waits_for_is_stopped_in_the_database_within_a_second() {
             println!("{kind}: stopped after {took:?}, by token {by_token}");
             assert!(took < Duration::from_secs(1), "{kind}: {took:?}");
         }
-        // What was stopped left nothing behind.
+        // Stopped reads left nothing behind.
         assert_eq!(
             all(store.as_ref(), &slow.quick(), &patient())
                 .await
@@ -201,7 +201,7 @@ async fn sqlite_stops_too_and_serves_others_meanwhile() {
     for task in tasks {
         task.abort();
     }
-    // All sessions are free again, or closing would wait for ever.
+    // All sessions are free again; otherwise closing would wait for ever.
     let start = Instant::now();
     store.close().await;
     assert!(start.elapsed() < Duration::from_secs(1));
@@ -217,13 +217,13 @@ async fn a_store_with_all_sessions_taken_is_busy() {
             ..StoreOptions::default()
         });
         let (reader, plan) = (Arc::clone(&store), slow.endless());
-        // While others have the only session, it asks again.
+        // Retry while others hold the only session.
         let taken = tokio::spawn(async move {
             while let Err(StoreError::Busy { .. }) = all(reader.as_ref(), &plan, &patient()).await {
                 tokio::task::yield_now().await;
             }
         });
-        // The only session may be free until the endless read has it.
+        // The only session may be free until the endless read takes it.
         let error = loop {
             match all(store.as_ref(), &slow.quick(), &patient()).await {
                 Ok(_) => tokio::task::yield_now().await,
@@ -236,7 +236,7 @@ async fn a_store_with_all_sessions_taken_is_busy() {
         );
         assert!(error.is_retryable());
         taken.abort();
-        // Within a second, the session is there again.
+        // The session is free again within a second.
         let start = Instant::now();
         while all(store.as_ref(), &slow.quick(), &patient())
             .await
@@ -277,7 +277,7 @@ async fn closing_a_store_ends_its_reads() {
     }
 }
 
-/// How long a database lets the statement run that asks, as it says itself.
+/// SQL that returns the time limit in force for the current statement.
 fn limit_sql(kind: SourceKind) -> &'static str {
     match kind {
         SourceKind::Postgres => {

@@ -1,4 +1,4 @@
-//! The conformance suite's records in each store, in tables that are as different as the stores
+//! The conformance suite's records in each store, in tables that differ as much as the stores
 //! allow.
 
 use std::collections::BTreeMap;
@@ -26,19 +26,19 @@ use wayleave_test::{MysqlServer, mariadb, mysql, postgres, sqlite_file};
 pub(crate) const KINDS: [SourceKind; 3] =
     [SourceKind::Sqlite, SourceKind::Postgres, SourceKind::Mysql];
 
-/// A database with its owner's way in.
+/// A database and its owner's access to it.
 pub(crate) struct Loaded {
     pub(crate) kind: SourceKind,
     pub(crate) dsn: String,
-    /// The database's name on its server; of SQLite the path.
+    /// The database's name on its server; for SQLite the path.
     pub(crate) name: String,
-    /// The server, where it is MySQL or MariaDB.
+    /// The server, for MySQL and MariaDB.
     pub(crate) server: Option<&'static MysqlServer>,
     _folder: Option<TempDir>,
 }
 
 impl Loaded {
-    /// A new database of that kind, made by `sql`.
+    /// Creates a database of that kind and runs `sql` in it.
     pub(crate) async fn new(kind: SourceKind, sql: &str) -> Self {
         let (dsn, name, folder) = match kind {
             SourceKind::Sqlite => {
@@ -61,7 +61,7 @@ impl Loaded {
         }
     }
 
-    /// A new database of a MySQL or MariaDB server, made by `sql`.
+    /// Creates a database on a MySQL or MariaDB server and runs `sql` in it.
     pub(crate) async fn on_server(server: &'static MysqlServer, sql: &str) -> Self {
         let made = server.fresh_database("read", sql).await.unwrap();
         Self {
@@ -73,19 +73,19 @@ impl Loaded {
         }
     }
 
-    /// A new database of MySQL, made by `sql`; `None` where MySQL was not fetched.
+    /// Creates a MySQL database and runs `sql` in it; `None` where MySQL was not fetched.
     pub(crate) async fn on_mysql(sql: &str) -> Option<Self> {
-        // MySQL has another name for the collation by code point without padding.
+        // MySQL has another name for the code-point collation without padding.
         let sql = sql.replace("utf8mb4_nopad_bin", "utf8mb4_0900_bin");
         Some(Self::on_server(mysql().await?, &sql).await)
     }
 
-    /// A database of MySQL with the suite's records; `None` where MySQL was not fetched.
+    /// A MySQL database with the suite's records; `None` where MySQL was not fetched.
     pub(crate) async fn with_fixture_on_mysql() -> Option<Self> {
         Self::on_mysql(&fixture_sql(SourceKind::Mysql)).await
     }
 
-    /// A new database of PostgreSQL's whose texts are in that encoding, made by `sql`.
+    /// Creates a PostgreSQL database with that encoding and runs `sql` in it.
     pub(crate) async fn encoded(encoding: &str, sql: &str) -> Self {
         let server = postgres().await;
         let beside = server.fresh_database("encoded", "").await.unwrap().name;
@@ -109,7 +109,7 @@ impl Loaded {
         Self::new(kind, &fixture_sql(kind)).await
     }
 
-    /// A store over it.
+    /// A store over the database.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         self.store_with(StoreOptions::default())
     }
@@ -158,7 +158,7 @@ pub(crate) fn mapping(kind: SourceKind, tables: &[(&str, &[(&str, &str)])]) -> S
     text
 }
 
-/// A package that sees all of one stream's fields, and the rows of which a filter holds.
+/// A package that sees all fields of one stream, and the rows that a filter selects.
 pub(crate) fn granted(stream: &str, rows: &Json) -> Package {
     let granted = StreamGrant {
         fields: FieldScope::All,
@@ -197,17 +197,17 @@ pub(crate) async fn all(
     }
 }
 
-/// Time enough for anything that works.
+/// A deadline long enough for anything that works.
 pub(crate) fn patient() -> ReadContext {
     ReadContext::within(Duration::from_secs(30))
 }
 
-/// The statements that make and fill the suite's tables.
+/// The statements that create and fill the suite's tables.
 pub(crate) fn fixture_sql(kind: SourceKind) -> String {
     fixture_sql_of(kind, &rows())
 }
 
-/// The same with records of one's own.
+/// Like [`fixture_sql`], with the given records.
 pub(crate) fn fixture_sql_of(kind: SourceKind, tables: &Tables) -> String {
     let mut sql = schema(kind).to_owned();
     for (table, columns) in [
@@ -251,7 +251,7 @@ fn insert(
     .unwrap();
 }
 
-/// A text, by its bytes: no store reads anything into those.
+/// A text literal written by its bytes, which no store interprets.
 pub(crate) fn text_literal(kind: SourceKind, text: &str) -> String {
     let digits: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
     match kind {
@@ -265,7 +265,7 @@ pub(crate) fn text_literal(kind: SourceKind, text: &str) -> String {
 fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
     match value {
         Value::Null | Value::Malformed => "NULL".to_owned(),
-        // What is not of the column's datatype is written as the store would.
+        // A value that is not of the column's datatype is written as the store writes it.
         Value::List(items) if !column.many => items[0].to_text().unwrap(),
         Value::Text(text) if column.field == "token" && kind == SourceKind::Postgres => {
             format!("'{text}'::uuid")
@@ -308,7 +308,7 @@ fn literal(kind: SourceKind, column: &FixtureColumn, value: &Value) -> String {
     }
 }
 
-/// A time as programs that use the store write it; in SQLite, as several of them do.
+/// A time as programs that use the store write it; for SQLite, in several forms.
 fn time(kind: SourceKind, micros: i64) -> String {
     let written = Value::Datetime(micros).to_text().unwrap();
     let plain = written.trim_end_matches('Z');
@@ -317,7 +317,7 @@ fn time(kind: SourceKind, micros: i64) -> String {
         SourceKind::Sqlite => match micros.rem_euclid(5) {
             0 => written,
             1 => plain.replace('T', " "),
-            // Not where a year would get another digit.
+            // Not where the year would get another digit.
             2 if written.starts_with(['1', '2']) => {
                 let east = Value::Datetime(micros + 9_000_000_000).to_text().unwrap();
                 format!("{}+02:30", east.trim_end_matches('Z'))

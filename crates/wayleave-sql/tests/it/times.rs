@@ -1,5 +1,6 @@
-//! Times in SQLite, however they are written: a table with indexes answers as one without, which
-//! reads every value by the function that the conformance suite holds to the reference.
+//! Times in SQLite, however they are written: a table with indexes gives the same answers as one
+//! without, which reads every value by the function that the conformance suite compares with the
+//! reference.
 
 use crate::stores::{Loaded, all, arguments, mapping, patient};
 use serde_json::{Value as Json, json};
@@ -10,7 +11,7 @@ use wayleave_store::conformance::{Dice, ServedMapping};
 
 const ROWS: usize = 200;
 
-/// A share of the requests on every run, all of them with `WAYLEAVE_FULL=1`.
+/// Number of requests: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn requests() -> usize {
     if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
         300
@@ -19,7 +20,7 @@ fn requests() -> usize {
     }
 }
 
-/// Texts that programs write within a few days of each other, so that offsets matter.
+/// Times in the forms programs write, within a few days of each other, so that offsets matter.
 fn text(dice: &mut Dice) -> String {
     let day = 1 + dice.below(6);
     let (hour, minute, second) = (dice.below(24), dice.below(3) * 20, dice.below(2) * 30);
@@ -39,7 +40,7 @@ fn text(dice: &mut Dice) -> String {
     ])
 }
 
-/// One form, as `toISOString` writes it.
+/// A single form, as `toISOString` writes it.
 fn canonical(dice: &mut Dice) -> String {
     let (day, hour) = (1 + dice.below(6), dice.below(24));
     format!(
@@ -58,7 +59,7 @@ fn number(dice: &mut Dice) -> String {
     }
 }
 
-/// What a column holds.
+/// The kind of values in a column.
 #[derive(Debug, Clone, Copy)]
 enum Holds {
     Texts,
@@ -157,7 +158,7 @@ fn filter(dice: &mut Dice, holds: Holds) -> Json {
     }
 }
 
-/// Every row of a walk, as text; or the error.
+/// Every row of a walk, as text, or the error.
 async fn walk(
     store: &dyn Store,
     served: &ServedMapping,
@@ -274,11 +275,11 @@ async fn texts_among_numbers_are_in_the_order_of_their_times() {
 async fn texts_of_one_form_are_in_the_order_of_their_times() {
     check("datetime", Holds::Canonical, false, ODD).await;
     check("text collate nocase", Holds::Canonical, true, ODD).await;
-    // One that is not of the form.
+    // A value that is not of the form.
     let other = "UPDATE plain SET at = '2024-03-04T23:00:00-05:00' WHERE id = 7; \
                  UPDATE indexed SET at = '2024-03-04T23:00:00-05:00' WHERE id = 7;";
     check("text", Holds::Canonical, true, &format!("{ODD}{other}")).await;
-    // An index of some of those that are not vouches for nothing.
+    // A partial index over some of the values that are not of the form proves nothing.
     let some = ODD.replace("Z';", "Z' AND small = 9;");
     assert_ne!(some, ODD);
     check("text", Holds::Canonical, true, &format!("{some}{other}")).await;

@@ -1,4 +1,4 @@
-//! Servers that go away and come back, tables that change: typed errors, then answers again.
+//! Servers that go away and come back, and tables that change: typed errors, then answers again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn everything(served: &ServedMapping) -> AuthorizedPlan {
     served.query(&query).unwrap().rows().clone()
 }
 
-/// Stands between a store and its server, and can be taken away.
+/// A proxy between a store and its server that can be taken down.
 struct Between {
     port: u16,
     server: u16,
@@ -157,7 +157,7 @@ async fn all_of(store: Arc<dyn Store>, plan: AuthorizedPlan) -> Result<usize, St
         .map(|rows| rows.len())
 }
 
-/// What a restart does to sessions.
+/// Ends all sessions, as a restart does.
 async fn end_sessions(loaded: &Loaded) {
     let name = &loaded.name;
     if loaded.kind == SourceKind::Postgres {
@@ -170,13 +170,13 @@ async fn end_sessions(loaded: &Loaded) {
         let sql = format!(
             "SELECT COALESCE(MIN(id), 0) FROM information_schema.processlist WHERE db = '{name}'"
         );
-        // One at a time: the server has no statement for all.
+        // One at a time: the server has no statement that ends all.
         loop {
             let id = mariadb().await.number("mysql", &sql).await.unwrap();
             if id == 0 {
                 return;
             }
-            // It may have gone by itself.
+            // The session may have ended by itself.
             drop(
                 mariadb()
                     .await
@@ -350,7 +350,7 @@ async fn what_a_store_cannot_compute_is_told_as_such() {
         assert!(matches!(error, StoreError::OutOfRange { .. }), "{error:?}");
         assert!(!error.is_retryable());
     }
-    // The store is as good as before.
+    // The store works as before.
     let plan = served.query(&arguments(json!({"stream": "things", "fields": ["id"]})));
     let rows = all(store.as_ref(), plan.unwrap().rows(), &patient()).await;
     assert_eq!(rows.unwrap().len(), 2);

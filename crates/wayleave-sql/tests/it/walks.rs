@@ -1,4 +1,4 @@
-//! Walks of pages while rows come and go: what is there throughout appears exactly once.
+//! Walks of pages while rows come and go: rows present throughout appear exactly once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use wayleave_store::conformance::{Dice, ServedMapping};
 /// Rows with even numbers stay; rows with odd ones come and go.
 const STAY: usize = 120;
 
-/// A share of the walks on every run, all of them with `WAYLEAVE_FULL=1`.
+/// Number of walks: a share of them by default, all with `WAYLEAVE_FULL=1`.
 fn walks() -> usize {
     if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
         2_000
@@ -47,7 +47,7 @@ fn table(kind: SourceKind) -> String {
             format!("({}, {word}, {}, {at})", n * 2, n % 5)
         })
         .collect();
-    // A journal of its own lets SQLite's readers and writer work at once.
+    // A write-ahead log lets SQLite's readers and writer work concurrently.
     let journal = if kind == SourceKind::Sqlite {
         "COMMIT; PRAGMA journal_mode = WAL; BEGIN;"
     } else {
@@ -61,12 +61,12 @@ fn table(kind: SourceKind) -> String {
     )
 }
 
-/// A time of a few days, as every store reads it.
+/// A time within a few days, in a form that every store reads.
 fn at(n: usize) -> String {
     format!("'2024-03-0{} 0{n}:00:00'", 1 + n)
 }
 
-/// Adds and removes rows with odd numbers until told to stop, and counts how often.
+/// Adds and removes rows with odd numbers until told to stop, and counts the changes.
 async fn disturb(loaded: &Loaded, stop: &AtomicBool, times: &AtomicUsize) {
     let mut dice = Dice::new(9);
     while !stop.load(Ordering::Relaxed) {
@@ -85,7 +85,7 @@ async fn disturb(loaded: &Loaded, stop: &AtomicBool, times: &AtomicUsize) {
     }
 }
 
-/// The ids a walk meets, with how often.
+/// The ids that a walk meets, with how often.
 async fn walk(
     store: &dyn Store,
     served: &ServedMapping,
@@ -140,7 +140,7 @@ async fn rows_that_stay_are_met_exactly_once_while_others_come_and_go() {
         let mut others = 0;
         let is_disturbed = |others| times.load(Ordering::Relaxed) > 10 && others > 0;
         let mut number = 0;
-        // On a busy machine the writer may come to little in so many walks.
+        // On a busy machine the writer may get little done in that many walks.
         while number < walks() || (!is_disturbed(others) && number < 50 * walks()) {
             let sort = &sorts[number % sorts.len()];
             let limit = 3 + dice.below(30);

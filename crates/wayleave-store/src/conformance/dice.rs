@@ -1,13 +1,13 @@
-//! Chance that repeats: the same seed gives the same choices on every machine.
+//! Repeatable randomness: the same seed gives the same choices on every machine.
 
-/// A source of choices.
+/// A seeded source of choices.
 #[derive(Debug, Clone)]
 pub struct Dice {
     state: u64,
 }
 
 impl Dice {
-    /// Dice that fall as the seed says.
+    /// Dice with this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -21,34 +21,34 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`; 0 where that is 0.
+    /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.roll() % end).unwrap_or(0)
     }
 
-    /// Whether something that happens so many times in a hundred happens.
+    /// True with a probability of `chance` percent.
     pub fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    /// One of these; `None` of none.
+    /// One of the items; `None` if there are none.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.below(from.len()))
     }
 
-    /// One of these, of which there is at least one.
+    /// One of the items, of which there must be at least one.
     #[expect(clippy::expect_used, reason = "tests choose from lists they wrote")]
     pub fn one_of<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         self.pick(from).expect("something to choose from")
     }
 
-    /// One of these words.
+    /// One of the words.
     pub fn word(&mut self, from: &[&'static str]) -> &'static str {
         self.one_of::<&'static str>(from)
     }
 
-    /// Some of these, at most so many, each once.
+    /// Some of the items, at most `most`, each once.
     pub fn some<T: Clone>(&mut self, from: &[T], most: usize) -> Vec<T> {
         let mut left = from.to_vec();
         let mut taken = Vec::new();

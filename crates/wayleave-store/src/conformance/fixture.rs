@@ -1,4 +1,4 @@
-//! The records of the suite: every datatype, with what stores are known to disagree on.
+//! The records of the suite: every datatype, with values that stores are known to disagree on.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use wayleave_plan::value::Value;
 
 use super::dice::Dice;
 
-/// The table of the stream `samples`: a name that must be quoted.
+/// The table of the stream `samples`, whose name must be quoted.
 pub const SAMPLES: &str = "the \"samples` '";
 /// The table of the stream `parts`, keyed by two columns, one of them text.
 pub const PARTS: &str = "parts";
@@ -25,9 +25,9 @@ pub struct FixtureColumn {
     pub column: &'static str,
     /// The datatype.
     pub datatype: Datatype,
-    /// Whether it holds many values.
+    /// Whether it holds a list of values.
     pub many: bool,
-    /// Whether it is never NULL.
+    /// Whether it is NOT NULL.
     pub required: bool,
 }
 
@@ -88,10 +88,10 @@ pub const PART_COLUMNS: [FixtureColumn; 4] = [
     column("made", "made", Datatype::Date, false),
 ];
 
-/// The words of `status`, for stores that have enumerations.
+/// The values of `status`, for stores that have enumerations.
 pub const STATUSES: [&str; 3] = ["proposed", "Accepted", "rejected"];
 
-/// The mapping, for a store of some kind.
+/// The mapping, for a store of the given kind.
 pub fn mapping(kind: SourceKind) -> String {
     let mut text = format!(
         "[dataset]\nname = \"conformance\"\nkind = \"{kind}\"\n\n\
@@ -151,12 +151,12 @@ pub fn rows() -> Tables {
 pub struct Malformed {
     /// The field of `samples`.
     pub field: &'static str,
-    /// Such values, as the store's language writes them.
+    /// The values, as literals of the store's language.
     pub literals: &'static [&'static str],
 }
 
-/// The records, some of whose values are not of their datatype: each such one is a list of its
-/// literal.
+/// The records, with some values that are not of their datatype: each of these is a list that holds
+/// its literal.
 pub fn malformed_rows(malformed: &[Malformed]) -> Tables {
     let mut dice = Dice::new(0xBAD);
     let mut tables = rows();
@@ -262,7 +262,7 @@ const BIGS: [i128; 9] = [
     -1,
 ];
 
-/// Around the hours that clocks skip and repeat, in two hemispheres, and far from them.
+/// Times around the hours that clocks skip and repeat, in two hemispheres, and far from them.
 const INSTANTS: [&str; 18] = [
     "2024-03-31T00:59:59Z",
     "2024-03-31T01:00:00Z",
@@ -284,7 +284,7 @@ const INSTANTS: [&str; 18] = [
     "2024-07-02T03:45:00Z",
 ];
 
-/// Beyond what all stores have a timestamp for.
+/// Times beyond what every store has a timestamp for.
 const FAR_INSTANTS: [&str; 3] = [
     "1000-01-01T00:00:00Z",
     "9999-12-29T23:59:59.999999Z",
@@ -346,7 +346,7 @@ fn sample(number: usize, dice: &mut Dice) -> Row {
     };
     let id = i128::try_from(number).unwrap_or(0) - 20;
     let big = *dice.one_of(&BIGS);
-    // Eighths add up exactly in any order; and a zero with a sign.
+    // Eighths add up exactly in any order. Include a zero with a sign.
     let eighths = i32::try_from(dice.below(200)).unwrap_or(0) - 100;
     let ratio = if eighths == 0 {
         -0.0
@@ -445,7 +445,7 @@ fn marks(dice: &mut Dice) -> Value {
     )
 }
 
-/// Some samples have more parts than an expansion shows.
+/// Gives some samples more parts than an expansion shows.
 fn parts_of(number: usize, dice: &mut Dice) -> Vec<Row> {
     let id = Value::Integer(i128::try_from(number).unwrap_or(0) - 20);
     let labels = dice.some(&TEXTS, 1 + number % 14);

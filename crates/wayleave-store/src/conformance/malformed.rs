@@ -1,5 +1,5 @@
-//! Stores that hold values which are not of their datatype: none satisfies a grant, and none is
-//! guessed at.
+//! Stores that hold values not of their datatype: none of these satisfies a grant, and none is
+//! interpreted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use super::requests::{Maker, Request};
 use super::run::{ConformanceError, Options, ServedMapping, answer, lines};
 use crate::{Store, StoreError};
 
-/// How far a walk of pages goes.
+/// Maximum number of pages in a walk.
 const PAGES: usize = 3;
-/// How many requests are made under one grant.
+/// Number of requests made under one grant.
 const REQUESTS_A_GRANT: usize = 4;
 
-/// What was asked and answered as it should be.
+/// Counts of requests that were answered as they should be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MalformedReport {
     /// Requests made.
     pub requests: usize,
-    /// Requests, or grants, that policy refused before any store was asked.
+    /// Requests, or grants, that policy refused before any store was read.
     pub refused: usize,
-    /// Reads that met no such value, and were answered as the interpreter does.
+    /// Reads that met no malformed value, and were answered as the interpreter does.
     pub fit: usize,
     /// Reads that met one and were answered without its row.
     pub without: usize,
-    /// Reads that met one and failed for it.
+    /// Reads that met one and failed because of it.
     pub unfit: usize,
 }
 
-/// Runs requests under drawn grants over a store that holds [`fixture::malformed_rows`].
+/// Runs requests under generated grants over a store that holds [`fixture::malformed_rows`].
 pub async fn run_malformed(
     store: &dyn Store,
     options: Options,
@@ -81,7 +81,7 @@ pub async fn run_malformed(
     Ok(suite.report)
 }
 
-/// A package that sees all of the fixture's fields, and of `samples` only some rows.
+/// A package that sees all fields of the fixture, and only some rows of `samples`.
 fn package(rows: &Json) -> Package {
     let stream = |rows: Option<Json>| StreamGrant {
         fields: FieldScope::All,
@@ -153,7 +153,8 @@ impl Suite<'_> {
         self.check("groups", plan.groups(), &named).await.map(drop)
     }
 
-    /// Asks the store, and compares with what may be answered; `None` where it failed, as it may.
+    /// Reads from the store, and compares with the permitted answers; `None` where the read failed,
+    /// as it may.
     async fn check(
         &mut self,
         what: &'static str,
@@ -192,7 +193,7 @@ impl Suite<'_> {
     }
 }
 
-/// Whether there may be groups that are not told, and so need not be looked at.
+/// Whether there may be groups beyond those answered, which need not be compared.
 fn is_cut(plan: &AuthorizedPlan, answered: &[Vec<Value>]) -> bool {
     let limit = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
     matches!(plan.read(), Read::Groups(groups)

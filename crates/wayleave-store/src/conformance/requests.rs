@@ -1,4 +1,4 @@
-//! Requests as callers make them, with operands that lie on, beside and between the records.
+//! Requests as callers make them, with operands equal to, next to and between the records' values.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::{AggregateOp, Datatype};
@@ -8,14 +8,14 @@ use wayleave_plan::value::Value;
 use super::dice::Dice;
 use super::fixture::{FixtureColumn, PART_COLUMNS, PARTS, SAMPLE_COLUMNS, SAMPLES};
 
-/// One request, by the tool it is for.
+/// One request, by its tool.
 #[derive(Debug, Clone)]
 pub(super) enum Request {
     Query(Map<String, Json>),
     Aggregate(Map<String, Json>),
 }
 
-/// Makes requests over the fixture's records.
+/// Generates requests over the fixture's records.
 pub(super) struct Maker<'a> {
     dice: Dice,
     tables: &'a Tables,
@@ -68,7 +68,7 @@ impl<'a> Maker<'a> {
         Json::Object(self.filter(&SAMPLE_COLUMNS, 2))
     }
 
-    /// Filters that together hold for every record exactly once: one, its opposite, and NULL.
+    /// Three filters that together match every record exactly once: one, its opposite, and NULL.
     pub(super) fn partition(&mut self) -> [Json; 3] {
         let scalars: Vec<FixtureColumn> = SAMPLE_COLUMNS.into_iter().filter(scalar).collect();
         let column = *self.dice.one_of(&scalars);
@@ -267,7 +267,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A value that some record has.
+    /// A value of some record.
     fn held(&mut self, column: &FixtureColumn) -> Value {
         let table = if SAMPLE_COLUMNS.contains(column) {
             SAMPLES
@@ -290,7 +290,7 @@ impl<'a> Maker<'a> {
         Value::Null
     }
 
-    /// An operand on a held value, or beside it.
+    /// An operand equal to a stored value, or next to it.
     fn operand(&mut self, column: &FixtureColumn) -> Json {
         let held = self.held(column);
         if self.dice.percent(60) {
@@ -336,7 +336,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A piece of a held text.
+    /// A piece of a stored text.
     fn fragment(&mut self, column: &FixtureColumn, first: bool) -> String {
         let Value::Text(text) = self.held(column) else {
             return "%".to_owned();
@@ -353,7 +353,7 @@ impl<'a> Maker<'a> {
             0 => "%".to_owned(),
             1 => "_".to_owned(),
             2 => format!("{piece}\u{0}"),
-            // The language may refuse an empty text; then the refusal is skipped.
+            // The filter language may refuse an empty text; the refusal is then skipped.
             _ => piece,
         }
     }

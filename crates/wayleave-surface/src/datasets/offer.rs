@@ -1,7 +1,8 @@
-//! What the live datasets add to the lists: tools, resources, templates, prompts, completions.
+//! Adds what the live datasets offer to the lists: tools, resources, templates, prompts,
+//! completions.
 //!
-//! From one set of datasets to the next it is one batch, hence one notice a kind, and only what
-//! changed is in it. Who sees what is decided by the caller's package alone.
+//! Going from one set of datasets to the next is one batch of changes, hence one notice per kind,
+//! and the batch holds only what changed. The caller's package alone decides who sees what.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,21 +22,21 @@ use crate::{completions, prompts, resources};
 
 type Live = Arc<Ratified<Mapping>>;
 
-/// A bug: something of ours cannot be offered.
+/// An item of our own cannot be offered. This is a bug.
 #[derive(Debug, thiserror::Error)]
 pub enum OfferError {
-    /// A tool's schema.
+    /// A tool's schema is invalid.
     #[error(transparent)]
     Tool(#[from] SchemaError),
-    /// A template's text.
+    /// A template's text is invalid.
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
 
-/// The datasets that have a type, by name.
+/// Datasets that have a type, by name.
 type Holders = BTreeMap<String, Live>;
 
-/// What is offered now.
+/// The items offered now.
 pub struct Offer {
     service: ReadService,
     datasets: BTreeMap<String, Live>,
@@ -43,7 +44,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Nothing yet.
+    /// An offer that is still empty.
     pub fn new(service: &ReadService) -> Self {
         Self {
             service: service.clone(),
@@ -52,7 +53,7 @@ impl Offer {
         }
     }
 
-    /// The changes from what was offered to what this world offers.
+    /// The changes from the current offer to what these datasets offer.
     pub fn change(&mut self, world: &ActiveDatasets) -> Result<Batch, OfferError> {
         let (gone, come) = self.difference(world);
         if gone.is_empty() && come.is_empty() {
@@ -124,8 +125,8 @@ impl Offer {
         self.datasets.remove(mapping.dataset.name.as_str());
     }
 
-    /// The dataset's own tool: for builders, of whom those without a grant in the dataset do not
-    /// learn that there is one.
+    /// The dataset's own tool, for builders. A builder without a grant in the dataset does not
+    /// learn that the tool exists.
     fn workup(&self, mapping: &Live) -> Result<wayleave_mcp::Tool, SchemaError> {
         let tool = crate::workup::tool_for(&self.service, &mapping.dataset)?;
         let own = Arc::clone(mapping);
@@ -165,7 +166,8 @@ impl Offer {
             .add_completion(completions::of_records(&self.service, name)))
     }
 
-    /// What all datasets share: it is there while any is, for whoever sees any.
+    /// Adds the items that all datasets share: present while any dataset is, for every caller who
+    /// sees one.
     fn with_common(&self, mut batch: Batch) -> Result<Batch, OfferError> {
         if self.datasets.is_empty() {
             for name in completions::PROMPTS {
@@ -215,7 +217,7 @@ fn types_of(mapping: &Live) -> BTreeSet<String> {
     types.collect()
 }
 
-/// Whether a package shows anything of a dataset.
+/// Whether a package shows any part of a dataset.
 fn sees_dataset(package: &Package, mapping: &Live) -> bool {
     package.sees(mapping, |_| true)
 }

@@ -1,4 +1,4 @@
-//! Why a dataset is not connected, disconnected or listed, as data.
+//! Why a dataset cannot be connected, disconnected or listed, as data.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use wayleave_plan::refusal::quoted;
 use crate::escape;
 use crate::reply::{MAX_ERROR_BYTES, Reply};
 
-/// How many names a refusal lists.
+/// Maximum number of names in a refusal.
 const NAMES: usize = 12;
-/// The most bytes of a message.
+/// Maximum size of a message, in bytes.
 const MESSAGE: usize = 400;
 
-/// What kind of refusal it is.
+/// The kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// No dataset or draft has that name.
     UnknownDataset,
-    /// Nobody ratified it, or it was retired.
+    /// Nobody ratified the dataset, or it was retired.
     NotRatified,
-    /// The frozen mapping is not what was ratified.
+    /// The frozen mapping differs from what was ratified.
     MappingRefused,
-    /// A source gives no answer.
+    /// A source does not answer.
     SourceUnavailable,
-    /// A source is not what the mapping says.
+    /// A source differs from what the mapping says.
     Drifted,
-    /// Another live dataset has a connection of the same id.
+    /// Another live dataset has a connection with the same id.
     ConflictingDataset,
-    /// The token changed what is served too often.
+    /// The token changed the served datasets too often.
     RateLimited,
-    /// What people have decided cannot be read or recorded.
+    /// The ledger of human decisions cannot be read or written.
     LedgerUnavailable,
 }
 
@@ -48,7 +48,7 @@ impl Code {
         Self::LedgerUnavailable,
     ];
 
-    /// The word for it on the wire.
+    /// Its name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::UnknownDataset => "unknown_dataset",
@@ -62,7 +62,7 @@ impl Code {
         }
     }
 
-    /// Whether the very same call may succeed later without anybody's doing.
+    /// Whether the same call may succeed later without anybody's intervention.
     pub const fn retryable(self) -> bool {
         matches!(
             self,
@@ -71,25 +71,25 @@ impl Code {
     }
 }
 
-/// A refusal. Its message repeats no connection string.
+/// A refusal. Its message quotes no connection string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// What kind it is.
+    /// The kind of refusal.
     pub code: Code,
-    /// What is wrong, for the reader.
+    /// The problem, for the reader.
     pub message: String,
-    /// Which case of the code it is, where one code has several.
+    /// The specific case, where one code covers several.
     pub reason: Option<&'static str>,
-    /// The datasets that could be named instead.
+    /// Datasets that could be named instead.
     pub available: Vec<String>,
-    /// The one of them that is spelt most like what was given.
+    /// The available dataset whose name is closest to the given one.
     pub did_you_mean: Option<String>,
-    /// How long to wait before trying again, where that is known.
+    /// How long to wait before retrying, where known.
     pub retry_after: Option<Duration>,
 }
 
 impl Refused {
-    /// A refusal with nothing but a message.
+    /// A refusal with only a message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -101,7 +101,7 @@ impl Refused {
         }
     }
 
-    /// The refusal of a name that is no dataset's, with those that are.
+    /// The refusal for a name that no dataset has, listing those that exist.
     pub fn unknown(name: &str, available: Vec<String>) -> Self {
         let mut refused = Self::new(
             Code::UnknownDataset,
@@ -113,28 +113,28 @@ impl Refused {
         refused
     }
 
-    /// Says which case it is.
+    /// Sets the specific case.
     #[must_use]
     pub fn because(mut self, reason: &'static str) -> Self {
         self.reason = Some(reason);
         self
     }
 
-    /// Says how long to wait.
+    /// Sets how long to wait.
     #[must_use]
     pub fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// Names datasets that could be named instead.
+    /// Sets the datasets that could be named instead.
     #[must_use]
     pub fn instead(mut self, available: Vec<String>) -> Self {
         self.available = available;
         self
     }
 
-    /// The refusal as the answer to a call.
+    /// The refusal as the reply to a call.
     pub(super) fn reply(&self) -> Reply {
         let mut names = NAMES;
         loop {
@@ -160,7 +160,7 @@ impl Refused {
             put("reason", reason.into());
         }
         if let Some(wait) = self.retry_after {
-            // Rounded up: whoever waits so long is not refused again.
+            // Round up, so that a caller who waits that long is not refused again.
             let wait = wait.as_nanos().div_ceil(1_000_000);
             let wait = u64::try_from(wait).unwrap_or(u64::MAX);
             put("retry_after_ms", wait.into());

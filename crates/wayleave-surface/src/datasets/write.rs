@@ -1,5 +1,5 @@
-//! What the dataset tools answer, as text and as structure. That a dataset is there is told to
-//! every builder; what is in it, as far as the caller sees it.
+//! Writes the replies of the dataset tools, as text and as structure. Every builder is told that a
+//! dataset exists, but its content only as far as the caller sees it.
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
@@ -8,7 +8,7 @@ use super::{Connected, Dataset, DatasetPage, Disconnected};
 use crate::reply::Reply;
 use crate::table::Table;
 
-/// The most bytes of a list's text.
+/// Maximum size of a list's text, in bytes.
 const TEXT: usize = 16 * 1024;
 
 const COLUMNS: [&str; 8] = [
@@ -22,7 +22,7 @@ const COLUMNS: [&str; 8] = [
     "reason",
 ];
 
-/// A page of datasets; it ends early where its text would grow too long.
+/// Writes a page of datasets, which ends early where its text would grow too long.
 pub(super) fn list(listed: &DatasetPage, package: &Package) -> Reply {
     let same = |name: &&str| ((*name).to_owned(), (*name).to_owned());
     let mut table = Table::new(COLUMNS.iter().map(same), TEXT);

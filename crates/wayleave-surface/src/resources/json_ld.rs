@@ -1,6 +1,7 @@
-//! One record as JSON-LD: its address, its type, and a property for each field that is shown.
+//! Writes one record as JSON-LD: its address, its type, and a property for each visible field.
 //!
-//! Properties are whole predicate IRIs, so a document needs no context and means the same alone.
+//! Properties are full predicate IRIs, so a document needs no context and means the same on its
+//! own.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::Datatype;
@@ -12,7 +13,7 @@ use crate::url;
 
 const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
-/// The document of a record. Fields without a value are left out.
+/// The document of a record. Fields without a value are omitted.
 pub(super) fn document(stream: &StreamView, header: &[String], record: &Record) -> Json {
     let mut members = Map::new();
     let iri = url::record(stream.type_name(), &record.id());
@@ -35,8 +36,8 @@ pub(super) fn document(stream: &StreamView, header: &[String], record: &Record) 
     Json::Object(members)
 }
 
-/// One value as a JSON-LD term: as JSON has it where that is exact, else typed. Decided by the
-/// value, not by the field: a masked value is a text, whatever it hides.
+/// One value as a JSON-LD term: plain JSON where that is exact, else typed. The value decides, not
+/// the field: a masked value is a text, whatever it hides.
 fn term(datatype: Datatype, value: &Value) -> Json {
     let json = value.to_json();
     let typed = |name: &str| json!({ "@type": format!("{XSD}{name}"), "@value": json });
@@ -44,7 +45,7 @@ fn term(datatype: Datatype, value: &Value) -> Json {
         Value::Text(text) if datatype == Datatype::Iri && text.contains(':') => {
             json!({ "@id": json })
         }
-        // A number beyond what every JSON reader holds exactly is a text.
+        // An integer that not every JSON parser holds exactly is written as text.
         Value::Integer(_) if !json.is_number() => typed("integer"),
         Value::Decimal(_) => typed("decimal"),
         Value::Number(_) => typed("double"),

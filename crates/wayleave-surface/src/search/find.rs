@@ -1,4 +1,4 @@
-//! Candidates from the indexes, read at their sources until there are enough.
+//! Takes candidates from the indexes, and reads them at their sources until there are enough hits.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use super::sources::{Missing, Ready, Sources};
 use crate::call_context::CallContext;
 use crate::indexing::words_of;
 
-/// The most candidates of one round.
+/// Maximum number of candidates in one round.
 const A_ROUND: usize = 1_000;
-/// Rows of one reading beyond so many bytes are read in smaller portions.
+/// Maximum size of one read's rows, in bytes; more are read in smaller portions.
 const PORTION: usize = 4 * 1024 * 1024;
 
-/// A search at work.
+/// A search in progress.
 pub(super) struct Search<'a> {
     call: &'a CallContext<'a>,
     plan: &'a SearchPlan,
@@ -26,23 +26,23 @@ pub(super) struct Search<'a> {
     required: &'a [Query],
 }
 
-/// What a search found.
+/// The result of a search.
 pub(super) struct SearchOutcome {
     /// At most one more than the limit.
     pub(super) hits: Vec<Hit>,
-    /// Where to go on when time ran out before there were as many hits as were asked for.
+    /// Where to continue, if time ran out before the requested number of hits was reached.
     pub(super) ended_at: Option<HitPosition>,
 }
 
 /// A candidate that was read at its source.
 pub(super) struct Hit {
-    /// The place of its stream in the plan.
+    /// The index of its stream in the plan.
     pub(super) stream: usize,
     pub(super) position: HitPosition,
     pub(super) record: Record,
 }
 
-/// Where a candidate is in the ranking.
+/// The position of a candidate in the ranking.
 fn position(candidate: Candidate) -> HitPosition {
     HitPosition {
         score: candidate.score.units(),
@@ -60,7 +60,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Gives only records that match each of these too.
+    /// Restricts the search to records that also match each of these.
     pub(super) fn requiring(self, required: &'a [Query]) -> Self {
         Self { required, ..self }
     }
@@ -69,12 +69,13 @@ impl<'a> Search<'a> {
         let wanted = usize::try_from(self.plan.limit()).unwrap_or(usize::MAX) + 1;
         let mut hits: Vec<Hit> = Vec::new();
         let mut after = self.plan.after().cloned();
-        // The one reading decides what is searched and how words weigh, for the whole page.
+        // This one snapshot decides what is searched and how words are weighted, for the whole
+        // page.
         let ready = sources.ready();
         let mut round = 0;
         while self.call.has_time() {
             let missing = wanted.saturating_sub(hits.len());
-            // Where many are hidden from the caller, ever more are asked for at once.
+            // Where many candidates are hidden from the caller, each round requests more.
             let most = (missing << round).clamp(1, A_ROUND);
             round = (round + 1).min(10);
             let ranking = self.candidates(&ready, after.clone(), most).await?;
@@ -89,7 +90,7 @@ impl<'a> Search<'a> {
                 after = Some(position(last.clone()));
             }
             hits.extend(self.verified(&ready, ranking.candidates, sources).await);
-            // A source that failed meanwhile takes its earlier hits back.
+            // A source that failed meanwhile loses its earlier hits.
             hits.retain(|hit| !sources.is_missing(hit.stream));
             if exhausted || hits.len() >= wanted {
                 hits.truncate(wanted);
@@ -124,7 +125,7 @@ impl<'a> Search<'a> {
             let ranked = search(&ready.sources(), &query, None, most);
             return ranked.map_err(|error: IndexError| refused(&error));
         }
-        // Ranking is work, not waiting: it would hold up whoever shares this thread.
+        // Ranking is CPU work, not waiting: it would block other tasks on this thread.
         let ranked = tokio::task::spawn_blocking(move || {
             search(&ready.sources(), &query, after.as_ref(), most)
         });
@@ -134,7 +135,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The candidates the caller may see and that match still, in the order of the ranking.
+    /// The candidates that the caller may see and that still match, in ranking order.
     async fn verified(
         &self,
         ready: &Ready,
@@ -200,7 +201,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The searched texts of a record, each with its field.
+/// The searchable texts of a record, each with its field.
 pub(super) fn texts<'a>(
     stream: &'a SearchStream,
     record: &'a Record,

@@ -1,4 +1,4 @@
-//! One hit as a caller sees it: what the record is, and the part of it that was found.
+//! One hit as a caller sees it: the record, and the part of it that matched.
 
 use serde_json::{Map, Value as Json};
 use wayleave_plan::search::SearchStream;
@@ -10,7 +10,7 @@ use wayleave_search::{Query, Score};
 use super::find::{Hit, texts};
 use crate::{escape, ids, url};
 
-/// Characters of a title.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 96;
 
 /// A hit ready to be written.
@@ -22,7 +22,7 @@ pub(super) struct WrittenHit {
     pub(super) structure: Json,
 }
 
-/// A hit with a snippet of at most so many characters.
+/// Prepares a hit with a snippet of at most `most` characters.
 #[expect(
     clippy::expect_used,
     reason = "a hit with another score would seem ranked otherwise"
@@ -64,8 +64,8 @@ fn value<'a>(hit: &'a Hit, field: Option<&FieldView>) -> Option<&'a Value> {
     hit.record.value(field?.name())
 }
 
-/// The record's own title where it may be shown; else the connection's label, the stream, and
-/// when it happened or, without a time, its key.
+/// The record's own title where it is visible; else the connection's label, the stream, and the
+/// time of the event or, without a time, the key.
 fn title(hit: &Hit, stream: &SearchStream) -> String {
     let own = value(hit, stream.view.title())
         .and_then(Value::to_text)
@@ -79,12 +79,12 @@ fn title(hit: &Hit, stream: &SearchStream) -> String {
     })
 }
 
-/// The part that was found, never the title alone: where only the title has it, the field's name
-/// comes before it.
+/// The part that matched, never the title alone: where only the title matches, the field's name
+/// precedes it.
 fn found(hit: &Hit, stream: &SearchStream, query: &Query, title: &str, most: usize) -> String {
     let own = stream.view.title().map(FieldView::name);
     let mut texts = texts(stream, &hit.record);
-    // The title is shown already: of texts that have as much, another says more.
+    // The title is shown already: among texts that match equally well, another one says more.
     texts.sort_by_key(|(field, _)| Some(*field) == own);
     let pairs = texts.iter().map(|(field, text)| (*field, text.as_ref()));
     match snippet(query, pairs, most) {

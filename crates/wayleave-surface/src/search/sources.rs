@@ -1,4 +1,4 @@
-//! What each connection contributed to a search: how fresh it is, or why it is missing.
+//! Each connection's part in a search: how fresh it is, or why it is missing.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use wayleave_search::{Index, Query, Source};
 use super::{Indexed, Indexes};
 use crate::indexing;
 
-/// How many connections are listed one by one.
+/// Maximum number of connections listed individually.
 const LISTED: usize = 12;
 
-/// The streams of a search, in the order of its plan.
+/// The streams of a search, in plan order.
 pub(super) struct Sources {
     streams: Vec<Stream>,
     generation: u64,
@@ -32,19 +32,19 @@ enum State {
     Missing(Missing),
 }
 
-/// Why a stream is missing in a search.
+/// Why a stream is missing from a search.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Missing {
-    /// Its index is being made.
+    /// Its index is being built.
     Indexing,
-    /// Its index could not be made or read; it is made again.
+    /// Its index could not be built or read; it will be rebuilt.
     NotIndexed,
-    /// Its source did not show what the index offered.
+    /// Its source did not return the candidates that the index proposed.
     Unread(Refusal),
 }
 
 impl Missing {
-    /// In one word.
+    /// The reason in one word.
     pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Indexing => "indexing",
@@ -77,7 +77,7 @@ impl Sources {
         }
     }
 
-    /// What the order of hits depends on, as a number.
+    /// A number that identifies everything the order of hits depends on.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
@@ -87,13 +87,13 @@ impl Sources {
         streams.any(|it| matches!(it.state, State::Ready(_)))
     }
 
-    /// Whether an index is being made.
+    /// Whether an index is being built.
     pub(super) fn any_making(&self) -> bool {
         let mut streams = self.streams.iter();
         streams.any(|it| matches!(it.state, State::Missing(Missing::Indexing)))
     }
 
-    /// The indexes to search, each with the place of its stream.
+    /// The indexes to search, each with its stream's index in the plan.
     pub(super) fn ready(&self) -> Ready {
         Ready(
             self.streams
@@ -112,7 +112,7 @@ impl Sources {
         )
     }
 
-    /// Leaves a stream out from now on, and says why.
+    /// Excludes a stream from now on, with the reason.
     pub(super) fn fail(&mut self, stream: usize, why: Missing) {
         if let Some(stream) = self.streams.get_mut(stream) {
             stream.state = State::Missing(why);
@@ -124,7 +124,7 @@ impl Sources {
         stream.is_none_or(|it| matches!(it.state, State::Missing(_)))
     }
 
-    /// The connections of which a stream is missing, each once, with why.
+    /// The connections with a missing stream, each once, with the reason.
     pub(super) fn missing(&self) -> Vec<(String, Missing)> {
         let mut missing: Vec<(String, Missing)> = Vec::new();
         for stream in &self.streams {
@@ -137,7 +137,7 @@ impl Sources {
         missing
     }
 
-    /// Each connection once: those that are missing first, then those with hits.
+    /// Each connection once: missing ones first, then those with hits.
     pub(super) fn listed(&self, mix: &[(&str, usize)]) -> Vec<SearchedConnection<'_>> {
         let mut listed: Vec<SearchedConnection<'_>> = Vec::new();
         for stream in &self.streams {
@@ -168,7 +168,8 @@ impl Sources {
     }
 }
 
-/// The generations of all indexes, each at its place, as one; a missing one counts too.
+/// Combines the generations of all indexes, each with its position, into one; a missing index
+/// counts too.
 fn generation(streams: &[Stream]) -> u64 {
     let of = |stream: &Stream| match &stream.state {
         State::Ready(index) => index.generation(),
@@ -186,9 +187,9 @@ fn generation(streams: &[Stream]) -> u64 {
 pub(super) struct SearchedConnection<'a> {
     connection_id: &'a str,
     hits: usize,
-    /// The oldest of its indexes.
+    /// The time of its oldest index.
     as_of: Option<i64>,
-    /// Why a stream of it is missing.
+    /// Why one of its streams is missing.
     missing: Option<&'static str>,
 }
 
@@ -217,7 +218,7 @@ impl SearchedConnection<'_> {
     }
 }
 
-/// The connections in one line.
+/// The connections as one line of text.
 pub(super) fn text(listed: &[SearchedConnection<'_>]) -> String {
     let mut text: Vec<String> = listed
         .iter()
@@ -235,7 +236,7 @@ pub(super) fn text(listed: &[SearchedConnection<'_>]) -> String {
     text.join("; ")
 }
 
-/// The connections as structure, and how many there are.
+/// The connections as structure, and their number.
 pub(super) fn structure(listed: &[SearchedConnection<'_>]) -> (Json, usize) {
     let shown = listed.iter().take(LISTED).map(SearchedConnection::to_json);
     (shown.collect(), listed.len())
@@ -262,7 +263,7 @@ impl Ready {
         self.0.iter().map(One::source).collect()
     }
 
-    /// Whether ranking takes no longer than going to another thread for it would be worth.
+    /// Whether ranking is too short to be worth moving to another thread.
     pub(super) fn is_quick(&self, query: &Query) -> bool {
         const FEW_PARTS: usize = 3;
         const FEW_RECORDS: u64 = 2_000_000;
@@ -272,7 +273,7 @@ impl Ready {
             && records <= FEW_RECORDS
     }
 
-    /// The place, in the plan, of the stream behind a source.
+    /// The index in the plan of the stream behind a source.
     pub(super) fn stream(&self, source: usize) -> Option<usize> {
         self.0.get(source).map(|it| it.stream)
     }

@@ -1,4 +1,4 @@
-//! Hits as text and as structure, within their budget of bytes.
+//! Writes hits as text and as structure, within a budget of bytes.
 
 use serde_json::{Map, Value as Json};
 use wayleave_plan::search::{HitPosition, SearchPlan};
@@ -11,11 +11,11 @@ use crate::call_context::CallContext;
 use crate::reply::Reply;
 use crate::table::Table;
 
-/// Bytes of a whole result: so many, and
+/// Bytes of a result apart from its hits.
 const AROUND: usize = 2_000;
-/// so many for each hit; together 8,000 for the usual ten.
+/// Bytes for each hit; with the base, 8,000 for the usual ten.
 const A_HIT: usize = 600;
-/// Characters of snippets, ever fewer until the result fits.
+/// Lengths of snippets to try, in characters, until the result fits.
 const SNIPPETS: [usize; 6] = [160, 120, 90, 60, 30, 12];
 
 /// The reply: as many hits as fit, with snippets as long as fit.
@@ -60,7 +60,7 @@ pub(super) fn written(
     }
 }
 
-/// Where the next page begins, if anything follows the first `count` hits.
+/// Where the next page begins, if any hit follows the first `count`.
 fn next(found: &SearchOutcome, count: usize) -> Option<HitPosition> {
     if count < found.hits.len() {
         let last = found.hits.get(count.checked_sub(1)?)?;
@@ -152,7 +152,7 @@ impl Page<'_> {
         text.push_str(&table.finish(None).0);
     }
 
-    /// How many hits each connection has, in the order in which they first appear.
+    /// Number of hits per connection, in order of first appearance.
     fn mix(&self) -> Vec<(&str, usize)> {
         let mut mix: Vec<(&str, usize)> = Vec::new();
         for (_, connection) in &self.hits {

@@ -1,4 +1,4 @@
-//! One workup: which record is meant, what is gathered about it, and how it is told.
+//! One workup: finds the record that is meant, gathers what is known about it, and writes it.
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
@@ -17,7 +17,7 @@ use crate::call_context::CallContext;
 use crate::reply::Reply;
 use crate::service::ReadService;
 
-/// What stands before the reference.
+/// The text before the reference.
 const ENDING: &str = "\nread a record with fetch; check a note with check_citations\n";
 
 impl ReadService {
@@ -31,7 +31,7 @@ impl ReadService {
     }
 }
 
-/// The refusal of a dataset that the caller does not see, with those it does.
+/// The refusal for a dataset that the caller does not see, listing those it does.
 fn no_dataset(call: &CallContext<'_>, dataset: &str) -> Refusal {
     let connections = call.view.connections().iter();
     let mut known: Vec<&str> = connections.map(|it| it.connector_key.as_str()).collect();
@@ -70,7 +70,7 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
         opening,
         drafts,
         gaps: gaps.sorted(),
-        // None is longer: the room for it is known before its number is.
+        // No reference is longer, so its room is known before its number is.
         ending: ending(&sealed(&about(u32::MAX))).len(),
         budget: request.budget,
     }
@@ -88,13 +88,13 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
     Ok(told.reply(written, &reached, &ending))
 }
 
-/// What is said about a workup beside what it says.
+/// Notes about a workup, apart from its statements.
 struct WorkupNotes {
     reference: Reference,
     sealed: String,
     by: FoundBy,
     is_partial: bool,
-    /// Reads and rows.
+    /// Number of reads and of rows.
     tally: (usize, usize),
 }
 
@@ -128,7 +128,7 @@ impl WorkupNotes {
     }
 }
 
-/// What stands under the heading.
+/// The lines under the heading.
 fn opening(node: &Node<'_>, dataset: &str, by: FoundBy) -> Draft {
     let fields = node.key_names().chain(node.name_fields()).collect();
     let (id, by) = (node.id(), by.as_str());
@@ -146,7 +146,7 @@ fn too_small() -> Refusal {
         .retry_with("budget")
 }
 
-/// Everything that is to be said.
+/// Gathers every statement.
 async fn gathered<'a>(
     desk: &WorkupReader<'a>,
     request: &WorkupRequest,

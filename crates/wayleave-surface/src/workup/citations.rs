@@ -13,13 +13,14 @@ use crate::escape;
 use crate::reply::Reply;
 use crate::service::ReadService;
 
-/// Entries of a list that are shown.
+/// Maximum number of entries shown in a list.
 const LISTED: usize = 64;
-/// Characters of a sentence.
+/// Maximum length of a sentence, in characters.
 const SENTENCE: usize = 200;
 
 impl ReadService {
-    /// Whether every citation of a note leads to evidence of a workup, and every claim has one.
+    /// Checks that every citation of a note leads to evidence of a workup, and that every claim has
+    /// one.
     pub fn check_citations(&self, caller: &Package, arguments: &Map<String, Json>) -> Reply {
         let call = self.call(caller, 0);
         let checked = CitationsRequest::read(arguments).and_then(|request| {

@@ -1,8 +1,8 @@
-//! Where records disagree about one entity.
+//! Finds where records disagree about one entity.
 //!
-//! Two records of two connections that are of one entity, and state one field differently; or two
-//! related records of which the mapping says, by one predicate, that two of their fields state the
-//! same, and they do not.
+//! Either two records of one entity, in two connections, state one field differently; or two
+//! related records differ in two fields to which the mapping gives one predicate, that is, which it
+//! says state the same.
 
 use wayleave_plan::neighbours::Around;
 use wayleave_plan::refusal::Refusal;
@@ -18,15 +18,15 @@ use super::reader::WorkupReader;
 use super::relations::Link;
 use super::resolve::same_entity;
 
-/// Characters of a value that is disputed.
+/// Maximum length of a disputed value, in characters.
 const VALUE: usize = 120;
-/// How many records of one title are looked at.
+/// Maximum number of records inspected for one title.
 const NAMESAKES: u32 = 5;
 
 /// The record of the same entity in another connection.
 pub(super) struct Counterpart {
     pub(super) node: usize,
-    /// What it was recognised by.
+    /// How it was recognised.
     by: &'static str,
 }
 
@@ -60,7 +60,7 @@ pub(super) async fn counterparts<'a>(
     found
 }
 
-/// The records of a stream with the key or the title of a record, but for that record.
+/// The records of a stream with the key or the title of a record, except for that record.
 async fn others<'a>(
     desk: &WorkupReader<'a>,
     node: &Node<'a>,
@@ -109,7 +109,7 @@ fn namesakes<'a>(
 }
 
 impl Counterpart {
-    /// Where else the entity is recorded.
+    /// States where else the entity is recorded.
     pub(super) fn statement(&self, reached: &ReachedRecords<'_>) -> Draft {
         let (one, other) = (reached.get(SUBJECT), reached.get(self.node));
         let fields = |node: &Node<'_>| -> Vec<String> {
@@ -125,7 +125,7 @@ impl Counterpart {
         }
     }
 
-    /// What it states otherwise than the record itself.
+    /// States where it differs from the record itself.
     pub(super) fn conflicts(&self, reached: &ReachedRecords<'_>) -> Vec<Draft> {
         let (one, other) = (reached.get(SUBJECT), reached.get(self.node));
         let mut drafts = Vec::new();
@@ -155,8 +155,8 @@ impl Counterpart {
     }
 }
 
-/// Whether a field states something of the entity: not what its store uses to find, join and
-/// follow records.
+/// Whether a field states something about the entity, as opposed to fields that its store uses to
+/// find, join and track records.
 fn is_stated(node: &Node<'_>, field: &FieldView) -> bool {
     let stream = node.stream;
     !stream.is_joined_on(field)
@@ -165,7 +165,7 @@ fn is_stated(node: &Node<'_>, field: &FieldView) -> bool {
         && stream.updated() != Some(field)
 }
 
-/// What related records state otherwise, of fields that the mapping gives one predicate.
+/// Where related records differ in fields to which the mapping gives one predicate.
 pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
     for link in links {
@@ -206,14 +206,14 @@ pub(super) fn between(links: &[Link], reached: &ReachedRecords<'_>) -> Vec<Draft
     drafts
 }
 
-/// Whether a person has said that two fields state the same: by giving them one predicate, which
-/// fields of one name have without anybody saying so.
+/// Whether a person has said that two fields state the same, by giving them one predicate. Fields
+/// of the same name share a predicate without anybody saying so.
 fn same_property(one: &FieldView, other: &FieldView) -> bool {
     let said = |field: &FieldView| field.predicate() != field.name();
     one.predicate() == other.predicate() && (said(one) || said(other))
 }
 
-/// Whether two values are there and are not the same.
+/// Whether two values are both present and differ.
 fn differ(one: &Value, other: &Value) -> bool {
     match (one.to_text(), other.to_text()) {
         (Some(one), Some(other)) => one != other,

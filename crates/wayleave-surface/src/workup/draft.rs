@@ -1,11 +1,11 @@
-//! A statement before it is known whether there is room for it and how its evidence is numbered.
+//! A statement before its room is allotted and its evidence is numbered.
 
 use wayleave_plan::request::Section;
 
-/// A record that a statement rests on, and the fields of it.
+/// A record that supports a statement, and the fields used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecordUse {
-    /// The place of the record among those reached.
+    /// The index of the record among those reached.
     pub(super) node: usize,
     pub(super) fields: Vec<String>,
 }

@@ -1,19 +1,19 @@
-//! What a workup does not know, and why. What is not granted is no gap: it is not there.
+//! What a workup does not know, and why. Data that is not granted is not a gap: it does not exist.
 
 use wayleave_plan::refusal::{Code, Refusal};
 
 use super::draft::RecordUse;
 use super::reader::{MAX_READS, MAX_ROWS, Stop};
 
-/// One thing that is not known.
+/// One unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Gap {
-    /// What kind of gap it is.
+    /// The kind of gap.
     pub(super) code: &'static str,
     pub(super) text: String,
     /// The records that show it.
     pub(super) uses: Vec<RecordUse>,
-    /// Whether something that was asked for could not be read.
+    /// Whether something that was requested could not be read.
     pub(super) partial: bool,
 }
 
@@ -28,7 +28,7 @@ impl Gap {
         }
     }
 
-    /// Something that could not be read.
+    /// A gap for something that could not be read.
     pub(super) fn partial(code: &'static str, text: String) -> Self {
         Self {
             code,
@@ -38,7 +38,7 @@ impl Gap {
         }
     }
 
-    /// A place whose source gave no answer.
+    /// A gap for a place whose source did not answer.
     pub(super) fn unread(place: &str, refusal: &Refusal) -> Self {
         if refusal.code == Code::Timeout {
             return Self::stopped(Stop::Deadline);
@@ -83,7 +83,7 @@ impl Gaps {
         self.0.iter().any(|gap| gap.partial)
     }
 
-    /// Those that say what was not read first.
+    /// Sorted, with those that say what was not read first.
     pub(super) fn sorted(mut self) -> Vec<Gap> {
         self.0.sort_by_key(|gap| !gap.partial);
         self.0

@@ -1,4 +1,4 @@
-//! The records a workup has reached, each once, and how they are called.
+//! The records that a workup has reached, each once, and their names.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use wayleave_plan::view::{FieldView, StreamView};
 
 use super::quote;
 
-/// The place of the record the workup is about.
+/// The index of the record that the workup is about.
 pub(super) const SUBJECT: usize = 0;
-/// Characters of a title.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 96;
-/// Microseconds of a day.
+/// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
 
-/// A record that was read, whole as far as it is granted.
+/// A record that was read, complete as far as it is granted.
 #[derive(Debug, Clone)]
 pub(super) struct Node<'a> {
     pub(super) stream: &'a StreamView,
@@ -34,7 +34,7 @@ impl<'a> Node<'a> {
         &self.id
     }
 
-    /// The text of the key, as its id has it.
+    /// The text of the key, as written in its id.
     pub(super) fn key(&self) -> String {
         self.record.key_text()
     }
@@ -50,13 +50,13 @@ impl<'a> Node<'a> {
         found.map(|(_, value)| value)
     }
 
-    /// The title as it is, if there is one that says anything.
+    /// The exact title, if there is a meaningful one.
     pub(super) fn title(&self) -> Option<String> {
         let title = self.value(self.stream.title()?.name())?.to_text()?;
         (!title.trim().is_empty()).then_some(title)
     }
 
-    /// What a statement calls it: its class and its title, or its id.
+    /// Its name in a statement: its class and title, or its id.
     pub(super) fn name(&self) -> String {
         let class = self.stream.type_name();
         match self.title() {
@@ -73,13 +73,13 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The names of the fields of its key.
+    /// The names of its key fields.
     pub(super) fn key_names(&self) -> impl Iterator<Item = String> {
         let key = self.stream.key_fields().iter();
         key.map(|field| field.name().to_owned())
     }
 
-    /// When its event happened, if that is known.
+    /// When its event happened, if known.
     pub(super) fn time(&self) -> Option<EventTime<'_>> {
         let field = self.stream.event_time()?.name();
         let value = self.value(field)?;
@@ -95,7 +95,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// Whether its key was made by its store, as numbers are, and means nothing elsewhere.
+    /// Whether its key was assigned by its store, as numbers are, and means nothing elsewhere.
     pub(super) fn has_local_key(&self) -> bool {
         let mut keys = self.stream.key_fields().iter();
         keys.all(|field| field.datatype() == Datatype::Integer)
@@ -107,11 +107,11 @@ pub(super) struct EventTime<'a> {
     pub(super) field: &'a str,
     /// In microseconds since 1970.
     pub(super) micros: i64,
-    /// As it is written.
+    /// As written.
     pub(super) text: String,
 }
 
-/// The records that were reached, in the order in which they were.
+/// The records that were reached, in that order.
 #[derive(Default)]
 pub(super) struct ReachedRecords<'a> {
     nodes: Vec<Node<'a>>,
@@ -119,7 +119,7 @@ pub(super) struct ReachedRecords<'a> {
 }
 
 impl<'a> ReachedRecords<'a> {
-    /// Adds a record, if it is new, and says where it is.
+    /// Adds a record, if it is new, and returns its index.
     pub(super) fn add(&mut self, node: Node<'a>) -> usize {
         if let Some(place) = self.places.get(node.id()) {
             return *place;
@@ -129,7 +129,7 @@ impl<'a> ReachedRecords<'a> {
         self.nodes.len() - 1
     }
 
-    /// The record at a place that [`add`](Self::add) gave.
+    /// The record at an index that [`add`](Self::add) returned.
     #[expect(
         clippy::expect_used,
         reason = "evidence must not be missing from a statement"

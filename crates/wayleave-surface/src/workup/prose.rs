@@ -1,7 +1,7 @@
-//! A note taken apart: which of its sentences are claims, and what each of them cites.
+//! Splits a note into sentences: which of them are claims, and what each cites.
 //!
-//! No claim is made by headings, tables, fenced code, sections about gaps or provenance, words that
-//! lead in to what follows a colon, questions, and statements of what is not known.
+//! Not claims: headings, tables, fenced code, sections about gaps or provenance, words that lead in
+//! to what follows a colon, questions, and statements of what is not known.
 
 /// A sentence of a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,17 +12,17 @@ pub(super) struct Sentence {
     /// The ids it cites, as written.
     pub(super) cites: Vec<String>,
     pub(super) is_claim: bool,
-    /// Whether a citation stands in it, or after it in the same paragraph or list item.
+    /// Whether a citation is in it, or after it in the same paragraph or list item.
     pub(super) is_covered: bool,
 }
 
-/// Words before a full stop that does not end a sentence.
+/// Abbreviations whose full stop does not end a sentence.
 const SHORTENED: &[&str] = &[
     "mr", "mrs", "ms", "dr", "prof", "st", "no", "nr", "vs", "e.g", "i.e", "cf", "approx", "inc",
     "ltd", "co", "corp", "fig", "sec", "ca",
 ];
 
-/// What a statement of the limits of the evidence says.
+/// Phrases that state the limits of the evidence.
 const LIMITS: &[&str] = &[
     "no evidence",
     "no record",
@@ -51,9 +51,9 @@ const LIMITS: &[&str] = &[
     "were not read",
 ];
 
-/// No word before a full stop, and nothing after one, is looked at further than this.
+/// Maximum distance from a full stop that is inspected, before and after it, in characters.
 const NEARBY: usize = 16;
-/// The most bytes of a citation.
+/// Maximum size of a citation, in bytes.
 const CITATION: usize = 256;
 
 /// The sentences of a note, in order.
@@ -69,7 +69,7 @@ pub(super) fn sentences(note: &str) -> Vec<Sentence> {
 struct Block {
     line: usize,
     text: String,
-    /// Whether what it says needs no citation.
+    /// Whether its text needs no citation.
     is_exempt: bool,
 }
 
@@ -159,8 +159,8 @@ fn of_block(block: &Block) -> Vec<Sentence> {
     sentences
 }
 
-/// Parts a text after each full stop, question mark and exclamation mark that ends a sentence; the
-/// citations after it are its own.
+/// Splits a text after each full stop, question mark and exclamation mark that ends a sentence; the
+/// citations after it belong to the sentence.
 fn split(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -233,7 +233,7 @@ pub(super) fn cites(text: &str) -> Vec<String> {
     found
 }
 
-/// A citation at the beginning of a text, `[g1]`, `[g1, g2]` or `[cite:g1]`, and what follows it.
+/// A citation at the start of a text, `[g1]`, `[g1, g2]` or `[cite:g1]`, and the text after it.
 fn citation(text: &str) -> Option<(Vec<String>, &str)> {
     let text = text.strip_prefix('[')?;
     let near = text.get(..text.floor_char_boundary(CITATION))?;

@@ -1,21 +1,22 @@
-//! Values of records inside a workup's Markdown: one line, in quotation marks, and nothing that
-//! means anything there.
+//! Quotes values of records inside a workup's Markdown: on one line, in quotation marks, with
+//! nothing that Markdown would interpret.
 //!
-//! A record may hold a heading, a link, a citation. In quotation marks with every mark escaped it
-//! is data. What is cut has a digest of the whole beside it, so that no change goes unseen.
+//! A record may hold a heading, a link, a citation. In quotation marks with every special character
+//! escaped it is data. A value that is cut is followed by a digest of the whole, so that no change
+//! goes unnoticed.
 
 use wayleave_model::digest::Digest;
 use wayleave_plan::value::Value;
 
 use crate::escape;
 
-/// A value of at most so many characters; NULL is nothing.
+/// A value of at most `most` characters; NULL is empty.
 pub(super) fn value(value: &Value, most: usize) -> String {
     let Some(text) = value.to_text() else {
         return "nothing".to_owned();
     };
     match value {
-        // These hold digits, signs, points and letters of ours alone.
+        // These consist only of digits, signs, points and letters of ours.
         Value::Integer(_)
         | Value::Decimal(_)
         | Value::Number(_)
@@ -26,8 +27,8 @@ pub(super) fn value(value: &Value, most: usize) -> String {
     }
 }
 
-/// A text in quotation marks, of at most so many characters and thrice as many bytes and, if it has
-/// more, its digest.
+/// A text in quotation marks, of at most `most` characters and three times as many bytes; with a
+/// digest if the text is longer.
 pub(super) fn quoted(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most) + 8);
     out.push('"');
@@ -50,7 +51,7 @@ pub(super) fn part(part: &str, whole: &str) -> String {
     format!("{shown} ({})", digest(whole))
 }
 
-/// What a text that is not shown whole is known by.
+/// Identifies a text that is not shown whole.
 fn digest(text: &str) -> String {
     let digest: String = Digest::from_bytes(text.as_bytes())
         .hex()
@@ -66,7 +67,7 @@ fn escaped(out: &mut String, c: char) {
         '\r' => out.push_str("\\\\r"),
         '\t' => out.push_str("\\\\t"),
         c if escape::is_unsafe(c) => say!(out, "\\\\u{{{:x}}}", u32::from(c)),
-        // Whatever could begin markup, a reference to a character, or end the quotation.
+        // Characters that could begin markup or a character reference, or end the quotation.
         '\\' | '"' | '[' | ']' | '<' | '>' | '`' | '*' | '_' | '~' | '&' | '|' | '#' | '!' => {
             out.push('\\');
             out.push(c);

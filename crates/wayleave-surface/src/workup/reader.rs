@@ -1,4 +1,4 @@
-//! The reads of one workup: all through the caller's own plans, and only so many.
+//! The reads of one workup: all through the caller's own plans, and limited in number.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,32 +16,32 @@ use super::node::Node;
 use crate::call_context::{CallContext, RowBatch};
 use crate::search::{self, BestMatches};
 
-/// The most reads of stores.
+/// Maximum number of reads from stores.
 pub(super) const MAX_READS: usize = 400;
-/// The most streams in which an entity is looked up, in each way of looking.
+/// Maximum number of streams in which an entity is looked up, per lookup method.
 pub(super) const LOOKUPS: usize = 100;
-/// The most rows.
+/// Maximum number of rows.
 pub(super) const MAX_ROWS: usize = 2_000;
-/// The most bytes of one read's rows.
+/// Maximum size of one read's rows, in bytes.
 const MAX_BYTES: usize = 1024 * 1024;
-/// How many reads go on at once.
+/// Maximum number of concurrent reads.
 const AT_ONCE: usize = 4;
 
-/// Where a workup reads.
+/// Reads for one workup.
 pub(super) struct WorkupReader<'a> {
     pub(super) call: &'a CallContext<'a>,
-    /// Reads and rows so far. A search is one read, however many candidates it passes over: their
-    /// number tells of rows that the caller may not see.
+    /// Reads and rows so far. A search counts as one read, however many candidates it skips: their
+    /// number would reveal rows that the caller may not see.
     reads: AtomicUsize,
     read_rows: AtomicUsize,
 }
 
-/// Why nothing more is read.
+/// Why no further read may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// Time is running out.
     Deadline,
-    /// As much was read as may be.
+    /// The limit of reads or rows is reached.
     Caps,
 }
 
@@ -64,13 +64,13 @@ impl<'a> WorkupReader<'a> {
         self.call.view.connection(connection_id)?.stream(name)
     }
 
-    /// How many reads have begun, and how many rows they gave.
+    /// Number of reads begun, and of rows they returned.
     pub(super) fn tally(&self) -> (usize, usize) {
         let count = |it: &AtomicUsize| it.load(Ordering::Relaxed);
         (count(&self.reads), count(&self.read_rows))
     }
 
-    /// Why no read may begin, if none may.
+    /// The reason why no further read may begin, if there is one.
     pub(super) fn stop(&self) -> Option<Stop> {
         let (reads, rows) = self.tally();
         if reads >= MAX_READS || rows >= MAX_ROWS {
@@ -89,7 +89,7 @@ impl<'a> WorkupReader<'a> {
         Ok(read)
     }
 
-    /// The records of these ids, of one stream.
+    /// The records of one stream with these ids.
     pub(super) async fn by_id(
         &self,
         around: &Around,
@@ -131,7 +131,7 @@ impl<'a> WorkupReader<'a> {
             count: CountKind::None,
             changes_since: None,
         };
-        // A title that no filter may name, or that is no text, has no such record.
+        // A title that filters may not use, or that is not text, has no such record.
         let Ok(plan) = QueryPlan::new(&self.call.view, &request, self.call.seal) else {
             return Ok(Vec::new());
         };
@@ -141,13 +141,13 @@ impl<'a> WorkupReader<'a> {
         Ok(records.map(|record| Node::new(stream, record)).collect())
     }
 
-    /// The records that match a text best, of the whole dataset.
+    /// The records of the whole dataset that match a text best.
     pub(super) async fn best(&self, q: String, limit: u32) -> Result<BestMatches, Refusal> {
         self.search(q, None, &[], limit).await
     }
 
-    /// The records that match a text best in the field of this name, and have all of some words
-    /// there.
+    /// The records that match a text best in the field of this name, and contain all of the
+    /// required words there.
     pub(super) async fn best_in(
         &self,
         field: &str,
@@ -182,7 +182,7 @@ impl<'a> WorkupReader<'a> {
         search::best(self.call, &request, words).await
     }
 
-    /// The records of these ids, whatever their streams; those that are gone are left out.
+    /// The records with these ids, whatever their streams; missing ones are left out.
     pub(super) async fn nodes(&self, ids: &[String]) -> Result<Vec<Node<'a>>, Refusal> {
         let mut found: Vec<Node<'a>> = Vec::new();
         for stream in self.streams() {
@@ -199,7 +199,7 @@ impl<'a> WorkupReader<'a> {
     }
 }
 
-/// Answers in order, a few at once.
+/// Runs the reads, a few at a time, and returns the answers in order.
 pub(super) async fn in_turn<F: Future>(reads: Vec<F>) -> Vec<F::Output> {
     let mut reads = reads.into_iter();
     let mut answers = Vec::new();
@@ -224,7 +224,7 @@ pub(super) fn stopped(stop: Stop) -> Refusal {
     Refusal::new(code, message).param("entity")
 }
 
-/// The quoted text as a phrase of a search, with nothing in it that a search reads otherwise.
+/// The text as a quoted search phrase, without characters that a search would interpret.
 pub(super) fn phrase(text: &str) -> String {
     let plain: String = text
         .chars()

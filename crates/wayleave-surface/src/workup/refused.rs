@@ -1,5 +1,5 @@
-//! The refusal of a name that may mean several records: all of them, or as many as there is room
-//! for, each with the id to ask again with.
+//! The refusal of a name that may mean several records: lists all of them, or as many as fit, each
+//! with the id to use instead.
 
 use serde_json::{Value as Json, json};
 
@@ -7,12 +7,12 @@ use super::node::Node;
 use crate::escape;
 use crate::reply::{MAX_ERROR_BYTES, Reply};
 
-/// Candidates that are listed.
+/// Maximum number of candidates listed.
 const LISTED: usize = 12;
-/// Characters of a title.
+/// Maximum length of a title, in characters.
 const TITLE: usize = 60;
 
-/// The reply to a name with several meanings.
+/// The reply to an ambiguous name.
 pub(super) fn ambiguous(dataset: &str, several: &[Node<'_>]) -> Reply {
     let mut listed = several.len().min(LISTED);
     loop {

@@ -1,4 +1,4 @@
-//! What is one relation away from the entity, and two.
+//! Records that are one or two relations away from the entity.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use super::node::{Node, ReachedRecords, SUBJECT};
 use super::quote;
 use super::reader::{Stop, WorkupReader, in_turn};
 
-/// The most records one relation away whose own relations are followed.
+/// Maximum number of records one relation away whose own relations are followed.
 const FOLLOWED: usize = 60;
-/// The most of these of one stream.
+/// Maximum number of these from one stream.
 const FOLLOWED_OF_A_STREAM: usize = 20;
-/// Fields of a related record that are shown beside its name.
+/// Number of fields of a related record shown beside its name.
 const DETAILS: usize = 4;
-/// Characters of one of them.
+/// Maximum length of each of these fields, in characters.
 const DETAIL: usize = 60;
 
 /// A relation that was followed from one record to another.
@@ -34,7 +34,7 @@ pub(super) struct Link {
     far_fields: Vec<String>,
 }
 
-/// What is one relation away from the entity.
+/// Follows the relations of the entity.
 pub(super) async fn first_hop<'a>(
     desk: &WorkupReader<'a>,
     reached: &mut ReachedRecords<'a>,
@@ -69,7 +69,7 @@ pub(super) async fn first_hop<'a>(
     links
 }
 
-/// What is one relation away from the records the first hop led to, but for the way back.
+/// Follows the relations of the records that the first hop reached, except for the way back.
 pub(super) async fn second_hop<'a>(
     desk: &WorkupReader<'a>,
     first: &[Link],
@@ -109,7 +109,7 @@ pub(super) async fn second_hop<'a>(
     links
 }
 
-/// The records of the first hop to go on from, by stream; the cut is told.
+/// The records of the first hop to continue from, by stream; reports a cut.
 fn to_follow(
     first: &[Link],
     reached: &ReachedRecords<'_>,
@@ -144,7 +144,7 @@ fn to_follow(
     by_stream
 }
 
-/// What each relation leads to from each of the records; a relation that cannot be read is told.
+/// Follows each relation from each of the records; reports a relation that cannot be read.
 async fn followed<'e>(
     desk: &WorkupReader<'_>,
     around: &'e Around,
@@ -288,7 +288,7 @@ impl Link {
     }
 }
 
-/// The first few short values of a record beside its name, and their fields.
+/// The first few short values of a record beside its name, with their fields.
 fn details(node: &Node<'_>, joined: &[String]) -> (String, Vec<String>) {
     let named = node.name_fields();
     let stream = node.stream;

@@ -1,5 +1,5 @@
-//! Which record an entity's name means: by id, key, exact title, and then by words. Never a guess:
-//! what may mean several records is refused with all of them.
+//! Finds which record an entity's name means: by id, key, exact title, and then by words. Never
+//! guesses: a name that may mean several records is refused with all of them.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +17,11 @@ use super::reader::{LOOKUPS, Stop, WorkupReader, in_turn, phrase, stopped};
 use crate::search::{BestMatches, Missing};
 use crate::url;
 
-/// Hits that are looked at.
+/// Maximum number of hits inspected.
 const HITS: u32 = 25;
-/// Records of one title that are looked at in each stream.
+/// Maximum number of records with one title inspected in each stream.
 const NAMESAKES: u32 = 13;
-/// Titles of each stream that are compared with a name that is not there.
+/// Number of titles of each stream compared with a name that was not found.
 const NEAR: u32 = 50;
 
 /// How a record was found.
@@ -72,16 +72,16 @@ pub(super) async fn resolve<'a>(
         tell(&lost, gaps);
         return Ok(meaning);
     }
-    // Where a source gave no answer, nobody knows that the entity is not there.
+    // Where a source did not answer, nobody knows that the entity does not exist.
     match lost.into_iter().next() {
         Some((_, refusal)) => Err(refusal),
         None => Err(not_found(desk, entity).await),
     }
 }
 
-/// The connections that gave no answer, and why.
+/// The connections that did not answer, and why.
 type Lost = Vec<(String, Refusal)>;
-/// What a stream answered.
+/// The answer of one stream.
 type Read<'a> = (&'a StreamView, Result<Vec<Node<'a>>, Refusal>);
 
 fn tell(lost: &Lost, gaps: &mut Gaps) {
@@ -90,7 +90,7 @@ fn tell(lost: &Lost, gaps: &mut Gaps) {
     }
 }
 
-/// By its id, or by its address, which holds it.
+/// Finds a record by its id, or by its address, which contains the id.
 async fn by_id<'a>(desk: &WorkupReader<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
     let held = url::id(entity);
     let entity = held.as_deref().unwrap_or(entity);
@@ -133,7 +133,7 @@ async fn by_title<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) ->
     gathered(in_turn(reads.collect()).await, lost)
 }
 
-/// As many as are looked in; that there are more is remembered.
+/// Limits how many streams are searched, and records in `lost` that there are more.
 fn few<T>(all: impl Iterator<Item = T>, lost: &mut Lost) -> Vec<T> {
     let mut some: Vec<T> = all.take(LOOKUPS + 1).collect();
     if some.len() > LOOKUPS {
@@ -143,7 +143,7 @@ fn few<T>(all: impl Iterator<Item = T>, lost: &mut Lost) -> Vec<T> {
     some
 }
 
-/// The records of several reads; a source that gave none is remembered.
+/// Collects the records of several reads, and records in `lost` each source that did not answer.
 fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut Lost) -> Vec<Node<'a>> {
     let mut found = Vec::new();
     for (stream, read) in reads {
@@ -160,7 +160,7 @@ fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut Lost) -> Vec<Node<'a>> {
     found
 }
 
-/// By the words of its title.
+/// Finds records by the words of their title.
 async fn by_words<'a>(
     desk: &WorkupReader<'a>,
     entity: &str,
@@ -185,7 +185,7 @@ async fn by_words<'a>(
         }
     }
     if found.nodes.is_empty() && is_searched {
-        // Titles that are not searched themselves may be of records that other texts lead to.
+        // A title that is not searchable may belong to a record that another text leads to.
         let best = desk.best(q, HITS).await;
         found.take(desk, best, &words, lost).await?;
     }
@@ -204,7 +204,7 @@ async fn by_words<'a>(
     Ok(meant(nodes, FoundBy::Words))
 }
 
-/// The names of the fields that are titles and can be searched, each once.
+/// The names of the fields that are titles and searchable, each once.
 fn searched_titles<'a>(desk: &WorkupReader<'a>) -> BTreeSet<&'a str> {
     let titles = desk.streams().filter_map(|stream| {
         let title = stream.title()?;
@@ -214,7 +214,7 @@ fn searched_titles<'a>(desk: &WorkupReader<'a>) -> BTreeSet<&'a str> {
     titles.collect()
 }
 
-/// Records whose title has all the words of a name.
+/// Records whose title contains all words of a name.
 #[derive(Default)]
 struct TitleSearch<'a> {
     nodes: Vec<Node<'a>>,
@@ -223,7 +223,7 @@ struct TitleSearch<'a> {
 }
 
 impl<'a> TitleSearch<'a> {
-    /// Adds the records of a search whose title has all words; whether searching may go on.
+    /// Adds the records of a search whose title contains all words; returns whether to search on.
     async fn take(
         &mut self,
         desk: &WorkupReader<'a>,
@@ -233,7 +233,7 @@ impl<'a> TitleSearch<'a> {
     ) -> Result<bool, Refusal> {
         let best = match best {
             Ok(best) => best,
-            // Nothing of this dataset can be searched.
+            // No part of this dataset is searchable.
             Err(refusal) if refusal.code == Code::InvalidRequest => return Ok(false),
             Err(refusal) => {
                 lost.push(("search".to_owned(), refusal));
@@ -264,7 +264,7 @@ impl<'a> TitleSearch<'a> {
     }
 }
 
-/// The refusal of a name that might be found in texts that could not be searched.
+/// The refusal of a name that might occur in texts that could not be searched.
 fn unsearched(why: &Missing) -> Refusal {
     let message = match why {
         Missing::Unread(refusal) => return refusal.clone(),
@@ -285,8 +285,8 @@ fn folded(text: &str) -> String {
     words.join(" ")
 }
 
-/// One entity, if there is a single record, or one in each of several connections that says it is
-/// the same.
+/// The single entity that was found: one record, or one in each of several connections that all
+/// denote the same entity.
 fn meant(found: Vec<Node<'_>>, by: FoundBy) -> Option<Meaning<'_>> {
     let mut rest = found.iter();
     let first = rest.next()?;
@@ -308,8 +308,8 @@ fn several(mut found: Vec<Node<'_>>) -> Meaning<'_> {
     Meaning::Several(found)
 }
 
-/// Why records of two connections are of one entity: the same stream, and the same title, or the
-/// same key where that is more than a number its store gave out and no title speaks against it.
+/// Why records of two connections denote one entity: the same stream, and the same title, or the
+/// same key where that is more than a number assigned by its store and no title contradicts it.
 pub(super) fn same_entity(one: &Node<'_>, other: &Node<'_>) -> Option<&'static str> {
     if one.stream.name() != other.stream.name() {
         return None;
@@ -324,7 +324,7 @@ pub(super) fn same_entity(one: &Node<'_>, other: &Node<'_>) -> Option<&'static s
     }
 }
 
-/// The refusal of a name that means nothing here, with the nearest title.
+/// The refusal of a name that was not found, with the nearest title.
 async fn not_found(desk: &WorkupReader<'_>, entity: &str) -> Refusal {
     let beginning: String = entity.chars().take(2).collect();
     let streams = desk.streams().filter(|stream| stream.title().is_some());

@@ -1,4 +1,4 @@
-//! What the record says, what happened when, and which texts name the entity.
+//! The sections about the record itself, its timeline, and the texts that name the entity.
 
 use wayleave_plan::request::{Section, WorkupRequest};
 use wayleave_plan::value::Value;
@@ -13,14 +13,14 @@ use super::reader::{WorkupReader, phrase};
 use crate::indexing::words_of;
 use crate::search::Missing;
 
-/// Characters of a value of the record.
+/// Maximum length of a value of the record, in characters.
 const VALUE: usize = 240;
-/// Characters of a passage.
+/// Maximum length of a passage, in characters.
 const PASSAGE: usize = 160;
-/// Texts that name the entity.
+/// Maximum number of texts that name the entity.
 const PASSAGES: u32 = 12;
 
-/// What the record itself says; fields without a value are a gap.
+/// States what the record itself says; fields without a value are a gap.
 pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
     let mut drafts = Vec::new();
     let mut empty = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn record(node: &Node<'_>, gaps: &mut Gaps) -> Vec<Draft> {
     drafts
 }
 
-/// What happened when, of every record that was reached.
+/// Lists the events of every record that was reached, by time.
 pub(super) fn timeline(request: &WorkupRequest, reached: &ReachedRecords<'_>) -> Vec<Draft> {
     let mut events: Vec<(i64, usize, Draft)> = Vec::new();
     for (place, node) in reached.all() {
@@ -70,7 +70,7 @@ pub(super) fn timeline(request: &WorkupRequest, reached: &ReachedRecords<'_>) ->
     let mut drafts: Vec<Draft> = Vec::new();
     for (_, _, draft) in events {
         match drafts.last_mut() {
-            // One event that several records tell.
+            // Several records tell of the same event.
             Some(last) if last.text == draft.text => last.uses.extend(draft.uses),
             _ => drafts.push(draft),
         }
@@ -82,7 +82,7 @@ fn within(request: &WorkupRequest, at: i64) -> bool {
     request.since.is_none_or(|since| at >= since) && request.until.is_none_or(|until| at < until)
 }
 
-/// The texts that name the entity: passages of other records that hold its title.
+/// Finds the texts that name the entity: passages of other records that contain its title.
 pub(super) async fn texts<'a>(
     desk: &WorkupReader<'a>,
     request: &WorkupRequest,
@@ -153,7 +153,7 @@ pub(super) async fn texts<'a>(
     drafts
 }
 
-/// The passage of a record that has what is looked for, and the field it is in.
+/// The matching passage of a record, and its field.
 fn passage(query: &Query, node: &Node<'_>) -> Option<(String, String)> {
     let texts: Vec<(String, String)> = node
         .stream

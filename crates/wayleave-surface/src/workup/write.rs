@@ -1,7 +1,7 @@
-//! Statements as Markdown within a budget of bytes, and the same as structure.
+//! Writes statements as Markdown within a budget of bytes, and as structure.
 //!
-//! Room is shared out in rounds, one statement of each section a round, so that no section starves
-//! another. Records are numbered in the order in which the text first cites them.
+//! Room is shared out in rounds, one statement of each section per round, so that no section
+//! starves another. Records are numbered in the order in which the text first cites them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,9 @@ use super::gap::Gap;
 use super::node::{ReachedRecords, SUBJECT};
 use crate::url;
 
-/// Bytes kept for what is said about the room itself, and for the headings that are always there.
+/// Bytes reserved for the note about room, and for the headings that are always there.
 const AROUND: usize = 140;
-/// The bytes of a citation with a number as long as they get.
+/// Size of a citation with the longest possible number, in bytes.
 const CITE: usize = "[g9999]".len();
 /// Sections in the order in which they get room.
 const PRIORITY: [Section; 6] = [
@@ -27,14 +27,14 @@ const PRIORITY: [Section; 6] = [
     Section::Timeline,
 ];
 
-/// What a workup says, before it is numbered.
+/// The content of a workup before it is numbered.
 pub(super) struct Dossier<'a> {
     pub(super) reached: &'a ReachedRecords<'a>,
-    /// What stands under the heading.
+    /// The lines under the heading.
     pub(super) opening: Draft,
     pub(super) drafts: Vec<Draft>,
     pub(super) gaps: Vec<Gap>,
-    /// The bytes of what is to stand below it all.
+    /// Size of the closing text, in bytes.
     pub(super) ending: usize,
     pub(super) budget: usize,
 }
@@ -46,7 +46,7 @@ pub(super) struct NumberedWorkup {
     pub(super) gaps: Json,
     /// The records cited, in the order of their numbers.
     pub(super) cited: Vec<CitedRecord>,
-    /// How many statements had no room.
+    /// Number of statements that did not fit.
     pub(super) left_out: usize,
 }
 
@@ -168,7 +168,7 @@ impl Dossier<'_> {
         Json::Array(told)
     }
 
-    /// What there is room for; `None` where there is none at all.
+    /// Selects what fits; `None` where nothing does.
     fn choose(&self) -> Option<Selection> {
         let name = self.reached.get(SUBJECT).name().len();
         let fixed = name + 2 * CITE + self.ending + AROUND;
@@ -181,7 +181,7 @@ impl Dossier<'_> {
             return None;
         }
         let mut chosen = Selection::default();
-        // Gaps may take a quarter: what is known has the rest.
+        // Gaps may take a quarter; statements get the rest.
         let floor = room.left - room.left / 4;
         for (at, gap) in self.gaps.iter().enumerate() {
             if room.left > floor && room.take(gap.text.len(), &gap.uses, 0) {
@@ -192,7 +192,7 @@ impl Dossier<'_> {
         Some(chosen)
     }
 
-    /// One statement of each section in turn, as long as there is room.
+    /// Takes one statement of each section in turn, as long as there is room.
     fn share_out(&self, mut room: Room<'_>, chosen: &mut Selection) {
         let mut waiting: Vec<(Section, Vec<usize>)> = PRIORITY
             .into_iter()
@@ -222,25 +222,25 @@ impl Dossier<'_> {
     }
 }
 
-/// What there is room for, by place.
+/// The selected statements and gaps, by index.
 #[derive(Default)]
 struct Selection {
     drafts: BTreeSet<usize>,
     gaps: BTreeSet<usize>,
-    /// How many statements there is no room for.
+    /// Number of statements that do not fit.
     left_out: usize,
 }
 
-/// The room that is left.
+/// The remaining room.
 struct Room<'a> {
     reached: &'a ReachedRecords<'a>,
     left: usize,
-    /// The records that have their line of provenance already.
+    /// The records that already have their line of provenance.
     nodes: BTreeSet<usize>,
 }
 
 impl Room<'_> {
-    /// Takes room for a line and for what it cites, if there is enough.
+    /// Takes room for a line and for its citations, if there is enough.
     fn take(&mut self, text: usize, uses: &[RecordUse], heading: usize) -> bool {
         let mut needed = "- . \n".len() + text + heading + uses.len() * CITE;
         let mut new = BTreeSet::new();
@@ -259,7 +259,7 @@ impl Room<'_> {
     }
 }
 
-/// Writes, and numbers what is cited.
+/// Writes statements, and numbers the records they cite.
 #[derive(Default)]
 struct CitationWriter {
     text: String,
@@ -268,7 +268,7 @@ struct CitationWriter {
 }
 
 impl CitationWriter {
-    /// Appends citations, and gives their ids.
+    /// Appends citations, and returns their ids.
     fn cite(&mut self, uses: &[RecordUse]) -> Vec<String> {
         let mut ids: Vec<String> = Vec::new();
         for used in uses {

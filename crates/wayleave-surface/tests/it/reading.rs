@@ -1,4 +1,4 @@
-//! Reading, as a caller sees it: the tools over real SQLite files.
+//! Reads as a caller sees them: the tools over real SQLite files.
 
 mod arguments;
 mod budgets;

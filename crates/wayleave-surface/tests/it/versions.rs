@@ -1,4 +1,4 @@
-//! A dataset that is replaced while it is read: every answer is of one version, whole.
+//! A dataset that is replaced while it is read: every answer comes from one version, complete.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -16,7 +16,7 @@ use wayleave_surface::{ReadLimits, ReadService, Stores};
 const SQL: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, one TEXT, two TEXT);
     INSERT INTO notes VALUES (1, 'first', 'second'), (2, 'first', 'second');";
 
-/// The same dataset, over another column and as another type.
+/// The same dataset, over another column and with another type.
 fn version(column: &str, type_name: &str) -> ActiveDatasets {
     let text = format!(
         "[dataset]\nname = \"notes\"\nkind = \"sqlite\"\n\n[[connections]]\nid = \"notes\"\n\
@@ -30,7 +30,6 @@ fn version(column: &str, type_name: &str) -> ActiveDatasets {
         digest: proposed.digest(),
         replaces: None,
         who: "tester".to_owned(),
-        at: "2026-01-01T00:00:00Z".to_owned(),
         note: String::new(),
     };
     ActiveDatasets::new(vec![Arc::new(ratify(proposed, ratification).unwrap())]).unwrap()
@@ -44,7 +43,7 @@ fn two() -> ActiveDatasets {
     version("two", "Second")
 }
 
-/// One SQLite file. While it is held up, whoever asks for it has planned already, and waits.
+/// One SQLite file. While it is held, a caller that opens it has already planned, and waits.
 struct Door {
     store: Arc<dyn Store>,
     held: AtomicBool,
@@ -111,7 +110,7 @@ async fn a_call_under_way_finishes_in_the_version_it_began_in() {
         tokio::task::spawn_blocking(move || waiting.arrived.wait())
             .await
             .unwrap();
-        // Ratified anew, or retired, while the store is being opened.
+        // Ratified again, or retired, while the store is being opened.
         service.replace_world(next);
         door.held.store(false, Ordering::SeqCst);
         let waiting = Arc::clone(&door);
@@ -184,7 +183,7 @@ async fn a_cursor_of_another_version_says_so() {
         refused.structured.value()["error"]["code"],
         "invalid_cursor"
     );
-    // The same version again, read anew: what it is bound to is the digest.
+    // The same version again, loaded anew: cursors are bound to the digest.
     service.replace_world(one());
     let reply = service
         .query_records(&Package::local(), arguments(next))

@@ -1,4 +1,4 @@
-//! Workups, as a caller sees them: over real SQLite files, with facts planted to be found.
+//! Workups as a caller sees them, over real SQLite files with planted facts.
 
 mod citations;
 mod facts;

@@ -1,4 +1,4 @@
-//! The reference of the command line, written from its definition and held to it.
+//! The reference of the command line, generated from its definition and compared with the docs.
 
 use std::fmt::Write as _;
 
@@ -57,7 +57,7 @@ fn about(command: &Command) -> String {
     sentence(command.get_about().map(ToString::to_string))
 }
 
-/// With its full stop, which the parser takes away.
+/// Restores the full stop that the parser removes.
 fn sentence(words: Option<String>) -> String {
     let words = words.unwrap_or_default();
     if words.ends_with('.') || words.is_empty() {
@@ -81,7 +81,7 @@ fn usage(arguments: &[&Arg]) -> String {
     words.collect()
 }
 
-/// An argument as it is written: `--note TEXT`, `DATASET`.
+/// An argument as typed: `--note TEXT`, `DATASET`.
 fn spelling(argument: &Arg) -> String {
     let value = argument
         .get_value_names()

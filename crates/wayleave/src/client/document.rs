@@ -1,6 +1,6 @@
-//! A client's settings as text: one entry is put in, everything else stays byte for byte.
+//! A client's settings as text: one entry is inserted, everything else stays byte for byte.
 //!
-//! Touches no file. What others wrote is never shown: of their values only the places are.
+//! Touches no file. Values written by others are never shown, only their places.
 
 mod json;
 mod toml;
@@ -12,7 +12,7 @@ use super::{Server, entry::Entry, host::Format, host::Host};
 /// Shown instead of a value that is not ours.
 const HIDDEN_VALUE: &str = "…";
 
-/// Some editors start a file with it; parsers of settings refuse it.
+/// The byte order mark that some editors write; parsers of settings refuse it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// An entry to put into the settings of a client.
@@ -21,27 +21,27 @@ pub(crate) struct EntryEdit<'a> {
     pub(crate) host: Host,
     pub(crate) server: &'a Server,
     pub(crate) entry: &'a Entry,
-    /// Whether another server may lose its place.
+    /// Whether another server may be replaced.
     pub(crate) replace: bool,
 }
 
-/// Settings that are not edited.
+/// Why settings are not edited.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum DocumentError {
-    /// Not what the file should be.
+    /// The file is not of the expected format.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
         line: usize,
         column: usize,
         what: String,
     },
-    /// A member that is something else.
+    /// A member has an unexpected type.
     #[error("`{member}` is not {expected}")]
     Shape {
         member: String,
         expected: &'static str,
     },
-    /// A member twice: clients differ in which they take.
+    /// A duplicated member: clients differ in which one they take.
     #[error("`{member}` is in it twice")]
     Twice { member: String },
     /// Another server has the name.
@@ -49,7 +49,7 @@ pub(crate) enum DocumentError {
     Taken { name: String },
 }
 
-/// The settings with the entry in them; the same text where nothing is to be changed.
+/// The settings with the entry inserted; the same text where nothing has to change.
 pub(crate) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentError> {
     if let Some(rest) = text.strip_prefix(BYTE_ORDER_MARK) {
         return put(rest, what).map(|text| format!("{BYTE_ORDER_MARK}{text}"));
@@ -60,7 +60,7 @@ pub(crate) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentEr
     }
 }
 
-/// The difference between two texts of settings, without what others put into them.
+/// The difference between two texts of settings, without the values of others.
 pub(crate) fn difference(
     path: &str,
     before: Option<&str>,
@@ -80,7 +80,7 @@ pub(crate) fn difference(
     difference.unified_diff().header(from, path).to_string()
 }
 
-/// A place in a text as people count.
+/// A place in a text by line and column.
 fn place(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

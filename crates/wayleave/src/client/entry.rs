@@ -1,4 +1,4 @@
-//! What one client's settings say of one server.
+//! The entry for one server in one client's settings.
 
 use serde_json::{Map, Value, json};
 
@@ -13,13 +13,13 @@ use super::{
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) members: Map<String, Value>,
-    /// A question the client asks once and whose answer it keeps, where that is its way.
+    /// A question the client asks once and whose answer it stores, where the client supports that.
     pub(crate) input: Option<Value>,
 }
 
-/// Members that say how a server is started.
+/// Members that define how a server is started.
 const STDIO: &[&str] = &["command", "args", "env", "env_vars", "envFile", "cwd"];
-/// Members that say where a running server is.
+/// Members that define the address of a running server.
 const HTTP: &[&str] = &[
     "url",
     "headers",
@@ -27,11 +27,11 @@ const HTTP: &[&str] = &[
     "env_http_headers",
     "bearer_token_env_var",
 ];
-/// Members that used to say it.
+/// Former names of the address member.
 const FORMER_URL_MEMBERS: &[&str] = &["httpUrl", "serverUrl"];
 
 impl Entry {
-    /// The entry of a server, in the words of a client.
+    /// The entry of a server, in the terms of a client.
     pub(crate) fn new(host: Host, server: &Server) -> Result<Self, ClientError> {
         let mut entry = Self {
             name: server.name.clone(),
@@ -50,9 +50,9 @@ impl Entry {
                 }
                 entry.set("command", program.as_str());
                 let mut arguments = vec!["serve", "--stdio", "--project", folder];
-                // Clients differ in what they hand on of a variable that is not set: nothing, an
-                // empty text, or the reference itself. This refuses the first; the server refuses
-                // the others.
+                // Clients differ in what they pass on for a variable that is not set: nothing, an
+                // empty text, or the reference itself. This option refuses the first; the server
+                // refuses the others.
                 arguments.extend(token.as_ref().map(|_| "--require-token"));
                 entry.set("args", json!(arguments));
                 entry.pass_variables(host, server, token.as_deref())?;
@@ -87,7 +87,8 @@ impl Entry {
         Ok(())
     }
 
-    /// The token is taken from the client's environment, or asked for; it is never written down.
+    /// Refers to the token in the client's environment, or has the client ask for it; never writes
+    /// it down.
     fn authorize(&mut self, host: Host, variable: &str) {
         if host == Host::Codex {
             return self.set("bearer_token_env_var", variable);
@@ -99,7 +100,7 @@ impl Entry {
         );
     }
 
-    /// How this client's settings refer to the token.
+    /// The reference to the token in this client's settings.
     fn token(&mut self, host: Host, variable: &str) -> String {
         if host != Host::Vscode {
             return host.reference(variable);
@@ -114,7 +115,7 @@ impl Entry {
         format!("${{input:{id}}}")
     }
 
-    /// Names the variables a server needs, in the way this client hands them on.
+    /// Names the variables a server needs, by this client's means of passing them on.
     fn pass_variables(
         &mut self,
         host: Host,
@@ -193,7 +194,7 @@ impl Entry {
         Ok(())
     }
 
-    /// Members of the other way to come to a server, which would contradict this entry.
+    /// Members of the other transport, which would contradict this entry.
     pub(crate) fn contradicting(&self) -> impl Iterator<Item = &'static str> {
         let other = if self.members.contains_key("command") {
             HTTP
@@ -204,7 +205,7 @@ impl Entry {
         other.iter().chain(FORMER_URL_MEMBERS).copied().chain(kind)
     }
 
-    /// Where to say it in one line, and the line.
+    /// The place for a one-line form of the entry, and the line.
     pub(crate) fn one_line(&self, host: Host, server: &Server) -> (&'static str, String) {
         if let Some(command) = self.command(host, server) {
             return ("in a terminal", command);
@@ -219,7 +220,7 @@ impl Entry {
         (place, line.to_string())
     }
 
-    /// The client's own command that says it all, where there is one.
+    /// The client's own command that adds the entry, where there is one.
     pub(crate) fn command(&self, host: Host, server: &Server) -> Option<String> {
         let mut words: Vec<String> = Vec::new();
         let mut say = |these: &[&str]| words.extend(these.iter().map(|word| quoted(word)));
@@ -282,8 +283,7 @@ impl Entry {
     }
 }
 
-/// Whether an entry that is already there is of the same server: the same project, or the same
-/// address.
+/// Whether an existing entry is for the same server: the same project, or the same address.
 pub(crate) fn is_same_server(server: &Server, arguments: &[&str], url: Option<&str>) -> bool {
     let project = server.project.as_ref();
     let folder = arguments.iter().zip(arguments.iter().skip(1));
@@ -300,7 +300,7 @@ pub(crate) fn is_same_server(server: &Server, arguments: &[&str], url: Option<&s
     (is_serve && same_folder) || same_url
 }
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

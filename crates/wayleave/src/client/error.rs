@@ -1,34 +1,34 @@
-//! Why a client could not be told of a server.
+//! Why a client's settings could not be changed.
 
 use std::{io, path::PathBuf};
 
 use super::document::DocumentError;
 
-/// A refusal. The client's settings are as they were.
+/// A refusal. The client's settings are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// The machine does not say where settings are.
+    /// The variable that locates the settings is not set.
     #[error("`{variable}` is not set, so there is no telling where settings are")]
     NoHome { variable: &'static str },
-    /// The client has one set of settings for all.
+    /// The client has one set of settings for all folders.
     #[error("{client} has no settings of a folder")]
     NoFolder { client: &'static str },
-    /// The client starts its servers itself.
+    /// The client can only start its servers itself.
     #[error("{client} takes no address: it starts its servers itself")]
     NoAddress { client: &'static str },
     /// The client's settings cannot refer to a variable.
     #[error("{client} hands no variables on, and a token is never written into settings")]
     NoToken { client: &'static str },
-    /// The client hands variables on under their own names.
+    /// The client passes variables on under their own names only.
     #[error("{client} hands variables on under their own names only")]
     NoRename { client: &'static str },
-    /// An address that is none.
+    /// The address is invalid.
     #[error("the address is not one of a server: {reason}")]
     Address { reason: &'static str },
-    /// A path no settings could hold.
+    /// A path that settings cannot hold.
     #[error("{what} has a path that is not UTF-8")]
     Path { what: &'static str },
-    /// Something else is where the file should be.
+    /// The path of the settings is not a plain file.
     #[error("`{}` is {what}", path.display())]
     NotAFile { path: PathBuf, what: &'static str },
     /// A link in the folder leads out of it.
@@ -38,16 +38,16 @@ pub(crate) enum ClientError {
         folder: PathBuf,
         target: PathBuf,
     },
-    /// The file is not to be written.
+    /// The file is read-only.
     #[error("`{}` is read-only", path.display())]
     ReadOnly { path: PathBuf },
-    /// The file says something this program will not guess at.
+    /// The file holds something this program will not guess at.
     #[error("`{}` is left as it is: {cause}", path.display())]
     Document { path: PathBuf, cause: DocumentError },
-    /// Somebody else wrote it meanwhile.
+    /// Another program wrote it meanwhile.
     #[error("`{}` was changed by another program just now", path.display())]
     Changed { path: PathBuf },
-    /// The disk.
+    /// The disk failed.
     #[error("cannot {action} `{}`", path.display())]
     Disk {
         action: &'static str,

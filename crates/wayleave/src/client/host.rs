@@ -1,4 +1,4 @@
-//! The clients there are, and what sets each apart.
+//! The supported clients, and their differences.
 
 use clap::ValueEnum;
 
@@ -14,23 +14,23 @@ pub(crate) enum Host {
     Gemini,
 }
 
-/// How a client keeps its settings.
+/// The file format of a client's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
     Toml,
 }
 
-/// How a client hands variables on to the servers it starts.
+/// How a client passes variables on to the servers it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnvPassing {
-    /// All it has.
+    /// All its variables.
     Everything,
-    /// Those the entry names.
+    /// The variables that the entry names.
     Named,
-    /// Those the entry gives values, which may refer to variables of the client's.
+    /// Variables with values in the entry, which may refer to variables of the client.
     Referred,
-    /// Those the entry gives values, letter by letter.
+    /// Variables with literal values in the entry.
     Literal,
 }
 
@@ -44,7 +44,7 @@ impl Host {
         Self::Gemini,
     ];
 
-    /// As its makers call it.
+    /// Its official name.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::ClaudeCode => "Claude Code",
@@ -56,7 +56,7 @@ impl Host {
         }
     }
 
-    /// As it is called on the command line.
+    /// Its name on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::ClaudeCode => "claude-code",
@@ -93,7 +93,7 @@ impl Host {
         }
     }
 
-    /// How its settings refer to a variable of its environment.
+    /// A reference to an environment variable, in the syntax of its settings.
     pub(crate) fn reference(self, variable: &str) -> String {
         match self {
             Self::Cursor => format!("${{env:{variable}}}"),

@@ -1,7 +1,7 @@
 //! A client's settings on disk: read whole, replaced whole.
 //!
-//! A link stays a link, a mode stays a mode, and what was there is kept beside. Knows nothing of
-//! what the settings say.
+//! A link stays a link, a mode stays a mode, and the previous text is kept in a backup. Knows
+//! nothing of the contents of settings.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -12,7 +12,7 @@ use std::{
 
 use super::error::ClientError;
 
-/// Settings may hold secrets of others: a new file is for its person alone.
+/// Settings may hold secrets of others: a new file is readable by its owner only.
 const PRIVATE_MODE: u32 = 0o600;
 
 /// A settings file as it was read.
@@ -22,7 +22,7 @@ pub(crate) struct SettingsFile {
     pub(crate) path: PathBuf,
     /// The file itself, with every link followed.
     target: PathBuf,
-    /// What it holds, where it is there.
+    /// Its text, if the file exists.
     pub(crate) text: Option<String>,
     metadata: Option<Metadata>,
 }
@@ -61,8 +61,8 @@ impl SettingsFile {
         })
     }
 
-    /// The same, of a file in `folder`. A link that leads out of it is not followed: whoever wrote
-    /// what is in a folder does not say what else is to be changed.
+    /// The same, for a file in `folder`. A link that leads out of it is not followed: the author of
+    /// a folder's contents must not decide which other files are changed.
     pub(crate) fn within(folder: &Path, path: PathBuf) -> Result<Self, ClientError> {
         let mut found = Self::at(path)?;
         let Some(folder) = canonical(folder)? else {
@@ -76,7 +76,7 @@ impl SettingsFile {
                 target,
             });
         }
-        // By this name nothing on the way is a link.
+        // No part of this path is a link.
         found.target = target;
         Ok(found)
     }
@@ -113,7 +113,7 @@ impl SettingsFile {
             fs::rename(&temporary.0, &self.target).map_err(disk("replace", &self.path))
         });
         if let (Err(_), Some(backup)) = (&published, &backup) {
-            // Nothing was replaced, so nothing needs keeping.
+            // Nothing was replaced, so no backup is needed.
             let _ = fs::remove_file(backup);
         }
         published?;
@@ -123,7 +123,7 @@ impl SettingsFile {
         Ok(backup)
     }
 
-    /// Writes a new file that is like the one found in all but what it holds.
+    /// Writes a new file with the attributes of the existing one.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), ClientError> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -150,15 +150,17 @@ impl SettingsFile {
         let now = jiff::Timestamp::now()
             .strftime("%Y%m%dT%H%M%SZ")
             .to_string();
-        let mut names = std::iter::once(format!("bak-{now}"))
-            .chain((2..).map(|number| format!("bak-{now}-{number}")));
+        let (mut name, mut number) = (format!("bak-{now}"), 1_u64);
         loop {
-            let name = names.next().unwrap_or_default();
             let backup = sibling(&self.target, &name);
             match self.write(&backup, before.as_bytes()) {
                 Ok(()) => return Ok(backup),
                 Err(ClientError::Disk { cause, .. })
-                    if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                    if cause.kind() == io::ErrorKind::AlreadyExists =>
+                {
+                    number += 1;
+                    name = format!("bak-{now}-{number}");
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -181,7 +183,7 @@ impl SettingsFile {
     }
 }
 
-/// A path with every link followed; none where there is nothing.
+/// A path with every link followed; none if it does not exist.
 fn canonical(path: &Path) -> Result<Option<PathBuf>, ClientError> {
     match fs::canonicalize(path) {
         Ok(canonical) => Ok(Some(canonical)),
@@ -190,11 +192,11 @@ fn canonical(path: &Path) -> Result<Option<PathBuf>, ClientError> {
     }
 }
 
-/// The same, where the end of the path may not be there yet.
+/// The same for a path whose end may not exist yet.
 fn resolve_links(path: &Path) -> Result<PathBuf, ClientError> {
     for there in path.ancestors() {
         if let Some(canonical) = canonical(there)? {
-            // Part by part: joining nothing would leave a slash at the end.
+            // Joined part by part: joining an empty path would leave a slash at the end.
             let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
             return Ok(rest
                 .iter()

@@ -1,6 +1,6 @@
 //! Paths of the settings of each client.
 //!
-//! Knows environment variables and the habits of operating systems; touches no file.
+//! Knows environment variables and the conventions of operating systems; touches no file.
 
 use std::{
     ffi::OsString,
@@ -9,7 +9,7 @@ use std::{
 
 use super::{error::ClientError, host::Host};
 
-/// The kinds of machine whose habits differ.
+/// The operating systems whose conventions differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum System {
     Linux,
@@ -29,7 +29,7 @@ impl System {
     }
 }
 
-/// The settings of all that a person does with a client.
+/// The path of a client's settings for a user.
 pub(crate) fn user_settings(host: Host) -> Result<PathBuf, ClientError> {
     person(host, System::here(), &|name| std::env::var_os(name))
 }
@@ -50,7 +50,7 @@ fn person(
         };
         set(name).ok_or(ClientError::NoHome { variable: name })
     };
-    // Where programs with windows keep their settings.
+    // The folder for settings of graphical programs.
     let settings = || match system {
         System::Windows => set("APPDATA").ok_or(ClientError::NoHome {
             variable: "APPDATA",
@@ -77,7 +77,7 @@ fn person(
     })
 }
 
-/// The settings of one folder that is worked in.
+/// The path of a client's settings for one folder.
 pub(crate) fn folder_settings(host: Host, folder: &Path) -> Result<PathBuf, ClientError> {
     let file = match host {
         Host::ClaudeCode => ".mcp.json",

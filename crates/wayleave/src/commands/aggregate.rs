@@ -1,14 +1,8 @@
 //! `wayleave aggregate`: measures of a stream, as agents would get them.
 
-use std::{path::Path, process::ExitCode};
+use serde_json::{Map, Value, json};
 
-use serde_json::{Value, json};
-
-use crate::{
-    failure::Failure,
-    output::Output,
-    read::{self, Read},
-};
+use crate::read;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -38,7 +32,7 @@ pub(crate) struct Arguments {
     limit: Option<u32>,
 }
 
-/// Reads `FIELD:PERIOD[:ZONE]`.
+/// Parses `FIELD:PERIOD[:ZONE]`.
 fn time(text: &str) -> Result<Value, String> {
     let mut parts = text.splitn(3, ':');
     match (parts.next(), parts.next(), parts.next()) {
@@ -57,21 +51,19 @@ fn metric(text: &str) -> Value {
     }
 }
 
-pub(crate) async fn run(
-    arguments: Arguments,
-    project: Option<&Path>,
-    output: Output,
-) -> Result<ExitCode, Failure> {
-    let metrics: Vec<Value> = arguments.metric.iter().map(|it| metric(it)).collect();
-    let given = read::given([
-        ("stream", Some(arguments.stream.into())),
-        ("connection_id", arguments.connection.map(Into::into)),
-        ("metrics", Some(metrics.into())),
-        ("group_by", read::list(arguments.by)),
-        ("group_by_time", arguments.by_time),
-        ("filter", arguments.filter),
-        ("sort", read::list(arguments.sort)),
-        ("limit", arguments.limit.map(Into::into)),
-    ]);
-    read::run(Read::Aggregate, given, project, output).await
+impl Arguments {
+    /// The arguments of the call that an agent would make.
+    pub(crate) fn call_arguments(self) -> Map<String, Value> {
+        let metrics: Vec<Value> = self.metric.iter().map(|it| metric(it)).collect();
+        read::given([
+            ("stream", Some(self.stream.into())),
+            ("connection_id", self.connection.map(Into::into)),
+            ("metrics", Some(metrics.into())),
+            ("group_by", read::list(self.by)),
+            ("group_by_time", self.by_time),
+            ("filter", self.filter),
+            ("sort", read::list(self.sort)),
+            ("limit", self.limit.map(Into::into)),
+        ])
+    }
 }

@@ -1,23 +1,13 @@
-//! `wayleave check`: everything that is wrong with the drafts, at once.
+//! `wayleave check`: all problems of the drafts, at once.
 
-use std::{fmt::Write as _, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
-use serde_json::{Value, json};
-use wayleave_model::problem::{Problem, Severity, Style, render, shown};
-use wayleave_server::{
-    Project,
-    auth::{self, UnknownGrant},
-    check::{self, CheckedDraft, Report},
-    draft::ReadDraftError,
-    source_probe::ConnectionDrift,
+use wayleave_project::{
+    Project, check, render,
+    token_rules::{self, UnknownGrant},
 };
 
-use crate::{
-    columns,
-    failure::{Failure, Status},
-    output::Output,
-    progress::Spinner,
-};
+use crate::{failure::Failure, output::Output, progress::Spinner};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -30,7 +20,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Whether only the project folder is touched.
+    /// Whether only the project folder is used.
     pub(crate) fn is_local(&self) -> bool {
         !self.live
     }
@@ -50,174 +40,17 @@ pub(crate) async fn run(
         report.compare(&super::source_probe(), &state, &hear).await;
     }
     let unknown = unknown_grants(&project).await?;
-    for it in &unknown {
-        output.remark(format_args!("warning: {it}"));
-        output.remark(format_args!("hint: {}", it.hint()));
+    for line in render::check::unknown_grants(&unknown) {
+        output.remark(line);
     }
-    let told = unknown.iter();
-    let told = told.map(|it| json!({ "message": it.to_string(), "hint": it.hint() }));
-    let mut document = document(&report);
-    if let Some(document) = document.as_object_mut() {
-        document.insert("settings".to_owned(), told.collect());
-    }
-    output.answer(&document, text(&report));
-    Ok(if report.is_sound() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(Status::Findings as u8)
-    })
+    Ok(output.show(&render::check::report_with_settings(&report, &unknown)))
 }
 
-/// What the settings promise to holders of access tokens, and nobody granted.
+/// Grants that the settings promise to holders of access tokens and nobody made.
 async fn unknown_grants(project: &Project) -> Result<Vec<UnknownGrant>, Failure> {
     if project.settings().jwt.is_none() {
         return Ok(Vec::new());
     }
     let state = project.governance().ledger().state().await?;
-    Ok(auth::unknown_grants(project.settings(), &state))
-}
-
-/// The report as JSON.
-pub(crate) fn document(report: &Report) -> Value {
-    json!({
-        "sound": report.is_sound(),
-        "ontology": report.ontology.as_ref().map(|it| json!({
-            "file": it.file.shown,
-            "unreadable": it.file.bytes.as_ref().err().map(ReadDraftError::reason),
-            "problems": it.problems,
-        })),
-        "drafts": report.drafts.iter().map(draft).collect::<Vec<_>>(),
-        "clashes": report.clashes,
-    })
-}
-
-fn draft(checked: &CheckedDraft) -> Value {
-    json!({
-        "file": checked.file.shown,
-        "dataset": checked.file.dataset,
-        "digest": checked.digest(),
-        "sound": checked.is_sound(),
-        "unreadable": checked.unreadable().map(ReadDraftError::reason),
-        "problems": checked.problems,
-        "live": checked.live.iter().map(live).collect::<Vec<_>>(),
-    })
-}
-
-/// A comparison as JSON.
-pub(crate) fn live(compared: &ConnectionDrift) -> Value {
-    json!({
-        "connection": compared.connection,
-        "source": compared.source,
-        "problems": compared.drift.as_deref().unwrap_or_default(),
-        "error": compared.drift.as_ref().err().map(|it| Failure::from(it).document()),
-    })
-}
-
-/// The report as text, with excerpts.
-pub(crate) fn text(report: &Report) -> String {
-    let mut text = String::new();
-    if let Some(ontology) = &report.ontology {
-        let source = String::from_utf8_lossy(ontology.file.bytes.as_deref().unwrap_or_default());
-        text.push_str(&render(
-            &ontology.problems,
-            &ontology.file.shown,
-            &source,
-            Style::Plain,
-        ));
-        if let Err(error) = &ontology.file.bytes {
-            let _ = writeln!(
-                text,
-                "error: {}: {}\n",
-                shown(&ontology.file.shown),
-                error.reason()
-            );
-        }
-    }
-    for clash in &report.clashes {
-        let _ = writeln!(
-            text,
-            "error: {clash}\nhint: a name belongs to one draft; change the other, or remove it\n"
-        );
-    }
-    for checked in &report.drafts {
-        one_draft(&mut text, checked);
-    }
-    text.push_str(&summary(report));
-    text
-}
-
-fn one_draft(text: &mut String, checked: &CheckedDraft) {
-    let file = &checked.file.shown;
-    if let Some(error) = checked.unreadable() {
-        let _ = writeln!(text, "error: {}: {}\n", shown(file), error.reason());
-        return;
-    }
-    let source = checked.text();
-    text.push_str(&render(&checked.problems, file, &source, Style::Plain));
-    for compared in &checked.live {
-        text.push_str(&drifted(file, &source, compared));
-    }
-}
-
-/// How a source differs from a mapping.
-pub(crate) fn drifted(file: &str, source: &str, compared: &ConnectionDrift) -> String {
-    match &compared.drift {
-        Ok(problems) => {
-            let place = format!("{file} ({})", compared.connection);
-            render(problems, &place, source, Style::Plain)
-        }
-        Err(error) => {
-            let mut text = format!("error: {}, {}: ", shown(file), shown(&compared.connection));
-            for (kind, line) in Failure::from(error).lines() {
-                let _ = match kind {
-                    "error" => writeln!(text, "{line}"),
-                    _ => writeln!(text, "{kind}: {line}"),
-                };
-            }
-            text.push('\n');
-            text
-        }
-    }
-}
-
-fn summary(report: &Report) -> String {
-    if report.drafts.is_empty() {
-        return "no drafts in mappings/\nnext: wayleave propose SOURCE".to_owned();
-    }
-    let drifted = report.drafts.iter().flat_map(|it| &it.live);
-    let all: Vec<&Problem> = report
-        .drafts
-        .iter()
-        .flat_map(|it| &it.problems)
-        .chain(report.ontology.iter().flat_map(|it| &it.problems))
-        .chain(
-            drifted
-                .clone()
-                .flat_map(|it| it.drift.as_deref().unwrap_or_default()),
-        )
-        .collect();
-    let of = |severity| {
-        all.iter()
-            .filter(|it| it.code.severity() == severity)
-            .count()
-    };
-    let unread = report
-        .drafts
-        .iter()
-        .filter(|it| it.unreadable().is_some())
-        .count()
-        + report
-            .ontology
-            .iter()
-            .filter(|it| it.file.bytes.is_err())
-            .count();
-    let unasked = drifted.filter(|it| it.drift.is_err()).count();
-    let errors = of(Severity::Error) + report.clashes.len() + unread + unasked;
-    let sound = report.drafts.iter().filter(|it| it.is_sound()).count();
-    format!(
-        "{}, {sound} sound: {}, {}",
-        columns::count(report.drafts.len(), "draft"),
-        columns::count(errors, "error"),
-        columns::count(of(Severity::Warning), "warning"),
-    )
+    Ok(token_rules::unknown_grants(project.settings(), &state))
 }

@@ -1,4 +1,4 @@
-//! `wayleave client`: tells the programs that agents live in of this project's server.
+//! `wayleave client`: adds this project's server to the settings of the programs that run agents.
 
 mod server;
 
@@ -141,7 +141,7 @@ async fn install(
         Err(error) => {
             let failure = Failure::from(error);
             let snippet = snippet(host, &server, &entry)?;
-            let document = json!({ "error": failure.document(), "snippet": snippet });
+            let document = json!({ "error": failure.why.document(), "snippet": snippet });
             return Ok(output.refuse(&document, &failure));
         }
     };
@@ -222,7 +222,7 @@ fn say(remarks: &[String], output: Output) {
     }
 }
 
-/// The settings with nothing in them but this.
+/// Settings that contain this entry only.
 fn snippet(host: Host, server: &Server, entry: &Entry) -> Result<String, Failure> {
     let put = EntryEdit {
         host,

@@ -1,4 +1,4 @@
-//! `wayleave completions`: what a shell needs to complete our command line.
+//! `wayleave completions`: the completion script of our command line for a shell.
 
 use std::process::ExitCode;
 

@@ -1,72 +1,13 @@
-//! `wayleave datasets`: what is drafted, ratified, live or retired.
+//! `wayleave datasets`: the datasets that are drafted, ratified, live or retired.
 
-use std::{fmt::Write as _, path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
-use serde_json::json;
-use wayleave_server::overview::{DatasetLine, overview};
+use wayleave_project::{overview::overview, render};
 
-use crate::{
-    columns,
-    failure::{Failure, Status},
-    output::Output,
-};
+use crate::{failure::Failure, output::Output};
 
 pub(crate) async fn run(project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let lines = overview(&project).await?;
-    let refused = lines.iter().any(|line| line.refused.is_some());
-    let text = if lines.is_empty() {
-        "no datasets yet\nnext: wayleave propose SOURCE".to_owned()
-    } else {
-        text(&lines)
-    };
-    output.answer(&json!({ "datasets": lines }), text);
-    Ok(if refused {
-        ExitCode::from(Status::Findings as u8)
-    } else {
-        ExitCode::SUCCESS
-    })
-}
-
-fn text(lines: &[DatasetLine]) -> String {
-    let titles = ["DATASET", "STATE", "DIGEST", "STREAMS", "CONNECTIONS", ""];
-    let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    rows.extend(lines.iter().map(row));
-    let mut text = columns::align(&rows);
-    for line in lines {
-        if let Some(reason) = &line.refused {
-            let name = line.name.as_deref().unwrap_or_default();
-            let _ = write!(text, "\nerror: dataset `{name}` is refused: {reason}");
-        }
-    }
-    text
-}
-
-fn row(line: &DatasetLine) -> Vec<String> {
-    let none = || "-".to_owned();
-    let mut remarks = Vec::new();
-    if line.refused.is_some() {
-        remarks.push("refused".to_owned());
-    }
-    if let Some(serving) = line.serving {
-        remarks.push(format!("{} is still live", serving.short()));
-    }
-    if line.edited {
-        remarks.push("draft edited since".to_owned());
-    }
-    if let Some(problem) = &line.draft_problem {
-        remarks.push(format!("{}: {problem}", line.drafts.join(", ")));
-    }
-    vec![
-        line.name.clone().unwrap_or_else(none),
-        line.state.as_str().to_owned(),
-        line.digest.map_or_else(none, |digest| digest.short()),
-        line.streams.map_or_else(none, |many| many.to_string()),
-        if line.connections.is_empty() {
-            none()
-        } else {
-            line.connections.join(", ")
-        },
-        remarks.join("; "),
-    ]
+    Ok(output.show(&render::datasets::overview(&lines)))
 }

@@ -2,9 +2,10 @@
 
 use std::{path::Path, process::ExitCode};
 
-use serde_json::json;
-use wayleave_ledger::Refusal;
-use wayleave_server::activation::{self, ActivationError, FolderEnv};
+use wayleave_project::{
+    activation::{self, FolderEnv},
+    render,
+};
 
 use crate::{actor, arguments, failure::Failure, output::Output};
 
@@ -27,22 +28,8 @@ pub(crate) async fn run(
         probe: None,
         progress: &|_| {},
     };
-    let not_active = || {
-        let dataset = dataset.clone();
-        Failure::from_error(&Refusal::NotActive { dataset })
-            .hint("`wayleave datasets` lists what is live")
-    };
-    let disconnected = activation::disconnect(&folder, dataset, &actor::os_user()).await;
-    let disconnected = disconnected.map_err(|error| match error {
-        ActivationError::Ledger(error) => Failure::from(error),
-        _ => not_active(),
-    })?;
-    if !disconnected.was_active {
-        return Err(not_active());
-    }
-    output.answer(
-        &json!({ "dataset": dataset, "revision": disconnected.revision }),
-        format!("`{dataset}` is out of service; it stays ratified"),
-    );
-    Ok(ExitCode::SUCCESS)
+    let disconnected = activation::disconnect(&folder, dataset, &actor::os_user())
+        .await
+        .map_err(|error| render::activation::not_disconnected(dataset, error))?;
+    Ok(output.show(&render::activation::disconnected(dataset, &disconnected)?))
 }

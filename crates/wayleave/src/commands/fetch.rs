@@ -1,12 +1,8 @@
 //! `wayleave fetch`: one record, as agents would get it.
 
-use std::{path::Path, process::ExitCode};
+use serde_json::{Map, Value};
 
-use crate::{
-    failure::Failure,
-    output::Output,
-    read::{self, Read},
-};
+use crate::read;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -24,16 +20,14 @@ pub(crate) struct Arguments {
     offset: Option<u64>,
 }
 
-pub(crate) async fn run(
-    arguments: Arguments,
-    project: Option<&Path>,
-    output: Output,
-) -> Result<ExitCode, Failure> {
-    let given = read::given([
-        ("id", Some(arguments.id.into())),
-        ("fields", read::list(arguments.fields)),
-        ("expand", read::list(arguments.expand)),
-        ("offset", arguments.offset.map(Into::into)),
-    ]);
-    read::run(Read::Fetch, given, project, output).await
+impl Arguments {
+    /// The arguments of the call that an agent would make.
+    pub(crate) fn call_arguments(self) -> Map<String, Value> {
+        read::given([
+            ("id", Some(self.id.into())),
+            ("fields", read::list(self.fields)),
+            ("expand", read::list(self.expand)),
+            ("offset", self.offset.map(Into::into)),
+        ])
+    }
 }

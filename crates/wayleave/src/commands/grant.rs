@@ -1,22 +1,19 @@
-//! `wayleave grant`: a human says what may be read of a dataset.
+//! `wayleave grant`: a human decides what may be read of a dataset.
 
 pub(super) mod create;
-mod describe;
 pub(super) mod expiry;
 mod file;
 
 use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
-use serde_json::{Value, json};
-use wayleave_ledger::{GovernanceError, GrantEntry, LedgerError, Millis, Refusal, State, Validity};
+use serde_json::json;
+use wayleave_ledger::{GovernanceError, LedgerError, Refusal};
 use wayleave_model::{mapping::Mapping, nearest::nearest, ratify::Ratified};
-use wayleave_server::Project;
+use wayleave_project::{Project, columns, render};
 
-use super::listing::{Listing, ListingRow};
 use crate::{
     actor::ActorArgs,
-    columns,
     failure::{Failure, Status},
     output::Output,
 };
@@ -64,33 +61,7 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
     let now = expiry::now(&state);
-    let listed = |grant: &GrantEntry| {
-        let validity = grant.validity(now);
-        ListingRow {
-            seq: grant.seq,
-            validity,
-            row: [
-                grant.id.clone(),
-                grant.terms.connection.clone(),
-                grant.terms.dataset.clone(),
-                describe::summary(&grant.terms),
-                expiry::ends(validity, grant.expires),
-                grant.purpose.replace(['\n', '\t'], " "),
-            ],
-            document: document(grant, now),
-        }
-    };
-    let listing = Listing {
-        noun: "grant",
-        titles: ["GRANT", "CONNECTION", "DATASET", "ALLOWS", "ENDS", "FOR"],
-        none: "nothing is granted\nnext: wayleave grant create --dataset DATASET",
-    };
-    listing.print(
-        state.grants().values().map(|it| listed(it)).collect(),
-        all,
-        output,
-    );
-    Ok(ExitCode::SUCCESS)
+    Ok(output.show(&render::grants::list(&state, now, all)))
 }
 
 async fn show(id: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
@@ -100,18 +71,8 @@ async fn show(id: &str, project: Option<&Path>, output: Output) -> Result<ExitCo
     let grant = state.grant(id).ok_or_else(|| unknown(id))?;
     let now = expiry::now(&state);
     let mapping = governance.load(&grant.terms.dataset).await.ok();
-    let gone = match &mapping {
-        Some(mapping) => describe::missing_parts(&grant.terms, mapping),
-        None => Vec::new(),
-    };
-    let holders = holders(&state, id, now);
-    let mut document = document(grant, now);
-    if let Value::Object(members) = &mut document {
-        members.insert("no_longer_there".to_owned(), json!(gone));
-        members.insert("tokens".to_owned(), json!(holders));
-    }
-    output.answer(&document, describe::details(grant, now, &gone, &holders));
-    Ok(ExitCode::SUCCESS)
+    let rendering = render::grants::grant(&state, grant, mapping.as_deref(), now);
+    Ok(output.show(&rendering))
 }
 
 async fn revoke(
@@ -126,7 +87,7 @@ async fn revoke(
     let who = act.who();
     let entry = governance.revoke_grant(id, &who, &act.note).await;
     let entry = entry.map_err(refused)?;
-    let holders = holders(&state, id, expiry::now(&state));
+    let holders = render::grants::holders(&state, id, expiry::now(&state));
     let document = json!({ "grant": id, "who": who, "entry": entry.seq, "tokens": holders });
     let from = match holders.len() {
         0 => "no token had it".to_owned(),
@@ -136,35 +97,12 @@ async fn revoke(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The tokens that count and have the grant.
-fn holders(state: &State, id: &str, now: Millis) -> Vec<String> {
-    let tokens = state.tokens().values();
-    tokens
-        .filter(|token| token.grants.contains(id) && token.validity(now) == Validity::Live)
-        .map(|token| token.id.clone())
-        .collect()
-}
-
-fn document(grant: &GrantEntry, now: Millis) -> Value {
-    let validity = grant.validity(now);
-    json!({
-        "id": grant.id,
-        "standing": validity,
-        "terms": grant.terms,
-        "expires": grant.expires.map(expiry::format),
-        "purpose": grant.purpose,
-        "who": grant.who,
-        "at": expiry::format(grant.at),
-        "revoked": grant.revoked,
-    })
-}
-
 fn unknown(id: &str) -> Failure {
     let id = id.to_owned();
     refused(Refusal::UnknownGrant { id }.into())
 }
 
-/// The dataset as ratified now, or the one that was probably meant.
+/// The dataset as ratified now, or an error with the one that was probably meant.
 pub(super) async fn ratified(
     project: &Project,
     dataset: &str,
@@ -191,7 +129,7 @@ pub(super) async fn ratified(
     }))
 }
 
-/// A refusal of the ledger, with what to do.
+/// A refusal by the ledger, with what to do.
 pub(super) fn refused(error: GovernanceError) -> Failure {
     let hint = match &error {
         GovernanceError::Ledger(LedgerError::Refused(refusal)) => match refusal {

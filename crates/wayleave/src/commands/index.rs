@@ -1,21 +1,16 @@
 //! `wayleave index`: the full-text indexes that `search` reads.
 //!
-//! `wayleave serve` makes them and keeps them fresh by itself; this looks at them and makes them
-//! again.
+//! `wayleave serve` builds them and keeps them fresh by itself; this command shows and rebuilds
+//! them.
 
 use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
-use serde_json::json;
-use wayleave_server::{Deployment, indexes::IndexStatus, source::Environment};
+use wayleave_project::{render, source::Environment};
+use wayleave_server::Deployment;
 use wayleave_surface::Searchable;
 
-use crate::{
-    arguments, columns,
-    failure::{Failure, Status},
-    output::Output,
-    progress::Spinner,
-};
+use crate::{arguments, failure::Failure, output::Output, progress::Spinner};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
@@ -49,50 +44,7 @@ async fn status(deployment: &Deployment, output: Output) -> Result<ExitCode, Fai
         .index_status()
         .await
         .map_err(|error| Failure::from_error(&error).hint(error.hint()))?;
-    let text = if indexes.is_empty() {
-        "no active dataset has `search` fields: there is nothing to index".to_owned()
-    } else {
-        text(&indexes)
-    };
-    output.answer(&json!({ "indexes": indexes }), text);
-    Ok(if indexes.iter().any(|it| it.state == "damaged") {
-        ExitCode::from(Status::Findings as u8)
-    } else {
-        ExitCode::SUCCESS
-    })
-}
-
-fn text(indexes: &[IndexStatus]) -> String {
-    let titles = [
-        "INDEX",
-        "STATE",
-        "RECORDS",
-        "MALFORMED",
-        "SIZE",
-        "AS OF",
-        "FIELDS",
-    ];
-    let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    rows.extend(indexes.iter().map(|it| {
-        let none = || "-".to_owned();
-        vec![
-            format!("{}/{}", it.connection_id, it.stream),
-            it.state.to_owned(),
-            it.documents.map_or_else(none, |many| many.to_string()),
-            it.malformed.map_or_else(none, |many| many.to_string()),
-            format!("{} KiB", it.bytes.div_ceil(1_024)),
-            it.as_of.clone().unwrap_or_else(none),
-            it.fields.join(", "),
-        ]
-    }));
-    let text = columns::align(&rows);
-    if indexes.iter().any(|it| it.state != "ready") {
-        format!(
-            "{text}\nnext: wayleave index rebuild, or wayleave serve, which makes what is missing"
-        )
-    } else {
-        text
-    }
+    Ok(output.show(&render::indexes::status(&indexes)))
 }
 
 async fn rebuild(
@@ -115,7 +67,7 @@ async fn rebuild(
         drop(spinner);
         built.map_err(|error| {
             let mut failure = Failure::from_error(&error).hint(error.hint());
-            failure.message = format!("`{name}` cannot be indexed: {}", failure.message);
+            failure.why.message = format!("`{name}` cannot be indexed: {}", failure.why.message);
             failure
         })?;
     }

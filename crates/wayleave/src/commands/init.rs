@@ -6,11 +6,11 @@ use std::{
 };
 
 use serde_json::json;
-use wayleave_server::Project;
+use wayleave_project::{Project, columns};
 
-use crate::{columns, failure::Failure, output::Output};
+use crate::{failure::Failure, output::Output};
 
-/// The settings of a new project: every default, said aloud.
+/// The settings of a new project, with every default written out.
 const SETTINGS: &str = r#"# Settings of this Wayleave project. Everything here is optional; shown are the defaults.
 # No secret belongs into this file: sources name environment variables.
 

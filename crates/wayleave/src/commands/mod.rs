@@ -16,7 +16,6 @@ pub(crate) mod grant;
 pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod introspect;
-mod listing;
 pub(crate) mod propose;
 pub(crate) mod query;
 pub(crate) mod ratify;
@@ -29,17 +28,19 @@ pub(crate) mod token;
 
 use std::{path::Path, process::ExitCode};
 
-use wayleave_server::{Project, source_probe::SourceProbe};
+use wayleave_project::{Project, source_probe::SourceProbe};
 
 use crate::{
     cli::{Cli, Command},
     failure::Failure,
     output::Output,
+    read::{self, Read},
 };
 
 /// Runs the command the arguments name.
 pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Failure> {
     let project = arguments.project.as_deref();
+    let read = |read, arguments| read::run(read, arguments, project, output);
     match arguments.command {
         Command::Serve(serve) => serve::run(serve, project, output).await,
         Command::Demo(demo) => demo::run(demo, project, output).await,
@@ -54,32 +55,32 @@ pub(crate) async fn run(arguments: Cli, output: Output) -> Result<ExitCode, Fail
         Command::Datasets => datasets::run(project, output).await,
         Command::Connect(it) => connect::run(it, project, output).await,
         Command::Disconnect(it) => disconnect::run(it, project, output).await,
-        Command::Schema(it) => schema::run(it, project, output).await,
-        Command::Query(it) => query::run(it, project, output).await,
-        Command::Aggregate(it) => aggregate::run(it, project, output).await,
-        Command::Search(it) => search::run(it, project, output).await,
-        Command::Fetch(it) => fetch::run(it, project, output).await,
+        Command::Schema(it) => read(Read::Schema, it.call_arguments()).await,
+        Command::Query(it) => read(Read::Query, it.call_arguments()).await,
+        Command::Aggregate(it) => read(Read::Aggregate, it.call_arguments()).await,
+        Command::Search(it) => read(Read::Search, it.call_arguments()).await,
+        Command::Fetch(it) => read(Read::Fetch, it.call_arguments()).await,
         Command::Index(it) => index::run(it, project, output).await,
         Command::Grant(it) => grant::run(it, project, output).await,
         Command::Token(it) => token::run(it, project, output).await,
         Command::Audit(it) => audit::run(it, project, output).await,
-        Command::Doctor => doctor::run(project, output).await,
+        Command::Doctor => Ok(doctor::run(project, output).await),
         Command::Client(it) => client::run(it, project, output).await,
         Command::Completions(it) => completions::run(&it, output),
     }
 }
 
-/// The project asked for, or the one here.
+/// Opens the given project, or the one in this folder.
 fn open(project: Option<&Path>) -> Result<Project, Failure> {
     Ok(Project::open(project.unwrap_or(Path::new(".")))?)
 }
 
-/// The same to be looked at alone: it may be a copy that cannot be written.
+/// Opens it for reading only: it may be a copy that cannot be written.
 fn open_to_read(project: Option<&Path>) -> Result<Project, Failure> {
     Ok(Project::open_to_read(project.unwrap_or(Path::new(".")))?)
 }
 
-/// Sources are asked with the variables of this process.
+/// A probe that takes DSNs from the environment of this process.
 fn source_probe() -> SourceProbe {
     SourceProbe::default()
 }

@@ -1,14 +1,8 @@
 //! `wayleave query`: records of a stream, as agents would get them.
 
-use std::{path::Path, process::ExitCode};
+use serde_json::{Map, Value};
 
-use serde_json::Value;
-
-use crate::{
-    failure::Failure,
-    output::Output,
-    read::{self, Read},
-};
+use crate::read;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -44,22 +38,20 @@ pub(crate) struct Arguments {
     changes_since: Option<String>,
 }
 
-pub(crate) async fn run(
-    arguments: Arguments,
-    project: Option<&Path>,
-    output: Output,
-) -> Result<ExitCode, Failure> {
-    let given = read::given([
-        ("stream", Some(arguments.stream.into())),
-        ("connection_id", arguments.connection.map(Into::into)),
-        ("filter", arguments.filter),
-        ("sort", read::list(arguments.sort)),
-        ("fields", read::list(arguments.fields)),
-        ("expand", read::list(arguments.expand)),
-        ("limit", arguments.limit.map(Into::into)),
-        ("cursor", arguments.cursor.map(Into::into)),
-        ("count", arguments.count.map(Into::into)),
-        ("changes_since", arguments.changes_since.map(Into::into)),
-    ]);
-    read::run(Read::Query, given, project, output).await
+impl Arguments {
+    /// The arguments of the call that an agent would make.
+    pub(crate) fn call_arguments(self) -> Map<String, Value> {
+        read::given([
+            ("stream", Some(self.stream.into())),
+            ("connection_id", self.connection.map(Into::into)),
+            ("filter", self.filter),
+            ("sort", read::list(self.sort)),
+            ("fields", read::list(self.fields)),
+            ("expand", read::list(self.expand)),
+            ("limit", self.limit.map(Into::into)),
+            ("cursor", self.cursor.map(Into::into)),
+            ("count", self.count.map(Into::into)),
+            ("changes_since", self.changes_since.map(Into::into)),
+        ])
+    }
 }

@@ -4,10 +4,9 @@ use std::{path::Path, process::ExitCode};
 
 use serde_json::json;
 use wayleave_ledger::Refusal;
+use wayleave_project::columns;
 
-use crate::{
-    actor::ActorArgs, arguments, columns, confirm::ConfirmArgs, failure::Failure, output::Output,
-};
+use crate::{actor::ActorArgs, arguments, confirm::ConfirmArgs, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -49,8 +48,8 @@ pub(crate) async fn run(
     };
     output.preface(format!(
         "`{dataset}` is {}, ratified by {}{live}{granted}",
-        entry.digest.short(),
-        entry.who
+        entry.act.digest.short(),
+        entry.act.who
     ));
     let question = format!("retire `{dataset}`?");
     let undone = "nothing was retired";
@@ -59,7 +58,7 @@ pub(crate) async fn run(
     let note = &arguments.act.note;
     let entry_made = governance.retire(dataset, &who, note).await?;
     let document = json!({
-        "dataset": dataset, "digest": entry.digest, "who": who, "entry": entry_made.seq,
+        "dataset": dataset, "digest": entry.act.digest, "who": who, "entry": entry_made.seq,
     });
     output.answer(
         &document,

@@ -1,12 +1,8 @@
-//! `wayleave schema`: what agents can read, in the words they are told.
+//! `wayleave schema`: what agents can read, in the same words.
 
-use std::{path::Path, process::ExitCode};
+use serde_json::{Map, Value};
 
-use crate::{
-    failure::Failure,
-    output::Output,
-    read::{self, Read},
-};
+use crate::read;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -21,15 +17,13 @@ pub(crate) struct Arguments {
     full: bool,
 }
 
-pub(crate) async fn run(
-    arguments: Arguments,
-    project: Option<&Path>,
-    output: Output,
-) -> Result<ExitCode, Failure> {
-    let given = read::given([
-        ("stream", arguments.stream.map(Into::into)),
-        ("connection_id", arguments.connection.map(Into::into)),
-        ("detail", arguments.full.then(|| "full".into())),
-    ]);
-    read::run(Read::Schema, given, project, output).await
+impl Arguments {
+    /// The arguments of the call that an agent would make.
+    pub(crate) fn call_arguments(self) -> Map<String, Value> {
+        read::given([
+            ("stream", self.stream.map(Into::into)),
+            ("connection_id", self.connection.map(Into::into)),
+            ("detail", self.full.then(|| "full".into())),
+        ])
+    }
 }

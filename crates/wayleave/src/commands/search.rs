@@ -1,14 +1,8 @@
 //! `wayleave search`: records by their text, as agents would find them.
 
-use std::{path::Path, process::ExitCode};
+use serde_json::{Map, Value};
 
-use serde_json::Value;
-
-use crate::{
-    failure::Failure,
-    output::Output,
-    read::{self, Read},
-};
+use crate::read;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -35,19 +29,17 @@ pub(crate) struct Arguments {
     cursor: Option<String>,
 }
 
-pub(crate) async fn run(
-    arguments: Arguments,
-    project: Option<&Path>,
-    output: Output,
-) -> Result<ExitCode, Failure> {
-    let given = read::given([
-        ("q", Some(arguments.query.into())),
-        ("connection_id", arguments.connection.map(Into::into)),
-        ("streams", read::list(arguments.streams)),
-        ("filter", arguments.filter),
-        ("fields", read::list(arguments.fields)),
-        ("limit", arguments.limit.map(Into::into)),
-        ("cursor", arguments.cursor.map(Into::into)),
-    ]);
-    read::run(Read::Search, given, project, output).await
+impl Arguments {
+    /// The arguments of the call that an agent would make.
+    pub(crate) fn call_arguments(self) -> Map<String, Value> {
+        read::given([
+            ("q", Some(self.query.into())),
+            ("connection_id", self.connection.map(Into::into)),
+            ("streams", read::list(self.streams)),
+            ("filter", self.filter),
+            ("fields", read::list(self.fields)),
+            ("limit", self.limit.map(Into::into)),
+            ("cursor", self.cursor.map(Into::into)),
+        ])
+    }
 }

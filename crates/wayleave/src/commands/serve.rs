@@ -1,15 +1,13 @@
 //! `wayleave serve`: the project's active datasets, for agents.
 
-use std::{net::SocketAddr, path::Path, process::ExitCode, time::Duration};
+use std::{net::SocketAddr, path::Path, process::ExitCode};
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use wayleave_server::{
-    DeployError, Deployment, Project, auth::GivenToken, deployment::ServeError, settings::Settings,
-    source::Environment,
-};
+use wayleave_project::{Project, columns, settings::Settings, source::Environment};
+use wayleave_server::{DeployError, Deployment, auth::GivenToken, deployment::ServeError};
 
-use crate::{arguments, client, columns, failure::Failure, output::Output};
+use crate::{arguments, client, failure::Failure, output::Output};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -30,7 +28,8 @@ pub(crate) async fn run(
     project: Option<&Path>,
     output: Output,
 ) -> Result<ExitCode, Failure> {
-    // Before anything is opened: with an owner's credential at hand, nothing is served at all.
+    // Checked before anything is opened: with an owner's credential in the environment, nothing is
+    // served at all.
     let mut given = GivenToken::read(&Environment::process())?;
     if arguments.require_token {
         given = given.required();
@@ -55,7 +54,7 @@ async fn over_stdio(
     output: Output,
 ) -> Result<(), Failure> {
     warn(deployment, output);
-    keep_indexes(deployment).await;
+    deployment.keep_indexes();
     let served = deployment.serve_stdio(given, stop).await;
     served.map_err(|error| match error {
         ServeError::Stdio(error) => Failure::from_error(&error),
@@ -63,7 +62,7 @@ async fn over_stdio(
     })
 }
 
-/// Serves until told to stop, having said where.
+/// Prints the address, then serves until told to stop.
 pub(super) async fn over_http(
     deployment: &Deployment,
     settings: &Settings,
@@ -73,7 +72,7 @@ pub(super) async fn over_http(
 ) -> Result<(), Failure> {
     let http = deployment.bind(address).await?;
     warn(deployment, output);
-    keep_indexes(deployment).await;
+    deployment.keep_indexes();
     let url = deployment.url(http.local_addr());
     output.remark(format_args!("listening on {url}"));
     let token = client::token_variable(&url, settings.anonymous);
@@ -90,15 +89,7 @@ pub(super) async fn over_http(
     Ok(())
 }
 
-/// Looks after the full-text indexes. What is indexed already is found by the first call, unless
-/// opening it takes longer than a client should wait.
-async fn keep_indexes(deployment: &Deployment) {
-    const INDEX_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
-    deployment.keep_indexes();
-    deployment.indexes_opened(INDEX_OPEN_TIMEOUT).await;
-}
-
-/// Tells what is not served as somebody may expect.
+/// Warns of datasets and grants that are not served as one may expect.
 fn warn(deployment: &Deployment, output: Output) {
     for unknown in deployment.unknown_grants() {
         output.remark(format_args!("warning: {unknown}"));
@@ -110,7 +101,7 @@ fn warn(deployment: &Deployment, output: Output) {
             "warning: dataset `{}` is not served",
             withheld.dataset
         ));
-        for (kind, text) in failure.lines() {
+        for (kind, text) in failure.why.lines() {
             output.remark(format_args!("  {kind}: {text}"));
         }
     }

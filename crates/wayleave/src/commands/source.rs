@@ -1,5 +1,5 @@
-//! `wayleave source`: which stores there are. A source names the variable that holds its DSN,
-//! never the DSN.
+//! `wayleave source`: declares stores. A source names the variable that holds its DSN, never the
+//! DSN.
 
 use std::{path::Path, process::ExitCode};
 
@@ -7,14 +7,15 @@ use clap::{Subcommand, ValueEnum};
 use serde_json::json;
 use wayleave_ledger::{GovernanceError, LedgerError, NewSource, Refusal};
 use wayleave_model::mapping::SourceKind;
-use wayleave_server::{
+use wayleave_project::{
     overview::readers,
+    render,
     source::{self, Environment},
     source_probe::{ProbeError, declared},
 };
 
 use crate::{
-    actor, arguments, columns,
+    actor, arguments,
     failure::{Failure, Status},
     output::Output,
 };
@@ -71,7 +72,7 @@ impl From<Kind> for SourceKind {
 }
 
 impl Action {
-    /// Whether only the project folder is touched.
+    /// Whether only the project folder is used.
     pub(crate) fn is_local(&self) -> bool {
         !matches!(self, Self::Test { .. })
     }
@@ -138,34 +139,8 @@ async fn run_add(add: Add, project: Option<&Path>, output: Output) -> Result<Exi
 async fn list(project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
-    let environment = Environment::process();
-    let mut rows = vec![
-        ["SOURCE", "KIND", "VARIABLE", ""]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    let mut sources = Vec::new();
-    for (name, source) in state.sources() {
-        let is_set = source::is_set(source, &environment);
-        rows.push(vec![
-            name.clone(),
-            source.kind.to_string(),
-            source.env.clone(),
-            if is_set { "set" } else { "not set here" }.to_owned(),
-        ]);
-        sources.push(json!({
-            "name": name, "kind": source.kind, "env": source.env, "is_set": is_set,
-            "who": source.who,
-        }));
-    }
-    let text = if sources.is_empty() {
-        "no source is declared\nnext: wayleave source add NAME --kind sqlite|postgres|mysql --env VARIABLE"
-            .to_owned()
-    } else {
-        columns::align(&rows)
-    };
-    output.answer(&json!({ "sources": sources }), text);
-    Ok(ExitCode::SUCCESS)
+    let sources = render::sources::list(&state, &Environment::process());
+    Ok(output.show(&sources))
 }
 
 async fn remove(name: &str, project: Option<&Path>, output: Output) -> Result<ExitCode, Failure> {

@@ -1,17 +1,14 @@
-//! `wayleave token`: a human issues the credentials agents come with.
+//! `wayleave token`: a human issues the credentials of agents.
 
 mod create;
 
 use std::{path::Path, process::ExitCode};
 
 use clap::Subcommand;
-use serde_json::{Value, json};
-use wayleave_ledger::{Millis, TokenEntry, Validity};
+use serde_json::json;
+use wayleave_project::render;
 
-use super::{
-    grant::{expiry, refused},
-    listing::{Listing, ListingRow},
-};
+use super::grant::{expiry, refused};
 use crate::{actor::ActorArgs, failure::Failure, output::Output};
 
 #[derive(Debug, Subcommand)]
@@ -50,48 +47,7 @@ async fn list(all: bool, project: Option<&Path>, output: Output) -> Result<ExitC
     let project = super::open(project)?;
     let state = project.governance().ledger().state().await?;
     let now = expiry::now(&state);
-    // A token outlives its grants, and then reads nothing under them.
-    let grant = |id: &String| match state.grant(id).map(|it| it.validity(now)) {
-        Some(Validity::Live) => id.clone(),
-        Some(_) | None => format!("{id}(ended)"),
-    };
-    let listed = |token: &TokenEntry| {
-        let validity = token.validity(now);
-        ListingRow {
-            seq: token.seq,
-            validity,
-            row: [
-                token.id.clone(),
-                token.kind.to_string(),
-                words(token.scopes.iter().map(|it| it.to_string())),
-                words(token.grants.iter().map(grant)),
-                expiry::ends(validity, token.expires),
-                token.label.clone(),
-            ],
-            document: document(token, now),
-        }
-    };
-    let listing = Listing {
-        noun: "token",
-        titles: ["TOKEN", "KIND", "SCOPES", "GRANTS", "ENDS", "LABEL"],
-        none: "no token is issued\nnext: wayleave token create --all-of DATASET",
-    };
-    listing.print(
-        state.tokens().values().map(|it| listed(it)).collect(),
-        all,
-        output,
-    );
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Words in a row; a dash where there are none.
-fn words(words: impl Iterator<Item = String>) -> String {
-    let words: Vec<_> = words.collect();
-    if words.is_empty() {
-        "-".to_owned()
-    } else {
-        words.join(",")
-    }
+    Ok(output.show(&render::tokens::list(&state, now, all)))
 }
 
 async fn revoke(
@@ -111,20 +67,4 @@ async fn revoke(
         format!("revoked token `{id}`; whoever holds it is let in no more"),
     );
     Ok(ExitCode::SUCCESS)
-}
-
-fn document(token: &TokenEntry, now: Millis) -> Value {
-    json!({
-        "id": token.id,
-        "standing": token.validity(now),
-        "kind": token.kind,
-        "label": token.label,
-        "scopes": token.scopes,
-        "grants": token.grants,
-        "claims": token.claims,
-        "expires": token.expires.map(expiry::format),
-        "who": token.who,
-        "at": expiry::format(token.at),
-        "revoked": token.revoked,
-    })
 }

@@ -1,4 +1,4 @@
-//! `wayleave client install`: how each client's settings come to name a server.
+//! `wayleave client install`: adding a server to each client's settings.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::session::{Ran, Session, program};
 
-/// A client as these tests know it.
+/// A client under test.
 pub(crate) struct Client {
     pub(crate) word: &'static str,
-    /// Its settings, from the home.
+    /// The path of its settings, from the home.
     pub(crate) settings: &'static str,
     /// Settings with another server in them, and a comment where its format has them.
     pub(crate) others: &'static str,
-    /// What of those must stay, byte for byte.
+    /// The parts of those that must stay, byte for byte.
     stays: &'static [&'static str],
     broken: &'static str,
 }
@@ -88,7 +88,7 @@ impl Client {
         session.home().join(self.settings)
     }
 
-    /// Makes the client's settings what they are before a test.
+    /// Writes the client's settings before a test.
     pub(crate) fn had(&self, session: &Session, text: &str) -> PathBuf {
         let path = self.path(session);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -114,7 +114,7 @@ impl Client {
         session.run(&words).exits(0)
     }
 
-    /// The entry of `server` in settings, whatever their format.
+    /// The entry of `server` in settings of any format.
     pub(crate) fn entry(&self, settings: &str, server: &str) -> Value {
         let settings: Value = match self.word {
             "codex" => toml_of(settings),
@@ -146,7 +146,7 @@ fn toml_of(text: &str) -> Value {
     serde_json::json!({ "mcp_servers": servers })
 }
 
-/// JSON without what only some clients allow.
+/// JSON without the extensions that only some clients allow.
 fn plain(text: &str) -> String {
     let comments = regex::Regex::new(r"//[^\n\x22]*\n|/\*.*?\*/").unwrap();
     let commas = regex::Regex::new(r",(\s*[}\]])").unwrap();
@@ -172,7 +172,7 @@ pub(crate) fn shop() -> Session {
     session
 }
 
-/// Everything in a folder, by name.
+/// The names of everything in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = files
@@ -342,7 +342,7 @@ fn a_link_that_leads_out_of_the_folder_is_not_followed() {
         fs::create_dir_all(settings.parent().unwrap()).unwrap();
         fs::create_dir(&outside).unwrap();
         let words = ["--write", "--folder", folder.to_str().unwrap()];
-        // The file itself.
+        // The file itself is a link.
         let elsewhere = outside.join("settings");
         fs::write(&elsewhere, client.others).unwrap();
         symlink(&elsewhere, &settings).unwrap();
@@ -354,7 +354,7 @@ fn a_link_that_leads_out_of_the_folder_is_not_followed() {
         assert!(!shown.all().contains("hunter2"), "{}", shown.all());
         assert_eq!(fs::read_to_string(&elsewhere).unwrap(), client.others);
         fs::remove_file(&settings).unwrap();
-        // The folder it is to be in, with a file there or without.
+        // Its folder is a link, with or without a file there.
         if let Some((inner, name)) = file.split_once('/') {
             fs::remove_dir(folder.join(inner)).unwrap();
             symlink(&outside, folder.join(inner)).unwrap();
@@ -372,7 +372,7 @@ fn a_link_that_leads_out_of_the_folder_is_not_followed() {
             fs::create_dir(folder.join(inner)).unwrap();
         }
         assert_eq!(names(&outside), ["settings"]);
-        // One that stays within is as good as none, and so is one to the folder.
+        // A link that stays within the folder is allowed, and so is one to the folder.
         fs::write(folder.join("ours"), client.others).unwrap();
         symlink(folder.join("ours"), &settings).unwrap();
         let alias = home.join("alias");
@@ -431,7 +431,7 @@ fn another_server_of_the_same_name_is_not_pushed_out_by_mistake() {
     }
 }
 
-/// Where each keeps the settings of a folder, if it does.
+/// The path of each client's settings for a folder, if it has them.
 const IN_FOLDER: [Option<&str>; 6] = [
     Some(".mcp.json"),
     None,

@@ -10,7 +10,7 @@ use wayleave_test::crash::{Disturbed, copy_tree, fail_everywhere, kill_everywher
 use crate::client::{CLIENTS, Client, shop};
 use crate::session::{Session, program};
 
-/// A home in which one client knows another server.
+/// A home in which one client already has another server.
 struct Case {
     session: Session,
     client: &'static Client,

@@ -1,5 +1,5 @@
-//! What each client is told: where the server is, and which variables it needs; never what is in
-//! them.
+//! The entry written for each client: the server's address, and the variables it needs; never their
+//! values.
 
 use std::fs;
 use std::io::Write as _;
@@ -166,7 +166,7 @@ fn a_token_in_a_file_is_handed_on_by_its_path_where_nothing_else_can_be() {
     assert_eq!(entry["env"].get("WAYLEAVE_TOKEN"), None);
 }
 
-/// What a server started with these settings says to a call.
+/// The answer to a call of a server started with these settings.
 fn answer(session: &Session, entry: &Value) -> Ran {
     let arguments = entry["args"].as_array().unwrap();
     let env = entry["env"].as_object().unwrap();
@@ -189,7 +189,7 @@ fn answer(session: &Session, entry: &Value) -> Ran {
             "io.modelcontextprotocol/clientCapabilities": {},
         },
     }});
-    // A server that exits at once need not have read it.
+    // A server that exits at once may not have read it.
     let _ = writeln!(server.stdin.take().unwrap(), "{call}");
     Ran::of(&server.wait_with_output().unwrap())
 }

@@ -1,4 +1,4 @@
-//! One way to connect a client, told in one set of words.
+//! One way to connect a client, described in the same words everywhere.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::client::{CLIENTS, shop};
 use crate::session::{Session, program};
 
-/// Nothing on the recommended path asks a person to choose among kinds of access.
+/// Checks that nothing on the recommended path asks a person to choose among kinds of access.
 #[track_caller]
 fn check(what: &str, text: &str) {
     let words = Regex::new(r"(?i)\b(profiles?|tool-?sets?|owners?|scopes?|scoped)\b").unwrap();
@@ -58,7 +58,7 @@ fn the_quick_start_and_the_guide_ask_for_no_choice() {
     check("the guide", &read("docs/guide/connecting.md"));
 }
 
-/// What a server says before it serves.
+/// The text that a server prints before it serves.
 fn greeting(session: &Session, words: &[&str]) -> String {
     let mut server = session
         .command(program())

@@ -17,7 +17,7 @@ use crate::session::{Session, program};
 
 /// A project with one mapping ratified and another drafted.
 struct Case {
-    /// Whether the live source is asked first, which takes a runtime and its threads.
+    /// Whether the live source is compared first, which takes a runtime and its threads.
     live: bool,
     session: Session,
     old: Vec<u8>,
@@ -60,8 +60,8 @@ impl Disturbed for Case {
             .output()
     }
 
-    /// Old or new and nothing else, agreed upon by ledger and files; and a second try leads to
-    /// new, recorded once.
+    /// Checks that the project is in the old or the new state and no other, in ledger and files
+    /// alike; and that a second run leads to the new state, recorded once.
     async fn assert_sound(&self, project: &Path, succeeded: bool, point: &str) {
         let after = governance(project);
         let report = after.audit(None).await.unwrap();
@@ -82,9 +82,9 @@ impl Disturbed for Case {
         );
         let entries = after.ledger().entries(0, 99).await.unwrap();
         let expected = Digest::from_bytes(&self.new);
-        let times = entries.iter().filter(|entry| {
-            matches!(&entry.event, Event::DatasetRatified { digest, .. } if *digest == expected)
-        });
+        let times = entries.iter().filter(
+            |entry| matches!(&entry.event, Event::DatasetRatified(act) if act.digest == expected),
+        );
         assert_eq!(times.count(), 1, "{point}: recorded once");
     }
 }

@@ -1,5 +1,5 @@
-//! Who may come in, as the program itself is started and asked: owners' credentials, tokens that
-//! are taken back by another process, and secrets that come out nowhere.
+//! Authentication by the program itself: owners' credentials, tokens revoked by another process,
+//! and secrets that appear nowhere.
 
 use std::{
     io::{BufRead as _, BufReader, Read, Write as _},
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::session::{Session, program};
 
-/// Long enough that only what never comes takes this long.
+/// Long enough that only a lost message takes this long.
 const LOST: Duration = Duration::from_secs(20);
 
-/// `wayleave serve --http`, and everything it printed.
+/// A running `wayleave serve --http`, and everything it printed.
 pub(crate) struct Serving {
     child: Child,
     address: SocketAddr,
@@ -46,18 +46,18 @@ impl Serving {
         }
     }
 
-    /// Sends a request as it stands, and gives the whole response.
+    /// Sends a request unchanged, and returns the whole response.
     fn raw(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(LOST)).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut response = Vec::new();
-        // A server that refuses a request need not have read all of it.
+        // A server that refuses a request may not have read all of it.
         let _ = stream.read_to_end(&mut response);
         String::from_utf8_lossy(&response).into_owned()
     }
 
-    /// Calls a tool; the status and the body.
+    /// Calls a tool; returns the status and the body.
     pub(crate) fn call(
         &self,
         path: &str,
@@ -92,7 +92,7 @@ impl Serving {
         String::from_utf8(seen).unwrap()
     }
 
-    /// Ends it; what it printed.
+    /// Stops the server; returns everything it printed.
     pub(crate) fn stop(mut self) -> String {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").arg(&id).status().unwrap().success());
@@ -104,13 +104,13 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // Of a test that failed; one that was stopped is gone already.
+        // For a test that failed; a stopped server is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Reads all that is printed, and tells where the server listens.
+/// Reads everything printed, and reports the address of the server.
 fn collect(
     from: impl Read + Send + 'static,
     told: Option<mpsc::Sender<SocketAddr>>,
@@ -189,13 +189,13 @@ fn with_an_owner_credential_at_hand_nothing_is_served_and_the_exit_code_is_77() 
     }
 }
 
-/// Speaks to `serve --stdio`: the answers, and how it ended.
+/// Talks to `serve --stdio`; returns the answers, and how it ended.
 pub(crate) fn over_stdio(session: &Session, messages: &[Value]) -> (Vec<Value>, i32, String) {
     let mut command = session.command(program());
     converse(command.args(["serve", "--stdio"]), messages)
 }
 
-/// The same with a command line of one's own.
+/// The same with a given command line.
 pub(crate) fn converse(command: &mut Command, messages: &[Value]) -> (Vec<Value>, i32, String) {
     let mut child = command
         .stdin(Stdio::piped())
@@ -205,7 +205,7 @@ pub(crate) fn converse(command: &mut Command, messages: &[Value]) -> (Vec<Value>
         .unwrap();
     let mut input = child.stdin.take().unwrap();
     for message in messages {
-        // It may have hung up already.
+        // The server may have closed the pipe already.
         let _ = writeln!(input, "{message}");
     }
     drop(input);
@@ -304,7 +304,7 @@ fn what_another_process_revokes_is_refused_on_the_next_call() {
     let schema = |token| server.call("/mcp", Some(token), "schema", &json!({}));
     let (status, body) = schema(&token);
     assert!(status == 200 && body.contains("artist"), "{body}");
-    // One that was issued meanwhile is good at once, for as little as it was given.
+    // A token issued meanwhile is valid at once, with only the access it was given.
     let (late, _) = issue(&session, &[]);
     let (status, body) = schema(&late);
     assert!(status == 200 && !body.contains("artist"), "{body}");
@@ -378,7 +378,7 @@ fn no_token_dsn_or_key_comes_out_anywhere_whatever_is_sent() {
         seen.iter().any(|text| text.contains("artist")),
         "nothing was read at all"
     );
-    // Nor is one in what the program keeps.
+    // Nor is there one in the program's files.
     let shown = session
         .run(&["token", "list", "--all", "--json"])
         .exits(0)

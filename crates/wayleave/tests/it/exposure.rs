@@ -1,5 +1,5 @@
-//! What is within others' reach: listening beyond this machine, how long tokens last, and who can
-//! read the private folder.
+//! Exposure to others: listening beyond this machine, the lifetime of tokens, and who can read the
+//! private folder.
 
 use std::fs::{self, Permissions};
 use std::os::fd::AsRawFd as _;
@@ -18,7 +18,7 @@ fn with_serve(session: &Session, lines: &str) {
     session.write("wayleave.toml", text);
 }
 
-/// Serves, for no longer than a refusal could take.
+/// Runs the server, for no longer than a refusal could take.
 fn serve(session: &Session, more: &[&str]) -> Ran {
     let mut command = session.command("timeout");
     command.arg("20").arg(program()).arg("serve").args(more);
@@ -76,7 +76,7 @@ fn a_token_ends_after_ninety_days_unless_somebody_says_otherwise() {
     assert!(around(ends(&session, &["--kind", "owner"]).unwrap(), 90));
     assert!(around(ends(&session, &["--expires", "7d"]).unwrap(), 7));
     assert_eq!(ends(&session, &["--expires", "never"]), None);
-    // The grants that are made for it end with it.
+    // The grants made for it end with it.
     let made = session
         .run(&["token", "create", "--all-of", "music"])
         .exits(0);
@@ -113,7 +113,7 @@ fn doctor_looks_at_every_private_file_and_at_the_keys_of_cursors() {
     let (session, ..) = served();
     let keys = session.here().join(".wayleave/cursor.keys");
     let head = session.here().join(".wayleave/ledger.head");
-    // Made by whoever reads first.
+    // The first read makes the file.
     session.run(&["query", "artist", "--limit", "1"]).exits(0);
     session.run(&["doctor"]).exits(0).says("private to you");
     for file in [&keys, &head] {
@@ -156,7 +156,7 @@ fn is_root() -> bool {
     id.stdout == b"0\n"
 }
 
-/// Takes the right to write from a tree, and gives it to whoever will read it.
+/// Makes a tree read-only, and gives it to the user who will read it.
 fn seal(path: &Path) {
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {
@@ -212,13 +212,13 @@ fn a_copy_that_cannot_be_written_is_verified_and_examined() {
         "{}",
         examined.all()
     );
-    // To act or to serve takes a folder that can be written.
+    // Acting and serving need a folder that can be written.
     for words in [&["serve", "--stdio"][..], &["token", "create"]] {
         let refused = run_as_reader(&session, &copy, words).exits(2);
         refused.says("cannot be written");
     }
 
-    // What is wrong with the copy is found.
+    // Damage to the copy is found.
     unseal(&copy);
     let ledger = copy.join(".wayleave/ledger.db");
     mode(&ledger, 0o600);

@@ -1,4 +1,4 @@
-//! What people are told when something is wrong, as whole sessions.
+//! The texts people see when something is wrong, as whole sessions.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use wayleave_test::assert_golden;
 
 use crate::session::Session;
 
-/// Types these lines and holds the session to its golden file.
+/// Types these lines and compares the session with its golden file.
 fn check(name: &str, session: &mut Session, lines: &[&str]) {
     for line in lines {
         session.type_line(line);

@@ -1,10 +1,10 @@
-//! Grants and tokens as a person makes, reads and takes them back.
+//! Making, showing and revoking grants and tokens, as a person does.
 
 use serde_json::Value;
 
 use crate::session::Session;
 
-/// The id of the thing that `create --json` made.
+/// The id of the entry that `create --json` made.
 fn made(document: &Value, what: &str) -> String {
     document[what]["id"].as_str().unwrap().to_owned()
 }
@@ -40,7 +40,7 @@ fn a_grant_starts_from_everything_and_is_narrowed_by_what_is_named() {
     let some = some.exits(0).document();
     assert_eq!(streams(&some), ["album", "artist"]);
     let artist = &some["grant"]["terms"]["streams"]["artist"];
-    // The key comes along: a record without its identity is none.
+    // The key is always included: a record needs its identity.
     assert_eq!(artist["fields"], serde_json::json!(["ArtistId", "Name"]));
     assert_eq!(artist["rows"], r#"{"Name": {"claim": "artist"}}"#);
 }

@@ -1,4 +1,4 @@
-//! The guides: what they show is what the program prints.
+//! The guides show exactly what the program prints.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn guide(name: &str) -> PathBuf {
 }
 
 /// Runs every line after `$ ` in the guide's `console` blocks, in order, in one session, and
-/// holds the guide to what was printed.
+/// compares the guide with the output.
 fn check(name: &str, session: &mut Session) {
     let text = std::fs::read_to_string(guide(name)).unwrap();
     let mut retold = String::new();

@@ -1,4 +1,4 @@
-//! Full-text indexes from the outside: looked at, made again, and made by serving.
+//! Full-text indexes from the outside: shown, rebuilt, and built by serving.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -18,7 +18,7 @@ fn music() -> Session {
     session
 }
 
-/// Every file of words of every index, beneath the project.
+/// Every word file of every index of the project.
 fn files(project: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![project.join(".wayleave/index")];
@@ -76,7 +76,7 @@ fn indexes_are_looked_at_and_made_again() {
         .says("ready");
     assert!(states(&session, 0).iter().all(|it| it == "ready"));
     damage(session.here());
-    // One without a record has no words to damage.
+    // An index without records has no words to damage.
     assert!(states(&session, 1).contains(&"damaged".to_owned()));
     session
         .run(&["doctor"])
@@ -92,7 +92,7 @@ struct Agent {
 }
 
 impl Agent {
-    /// One that has said who it is to a server of its own.
+    /// A client connected to a server of its own, after the handshake.
     fn of(session: &Session) -> Self {
         let mut server = Command::new(program())
             .args(["serve", "--stdio"])
@@ -133,6 +133,10 @@ impl Agent {
 
     fn ask(&mut self, id: u64, method: &str, params: &Json) -> Json {
         self.tell(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.answer_to(id)
+    }
+
+    fn answer_to(&mut self, id: u64) -> Json {
         loop {
             let mut line = String::new();
             assert!(
@@ -155,7 +159,7 @@ fn serving_makes_what_is_missing_and_never_searches_what_is_damaged() {
     damage(session.here());
     let mut agent = Agent::of(&session);
     let rock = json!({ "name": "search", "arguments": { "q": "rock", "streams": ["genre"] } });
-    // Until it is made, every answer says that it is being made.
+    // Until the index is built, every answer says that it is being built.
     let found = (1..).find_map(|id| {
         let result = agent.ask(id, "tools/call", &rock);
         if result["isError"] == true {
@@ -185,6 +189,58 @@ fn what_is_indexed_already_is_found_by_the_first_call() {
     let mut agent = Agent::of(&session);
     let rock = json!({ "name": "search", "arguments": { "q": "harbour rock" } });
     let found = agent.ask(1, "tools/call", &rock);
+    let hits = &found["structuredContent"]["data"]["results"];
+    assert_eq!(hits[0]["title"], "Harbour rock", "{found}");
+    agent.leaves();
+}
+
+/// Replaces the file that names the current index of a stream with a pipe: opening the index blocks
+/// until released.
+struct HeldIndex {
+    current: PathBuf,
+    name: String,
+}
+
+impl HeldIndex {
+    fn new(session: &Session, stream: &str) -> Self {
+        let current = session.here().join(".wayleave/index/music");
+        let current = current.join(stream).join("CURRENT");
+        let name = fs::read_to_string(&current).unwrap();
+        fs::remove_file(&current).unwrap();
+        let pipe = Command::new("mkfifo").arg(&current).status().unwrap();
+        assert!(pipe.success());
+        Self { current, name }
+    }
+
+    /// Waits until the server has begun to open the index, runs `meanwhile`, then releases it.
+    fn release(self, meanwhile: impl FnOnce()) {
+        let mut reader = fs::File::options().write(true).open(&self.current).unwrap();
+        meanwhile();
+        let whole = self.current.with_extension("whole");
+        fs::write(&whole, &self.name).unwrap();
+        fs::rename(&whole, &self.current).unwrap();
+        reader.write_all(self.name.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn serving_begins_before_indexes_are_opened_and_a_search_waits_for_its_own() {
+    let session = music();
+    session.run(&["connect", "music"]).exits(0);
+    session.run(&["index", "rebuild"]).exits(0);
+    let held = HeldIndex::new(&session, "genre");
+    let mut agent = Agent::of(&session);
+    let rock = json!({ "name": "search", "arguments": { "q": "harbour", "streams": ["genre"] } });
+    held.release(|| {
+        let listed = agent.ask(1, "tools/list", &json!({}));
+        assert!(listed["tools"].is_array(), "{listed}");
+        agent.tell(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": rock }));
+        // Answered although the search before it is still waiting.
+        let fetch = json!({ "name": "fetch", "arguments": { "id": "music/genre:901" } });
+        let fetched = agent.ask(3, "tools/call", &fetch);
+        assert_eq!(fetched["structuredContent"]["id"], "music/genre:901");
+    });
+    let found = agent.answer_to(2);
     let hits = &found["structuredContent"]["data"]["results"];
     assert_eq!(hits[0]["title"], "Harbour rock", "{found}");
     agent.leaves();

@@ -1,4 +1,4 @@
-//! `--json`: one document on standard output, of a shape that stays.
+//! `--json`: one document on standard output, of a stable shape.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The command line as people meet it: the real program, real stores, real files.
+//! The command line as seen by people: the real program, real stores, real files.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,6 +24,7 @@ mod index;
 mod json;
 mod newcomer;
 mod replaced;
+mod same_words;
 mod secrets;
 mod session;
 mod stores;

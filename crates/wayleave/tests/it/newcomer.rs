@@ -1,5 +1,5 @@
-//! What somebody meets who has read the first page only: the demo, a store that is not as it
-//! says, and what to do about each refusal.
+//! The experience of a person who has read only the first page: the demo, a store that differs from
+//! its declaration, and what to do about each refusal.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
@@ -23,7 +23,7 @@ fn odd(sql: &str) -> Session {
     session
 }
 
-/// The first page shows answers of the demo; these are they.
+/// Checks that the demo's answers are those shown in the README.
 fn is_as_the_readme_shows(demo: &Session) {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let readme = std::fs::read_to_string(readme).unwrap();
@@ -87,7 +87,7 @@ fn the_demo_is_a_project_like_any_other() {
     let mut remarks = String::new();
     let mut stderr = demo.stderr.take().unwrap();
     stderr.read_to_string(&mut remarks).unwrap();
-    // The line it offers is one that works.
+    // The command line it offers works.
     let offered = "look around in another terminal: ";
     let offered = remarks.lines().find_map(|it| it.strip_prefix(offered));
     let ran = session
@@ -285,7 +285,7 @@ fn what_is_not_live_is_looked_for_where_it_would_be() {
 #[test]
 fn a_ledger_that_cannot_be_written_says_where_to_look() {
     let session = odd("CREATE TABLE letters (id INTEGER PRIMARY KEY);");
-    // No permission stops every user; a folder where the file's log would be does.
+    // Permissions do not stop root; a folder in place of the file's log stops every user.
     let folder = session.here().join(".wayleave");
     for name in ["ledger.db-wal", "ledger.db-shm"] {
         let _ = std::fs::remove_file(folder.join(name));

@@ -33,7 +33,7 @@ fn a_token_revoked_after_the_folder_was_restored_is_refused_on_the_next_call() {
     assert_eq!(schema(&token), 200);
     session.run(&["token", "revoke", &id]).exits(0);
     assert_eq!(schema(&token), 401);
-    // What is recorded from now on is felt too, and the restored ledger is whole.
+    // Later acts take effect too, and the restored ledger is complete.
     let (late, _) = issue(&session, &[]);
     assert_eq!(schema(&late), 200);
     session.run(&["audit", "--verify"]).exits(0);
@@ -107,7 +107,7 @@ fn frozen_mappings_that_are_altered_together_are_refused() {
     let frozen = session.frozen();
     fs::rename(&mappings, &aside).unwrap();
     copy(&aside, &mappings);
-    // A copy that is the same is as good.
+    // An identical copy is accepted.
     assert_eq!(schema(), 200);
     let altered = format!("{}\n# more", fs::read_to_string(&frozen).unwrap());
     fs::remove_file(&frozen).unwrap();

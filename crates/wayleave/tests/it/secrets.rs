@@ -1,4 +1,4 @@
-//! A password pasted anywhere comes out nowhere: not in text, JSON, logs, errors or files.
+//! A password pasted anywhere appears nowhere: not in text, JSON, logs, errors or files.
 
 use std::fs;
 use std::path::Path;
@@ -88,7 +88,8 @@ fn a_dsn_pasted_as_any_argument_of_any_command_is_refused_and_not_repeated() {
             &["--json", dsn],
             &["--unknown", dsn],
         ] {
-            // `init` and `--project` take any path; one that is no DSN to us is a path.
+            // `init` and `--project` accept any path; a text that is not recognized as a DSN is a
+            // path.
             let is_path =
                 *dsn == "root:hunter2@db" && (words[0] == "init" || words.contains(&"--project"));
             if !is_path {
@@ -204,7 +205,7 @@ async fn a_dsn_that_cannot_be_used_is_never_quoted_not_even_in_logs() {
                 &["introspect", source],
                 &["propose", source],
             ] {
-                // A SQLite DSN is a path, and a path that is missing may be named.
+                // A SQLite DSN is a path, and a missing path may be named.
                 if source == "sqlite" && !dsn.contains("://ana") {
                     continue;
                 }

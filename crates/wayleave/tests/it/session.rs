@@ -1,4 +1,4 @@
-//! A terminal session: commands in a project folder, and what they printed.
+//! A terminal session: commands in a project folder, and their output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -7,7 +7,7 @@ use regex::Regex;
 use wayleave_test::fixture::{Dialect, Fixture};
 use wayleave_test::sqlite_file;
 
-/// Where a person keeps things, in every transcript.
+/// The home folder shown in every transcript.
 const HOME: &str = "/data";
 
 /// The program under test.
@@ -15,17 +15,17 @@ pub(crate) fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_wayleave"))
 }
 
-/// A folder of one's own, variables, and a transcript.
+/// A temporary folder, variables, and a transcript.
 pub(crate) struct Session {
     home: tempfile::TempDir,
     here: PathBuf,
     variables: Vec<(String, String)>,
-    /// Ids of grants and tokens as they came up: each transcript calls them by their place.
+    /// Ids of grants and tokens in order of appearance: transcripts number them by it.
     ids: Vec<String>,
     transcript: String,
 }
 
-/// What a command did.
+/// The result of a command.
 pub(crate) struct Ran {
     pub(crate) status: i32,
     pub(crate) stdout: String,
@@ -68,7 +68,7 @@ impl Ran {
 }
 
 impl Session {
-    /// An empty home.
+    /// A session in an empty home.
     pub(crate) fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let here = home.path().to_owned();
@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    /// In a new project.
+    /// A session in a new project.
     pub(crate) fn in_project() -> Self {
         let mut session = Self::new();
         session.run(&["init", "project"]).exits(0);
@@ -89,7 +89,8 @@ impl Session {
         session
     }
 
-    /// In a new project with a music store declared as source `music`, and a draft over it.
+    /// A session in a new project with a music store declared as source `music`, and a draft over
+    /// it.
     pub(crate) fn with_draft() -> Self {
         let mut session = Self::in_project();
         let path = session.keep_sqlite("music.db", Fixture::Music.sql(Dialect::Sqlite));
@@ -109,7 +110,7 @@ impl Session {
         session
     }
 
-    /// The same, ratified.
+    /// The same, with the draft ratified.
     pub(crate) fn with_dataset() -> Self {
         let session = Self::with_draft();
         session.run(&["ratify", "music", "--yes"]).exits(0);
@@ -120,7 +121,7 @@ impl Session {
         self.home.path()
     }
 
-    /// The present folder.
+    /// The current folder.
     pub(crate) fn here(&self) -> &Path {
         &self.here
     }
@@ -147,7 +148,7 @@ impl Session {
         &found.expect("the variable is set").1
     }
 
-    /// A SQLite file in the home.
+    /// Creates a SQLite file in the home.
     pub(crate) fn keep_sqlite(&self, name: &str, sql: &str) -> PathBuf {
         let (_folder, made) = sqlite_file(sql).unwrap();
         let kept = self.home().join(name);
@@ -191,8 +192,8 @@ impl Session {
         Ran::of(&self.command(program()).args(words).output().unwrap())
     }
 
-    /// Runs a line of a shell, as a guide shows it, and takes it into the transcript.
-    /// Its exit code follows what it printed, unless that is 0.
+    /// Runs a shell line, as a guide shows it, and adds it to the transcript. Its exit code follows
+    /// its output, unless that is 0.
     pub(crate) fn type_line(&mut self, line: &str) {
         self.transcript.extend(["$ ", line, "\n"]);
         if let Some(folder) = line.strip_prefix("cd ") {
@@ -204,7 +205,7 @@ impl Session {
         }
         if let Some(assignment) = line.strip_prefix("export ") {
             let (name, value) = assignment.split_once('=').unwrap();
-            // What stands in the guide is an example; the test has set the real one.
+            // The guide shows an example value; the test has set the real one.
             if !self.variables.iter().any(|(known, _)| known == name) {
                 self.set(name, value);
             }
@@ -227,7 +228,7 @@ impl Session {
         }
     }
 
-    /// The text with ids that differ from run to run called by their place.
+    /// The text with ids that differ from run to run replaced by their number.
     fn named(&mut self, mut text: String) -> String {
         let id = Regex::new(r"\b[gt]_[a-z2-9]{10}\b").unwrap();
         for found in id.find_iter(&text) {
@@ -246,7 +247,7 @@ impl Session {
         std::mem::take(&mut self.transcript)
     }
 
-    /// A text without what differs from run to run.
+    /// A text without the parts that differ from run to run.
     pub(crate) fn normal(&self, text: &str) -> String {
         let user = Command::new("id").arg("-un").output().unwrap();
         let user = String::from_utf8(user.stdout).unwrap();
@@ -274,7 +275,7 @@ impl Session {
     }
 }
 
-/// How transcripts call the id that came up at that place.
+/// The name of the id at that position in transcripts.
 fn told(id: &str, place: usize) -> String {
     format!("{}example{:03}", &id[..2], place + 1)
 }

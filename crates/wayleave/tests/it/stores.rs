@@ -1,4 +1,4 @@
-//! Every kind of store, end to end: the ugly, the large, the drifting.
+//! Every kind of store, end to end: ugly, large and drifting schemas.
 
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn kind(dialect: Dialect) -> &'static str {
     }
 }
 
-/// From a DSN to a live dataset; what was printed must be fit for a terminal.
+/// From a DSN to a live dataset; checks that the output is safe for a terminal.
 async fn walk(dialect: Dialect, name: &str, sql: &str) -> Session {
     let mut session = Session::in_project();
     let dsn = dsn_of(&session, dialect, name, sql).await;
@@ -144,7 +144,8 @@ async fn a_table_renamed_after_ratification_is_drift_everywhere_and_connects_now
         .exits(0);
     session.run(&["datasets"]).exits(0).says("is still live");
 
-    // Proposing again tells of it, keeps the draft's own words, and mends nothing by itself.
+    // Proposing again reports the change, keeps the draft's own words, and corrects nothing by
+    // itself.
     session
         .run(&["propose", "store"])
         .exits(0)

@@ -1,4 +1,4 @@
-//! One flipped bit, and what everything that reads it says. The ledger's own tests flip every bit.
+//! One flipped bit, and what every reader of it reports. The ledger's own tests flip every bit.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -50,7 +50,7 @@ fn a_frozen_mapping_that_is_gone_is_named_and_can_be_ratified_again() {
         .says(&name)
         .says("missing");
     session.run(&["audit", "--verify"]).exits(1).says(&name);
-    // The draft is what was ratified, so nothing is left to agree to but another draft.
+    // The draft equals what was ratified, so only another draft can be ratified.
     session.write(
         "mappings/music.toml",
         session.read("mappings/music.toml") + "# again\n",
@@ -100,7 +100,7 @@ fn a_head_kept_elsewhere_shows_a_ledger_that_was_rebuilt() {
         .document();
     let head = report["ledger"]["head"].as_str().unwrap().to_owned();
     session.run(&["audit", "--head", &head]).exits(0);
-    // Another ledger in its place is whole in itself.
+    // Another ledger in its place is complete in itself.
     fs::remove_dir_all(session.here().join(".wayleave")).unwrap();
     session.run(&["audit", "--verify"]).exits(0);
     session

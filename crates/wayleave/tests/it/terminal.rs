@@ -1,16 +1,16 @@
-//! A person at a terminal is asked; nobody else can answer for them.
+//! Only a person at a terminal can answer a question.
 
 use std::io::Write as _;
 use std::process::Stdio;
 
 use crate::session::{Ran, Session, program};
 
-/// Runs `wayleave` on a terminal of its own, where these keys are typed.
+/// Runs `wayleave` on a terminal of its own, and types these keys there.
 fn type_keys(session: &Session, words: &str, keys: &str) -> Ran {
     type_line(session, &format!("{} {words}", program().display()), keys)
 }
 
-/// Runs a line of a shell on a terminal of its own, where these keys are typed.
+/// Runs a shell line on a terminal of its own, and types these keys there.
 fn type_line(session: &Session, line: &str, keys: &str) -> Ran {
     let mut child = session
         .command("script")
@@ -68,7 +68,7 @@ fn a_yes_through_a_pipe_is_no_answer() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It may have ended before it is told.
+    // The program may have ended before the input is written.
     let _ = child.stdin.take().unwrap().write_all(b"y\ny\n");
     Ran::of(&child.wait_with_output().unwrap())
         .exits(2)

@@ -1,4 +1,4 @@
-//! Rules of a capability: it writes what may be written, and all that must be.
+//! Rules of a capability: it writes only writable fields, and all required ones.
 
 use super::Rules;
 use std::sync::Arc;

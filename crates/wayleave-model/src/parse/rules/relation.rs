@@ -1,4 +1,4 @@
-//! Rules of a relation: both ends exist and their values can meet.
+//! Rules of a relation: both ends exist, and their values can be equal.
 
 use super::{Referred, Rules};
 use crate::mapping::{Datatype, Field, Join, Relation, Stream};
@@ -26,7 +26,7 @@ impl<'m> Rules<'m> {
         }
     }
 
-    /// The field that reads our column, if it is mapped.
+    /// The field that reads the column, if it is mapped.
     fn our_end(&mut self, stream: &'m Stream, join: &'m Join, path: &str) -> Option<&'m Field> {
         let column = &join.column;
         if let Some(field) = stream.field_of_column(column) {

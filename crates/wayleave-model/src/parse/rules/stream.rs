@@ -1,10 +1,10 @@
-//! Rules of a stream: names, columns, and the parts its fields play.
+//! Rules of a stream: names, columns, and the roles of its fields.
 
 use super::{Rules, repeated, repeated_by};
 use crate::mapping::{Datatype, Field, SourceKind, Spanned, Stream};
 use crate::problem::{Problem, ProblemCode, shown};
 
-/// A part a field may play in its stream.
+/// A role of a field in its stream.
 struct Part {
     key: &'static str,
     /// Whether a computed field can play it.

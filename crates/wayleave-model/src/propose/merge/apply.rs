@@ -1,4 +1,4 @@
-//! Bringing the streams of a document up to date.
+//! Updates the streams of a document.
 
 use toml_edit::{Decor, DocumentMut, InlineTable, Item, Key, Table, Value};
 
@@ -7,7 +7,7 @@ use super::{Change, News, comment, is_computed, sampled, text};
 use crate::propose::draft::{Relation, Stream};
 use crate::propose::{render, seen};
 
-/// Marks what is gone or changed and adds what is new, in every stream there is.
+/// Marks missing and changed entries and adds new ones, in every stream.
 pub(super) fn to_streams(document: &mut DocumentMut, news: &News<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let Some(Item::Table(streams)) = document.get_mut("streams") else {
@@ -34,7 +34,7 @@ pub(super) fn to_streams(document: &mut DocumentMut, news: &News<'_>) -> Vec<Cha
     changes
 }
 
-/// Marks the fields whose columns are gone or declared in another way.
+/// Marks the fields whose columns are missing or declared differently.
 fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
     let mut changes = Vec::new();
     let Some(Item::Table(fields)) = stream.get_mut("fields") else {
@@ -85,7 +85,7 @@ fn to_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
     changes
 }
 
-/// Adds the columns the table has gained, and the relations that need them.
+/// Adds the new columns of the table, and the relations that need them.
 fn add_fields(stream: &mut Table, table: &str, news: &News<'_>) -> Vec<Change> {
     let new = news.columns(table);
     let Some(draft) = news.draft.streams.iter().find(|it| it.table == table) else {

@@ -1,15 +1,15 @@
-//! Our own comments on a person's entries.
+//! Generated comments on a person's entries.
 
 use toml_edit::{Decor, Item, Table};
 
-/// Says that an entry was added by a later proposal.
+/// Comment on an entry that a later proposal added.
 pub(super) const NEW: &str = "# new in the source: weigh it before it is ratified";
-/// Begins the comment on an entry whose table or column is gone.
+/// Start of the comment on an entry whose table or column is missing.
 pub(super) const GONE: &str = "# gone from the source: ";
-/// Begins the comment on an entry whose column is declared in another way.
+/// Start of the comment on an entry whose column is declared differently.
 pub(super) const CHANGED: &str = "# changed in the source: ";
 
-/// Puts a comment line before an entry, in place of one of the same beginning.
+/// Puts a comment line before an entry, replacing one with the same start.
 pub(super) fn put(parent: &mut Table, name: &str, beginning: &str, rest: &str) {
     edit(parent, name, |prefix| {
         let kept = without(prefix, beginning);
@@ -19,7 +19,7 @@ pub(super) fn put(parent: &mut Table, name: &str, beginning: &str, rest: &str) {
     });
 }
 
-/// Takes a comment line away again.
+/// Removes a comment line.
 pub(super) fn take(parent: &mut Table, name: &str, beginning: &str) {
     edit(parent, name, |prefix| without(prefix, beginning));
 }
@@ -31,8 +31,8 @@ fn without(prefix: &str, beginning: &str) -> String {
     kept.collect::<Vec<_>>().join("\n")
 }
 
-/// Rewrites what stands before an entry: a table's header, or a key. An entry made of dotted
-/// keys, or inside an inline table, has no such place and is left alone.
+/// Rewrites the text before an entry's table header or key. An entry made of dotted keys, or inside
+/// an inline table, has no such text and is skipped.
 fn edit(parent: &mut Table, name: &str, rewrite: impl FnOnce(&str) -> String) {
     let Some((mut key, item)) = parent.get_key_value_mut(name) else {
         return;

@@ -1,4 +1,4 @@
-//! One change of a mapping, of every kind there is.
+//! Single changes of a mapping, of every kind.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use wayleave_model::mapping::{
 
 use super::{Choices, number, text};
 
-/// Every kind of change to one thing of a mapping, in the stream and field `at`. What comes out
-/// differs and need not be valid.
+/// Every kind of single change of a mapping, in the stream and field `at`. The result differs from
+/// the original and need not be valid.
 pub(crate) fn mutations(mapping: &Mapping, at: u32) -> Vec<Mapping> {
     let mut all = Vec::new();
     for kind in 0..12 {

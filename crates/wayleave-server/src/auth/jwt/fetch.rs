@@ -15,12 +15,12 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
-/// How long a fetch may take in all.
+/// Total time a fetch may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest document in bytes.
 const MAX_DOCUMENT_BYTES: usize = 256 * 1024;
 
-/// A document that was not to be had.
+/// Why a document could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("this machine has no list of trusted authorities")]
@@ -39,13 +39,13 @@ pub(crate) enum FetchError {
     Address,
 }
 
-/// What fetches.
+/// An HTTPS client for public documents.
 pub(crate) struct Fetcher {
     tls: Option<Arc<ClientConfig>>,
 }
 
 impl Fetcher {
-    /// Believes the authorities this machine believes.
+    /// Trusts the certificate authorities that this machine trusts.
     pub(crate) fn new() -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -60,7 +60,7 @@ impl Fetcher {
         }
     }
 
-    /// The document at `url`, which is https or on this machine.
+    /// Fetches the document at `url`, which is https or on this machine.
     pub(crate) async fn get(&self, url: &Url) -> Result<Bytes, FetchError> {
         timeout(FETCH_TIMEOUT, self.fetch(url))
             .await
@@ -123,7 +123,7 @@ async fn exchange(
             .map_err(|_| FetchError::Body)
     };
     let mut answer = std::pin::pin!(answer);
-    // The connection is driven here, so that nothing is left behind when this is dropped.
+    // Drive the connection here, so that nothing is left behind when this future is dropped.
     tokio::select! {
         answered = answer.as_mut() => answered,
         ended = connection => match ended {

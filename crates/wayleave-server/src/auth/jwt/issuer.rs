@@ -1,8 +1,7 @@
-//! The keys of an issuer, fetched when needed and kept for a while.
+//! The keys of an issuer, fetched when needed and cached for a while.
 //!
-//! Keys that are still believed are never waited for: they are renewed beside the requests that
-//! use them. Only a request that needs a key nobody has yet waits, with all others like it, for one
-//! answer of the issuer.
+//! No request waits for keys that are still valid: they are renewed in the background. Only a
+//! request that needs an unknown key waits, with all others like it, for one answer of the issuer.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -18,23 +17,23 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 use wayleave_ledger::{Clock, Millis};
+use wayleave_project::settings::{self, Issuer};
 
 use super::{
     fetch::{FetchError, Fetcher},
     keys::Keys,
 };
-use crate::settings::{self, Issuer};
 
-/// How long keys are good for, and how often their issuer is bothered.
+/// How long keys are valid, and how often their issuer is asked.
 #[derive(Debug, Clone, Copy)]
 struct KeyTiming {
-    /// Keys younger than this are not asked for again, unless one is missing.
+    /// Keys younger than this are not fetched again, unless one is missing.
     fresh: Duration,
-    /// Keys older than this are not believed, even if the issuer cannot be reached.
+    /// Keys older than this are not trusted, even if the issuer cannot be reached.
     stale: Duration,
-    /// However many tokens name keys nobody knows, the issuer is asked no more often than this.
+    /// Shortest interval between two fetches, however many tokens name unknown keys.
     seldom: Duration,
-    /// How long an answer may take, all in all.
+    /// Total time an answer may take.
     patience: Duration,
 }
 
@@ -49,7 +48,7 @@ impl Default for KeyTiming {
     }
 }
 
-/// Keys that are not to be had.
+/// Why keys are not available.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeysError {
     #[error("cannot fetch `{url}`")]
@@ -83,26 +82,26 @@ struct Shared {
 struct CachedKeys {
     keys: Arc<Keys>,
     since: Instant,
-    /// The same by the clock, which goes on while the machine sleeps.
+    /// The same by the wall clock, which goes on while the machine sleeps.
     fetched_at: Millis,
 }
 
 impl CachedKeys {
-    /// How old they are by whichever tells the more.
+    /// Their age, by whichever clock says more.
     fn age(&self, clock: &dyn Clock) -> Duration {
-        // A clock that was set back tells nothing.
+        // A clock that was set back gives no age.
         let told = u64::try_from(clock.now().saturating_sub(self.fetched_at)).unwrap_or(0);
         self.since.elapsed().max(Duration::from_millis(told))
     }
 }
 
-/// What became of asking the issuer; nothing yet, while it is being asked.
+/// The outcome of a fetch; none while it runs.
 type Outcome = Option<Result<(), Arc<KeysError>>>;
 
 #[derive(Default)]
 struct FetchState {
     last: Option<Instant>,
-    /// The last time it was asked. Whoever asks ends with the keys.
+    /// The last fetch. It is aborted when the keys are dropped.
     under_way: Option<(watch::Receiver<Outcome>, AbortOnDropHandle<()>)>,
 }
 
@@ -134,7 +133,7 @@ impl IssuerKeys {
         &self.shared.issuer
     }
 
-    /// The keys, with the one called `wanted` among them if the issuer has it.
+    /// The keys, including the one called `wanted` if the issuer has it.
     pub(crate) async fn with(&self, wanted: Option<&str>) -> Result<Arc<Keys>, Arc<KeysError>> {
         if let Some(held) = self.shared.believed() {
             let fresh = held.age(&*self.shared.clock) < self.shared.timing.fresh;
@@ -149,7 +148,7 @@ impl IssuerKeys {
             Some(outcome) => settled(outcome).await,
             None => Err(Arc::new(KeysError::Recently)),
         };
-        // Others may have brought them meanwhile, and old ones are better than none.
+        // Another request may have fetched them meanwhile, and old ones are better than none.
         match self.shared.believed() {
             Some(held) => Ok(Arc::clone(&held.keys)),
             None => Err(asked.err().unwrap_or_else(|| Arc::new(KeysError::Slow))),
@@ -162,7 +161,7 @@ impl IssuerKeys {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the issuer, unless it is being asked already. None if it was asked a moment ago.
+    /// Starts a fetch, or joins the running one. None if the last was a moment ago.
     fn ask(&self) -> Option<watch::Receiver<Outcome>> {
         let mut fetch_state = self.fetch_state();
         if let Some((outcome, _)) = &fetch_state.under_way
@@ -187,7 +186,7 @@ impl IssuerKeys {
     }
 }
 
-/// Waits for what becomes of asking.
+/// Waits for the outcome of a fetch.
 async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), Arc<KeysError>> {
     match outcome.wait_for(Option::is_some).await {
         Ok(settled) => settled.clone().unwrap_or(Ok(())),
@@ -196,13 +195,13 @@ async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), Arc<KeysEr
 }
 
 impl Shared {
-    /// The keys held, if they are not too old.
+    /// The cached keys, if they are not too old.
     fn believed(&self) -> Option<Arc<CachedKeys>> {
         let held = self.held.load_full()?;
         (held.age(&*self.clock) < self.timing.stale).then_some(held)
     }
 
-    /// Asks the issuer, and holds what it answers.
+    /// Fetches the keys, and caches them.
     async fn renew(&self) -> Result<(), KeysError> {
         let fetched = timeout(self.timing.patience, self.fetched()).await;
         match fetched.unwrap_or(Err(KeysError::Slow)) {
@@ -233,7 +232,7 @@ impl Shared {
         Keys::read(&document).ok_or(KeysError::Document { url })
     }
 
-    /// Where the issuer's own metadata says its keys are.
+    /// The key set URL in the issuer's own metadata.
     async fn discovered(&self) -> Result<Url, KeysError> {
         let base = self.issuer.issuer.trim_end_matches('/');
         let url = format!("{base}/.well-known/openid-configuration");

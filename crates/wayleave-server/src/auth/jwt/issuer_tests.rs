@@ -9,12 +9,12 @@ use wayleave_ledger::SystemClock;
 
 use super::*;
 
-/// Far less than an issuer is waited for, and far more than what does not wait takes.
+/// Far less than the fetch timeout, and far more than a request that does not wait takes.
 const AT_ONCE: Duration = Duration::from_secs(2);
-/// Long enough that only what never comes takes this long.
+/// Long enough that only a lost answer takes this long.
 const LOST: Duration = Duration::from_secs(20);
 
-/// A clock that is so many milliseconds ahead.
+/// A clock that runs ahead by this many milliseconds.
 #[derive(Default)]
 struct SetClock(AtomicI64);
 
@@ -39,7 +39,7 @@ fn keys_by(server: &AuthorizationServer, timing: KeyTiming, clock: Arc<dyn Clock
     IssuerKeys::with_times(issuer, timing, clock)
 }
 
-/// The issuer may be asked at any time.
+/// Timing that lets the issuer be asked at any time.
 fn often() -> KeyTiming {
     KeyTiming {
         seldom: Duration::ZERO,
@@ -47,7 +47,7 @@ fn often() -> KeyTiming {
     }
 }
 
-/// Keys are due for renewal as soon as they are there.
+/// Timing by which keys are due for renewal at once.
 fn ageing() -> KeyTiming {
     KeyTiming {
         fresh: Duration::ZERO,
@@ -87,7 +87,7 @@ async fn known_keys_are_renewed_beside_the_requests_that_use_them() {
     keys.with(Some("old")).await.unwrap();
     let answers = server.stall().await;
     server.publish(Some(jwks(&[&old, &new])));
-    // The issuer does not answer, and nobody notices.
+    // The issuer does not answer, and no request notices.
     for _ in 0..50 {
         let known = timeout(AT_ONCE, keys.with(Some("old"))).await;
         assert!(known.expect("waited for the issuer").unwrap().knows("old"));
@@ -118,7 +118,7 @@ async fn all_who_need_an_unknown_key_wait_for_one_answer_and_no_longer_than_allo
     {
         assert!(matches!(*waited.unwrap_err(), KeysError::Slow));
     }
-    // Whoever comes later is told at once.
+    // A later request is refused at once.
     let later = timeout(AT_ONCE, keys.with(Some("one"))).await.unwrap();
     assert!(matches!(*later.unwrap_err(), KeysError::Recently));
     drop(answers);

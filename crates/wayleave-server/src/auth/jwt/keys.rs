@@ -9,7 +9,7 @@ use ring::signature::{
 };
 use serde::Deserialize;
 
-use crate::settings::Algorithm;
+use wayleave_project::settings::Algorithm;
 
 /// Largest number of keys of one issuer.
 const MAX_KEYS: usize = 64;
@@ -18,11 +18,11 @@ const MAX_KEYS: usize = 64;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Keys(Vec<Key>);
 
-/// One of them.
+/// One key of an issuer.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Key {
     id: Option<String>,
-    /// The one algorithm it is for, when its issuer says so.
+    /// The one algorithm it is for, if its issuer names one.
     only: Option<Algorithm>,
     material: Material,
 }
@@ -55,15 +55,14 @@ struct Jwk {
 }
 
 impl Keys {
-    /// Reads a key set. Keys of kinds nobody here uses are passed over; a document that is no key
-    /// set is none.
+    /// Parses a key set. Keys of unsupported kinds are skipped; none if the document is no key set.
     pub(crate) fn read(document: &[u8]) -> Option<Self> {
         let document: Document = serde_json::from_slice(document).ok()?;
         let keys = document.keys.into_iter().take(MAX_KEYS);
         Some(Self(keys.filter_map(Key::read).collect()))
     }
 
-    /// The key a token names. One that names none is taken only if there is no choice.
+    /// The key a token names. A token that names none is accepted only if a single key fits.
     pub(crate) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&Key> {
         let mut fitting = self.0.iter().filter(|key| key.fits(algorithm));
         match id {
@@ -75,7 +74,7 @@ impl Keys {
         }
     }
 
-    /// Whether a key of that name is here, whatever it is for.
+    /// Whether there is a key with that id, for any use.
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.0.iter().any(|key| key.id.as_deref() == Some(id))
     }

@@ -1,21 +1,21 @@
-//! Whether an access token is its issuer's, for us, and still good: RFC 9068 on RFC 7515.
+//! Verifies that an access token is from its issuer, for us, and still valid: RFC 9068 on RFC 7515.
 //!
-//! Written over `ring` alone. Every rule is one that a token must pass; there is no option that
-//! skips one. No clock and no network: keys and the time are given.
+//! Written over `ring` alone. A token must pass every rule; no option skips one. There is no clock
+//! and no network: keys and the time are given.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use wayleave_project::settings::{Algorithm, Issuer};
 
 use super::keys::Keys;
-use crate::settings::{Algorithm, Issuer};
 
-/// The clocks of two machines may differ this much, in seconds.
+/// Tolerated difference between the clocks of two machines, in seconds.
 pub(crate) const LEEWAY: i64 = 60;
 /// Longest token in bytes.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// Why a token is not taken. For the operator's log; its sender is told less.
+/// Why a token is not accepted. For the operator's log; its sender is told less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidToken {
     #[error("not a signed JWT")]
@@ -82,11 +82,11 @@ pub(crate) fn verify(
     if !key.verifies(algorithm, signed.as_bytes(), &signature) {
         return Err(InvalidToken::Signature);
     }
-    // Only now is what it says worth reading.
+    // Claims are read only after the signature was verified.
     check(decoded(payload)?, issuer, now)
 }
 
-/// The `kid` a token names, before anything of it is believed; none when it is no JWT at all.
+/// The `kid` in a token's unverified header; none when it is no JWT at all.
 pub(crate) fn key_named(token: &str) -> Option<String> {
     let header = token
         .split('.')
@@ -145,7 +145,7 @@ fn check(
     })
 }
 
-/// A time in whole seconds. One that is there and is not a number is no time, never "none".
+/// A time in whole seconds. A claim that is present but not a number is an error, never "none".
 fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, InvalidToken> {
     match claims.get(name) {
         None => Ok(None),

@@ -55,7 +55,7 @@ fn a_padding_that_was_not_allowed_is_not_taken_and_one_that_was_is() {
     assert_eq!(check(&token, &key), Err(InvalidToken::Algorithm));
     let pss = issuer(&["PS256"]);
     assert!(verify(&token, &pss, &keys(&[&key]), NOW).is_ok());
-    // The same key signs in the other way, which is not allowed now.
+    // The same key also supports another algorithm, which is not allowed here.
     let token = key.token(&key.header(), &claims(ISSUER, NOW));
     assert_eq!(
         verify(&token, &pss, &keys(&[&key]), NOW),

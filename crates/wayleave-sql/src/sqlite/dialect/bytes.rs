@@ -1,5 +1,5 @@
-//! Bytes, and texts that are no UTF-8: both are shown as `\x` and hexadecimal digits, and are found
-//! and passed by what is shown.
+//! Bytes, and texts that are not UTF-8. Both are shown as `\x` and hexadecimal digits, and filters
+//! and cursors match them by that form.
 
 use wayleave_plan::plan::Comparison;
 
@@ -7,7 +7,7 @@ use super::{binary, call, functions};
 use crate::compile::dialect::ComparisonSql;
 use crate::compile::sql::{Bind, Sql};
 
-/// The bytes that a text spells, if one of them could be shown so.
+/// The bytes that a text spells, if bytes can be shown as that text.
 pub(crate) fn spelled(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("\\x")?.as_bytes();
     let value = |digit: u8| match digit {
@@ -25,12 +25,12 @@ pub(crate) fn spelled(text: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// A value that is shown by what it spells, as it is held.
+/// A stored value that is shown in hexadecimal form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NonTextValue {
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A text that is no UTF-8.
+    /// A text that is not valid UTF-8.
     Text(Vec<u8>),
 }
 
@@ -43,8 +43,8 @@ impl NonTextValue {
     }
 }
 
-/// Whether a column holds just what is shown as this text, or not: a text of these letters, or
-/// what they spell. An index finds all of them.
+/// Compares a column with every value that is shown as this text: the text itself, and the values
+/// that it spells. An index finds all of them.
 pub(super) fn compare(
     name: &Sql,
     comparison: Comparison,

@@ -1,4 +1,4 @@
-//! Expressions over one column, and what they are compared with.
+//! Expressions over one column, and the operands they are compared with.
 
 use wayleave_plan::plan::Comparison;
 
@@ -13,13 +13,14 @@ pub(super) fn call(function: &str, argument: Sql) -> Sql {
     argument.within(&format!("{function}("), ")")
 }
 
-/// A function of a column that takes something else for a value which is not of the datatype.
+/// Calls a function of a column that returns `instead` for a value that is not of the datatype.
 pub(super) fn call_or(function: &str, argument: Sql, instead: Sql) -> Sql {
     call(function, Sql::joined([argument, instead], ", "))
 }
 
-/// What to take for a value that is not of the datatype, so that it satisfies a comparison: the
-/// operand itself, or what is beyond every value on the right side of it.
+/// The replacement for a value that is not of the datatype, chosen so that it satisfies the
+/// comparison: the operand itself, or a bound beyond every value on the side that the comparison
+/// accepts.
 pub(super) fn satisfying(
     comparison: Comparison,
     operand: &Sql,
@@ -33,7 +34,8 @@ pub(super) fn satisfying(
     }
 }
 
-/// The same for numbers, where it equals none: columns that hold numbers as they are say so too.
+/// Like [`satisfying`] for numbers, but equal to none: columns that hold numbers natively behave
+/// the same.
 pub(super) fn differing(comparison: Comparison, operand: &Sql, least: &str, greatest: &str) -> Sql {
     match comparison {
         Comparison::Eq => Sql::text("NULL"),
@@ -41,7 +43,7 @@ pub(super) fn differing(comparison: Comparison, operand: &Sql, least: &str, grea
     }
 }
 
-/// A column as it is where it holds that type of SQLite's, and else what a function makes of it.
+/// The column itself where it holds that SQLite type, else the result of a function of it.
 pub(super) fn unless_typed(held: &str, function: &str, name: Sql) -> Sql {
     let mut sql = name
         .clone()
@@ -55,7 +57,7 @@ pub(super) fn as_real(name: Sql) -> Sql {
     name.within("CAST(", " AS REAL)")
 }
 
-/// A text compared by code point, whatever the column's collation.
+/// A text that compares by code point, whatever the column's collation.
 pub(super) fn binary(text: String) -> Sql {
     Sql::bind(Bind::Text(text)).within("", " COLLATE BINARY")
 }
@@ -69,8 +71,8 @@ pub(super) fn compare_text(
     text: &str,
 ) -> ComparisonSql {
     let right = binary(text.to_owned());
-    // Equal text forms are equal values, but for bytes, which are no text, and for numbers where
-    // the column does not take a text for one.
+    // Equal text forms are equal values, except for bytes, which are not text, and for numbers in a
+    // column that does not convert a text to a number.
     let indexed = comparison == Comparison::Eq
         && !text.starts_with('\\')
         && match kind {
@@ -79,7 +81,7 @@ pub(super) fn compare_text(
             _ => true,
         };
     let hint = if kind == Affinity::TextFolded && comparison == Comparison::Eq {
-        // What is the same letter by letter is so when letters are folded.
+        // Texts that are equal letter by letter are equal when case is folded.
         let folded = Sql::bind(Bind::Text(text.to_owned())).within("", " COLLATE NOCASE");
         Some(Sql::joined([name.clone(), folded], " = "))
     } else if left == *name {
@@ -97,8 +99,8 @@ pub(super) fn compare_text(
     }
 }
 
-/// Numbers are held as integers or as floats, and a float stands for the decimal it is written
-/// as; texts are compared by a key of ours.
+/// Compares decimals. Numbers are stored as integers or floats, and a float stands for the decimal
+/// it is written as; texts are compared by our own sort key.
 pub(super) fn compare_decimal(
     kind: Affinity,
     name: Sql,

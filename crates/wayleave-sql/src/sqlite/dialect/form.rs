@@ -1,15 +1,15 @@
-//! Forms in which texts sort as the times that they spell.
+//! Text forms of times that sort as the times do.
 //!
-//! Every text of a form has its digits in the same places and ends alike, so that bytes compare
-//! as times do, and one time has one text.
+//! Every text of one form has its digits at the same offsets and the same ending, so that bytes
+//! compare as times do, and each time has exactly one text.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use wayleave_plan::value::Value;
 
-/// How programs write a time: what is between day and clock, how many digits follow the seconds,
-/// and how UTC is named at the end.
+/// How a program writes a time: the separator between day and clock, the number of digits after the
+/// seconds, and the UTC suffix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Form {
     between: char,
@@ -18,7 +18,7 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// The form of a pattern that is written in some SQL.
+    /// The form whose pattern appears in a piece of SQL.
     pub(crate) fn from_pattern(sql: &str) -> Option<Self> {
         let mut all = ['T', ' '].into_iter().flat_map(|between| {
             [0, 3, 6].into_iter().flat_map(move |digits| {
@@ -32,7 +32,7 @@ impl Form {
         all.find(|form| sql.contains(&format!("'{}'", form.pattern())))
     }
 
-    /// What `GLOB` compares with to find the form.
+    /// The `GLOB` pattern that matches the form.
     pub(crate) fn pattern(self) -> String {
         const TWO: &str = "[0-9][0-9]";
         let mut pattern = format!(
@@ -49,8 +49,8 @@ impl Form {
         pattern
     }
 
-    /// A time in this form, cut to its digits, and how the cut compares with it; `None` where the
-    /// time is in no year that has four digits.
+    /// Writes a time in this form, cut to its digits, and tells how the result compares with the
+    /// time; `None` where the year does not have four digits.
     pub(super) fn write(self, micros: i64) -> Option<(String, Ordering)> {
         let unit = 10_i64.pow(6_u32.saturating_sub(self.digits));
         let cut = micros.div_euclid(unit).checked_mul(unit)?;

@@ -1,9 +1,9 @@
-//! Raw values of a column, and the times they may stand for.
+//! Domains of the raw values of a column, and the times they may stand for.
 //!
-//! A column of SQLite's may hold anything, so a time is read by a function of ours, which no index
-//! knows. But a text begins with its day, and an offset moves it by less than another; a number is
-//! in seconds. Where all values are of one kind, a range of raw values therefore holds every time
-//! asked for, an index answers it, and the function decides among the few that are left.
+//! A SQLite column may hold anything, so times are read by a function of ours, which no index
+//! covers. But a text begins with its day, and an offset shifts it by less than a day; a number is
+//! in seconds. Where all values are of one kind, a range of raw values therefore contains every
+//! matching time, an index answers that range, and the function decides among the few rows left.
 
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, Comparison};
@@ -15,27 +15,29 @@ use super::form::Form;
 use crate::compile::sql::{Bind, Sql};
 use crate::values::EXACT;
 
-/// The domain of all raw values of a column, NULL apart. Read from an index, valid for one snapshot.
+/// The domain of all raw values of a column except NULL. Read from an index, valid for one
+/// snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum RawDomain {
     /// Unknown.
     #[default]
     Anything,
-    /// Texts; of a datetime, such as begin with a year.
+    /// Only texts; for a datetime, only texts that begin with a year.
     Texts,
-    /// Numbers that are times; of a number, such as a float has alone.
+    /// Only numbers: for a datetime, those that are times; for a number, those that a float holds
+    /// exactly.
     Numbers,
-    /// Texts of one form, which sort as the times do.
+    /// Only texts of one form, which sort as the times do.
     Written(Form),
 }
 
 const DAY: i64 = 86_400_000_000;
 const SECOND: i64 = 1_000_000;
-/// Before and after every text that is a time. Neither looks like a number, which SQLite would
-/// make of it.
+/// Bounds before and after every text that is a time. Neither looks like a number, so SQLite does
+/// not convert them.
 const BEFORE_ALL: &str = "0000-";
 const AFTER_ALL: &str = "9999:";
-/// Far more seconds than any year that has four digits, and still countable in microseconds.
+/// Far more seconds than any four-digit year needs, and still within range in microseconds.
 const MAX_SECONDS: i64 = 8_000_000_000_000;
 
 /// Value domains that a column may have. Each carries the two predicates that no row in the domain
@@ -74,7 +76,7 @@ pub(crate) fn possible(
     possible
 }
 
-/// A condition on the raw column that holds for every time which satisfies the comparison, and for
+/// A condition on the raw column that holds for every time that satisfies the comparison, and for
 /// others within a day or two (texts) or a second (numbers).
 pub(super) fn near(
     domain: RawDomain,
@@ -105,7 +107,7 @@ pub(super) fn near(
     }
 }
 
-/// The first text that a time of that day, or of a later one, may be.
+/// The first text that can stand for a time on that day or later.
 fn day(micros: i64) -> String {
     // 0001-01-01 and the day after 9999-12-31, in days since 1970-01-01.
     const FIRST: i64 = -719_162;
@@ -118,8 +120,9 @@ fn day(micros: i64) -> String {
     text.unwrap_or_else(|| if days < FIRST { BEFORE_ALL } else { AFTER_ALL }.to_owned())
 }
 
-/// The same for a text that SQLite takes for a number beside a column that prefers those: texts
-/// just before and just after it, which are none.
+/// Like [`near`], for a text that SQLite would convert to a number when comparing it with a column
+/// of numeric affinity: compares with texts just before and just after it, which do not look
+/// numeric.
 pub(super) fn near_text(name: &Sql, comparison: Comparison, text: &str) -> Option<Sql> {
     let (operator, near) = match comparison {
         Comparison::Gt | Comparison::Gte => {
@@ -133,9 +136,9 @@ pub(super) fn near_text(name: &Sql, comparison: Comparison, text: &str) -> Optio
     (!looks_numeric(&near)).then(|| Sql::joined([name.clone(), binary(near)], operator))
 }
 
-/// Whether SQLite could take a text for a number, where a column prefers numbers.
+/// Whether SQLite could convert a text to a number in a column of numeric affinity.
 pub(super) fn looks_numeric(text: &str) -> bool {
-    // SQLite reads a number up to a NUL.
+    // SQLite reads a number only up to a NUL.
     let text = text.split('\0').next().unwrap_or_default();
     let text = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{b}');
     let numeric = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);

@@ -1,5 +1,5 @@
-//! Tables that change under a store that is open: every answer is right by the mapping, or the read
-//! fails because the source has drifted.
+//! Tables that change under an open store: every answer is right by the mapping, or the read fails
+//! because the source has drifted.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use wayleave_store::{Store, StoreError};
 
 use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
 
-/// How many changes are made: all of them with `WAYLEAVE_FULL=1`.
+/// Number of changes to make; all of them with `WAYLEAVE_FULL=1`.
 fn changes() -> usize {
     if std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1") {
         500
@@ -24,13 +24,13 @@ fn changes() -> usize {
 const TABLE: &str = "CREATE TABLE things (id integer PRIMARY KEY);";
 const ROWS: i64 = 8;
 
-/// A value as SQL writes it, and what it is by the mapping; `None` where it is nothing by that.
+/// A value as a SQL literal, and its value by the mapping; `None` where the mapping gives it none.
 type Written = (&'static str, Option<Value>);
 
-/// What a column may be declared as, with values of that type.
+/// A declared type of a column, with values of that type.
 type Form = (&'static str, Vec<Written>);
 
-/// A column of the table, and what it may become.
+/// A column of the table, and the types it may change to.
 struct Altered {
     name: &'static str,
     forms: Vec<Form>,
@@ -71,7 +71,7 @@ fn columns(kind: SourceKind) -> [Altered; 3] {
         date("'2020-01-01'", "2020-01-01"),
         date("'2024-06-01'", "2024-06-01"),
     ];
-    // A number as text is one only where a column holds whatever it is given.
+    // A text that spells a number counts as one only where a column stores whatever it is given.
     let spelled = |sql, number| match kind {
         SourceKind::Sqlite => integer(sql, number),
         _ => nothing(sql),
@@ -107,7 +107,7 @@ fn columns(kind: SourceKind) -> [Altered; 3] {
     ]
 }
 
-/// What columns are declared as.
+/// The declared types of the columns.
 struct Types {
     texts: &'static [&'static str],
     integers: &'static [&'static str],
@@ -158,7 +158,7 @@ fn types(kind: SourceKind) -> Types {
     }
 }
 
-/// A row filter or a filter of the caller's.
+/// A grant's row filter, or a caller's filter.
 fn filter(dice: &mut Dice) -> Json {
     let filters = [
         json!({"tenant": "acme"}),
@@ -178,13 +178,13 @@ fn filter(dice: &mut Dice) -> Json {
     dice.pick(&filters).cloned().unwrap()
 }
 
-/// A table of these columns and what is in it, in a store that stays open.
+/// A table of these columns with its contents, in a store that stays open.
 struct Changing {
     loaded: Loaded,
     model: Vec<Row>,
     columns: [Altered; 3],
     dice: Dice,
-    /// The server's collation by code point, where it is MySQL or MariaDB.
+    /// The server's code-point collation, where it is MySQL or MariaDB.
     by_code_point: &'static str,
 }
 
@@ -215,12 +215,12 @@ impl Changing {
         this
     }
 
-    /// Declares a column anew and fills it.
+    /// Changes a column's type and refills it.
     async fn alter(&mut self, place: usize, drop: bool) {
         let (columns, dice) = (&self.columns, &mut self.dice);
         let name = columns[place].name;
         let (declared, held) = dice.pick(&columns[place].forms).unwrap();
-        // Servers that alter a table in place do so only so many times.
+        // Servers that alter a table in place limit how often they do so.
         let copied = match self.loaded.kind {
             SourceKind::Mysql => ", ALGORITHM = COPY",
             _ => "",
@@ -245,7 +245,7 @@ impl Changing {
             sql.push_str(&format!(
                 "UPDATE things SET {name} = {literal} WHERE id = {id};"
             ));
-            // What is nothing by the mapping is a value of no datatype here.
+            // A value that the mapping gives no meaning stands here as a value of no datatype.
             let value = value.clone().unwrap_or(Value::List(Vec::new()));
             row.insert(name.to_owned(), value);
         }
@@ -258,13 +258,13 @@ impl Changing {
         self.loaded.execute(&sql).await;
     }
 
-    /// Gives a column another name.
+    /// Renames a column.
     async fn rename(&self, from: &str, to: &str) {
         let sql = format!("ALTER TABLE things RENAME COLUMN {from} TO {to};");
         self.loaded.execute(&sql).await;
     }
 
-    /// Reads once under a drawn grant; says whether it was answered.
+    /// Reads once under a generated grant, and tells whether it was answered.
     async fn read(&mut self, store: &dyn Store, mapping: &str, gone: Option<&str>) -> bool {
         let dice = &mut self.dice;
         let rows = filter(dice);

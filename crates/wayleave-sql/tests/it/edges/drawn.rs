@@ -1,4 +1,4 @@
-//! A table of chosen values, and requests drawn over it.
+//! A table of chosen values, and requests generated over it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,8 +14,8 @@ use wayleave_store::conformance::{Dice, ServedMapping};
 
 use crate::stores::{Loaded, all, arguments, patient, quoted};
 
-/// A column: its field, datatype, name and type in the store, the values it holds as the store's SQL
-/// writes them and as they are answered, and more operands to ask for.
+/// A column: its field, datatype, name and type in the store, its values as SQL literals and as
+/// answers, and more operands to filter by.
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) field: &'static str,
@@ -24,12 +24,12 @@ pub(crate) struct Edge {
     pub(crate) declared: &'static str,
     pub(crate) held: Vec<(String, Value)>,
     pub(crate) asked: Vec<Json>,
-    /// Whether its values add up to one of its own.
+    /// Whether the sum of its values fits its datatype.
     pub(crate) summed: bool,
 }
 
 impl Edge {
-    /// A column named as its field.
+    /// A column with the name of its field.
     pub(crate) fn new(
         field: &'static str,
         datatype: Datatype,
@@ -47,19 +47,19 @@ impl Edge {
         }
     }
 
-    /// Whose values are too large to be added up.
+    /// Marks its values as too large to sum.
     pub(crate) fn unsummed(mut self) -> Self {
         self.summed = false;
         self
     }
 
-    /// In a column of another name.
+    /// Gives the column another name.
     pub(crate) fn named(mut self, column: &'static str) -> Self {
         self.column = column;
         self
     }
 
-    /// With operands that no row holds.
+    /// Adds operands that no row holds.
     pub(crate) fn asked(mut self, asked: impl IntoIterator<Item = Json>) -> Self {
         self.asked.extend(asked);
         self
@@ -81,13 +81,13 @@ const ROWS: usize = 60;
 const TABLE: &str = "things";
 
 impl Drawn {
-    /// Fills the table with values drawn from each column's, and NULLs.
+    /// Fills the table with values drawn from each column's list, and with NULLs.
     pub(crate) async fn new(kind: SourceKind, before: &str, edges: Vec<Edge>) -> Self {
         let (sql, rows, dice) = filled(kind, before, &edges);
         Self::over(Loaded::new(kind, &sql).await, edges, rows, dice)
     }
 
-    /// The same in a database of PostgreSQL's in that encoding.
+    /// Like [`new`](Self::new), in a PostgreSQL database with that encoding.
     pub(crate) async fn encoded(encoding: &str, edges: Vec<Edge>) -> Self {
         let (sql, rows, dice) = filled(SourceKind::Postgres, "", &edges);
         Self::over(Loaded::encoded(encoding, &sql).await, edges, rows, dice)
@@ -105,7 +105,7 @@ impl Drawn {
             loaded,
         }
     }
-    /// With an index of every column.
+    /// Adds an index on every column.
     pub(crate) async fn indexed(self) -> Self {
         let mut sql = String::new();
         for (number, edge) in self.edges.iter().enumerate() {
@@ -116,7 +116,7 @@ impl Drawn {
         self
     }
 
-    /// Walks in the order of every column.
+    /// Walks the table in the order of every column.
     pub(crate) async fn sorts(&self) {
         for Edge { field, .. } in &self.edges {
             for sort in [json!([field]), json!([format!("-{field}")])] {
@@ -125,7 +125,7 @@ impl Drawn {
         }
     }
 
-    /// Every column alone, then drawn requests over all of them.
+    /// Checks every column alone, then generated requests over all of them.
     pub(crate) async fn check(mut self, requests: usize) {
         self.sorts().await;
         for edge in self.edges.clone() {
@@ -171,7 +171,7 @@ impl Drawn {
                     "in" | "not_in" => json!(self.dice.some(&operands, 3)),
                     _ => self.dice.pick(&operands).cloned().unwrap_or_default(),
                 };
-                // The language refuses to look for nothing.
+                // The filter language refuses to search for an empty text.
                 if operand != json!("") {
                     filter.insert(edge.field.to_owned(), json!({op: operand}));
                 }
@@ -196,7 +196,7 @@ impl Drawn {
     async fn walk(&self, asked: Json) {
         let mut asked = arguments(asked);
         asked.insert("stream".to_owned(), json!(TABLE));
-        // Each page shows a record, so there are no more pages than records.
+        // Each page shows a record, so there are at most as many pages as records.
         for _ in 0..=ROWS {
             let Some(plan) = self.served.query(&asked) else {
                 panic!("{}: refused {asked:?}", self.kind);
@@ -239,7 +239,7 @@ impl Drawn {
     }
 }
 
-/// The statements that make and fill the table, its rows, and the dice as they lie then.
+/// The statements that create and fill the table, its rows, and the dice in their state afterwards.
 fn filled(kind: SourceKind, before: &str, edges: &[Edge]) -> (String, Vec<Row>, Dice) {
     let mut dice = Dice::new(0xED6E);
     let declared = edges
@@ -273,7 +273,7 @@ fn operands(edge: &Edge) -> Vec<Json> {
     let mut operands: Vec<Json> = edge.asked.clone();
     for (_, value) in &edge.held {
         let json = value.to_json();
-        // The language refuses to ask for a NUL.
+        // The filter language refuses a NUL.
         let askable = *value != Value::Null && !json.as_str().is_some_and(|it| it.contains('\0'));
         if askable && !operands.contains(&json) {
             operands.push(json);
@@ -282,7 +282,7 @@ fn operands(edge: &Edge) -> Vec<Json> {
     operands
 }
 
-/// The operators that compare with something.
+/// The operators that take an operand.
 fn ops(datatype: Datatype) -> &'static [&'static str] {
     let all = operators(datatype);
     all.strip_suffix(&["is_null"]).unwrap_or(all)

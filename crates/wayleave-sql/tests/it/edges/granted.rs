@@ -1,4 +1,4 @@
-//! What a row filter of a grant opens, and what a caller's own filter says, where values are not of
+//! What a grant's row filter opens, and what a caller's own filter reports, where values are not of
 //! their mapped datatype.
 
 use serde_json::{Value as Json, json};
@@ -9,7 +9,7 @@ use wayleave_store::conformance::ServedMapping;
 
 use crate::stores::{Loaded, all, arguments, granted, mapping, patient};
 
-/// The ids of the rows that a filter opens, as a grant's or as the caller's own.
+/// The ids of the rows that a filter selects, as a grant's filter or as the caller's own.
 struct Filtered {
     loaded: Loaded,
     mapping: String,
@@ -45,7 +45,8 @@ impl Filtered {
         self.read(&served, asked).await
     }
 
-    /// Checks what a row filter opens, and that the same filter of a caller's meets what is malformed.
+    /// Checks what a row filter opens, and that the same filter from a caller meets the malformed
+    /// values.
     async fn opens(&self, filter: Json, ids: &[i128], meets: bool) {
         assert_eq!(self.by_grant(&filter).await, ids, "{filter}");
         match self.by_caller(&filter).await {
@@ -99,13 +100,13 @@ async fn values_of_no_datatype_open_nothing_in_sqlite() {
     things
         .opens(json!({"at": {"lt": "2024-01-01T00:00:00Z"}}), &[1], true)
         .await;
-    // A grant sees only values; a caller only asks whether anything is there.
+    // A grant's filter sees only valid values; a caller's only asks whether a value is present.
     let present = json!({"at": {"is_null": false}});
     assert_eq!(things.by_grant(&present).await, [1, 5]);
     assert_eq!(things.by_caller(&present).await.unwrap(), [1, 2, 3, 4, 5]);
 }
 
-/// Days that are none, and years that are numbers.
+/// Invalid days, and years that are numbers.
 const DAYS: &str = "CREATE TABLE things (id int PRIMARY KEY, d date, t datetime, y year);
     INSERT INTO things VALUES (1, '2020-01-01', '2020-01-01 00:00:00', 2024);
     INSERT INTO things VALUES (2, '0000-00-00', '0000-00-00 00:00:00', 1970);
@@ -174,7 +175,7 @@ async fn what_is_infinite_or_no_number_opens_nothing_in_postgres() {
     things.opens(json!({"p": "1.5"}), &[1], false).await;
 }
 
-/// The server fills what it sorts with NULs.
+/// The server pads sort keys with NULs.
 #[tokio::test]
 async fn texts_that_end_in_nul_are_walked_once_each_in_mariadb() {
     let mut sql =
@@ -200,7 +201,7 @@ async fn texts_that_end_in_nul_are_walked_once_each_in_mariadb() {
             let rows = all(store.as_ref(), plan.rows(), &patient()).await.unwrap();
             let page = plan.page(&rows);
             let records = page.records().iter();
-            seen.extend(records.map(|record| record.id()));
+            seen.extend(records.map(wayleave_plan::Record::id));
             match page.next_cursor(page.records().len(), served.seal()) {
                 Some(cursor) => asked.insert("cursor".to_owned(), Json::String(cursor)),
                 None => break,

@@ -1,4 +1,4 @@
-//! What MariaDB holds at the ends of its types.
+//! Values at the limits of MariaDB's types.
 
 use serde_json::json;
 use wayleave_model::mapping::Datatype::{
@@ -15,10 +15,10 @@ const KIND: SourceKind = SourceKind::Mysql;
 
 const BEFORE: &str = "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'; SET time_zone = '+00:00';";
 
-/// As long as a name can be.
+/// A name of the maximum length.
 const LONG: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789x";
 
-/// What a column cannot hold is in none of its values, and no failure.
+/// Characters that a column cannot hold match none of its values, and cause no failure.
 #[tokio::test]
 async fn mariadb_is_asked_for_texts_that_a_character_set_does_not_have() {
     let plain = ["", "a", "A", "a "];

@@ -1,5 +1,4 @@
-//! Values of SQLite's that are no text, in columns that are read as text: bytes, and texts that
-//! are no UTF-8.
+//! SQLite values that are not text in columns read as text: bytes, and texts that are not UTF-8.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +13,7 @@ use wayleave_store::conformance::ServedMapping;
 use super::drawn::{Drawn, Edge};
 use crate::stores::{Loaded, all, arguments, patient};
 
-/// As SQL writes them, and as they are shown. The last two are shown alike.
+/// The values as SQL literals and as shown. The last two are shown alike.
 const HELD: [(&str, &str); 14] = [
     ("''", ""),
     ("'Z'", "Z"),
@@ -62,7 +61,7 @@ impl Things {
         }
     }
 
-    /// The number of each record, in the order of a walk.
+    /// The number of each record, in walk order.
     async fn walk(&self, mut asked: Json) -> Vec<i64> {
         asked["stream"] = json!("things");
         asked["fields"] = json!(["name", "id"]);
@@ -132,8 +131,7 @@ async fn a_walk_passes_each_once_and_a_filter_finds_each_by_what_is_shown() {
     }
 }
 
-/// Where no index has them, or where the column is one of bytes, they have their place by what is
-/// shown.
+/// Without an index, or in a column of bytes, they sort by their shown form.
 #[tokio::test]
 async fn in_columns_that_are_no_text_they_are_sorted_by_what_is_shown() {
     let held = HELD.map(|(literal, shown)| (literal.to_owned(), Value::Text(shown.into())));

@@ -1,11 +1,11 @@
-//! Texts with NUL in them, where a store can hold those.
+//! Texts that contain NUL, in stores that can hold them.
 
 use wayleave_model::mapping::{Datatype, SourceKind};
 
 use super::drawn::{Drawn, Edge};
 use super::values::texts;
 
-/// Some differ in nothing but how many are at their end.
+/// Some differ only in the number of NULs at their end.
 const HELD: [&str; 8] = ["", "\0", "\0\0", "a", "a\0", "a\0b", "a\u{1}", "b"];
 
 #[tokio::test]

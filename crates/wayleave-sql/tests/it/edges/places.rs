@@ -1,5 +1,5 @@
-//! Records in tables that are no plain tables, under names that need care, and fetched by keys of
-//! every datatype.
+//! Records in tables that are not plain tables, under names that need quoting, and fetched by keys
+//! of every datatype.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use wayleave_store::conformance::ServedMapping;
 
 use crate::stores::{Loaded, all, arguments, patient};
 
-/// A table, as the mapping says where it is.
+/// The location of a table as the mapping gives it.
 struct Place<'a> {
     schema: &'a str,
     table: &'a str,
@@ -20,7 +20,7 @@ const THINGS: Place<'static> = Place {
     table: "",
 };
 
-/// Reads `id` and `name` of a table, two records to a page; then each record by its id.
+/// Reads `id` and `name` of a table, two records per page, then each record by its id.
 async fn check(
     kind: SourceKind,
     sql: &str,
@@ -80,10 +80,10 @@ async fn check(
 
 /// Three rows of `id` and `name`.
 const ROWS: &str = "(1, 'b'), (2, 'c'), (3, 'a')";
-/// The same where the name is made of the id.
+/// The same rows where the name is computed from the id.
 const IDS: &str = "(3), (1), (2)";
 
-/// Makes tables in which the rows above, for `{rows}` and `{ids}`, are found under `things`.
+/// Creates tables that hold the rows above, for `{rows}` and `{ids}`, under `things`.
 async fn check_tables(kind: SourceKind, tables: &[&str]) {
     let expected = [(json!(3), "a"), (json!(1), "b"), (json!(2), "c")];
     for sql in tables {
@@ -155,7 +155,7 @@ async fn sqlite_tables_of_every_kind_are_read() {
     check_tables(SourceKind::Sqlite, &tables).await;
 }
 
-/// The type of a key, its datatype, and keys as SQL writes them and as they are shown.
+/// The type of a key, its datatype, and keys as SQL literals and as shown.
 type Keyed = (&'static str, &'static str, [(&'static str, Json); 3]);
 
 async fn check_keys(kind: SourceKind, keyed: Vec<Keyed>) {
@@ -187,7 +187,7 @@ fn uuids() -> Keyed {
     ("uuid", "string", keys)
 }
 
-/// Keys of one form that is their text.
+/// Keys whose SQL literal and shown form are the same text.
 fn keyed(declared: &'static str, datatype: &'static str, keys: [(&'static str, &str); 3]) -> Keyed {
     (
         declared,

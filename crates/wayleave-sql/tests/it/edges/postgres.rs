@@ -1,4 +1,4 @@
-//! What PostgreSQL holds at the ends of its types.
+//! Values at the limits of PostgreSQL's types.
 
 use serde_json::json;
 use wayleave_model::mapping::Datatype::{
@@ -20,7 +20,7 @@ const BEFORE: &str = "CREATE EXTENSION citext;
     CREATE DOMAIN score AS int2;
     CREATE TYPE mood AS ENUM ('so', 'Good', 'bad', '');";
 
-/// As long as a name can be.
+/// A name of the maximum length.
 const LONG: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Numbers of single precision stand for what they were written as.
+//! Single-precision numbers stand for the decimal they were written as.
 
 use serde_json::json;
 use wayleave_model::mapping::{Datatype, SourceKind};
@@ -6,7 +6,8 @@ use wayleave_plan::value::Value;
 
 use super::drawn::{Drawn, Edge};
 
-/// Held as written, but for some at the ends, which are the nearest of single precision.
+/// Stored as written, except for some at the limits, which are the nearest single-precision
+/// numbers.
 const HELD: [(&str, f64); 20] = [
     ("0.1", 0.1),
     ("-0.1", -0.1),
@@ -30,7 +31,7 @@ const HELD: [(&str, f64); 20] = [
     ("16777217", 16_777_216.0),
 ];
 
-/// Nothing is equal to these.
+/// Operands that equal no stored value.
 const BESIDE: [f64; 12] = [
     0.100_000_001_490_116_12,
     0.1 + 1e-12,
@@ -53,7 +54,7 @@ fn held(values: &[(&str, f64)]) -> Vec<(String, Value)> {
 
 async fn check(kind: SourceKind, declared: &'static str) {
     let asked = BESIDE.map(|number| json!(number));
-    // What is added up is of one magnitude, so that the order of addition does not show.
+    // The summed values have one magnitude, so that the order of addition does not show.
     let added = [
         ("0.1", 0.1),
         ("0.2", 0.2),

@@ -1,4 +1,4 @@
-//! What SQLite holds at the ends of what it calls types.
+//! Values at the limits of SQLite's types.
 
 use serde_json::json;
 use wayleave_model::mapping::Datatype::{
@@ -14,7 +14,7 @@ use super::values::{
 
 const KIND: SourceKind = SourceKind::Sqlite;
 
-/// Without indexes, and with one of every column.
+/// Checks without indexes, and with one on every column.
 async fn check(edges: fn() -> Vec<Edge>) {
     Drawn::new(KIND, "", edges()).await.check(40).await;
     let drawn = Drawn::new(KIND, "", edges()).await;

@@ -1,4 +1,4 @@
-//! Values that every store is asked for at the ends of its types.
+//! Values at the limits of their types that every store is tested with.
 
 use serde_json::{Value as Json, json};
 use wayleave_model::mapping::{Datatype, SourceKind};
@@ -6,7 +6,7 @@ use wayleave_plan::value::Value;
 
 use crate::stores::text_literal;
 
-/// Values whose literal is given and whose meaning is the text.
+/// Values given as a literal and as the text that spells their meaning.
 pub(crate) fn read(datatype: Datatype, values: &[(&str, &str)]) -> Vec<(String, Value)> {
     values
         .iter()
@@ -37,7 +37,7 @@ pub(crate) fn texts(kind: SourceKind, texts: &[&str]) -> Vec<(String, Value)> {
     texts.iter().map(pair).collect()
 }
 
-/// Texts that collations fold, pad or pass over.
+/// Texts that collations fold, pad or ignore.
 pub(crate) const FOLDED: [&str; 16] = [
     "", " ", "  ", "a", "A", "a ", "a  ", "a\t", "á", "Á", "ab", "aB", "a-b", "ss", "ß", "\u{ad}a",
 ];
@@ -52,7 +52,7 @@ pub(crate) const WHOLE: [&str; 7] = [
     "-9007199254740993",
 ];
 
-/// Beyond every integer of every store.
+/// Integers beyond the range of every store.
 pub(crate) fn beyond() -> Vec<Json> {
     let texts = [
         "9223372036854775808",
@@ -95,15 +95,15 @@ pub(crate) fn huge() -> Vec<Json> {
     .collect()
 }
 
-/// A large decimal; as many digits as a sum of some can still have.
+/// A large decimal, short enough that a sum of several still fits.
 pub(crate) fn large(sign: &str) -> String {
     format!("{sign}{}.1", "1234567890".repeat(9))
 }
 
-/// Days at the ends of the calendar and in it.
+/// Days at the limits of the calendar and within it.
 pub(crate) const DAYS: [&str; 4] = ["0001-01-01", "9999-12-31", "2000-02-29", "1582-10-10"];
 
-/// Integers that are one number, and others.
+/// Integers with equal values, and others.
 pub(crate) fn wholes() -> Vec<(String, Value)> {
     [
         ("9007199254740993", 9_007_199_254_740_992.0),

@@ -1,4 +1,4 @@
-//! Any column read as text, with the values in it that are of no other datatype.
+//! Columns of any type read as text, including values that fit no other datatype.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use wayleave_store::conformance::ServedMapping;
 
 use crate::stores::{Loaded, all, arguments, mapping, patient};
 
-/// One column whose field is text: its field, type in the store, and for each row a value as the
-/// store's SQL writes it with the text it is answered as.
+/// One column whose field is text: its field, its type in the store, and for each row a SQL literal
+/// with the text it is answered as.
 type Texts<'a> = (&'a str, &'a str, [(&'a str, &'a str); 6]);
 
-/// A table whose every column but `id` is read as text. Row 7 is all NULL.
+/// A table in which every column but `id` is read as text. Row 7 is all NULL.
 struct Textual {
     kind: SourceKind,
     store: Arc<dyn Store>,
@@ -53,7 +53,7 @@ impl Textual {
         }
     }
 
-    /// The ids and one field of every record, walked three to a page, and how many pages it took.
+    /// The ids and one field of every record, walked three to a page, and the number of pages.
     async fn walk(&self, field: &str, asked: Json) -> (Vec<(i64, Json)>, usize) {
         let mut asked = arguments(asked);
         asked.extend(arguments(
@@ -83,7 +83,7 @@ impl Textual {
         found.into_iter().map(|it| it.0).collect()
     }
 
-    /// Each text with how many rows have it, the texts in order.
+    /// Each text with its number of rows, in text order.
     async fn groups(&self, field: &str) -> Vec<(Json, i64)> {
         let asked = json!({"stream": "things", "metrics": [{"op": "count"}], "group_by": [field], "sort": [field]});
         let plan = self.served.aggregate(&arguments(asked)).unwrap();
@@ -94,8 +94,8 @@ impl Textual {
     }
 }
 
-/// Reads, sorts, walks, filters and groups by each column, and holds the answers to what the
-/// texts alone say.
+/// Reads, sorts, walks, filters and groups by each column, and compares the answers with those
+/// computed from the texts alone.
 async fn check_texts(
     kind: SourceKind,
     before: &str,
@@ -154,7 +154,7 @@ async fn check_texts(
     things.store.close().await;
 }
 
-/// What PostgreSQL has columns of.
+/// Column types of PostgreSQL.
 const POSTGRES: &[Texts<'static>] = &[
     (
         "at",
@@ -286,7 +286,7 @@ async fn any_postgres_column_is_read_as_text() {
     }
 }
 
-/// What MariaDB has columns of.
+/// Column types of MariaDB.
 const MARIADB: &[Texts<'static>] = &[
     (
         "day",
@@ -442,7 +442,7 @@ async fn any_mariadb_column_is_read_as_text() {
     }
 }
 
-/// The server takes the day zero for NULL in such a column, and so must nobody else.
+/// The server treats the zero date as NULL in such a column; answers must not.
 #[tokio::test]
 async fn the_day_zero_is_not_null() {
     let sql = "SET sql_mode = ''; \

@@ -1,6 +1,6 @@
-//! A server that poses as the database is not told the password.
+//! A server that impersonates the database does not get the password.
 //!
-//! `0.0.0.0` leads to this machine and is no loopback address, so it stands for one beyond.
+//! `0.0.0.0` reaches this machine but is not a loopback address, so it stands for a remote host.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use wayleave_store::{Limits, StoreError};
 
 const PASSWORD: &str = "S3cr3t-of-the-database";
 
-/// A server that takes one session after the other; all that it hears.
+/// A server that accepts one session after the other, and returns all bytes it received.
 async fn posing<F>(pose: fn(TcpStream) -> F) -> (u16, JoinHandle<Vec<u8>>)
 where
     F: Future<Output = Vec<u8>> + Send + 'static,
@@ -25,14 +25,14 @@ where
     (port, hearing)
 }
 
-/// Hears once; all there is until the client waits or leaves.
+/// Reads once: everything there is until the client waits or leaves.
 async fn hear(stream: &mut TcpStream, heard: &mut Vec<u8>) {
     let mut bytes = [0; 4_096];
     let count = stream.read(&mut bytes).await.unwrap_or(0);
     heard.extend_from_slice(&bytes[..count]);
 }
 
-/// PostgreSQL without TLS that asks for the password itself.
+/// A PostgreSQL server without TLS that requests the password in clear text.
 async fn postgres_that_asks(mut stream: TcpStream) -> Vec<u8> {
     let mut heard = Vec::new();
     hear(&mut stream, &mut heard).await;
@@ -45,7 +45,7 @@ async fn postgres_that_asks(mut stream: TcpStream) -> Vec<u8> {
     heard
 }
 
-/// MySQL without TLS that would ask for the password under a key of its own.
+/// A MySQL server without TLS that would request the password encrypted with its own key.
 async fn mysql_that_asks(mut stream: TcpStream) -> Vec<u8> {
     let mut greeting = b"\x0a9.7.0\0\x01\0\0\0abcdefgh\0".to_vec();
     // Protocol 4.1, secure connections, plugins; no TLS.
@@ -88,7 +88,7 @@ async fn a_posing_postgres_is_not_told_the_password() {
         );
         assert!(!tells_the_password(&hearing.await.unwrap()), "{parameters}");
     }
-    // Whom the operator trusts is told.
+    // A server that the operator trusts gets the password.
     let (port, hearing) = posing(postgres_that_asks).await;
     let dsn = format!(
         "postgres://ada:{PASSWORD}@0.0.0.0:{port}/crm?sslmode=disable&cleartext_password=allow"
@@ -114,7 +114,8 @@ async fn a_posing_mysql_is_asked_for_tls_and_told_nothing() {
         );
         hearing.abort();
     }
-    // Whom the operator trusts is asked for its key, and would get the password under it.
+    // A server that the operator trusts is asked for its key, and would get the password encrypted
+    // with it.
     let (port, hearing) = posing(mysql_that_asks).await;
     let dsn = format!(
         "mysql://ada:{PASSWORD}@0.0.0.0:{port}/crm?sslmode=disable&cleartext_password=allow"

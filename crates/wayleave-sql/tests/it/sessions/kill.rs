@@ -1,4 +1,4 @@
-//! A statement is stopped on the server that runs it, and nothing is stopped on another.
+//! A statement is stopped on the server that runs it, and nothing is stopped on another server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -17,7 +17,7 @@ use crate::stores::{all, arguments, mapping, patient};
 const TABLES: &str = "CREATE TABLE quick (id int PRIMARY KEY); INSERT INTO quick VALUES (1); \
     CREATE VIEW slow AS SELECT a.seq AS id FROM seq_1_to_1000000 a JOIN seq_1_to_1000000 b ON a.seq <> b.seq";
 
-/// An address that leads to whichever server it is told, as a failover does.
+/// An address that can be pointed at either server, as a failover does.
 async fn switched(server: Arc<AtomicU16>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -67,7 +67,7 @@ async fn a_statement_is_never_killed_on_a_server_that_does_not_run_it() {
     let (asked, plan, reading) = (context.clone(), plan.groups().clone(), Arc::clone(&reader));
     let read = tokio::spawn(async move { all(reading.as_ref(), &plan, &asked).await });
     until_working(&one, true).await;
-    // Sessions of the other server, of whatever number the statement's session has.
+    // Sessions on the other server, up to the number that the statement's session has.
     let mut bystanders = Vec::new();
     let number = "SELECT id FROM information_schema.processlist WHERE info LIKE '%slow%' \
         AND info NOT LIKE '%processlist%'";
@@ -86,11 +86,11 @@ async fn a_statement_is_never_killed_on_a_server_that_does_not_run_it() {
             .await
             .unwrap_or_else(|error| panic!("session {id} was killed: {error}"));
     }
-    // Its own limit ends it.
+    // Its own time limit ends it.
     until_working(&one, false).await;
 }
 
-/// A view whose rows nobody counts in minutes, of what both engines have.
+/// A view, valid in both engines, whose rows take longer than minutes to count.
 const CROSSED: &str = "CREATE TABLE n (id int PRIMARY KEY); \
     INSERT INTO n WITH RECURSIVE up(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM up WHERE id < 900) \
       SELECT id FROM up; \

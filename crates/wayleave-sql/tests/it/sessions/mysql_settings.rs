@@ -1,4 +1,4 @@
-//! A session of MySQL and MariaDB is what reads need, whatever the server is set to.
+//! Sessions of MySQL and MariaDB have the settings reads need, whatever the server's defaults.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::stores::{all, arguments, mapping, patient};
 
 const TABLES: usize = 30;
 
-/// What makes sessions differ, and what undoes it.
+/// Statements that make sessions differ, and those that undo them.
 const SETTINGS: [(&str, &str); 8] = [
     (
         "SET GLOBAL init_connect = 'SET autocommit = 0'",
@@ -56,7 +56,7 @@ pub(super) async fn servers() -> Vec<(&'static str, MysqlServer)> {
     servers
 }
 
-/// A database, and a DSN of a user who may only read it: `init_connect` is not for others.
+/// A database, and a DSN of a user who may only read it: `init_connect` applies to such users only.
 pub(super) async fn for_a_reader(server: &MysqlServer, sql: &str) -> (String, String) {
     let made = server.fresh_database("settings", sql).await.unwrap();
     let user = format!("reader_{}", made.name);
@@ -105,12 +105,12 @@ struct Setup<'a> {
     database: &'a str,
     dsn: &'a str,
     served: ServedMapping,
-    /// Named where something fails.
+    /// Named in failure messages.
     case: String,
 }
 
 impl Setup<'_> {
-    /// Runs statements as the owner, whose sessions are set as the server says, too.
+    /// Runs statements as the owner, whose sessions also get the server's settings.
     async fn execute(&self, sql: &str) {
         let sql = format!("SET autocommit = 1, completion_type = 0; {sql}");
         self.server.execute(self.database, &sql).await.unwrap();
@@ -130,7 +130,7 @@ impl Setup<'_> {
         rows.len()
     }
 
-    /// Reads, changes what was read, and reads again.
+    /// Reads, changes the rows that were read, and reads again.
     async fn assert_fresh_after(&self, first: &AuthorizedPlan) {
         self.execute(
             "REPLACE INTO things VALUES (1, 'one', '2024-05-06 07:08:09'), \
@@ -144,7 +144,7 @@ impl Setup<'_> {
         self.execute("DELETE FROM things WHERE id = 1").await;
         assert_eq!(self.count(store.as_ref(), &rows).await, 2, "{case}");
         assert_eq!(self.count(store.as_ref(), first).await, 2, "{case}");
-        // It would wait for any transaction that has read the table.
+        // This would wait for any transaction that has read the table.
         self.execute("SET lock_wait_timeout = 2; ALTER TABLE things COMMENT 'altered'")
             .await;
         let writing = of_all(&self.served, "writing");

@@ -1,5 +1,5 @@
-//! PgBouncer before PostgreSQL: answers are right or refused by name, and the sessions that it
-//! shares stay as the application has them.
+//! PgBouncer in front of PostgreSQL: answers are right, or refused by name, and the sessions that
+//! it shares keep the application's settings.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,25 +22,25 @@ const TABLES: &str = "CREATE TABLE things (id int PRIMARY KEY, word text); \
       'BEGIN INSERT INTO log VALUES (1); RETURN 1; END'; \
     CREATE VIEW writing AS SELECT id, writes() AS word FROM things;";
 
-/// What the application's sessions are set to.
+/// The settings of the application's sessions.
 const SETTINGS: &str = "SELECT current_setting('search_path'), current_setting('statement_timeout'), \
     current_setting('default_transaction_read_only'), current_setting('TimeZone'), \
     current_setting('DateStyle'), current_setting('idle_in_transaction_session_timeout')";
 
-/// More than one client's worth of sessions, so that they are handed around.
+/// More than one client's share of sessions, so that the pooler hands them around.
 const READERS: usize = 4;
 const READS: usize = 20;
-/// Each of these opens a session.
+/// Number of reads, each of which opens a session.
 const REFUSED_READS: usize = 2;
 
-/// A session of the application's, through the pooler.
+/// A session of the application, through the pooler.
 async fn application(dsn: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(dsn, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
 
-/// What so many sessions at once are set to, each of another server session.
+/// The settings of several concurrent sessions, each on a different server session.
 async fn settings_of_sessions(dsn: &str, sessions: usize) -> BTreeSet<Vec<String>> {
     let mut clients = Vec::new();
     let mut settings = BTreeSet::new();
@@ -69,7 +69,8 @@ fn plan(served: &ServedMapping, stream: &str) -> AuthorizedPlan {
     query.rows().clone()
 }
 
-/// Reads from several tasks at once; how often all rows came, and how often a pooler was named.
+/// Reads from several tasks at once; returns how often all rows came, and how often a pooler was
+/// named.
 async fn reads(store: &Arc<dyn Store>, plan: &AuthorizedPlan, count: usize) -> (usize, usize) {
     let mut tasks = Vec::new();
     for _ in 0..READERS {
@@ -143,7 +144,7 @@ async fn through(mode: PoolMode, settings: &'static str) {
         assert_eq!(catalogue.unwrap().tables.len(), 3, "{case}");
         pinged.unwrap();
     }
-    // Beside sessions of the application, so that the read gets one of its own.
+    // Keep sessions of the application open, so that the read gets one of its own.
     let held = application(&dsn).await;
     let _ = held.simple_query("BEGIN").await;
     let written = all(stores[0].as_ref(), &plan(&policy, "writing"), &patient()).await;
@@ -202,7 +203,7 @@ async fn behind_a_pooler_a_changed_type_is_noticed_though_no_row_would_come() {
     let store = store(Dsn::parse(kind, &dsn).unwrap(), StoreOptions::default());
     let filter = json!({"ratio": 0.1});
     assert_eq!(filtered(store.as_ref(), &policy, filter.clone()).await, 1);
-    // A statement for single precision finds no 0.1 of double precision.
+    // A statement compiled for single precision does not find 0.1 in double precision.
     let change = "ALTER TABLE things ALTER ratio TYPE float8 USING 0.1";
     server.execute(&database.name, change).await.unwrap();
     assert_eq!(filtered(store.as_ref(), &policy, filter).await, 1);

@@ -1,4 +1,4 @@
-//! A session of PostgreSQL is what reads need, whatever the role is set to.
+//! Sessions of PostgreSQL have the settings reads need, whatever the role's defaults.
 
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
@@ -12,7 +12,7 @@ use crate::stores::{Loaded, all, arguments, mapping, patient};
 /// Less than any statement takes on a loaded machine.
 const TIGHT: &str = "statement_timeout = 1";
 
-/// What a role or a database may be set to.
+/// Settings that a role or a database may have.
 const SETTINGS: [&str; 14] = [
     "default_transaction_isolation = 'serializable'",
     "default_transaction_deferrable = on",
@@ -26,7 +26,7 @@ const SETTINGS: [&str; 14] = [
     "extra_float_digits = -10",
     "standard_conforming_strings = off",
     "quote_all_identifiers = on",
-    // A function of the schema's would stand in for PostgreSQL's own.
+    // A function of the schema would replace PostgreSQL's own.
     "search_path = public, pg_catalog",
     "row_security = off",
 ];
@@ -90,8 +90,8 @@ async fn every_answer_is_the_same_whatever_the_role_is_set_to() {
         assert!(written.is_err(), "{setting}: a view has written");
         reader.close().await;
         if *setting == TIGHT {
-            // A read's session has our limit from its login on; introspection only once it has begun
-            // a transaction, which runs under the role's own.
+            // A read's session has our limit from its login on. Introspection has it only after it
+            // has begun a transaction, which starts under the role's own limit.
             let looser = format!("ALTER ROLE {role} SET statement_timeout = 250");
             loaded.execute(&looser).await;
         }

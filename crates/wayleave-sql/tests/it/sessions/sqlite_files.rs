@@ -1,4 +1,4 @@
-//! What reading does to a SQLite file's other users, and to the disk.
+//! Effects of reading on a SQLite file's other users, and on the disk.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use wayleave_store::{ReadContext, StoreError};
 use crate::stores::{Loaded, all, arguments, mapping, patient};
 
 const KIND: SourceKind = SourceKind::Sqlite;
-/// Names the file to the program that writes to it.
+/// Passes the file's path to the program that writes to it.
 const FILE: &str = "WAYLEAVE_WRITTEN_FILE";
 const COMMITS: i64 = 5;
-/// What a program says that has begun to write.
+/// Printed by the program once it has begun to write.
 const BEGUN: &str = "begun to write";
 
 /// A view that is never read to its end and holds the file's lock meanwhile, and one of long texts.
@@ -44,7 +44,7 @@ fn aggregate(served: &ServedMapping, asked: serde_json::Value) -> AuthorizedPlan
 fn another_program_writes() {
     let file = std::env::var(FILE).unwrap();
     let connection = rusqlite::Connection::open(file).unwrap();
-    // As most programs have it.
+    // The timeout that most programs use.
     connection.busy_timeout(Duration::from_secs(5)).unwrap();
     let insert = "INSERT INTO things (word) VALUES ('more')";
     connection.execute(insert, []).unwrap();
@@ -58,7 +58,7 @@ fn another_program_begins_to_write() {
     let begun = "BEGIN IMMEDIATE; INSERT INTO things (word) VALUES ('never')";
     connection.execute_batch(begun).unwrap();
     println!("\n{BEGUN}");
-    // Until the test is over.
+    // Wait until the test is over.
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
@@ -79,7 +79,7 @@ async fn a_program_that_has_only_begun_to_write_ends_no_read() {
     assert!(std::fs::exists(format!("{}-journal", loaded.name)).unwrap());
     let (store, served) = (loaded.store(), served());
     let sum = json!({"stream": "slow", "metrics": [{"op": "sum", "field": "id"}]});
-    // Longer than a writer that waits would be kept waiting.
+    // Longer than a waiting writer may be delayed.
     let context = ReadContext::within(Duration::from_secs(3));
     let end = all(store.as_ref(), &aggregate(&served, sum), &context).await;
     assert!(matches!(end, Err(StoreError::Timeout { .. })), "{end:?}");
@@ -102,7 +102,7 @@ async fn reading_a_file_without_a_write_ahead_log_never_starves_its_writers() {
                     let context = ReadContext::within(Duration::from_secs(10));
                     let end = all(store.as_ref(), &slow, &context).await;
                     let end: StoreError = end.unwrap_err();
-                    // A read that let the writer go first may be tried again.
+                    // A read that yielded to the writer may be retried.
                     assert!(end.is_retryable(), "{end:?}");
                 }
             })

@@ -7,7 +7,7 @@ use wayleave_plan::package::{FieldScope, Grant, Grants, RelationScope, StreamGra
 
 use super::*;
 
-/// A dataset of two streams, read by one connection of its own name.
+/// A dataset of two streams, read through one connection with the dataset's name.
 fn ratified(name: &str) -> Ratified<Mapping> {
     let stream = |stream: &str| {
         format!(
@@ -28,7 +28,6 @@ fn ratified(name: &str) -> Ratified<Mapping> {
         digest: proposed.digest(),
         replaces: None,
         who: "tester".to_owned(),
-        at: "2026-01-01T00:00:00Z".to_owned(),
         note: String::new(),
     };
     ratify(proposed, ratification).unwrap()
@@ -83,7 +82,7 @@ fn connecting_tells_no_stream_and_no_tool_that_the_caller_does_not_see() {
         of(&[]),
         of(&[("hr", StreamScope::All)]),
         of(&[("crm", StreamScope::Only(BTreeMap::new()))]),
-        // Granted, and withheld: without its key, or with a row filter that does not fit.
+        // Granted but withheld: without its key, or with a row filter that does not fit.
         of(&[("crm", only("people", &["city"], None))]),
         of(&[(
             "crm",

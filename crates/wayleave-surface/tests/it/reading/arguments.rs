@@ -1,6 +1,6 @@
-//! What a caller may ask, and what it is told when it may not.
+//! What a caller may request, and how other requests are refused.
 //!
-//! The names of the tests are explained in `discovery.rs`.
+//! `discovery.rs` explains the names of the tests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -348,7 +348,7 @@ async fn x5_every_advertised_argument_is_accepted_and_no_other() {
     for tool in client.tools().await.as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
         let properties = tool["inputSchema"]["properties"].as_object().unwrap();
-        // A cursor is taken from a page; other tests walk with it.
+        // A cursor comes from a page; other tests walk with it.
         for argument in properties.keys().filter(|it| *it != "cursor") {
             let mut given = using(name, argument);
             // Some clients send every argument they know.

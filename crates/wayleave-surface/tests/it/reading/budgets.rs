@@ -1,4 +1,4 @@
-//! Budgets of bytes, asserted and printed (`cargo test -- --nocapture`).
+//! Byte budgets, asserted and printed (`cargo test -- --nocapture`).
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;

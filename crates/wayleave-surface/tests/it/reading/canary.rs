@@ -1,8 +1,8 @@
-//! What a grant hides is in no answer, whatever is asked.
+//! No answer contains what a grant hides, whatever the request.
 //!
 //! Two stores hold the same visible data and differ in everything hidden: fields, rows, streams,
-//! the other connection. Thousands of generated calls are answered in the same bytes by both, and
-//! no answer and no log line holds a canary. `WAYLEAVE_FULL=1` runs 50,000 calls instead of 2,000.
+//! the other connection. Both answer thousands of generated calls in the same bytes, and no answer
+//! and no log line contains a canary. `WAYLEAVE_FULL=1` runs 50,000 calls instead of 2,000.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use crate::reading::fixture::{CRM, CRM_SQL, Files, call, package, service, strea
 
 const CANARY: &str = "canary";
 
-/// Everything this process logs, at every level, with the SDK silenced as the product does.
+/// Everything that this process logs, at every level, with the SDK silenced as in the product.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -46,19 +46,19 @@ impl std::io::Write for Log {
     }
 }
 
-/// Between one and `most` of these, each once.
+/// Between one and `most` of the items, each once.
 pub fn few<T: Clone>(dice: &mut Dice, from: &[T], most: usize) -> Vec<T> {
     let count = 1 + dice.below(most);
     dice.some(from, count)
 }
 
-/// A deployment whose hidden data is made from `seed`.
+/// A deployment whose hidden data is generated from `seed`.
 fn deployment(seed: u32) -> (ReadService, std::sync::Arc<Files>) {
     let salary = format!(
         "UPDATE personnel SET salary = id * {} || '.5', bio = '{CANARY}-bio-{seed}-' || id;",
         seed + 1
     );
-    // Hidden rows: only accepted people of organization 2 may be seen.
+    // Hidden rows: only accepted people of organization 2 are visible.
     let rows = format!(
         "UPDATE personnel SET name = '{CANARY}-name-{seed}-' || id, updated_at = '20{:02}-01-01T00:00:00Z'
              WHERE NOT (status = 'accepted' AND org_id = 2);
@@ -149,7 +149,7 @@ fn filter(dice: &mut Dice, fields: &[&str]) -> Json {
     filter
 }
 
-/// A call: mostly sensible, now and then about what is hidden.
+/// A call that is mostly sensible, and now and then about hidden data.
 fn generated(dice: &mut Dice, cursors: &[Json]) -> (&'static str, Json) {
     let all: Vec<&str> = VISIBLE.iter().chain(&HIDDEN).copied().collect();
     let stream = *dice.one_of(&[
@@ -278,7 +278,7 @@ async fn twin_stores_that_differ_only_in_what_is_hidden_answer_in_the_same_bytes
         assert_eq!(first, second, "call {number}: {tool} {given}");
         let asked = given.to_string();
         for told in [&first.text, &first.structured.value().to_string()] {
-            // A caller may be told its own words again; never more of them than it said.
+            // An answer may repeat the caller's own words, but never more of them than it sent.
             assert!(
                 told.matches(CANARY).count() <= 2 * asked.matches(CANARY).count(),
                 "call {number}: {tool} {given}\n{told}"

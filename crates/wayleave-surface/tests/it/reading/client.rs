@@ -1,4 +1,4 @@
-//! A client on a pipe that speaks the wire itself.
+//! A client on a pipe that speaks the wire protocol itself.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Client {
         Self::connect(Server::new(registry, identity), Caller::anonymous()).await
     }
 
-    /// A client of this server, let in as this caller.
+    /// A client of this server, connected as this caller.
     pub async fn connect(server: Server, caller: Caller) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let stop = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! A database of any kind as the one source of a deployment.
+//! A database of any kind as the only source of a deployment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Database {
             }
         };
         let options = StoreOptions {
-            // However slow the machine is, a read is not refused for it.
+            // No read is refused, however slow the machine is.
             wait: Duration::from_mins(5),
             ..StoreOptions::default()
         };
@@ -50,7 +50,7 @@ impl Database {
         })
     }
 
-    /// Changes it behind the server's back.
+    /// Changes the database behind the server's back.
     pub async fn execute(&self, sql: &str) {
         match self.kind {
             SourceKind::Sqlite => wayleave_test::sqlite_execute(&self.name, sql).unwrap(),
@@ -59,7 +59,7 @@ impl Database {
         }
     }
 
-    /// A service of this mapping over it.
+    /// A service of this mapping over the database.
     pub fn service(self: &Arc<Self>, mapping: &str) -> ReadService {
         let stores: Arc<dyn Stores> = self.clone();
         let limits = ReadLimits {

@@ -1,7 +1,8 @@
-//! What a caller finds out before it reads.
+//! What a caller discovers before it reads.
 //!
-//! The tests named `r` and a number are rules that every reader of many sources must keep, whoever
-//! wrote it; those named `x` are commonly broken. Rules about search are among its own tests.
+//! The tests named `r` and a number are rules that every reader of many sources must keep, whatever
+//! its implementation; those named `x` are rules that are commonly broken. Rules about search are
+//! among the search tests.
 
 use serde_json::json;
 use wayleave_plan::package::Package;

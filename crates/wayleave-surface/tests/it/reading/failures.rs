@@ -1,4 +1,4 @@
-//! What a caller is told when a store or the world has changed.
+//! What a caller is told when a store or the served datasets have changed.
 
 use serde_json::json;
 use wayleave_plan::package::Package;

@@ -23,7 +23,7 @@ pub const CRM_SQL: &str = include_str!("fixtures/crm.sql");
 /// The time in every deployment, so that cursors are the same bytes whenever a test runs.
 pub const NOW: i64 = 1_780_000_000;
 
-/// A mapping a human has ratified.
+/// A mapping that a human has ratified.
 pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
     let proposed = Draft::new(toml).propose(None).unwrap_or_else(|rejected| {
         panic!("{:#?}\n{toml}", rejected.problems);
@@ -33,7 +33,6 @@ pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
         digest: proposed.digest(),
         replaces: None,
         who: "tester".to_owned(),
-        at: "2026-01-01T00:00:00Z".to_owned(),
         note: String::new(),
     };
     Arc::new(ratify(proposed, ratification).unwrap())
@@ -43,7 +42,7 @@ pub fn world(mappings: &[&str]) -> ActiveDatasets {
     ActiveDatasets::new(mappings.iter().map(|toml| ratified(toml)).collect()).unwrap()
 }
 
-/// SQLite files by source; it counts how often one was asked for.
+/// SQLite files by source, with a count of how often one was opened.
 pub struct Files {
     stores: BTreeMap<String, Arc<dyn Store>>,
     paths: BTreeMap<String, PathBuf>,
@@ -155,7 +154,7 @@ datatype = "integer"
 datatype = "string"
 "#;
 
-/// A dataset of so many streams, each with so many fields, over so many connections.
+/// A dataset with the given number of streams, of fields in each, and of connections.
 pub fn wide(name: &str, streams: usize, fields: usize, connections: usize) -> String {
     let mut toml = format!("[dataset]\nname = \"{name}\"\nkind = \"sqlite\"\n");
     for n in 1..=connections {
@@ -218,7 +217,7 @@ fn dataset_of(connection: &str) -> &str {
     }
 }
 
-/// A package of these grants, each a connection and its streams.
+/// A package of these grants, each a connection with its streams.
 pub fn package(subject: &str, grants: Vec<(&str, Vec<(&str, StreamGrant)>)>) -> Package {
     let grants = grants
         .into_iter()
@@ -268,7 +267,7 @@ pub async fn good(service: &ReadService, package: &Package, tool: &str, given: J
     reply
 }
 
-/// Calls a tool that must refuse, and gives the error: the same in text and in structure.
+/// Calls a tool that must refuse, and returns the error, which is the same in text and structure.
 pub async fn refused(service: &ReadService, package: &Package, tool: &str, given: Json) -> Json {
     let reply = call(service, package, tool, given.clone()).await;
     assert!(reply.is_error, "{tool} {given}: {}", reply.text);

@@ -1,4 +1,4 @@
-//! What is agreed about the tools, byte for byte: `WAYLEAVE_BLESS=1` rewrites it on purpose.
+//! The agreed output of the tools, byte for byte: `WAYLEAVE_BLESS=1` rewrites it on purpose.
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ async fn the_texts_are_the_agreed_ones() {
         let reply = good(&service, &Package::local(), tool, given.clone()).await;
         let cursor = reply.structured.value()["meta"]["next_cursor"].as_str();
         let said = match cursor {
-            // It names the index it walks, which is another at every run.
+            // The cursor names the index it walks, which differs in every run.
             Some(cursor) if tool == "search" => reply.text.replace(cursor, "(a cursor)"),
             _ => reply.text,
         };

@@ -1,11 +1,11 @@
-//! Hostile values, ids, cursors, names: refused or found to be plain data, and nothing changes.
+//! Hostile values, ids, cursors and names are refused or treated as plain data, and change nothing.
 
 use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
 
 use crate::reading::fixture::{call, crm};
 
-/// Texts that have opened other doors.
+/// Payloads that have broken other systems.
 const PAYLOADS: &[&str] = &[
     "' OR '1'='1",
     "' OR 1=1 --",
@@ -200,7 +200,7 @@ const CODES: &[&str] = &[
     "changes_unavailable",
 ];
 
-/// Every place a caller's text can go.
+/// Calls that cover every place a caller's text can go.
 fn calls(payload: &str) -> Vec<(&'static str, Json)> {
     let at = |name: &str, value: Json| {
         let mut given = json!({ "stream": "people", "connection_id": "crm-eu", "limit": 2 });
@@ -286,7 +286,7 @@ async fn hostile_texts_are_data_or_refused_and_change_nothing() {
                 assert!(reply.bytes() <= wayleave_surface::MAX_ERROR_BYTES);
                 refused += 1;
             } else {
-                // No payload widens an answer: whatever it is compared with, it is one text.
+                // No payload widens an answer: wherever it is compared, it is a single text.
                 for word in ["CREATE TABLE", "sqlite_", "secret_rating"] {
                     let own = given.to_string().contains(word) || tool == "schema";
                     assert!(

@@ -1,4 +1,4 @@
-//! Values that no result has room for: shown in part and said so, and read whole in pieces.
+//! Values that no result has room for: shown in part with a note, and read whole in pieces.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use wayleave_surface::{ReadLimits, ReadService};
 
 use crate::reading::fixture::{CRM, CRM_SQL, Files, crm, good, refused, service, service_within};
 
-/// Characters of the body of document 21.
+/// Length of the body of document 21, in characters.
 const BODY: usize = 200_000;
 
 fn local() -> Package {
@@ -90,7 +90,7 @@ async fn a_document_longer_than_a_result_is_read_in_pieces_that_make_the_whole()
     }
     assert_eq!(whole, format!("id: 21\nbody: {}\n", "0".repeat(BODY)));
     assert_eq!(pieces, 4);
-    // What fits is whole, and says no more than it ever did.
+    // A document that fits is whole, and carries no additional metadata.
     let given = json!({ "id": "crm-eu/documents:20", "offset": 0 });
     let reply = good(&service, &local(), "fetch", given).await;
     assert!(reply.structured.value()["text"].as_str().unwrap().len() > 5_000);

@@ -1,11 +1,11 @@
-//! A narrower grant never sees what a wider one does not, and what is forbidden is told as what is
-//! missing.
+//! A narrower grant never sees what a wider one does not, and forbidden things are reported like
+//! missing ones.
 //!
-//! Pairs of packages, the second made from the first by taking away connections, streams, fields
-//! and rows, make the same calls. Everything the narrower is told, errors included, must be known
-//! to the wider; and it must be, to the byte, what is told in the narrower's twin: a world in which
-//! what it does not see was never there. No cursor of one opens for another. `WAYLEAVE_FULL=1` makes
-//! 24,000 calls instead of 600.
+//! Pairs of packages, the second made from the first by removing connections, streams, fields and
+//! rows, make the same calls. Everything that the narrower is told, errors included, must be known
+//! to the wider; and it must equal, to the byte, what the narrower's twin is told: a deployment in
+//! which what it does not see never existed. No cursor of one opens for another. `WAYLEAVE_FULL=1`
+//! makes 24,000 calls instead of 600.
 
 mod calls;
 mod laboratory;
@@ -24,7 +24,7 @@ use crate::reading::fixture::call;
 use crate::reading::search::Library;
 use laboratory::{DATASETS, Rows, Sight, laboratory};
 
-/// How many calls a pair makes.
+/// Number of calls that a pair makes.
 const CALLS_A_PAIR: usize = 60;
 
 fn pairs() -> usize {
@@ -35,7 +35,7 @@ fn pairs() -> usize {
     }
 }
 
-/// Every record a package sees, by id, with all it sees of it; and every name it is told.
+/// Every record that a package sees, by id, with all visible fields; and every name it is told.
 #[derive(Default)]
 struct Known {
     records: BTreeMap<String, BTreeMap<String, Json>>,
@@ -43,7 +43,7 @@ struct Known {
 }
 
 impl Known {
-    /// Found by walking, page by page, every stream of every connection.
+    /// Collects them by walking, page by page, every stream of every connection.
     async fn of(service: &ReadService, package: &Package) -> Self {
         let mut known = Self::default();
         for (dataset, connections, streams) in DATASETS {
@@ -96,7 +96,7 @@ fn texts(list: &Json) -> Vec<String> {
     list.filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
-/// The records of a page, by id; the related ones with them.
+/// The records of a page, by id, including related ones.
 fn rows(reply: &Reply) -> Vec<(String, BTreeMap<String, Json>)> {
     let (data, meta) = (
         &reply.structured.value()["data"],
@@ -128,7 +128,7 @@ fn rows(reply: &Reply) -> Vec<(String, BTreeMap<String, Json>)> {
             }
         }
         own.remove("@id");
-        // A tombstone has its key and nothing else.
+        // A tombstone has only its key.
         if own.remove("@deleted") != Some(json!(true)) {
             let stream = meta["stream"].as_str().unwrap();
             found.push((identity(connection, stream, &own["id"]), own));
@@ -142,7 +142,7 @@ fn identity(connection: &str, stream: &str, key: &Json) -> String {
     format!("{connection}/{stream}:{key}")
 }
 
-/// A reply without the texts that are sealed, which differ by what they are bound to.
+/// A reply without its sealed texts, which differ by what they are bound to.
 fn unsealed(reply: &Reply) -> (String, String) {
     let (mut text, mut structured) = (reply.text.clone(), reply.structured.value().to_string());
     for name in ["next_cursor", "next_changes_since"] {
@@ -172,7 +172,7 @@ impl Pair {
         let ambiguous = more.structured.value()["error"]["code"] == "ambiguous_connection";
         let one = &less.structured.value()["meta"]["connection_id"];
         if ambiguous && one.is_string() {
-            // The wider sees several; the narrower was told which one it sees.
+            // The wider sees several connections; the narrower was told which one it sees.
             let mut asked = given.clone();
             asked["connection_id"] = one.clone();
             more = call(&self.world, &self.wider, tool, asked).await;
@@ -192,7 +192,8 @@ impl Pair {
         less
     }
 
-    /// What an error offers is known to the wider, and what it is about the caller said itself.
+    /// Whatever an error offers is known to the wider, and its subject was named by the caller
+    /// itself.
     fn error(&self, less: &Reply, given: &Json, why: &str) {
         let error = &less.structured.value()["error"];
         let said = given.to_string();
@@ -203,7 +204,7 @@ impl Pair {
         if matches!(code, "unknown_stream" | "unknown_field" | "not_found") {
             for name in names {
                 let known = self.known.names.contains(&name) || said.contains(&name);
-                // Relations are offered by their names where one was asked for.
+                // Relations are offered by name where the request named one.
                 let relation = DATASETS
                     .iter()
                     .flat_map(|it| it.2)
@@ -264,7 +265,7 @@ impl Pair {
         }
     }
 
-    /// Every field and stream that `schema` tells of is known to the wider.
+    /// Every field and stream that `schema` describes is known to the wider.
     fn names(&self, less: &Reply, why: &str) {
         let known = |name: &str| self.known.names.contains(name);
         for (_, connections, streams) in DATASETS {
@@ -289,7 +290,7 @@ impl Pair {
     }
 }
 
-/// Fewer rows make fewer groups, smaller counts, and nothing beyond the least and the greatest.
+/// Fewer rows give fewer groups, smaller counts, and nothing beyond the minimum and the maximum.
 fn groups(less: &Reply, more: &Reply, given: &Json, why: &str) {
     assert!(!more.is_error, "{why}");
     let grouped = given["group_by"].as_array().map_or(0, Vec::len)
@@ -317,7 +318,7 @@ fn groups(less: &Reply, more: &Reply, given: &Json, why: &str) {
     }
 }
 
-/// A document says no line that the wider's does not say.
+/// A document has no line that the wider's does not have.
 fn document(less: &Reply, more: &Reply, why: &str) {
     assert!(!more.is_error, "{why}");
     let lines = |reply: &Reply| -> BTreeSet<String> {
@@ -327,7 +328,7 @@ fn document(less: &Reply, more: &Reply, why: &str) {
     assert!(lines(less).is_subset(&lines(more)), "{why}");
 }
 
-/// A sealed text is of no use to another token, to the wider one, or after the grants changed.
+/// A sealed text is useless to another token, to the wider one, or after the grants changed.
 async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
     let mut tried = 0;
     for (name, handle) in [
@@ -352,7 +353,7 @@ async fn leaked(pair: &Pair, tool: &str, given: &Json, reply: &Reply) -> usize {
         for thief in [&pair.wider, &other, &later, &Package::local()] {
             let got = call(&pair.world, thief, tool, next.clone()).await;
             let code = &got.structured.value()["error"]["code"];
-            // The wider may see several connections of that name, which it is told first.
+            // The wider may see several connections of that name, and is told so first.
             let ambiguous = code == "ambiguous_connection";
             assert!(
                 ambiguous || code == "invalid_cursor",

@@ -86,7 +86,7 @@ async fn a_read_that_takes_too_long_is_a_timeout_and_others_are_served_meanwhile
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_that_leave_set_their_sessions_free() {
     let (service, _files) = deployment(Duration::from_mins(10));
-    // More than there are sessions: were one kept, the last read would find none.
+    // More reads than there are sessions: if one were kept, the last read would find none.
     for _ in 0..20 {
         let given = json!({ "stream": "endless", "sort": ["-half"] });
         let package = Package::local();

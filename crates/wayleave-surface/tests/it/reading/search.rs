@@ -1,5 +1,5 @@
 //! Search as a caller sees it: fair over many connections, exact page by page, and silent about
-//! what is not granted.
+//! data that is not granted.
 
 mod asked;
 mod freshness;

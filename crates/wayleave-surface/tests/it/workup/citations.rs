@@ -186,7 +186,7 @@ async fn any_note_is_answered() {
         let report = checked.check(note);
         assert!(report["ok"].is_boolean(), "{note}");
     }
-    // Whoever writes a note does not decide how long it takes to read.
+    // The writer of a note must not control how long it takes to check.
     for part in [
         "[",
         ".",

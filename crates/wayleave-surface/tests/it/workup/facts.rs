@@ -1,4 +1,4 @@
-//! Facts that were planted are found, and each cites the records it rests on.
+//! Planted facts are found, and each cites the records that support it.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ async fn records_that_the_mapping_gives_one_predicate_conflict_too() {
         })
         .expect("the conflict of two related records");
     assert_eq!(records(&reply, cites), [HERON, "north/calls:102"]);
-    // The other call declared the flag the ship has.
+    // The other call declared the ship's actual flag.
     assert_eq!(conflicts.len(), 2);
 }
 
@@ -158,7 +158,7 @@ async fn the_timeline_is_in_order_and_within_what_was_asked_for() {
         .collect();
     assert_eq!(times.len(), 1, "{times:?}");
     assert!(times[0].starts_with("2026-03-05T18:00:00Z: PortCall north/calls:102"));
-    // The report is of later, too.
+    // The report is later, too.
     assert!(statements(&some, "text").is_empty());
 }
 

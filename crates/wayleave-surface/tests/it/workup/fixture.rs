@@ -24,10 +24,10 @@ pub const HARBOUR: &str = include_str!("fixtures/harbour.toml");
 pub const TABLES: &str = include_str!("fixtures/tables.sql");
 pub const NORTH: &str = include_str!("fixtures/north.sql");
 pub const SOUTH: &str = include_str!("fixtures/south.sql");
-/// What only the dataset beside the harbour holds.
+/// A text that only the dataset beside the harbour contains.
 pub const CANARY: &str = "canary-5f1e";
 
-/// A mapping a human has ratified.
+/// A mapping that a human has ratified.
 pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
     let proposed = Draft::new(toml)
         .propose(None)
@@ -37,18 +37,17 @@ pub fn ratified(toml: &str) -> Arc<Ratified<Mapping>> {
         digest: proposed.digest(),
         replaces: None,
         who: "tester".to_owned(),
-        at: "2026-01-01T00:00:00Z".to_owned(),
         note: String::new(),
     };
     Arc::new(ratify(proposed, ratification).unwrap())
 }
 
-/// SQLite files by source, and how often each was asked for.
+/// SQLite files by source, with a count of how often each was read.
 pub struct Files {
     stores: BTreeMap<String, Arc<dyn Store>>,
     pub paths: BTreeMap<String, PathBuf>,
     asked: BTreeMap<String, AtomicUsize>,
-    /// How many reads of each source are answered before it is busy.
+    /// Number of reads that each source answers before it is busy.
     patience: AtomicUsize,
     folders: Vec<TempDir>,
 }
@@ -66,7 +65,7 @@ impl Files {
             let (folder, path) = wayleave_test::sqlite_file(sql).unwrap();
             let dsn = Dsn::parse(SourceKind::Sqlite, path.to_str().unwrap()).unwrap();
             let options = StoreOptions {
-                // However slow the machine is, a read is not refused for it.
+                // No read is refused, however slow the machine is.
                 wait: Duration::from_mins(5),
                 ..StoreOptions::default()
             };
@@ -86,7 +85,7 @@ impl Files {
         self.asked[source].load(Ordering::SeqCst)
     }
 
-    /// Forgets how often the sources were read, and lets each answer only so often from now on.
+    /// Resets the counts of reads, and lets each source answer only `reads` more.
     pub fn be_busy_after(&self, reads: usize) {
         for asked in self.asked.values() {
             asked.store(0, Ordering::SeqCst);
@@ -139,7 +138,7 @@ pub struct Harbour {
     pub files: Arc<Files>,
 }
 
-/// What a deployment is made of.
+/// The parts of a deployment.
 pub struct Made<'a> {
     pub mappings: Vec<String>,
     pub sources: Vec<(&'a str, String)>,
@@ -148,7 +147,7 @@ pub struct Made<'a> {
 }
 
 impl Made<'_> {
-    /// The harbour, and beside it a dataset of the same shape that is not to be read.
+    /// The harbour, and beside it a dataset of the same shape that must not be read.
     pub fn harbour() -> Self {
         let vault = HARBOUR
             .replace("name = \"harbour\"", "name = \"vault\"")
@@ -222,7 +221,7 @@ pub fn arguments(json: Json) -> Map<String, Json> {
 }
 
 impl Harbour {
-    /// A workup under a package, whatever comes of it.
+    /// A workup under a package, whatever the outcome.
     pub async fn workup_as(&self, package: &Package, given: Json) -> Reply {
         let given = arguments(given);
         match WorkupRequest::read("workup_harbour", Some("harbour"), &given) {
@@ -231,14 +230,14 @@ impl Harbour {
         }
     }
 
-    /// A workup that must be made.
+    /// A workup that must succeed.
     pub async fn workup(&self, given: Json) -> Reply {
         let reply = self.workup_as(&Package::local(), given.clone()).await;
         assert!(!reply.is_error, "{given}: {}", reply.text);
         reply
     }
 
-    /// A workup that must be refused, and the error.
+    /// A workup that must be refused; returns the error.
     pub async fn refused(&self, given: Json) -> Json {
         let reply = self.workup_as(&Package::local(), given.clone()).await;
         assert!(reply.is_error, "{given}: {}", reply.text);
@@ -271,7 +270,7 @@ fn statement(json: &Json) -> (String, Vec<String>) {
     )
 }
 
-/// The record ids that some citations lead to.
+/// The ids of the records that these citations lead to.
 pub fn records(reply: &Reply, cites: &[String]) -> Vec<String> {
     let evidence = reply.structured.value()["evidence"].as_array().unwrap();
     let find = |id: &String| evidence.iter().find(|it| it["id"] == id.as_str()).unwrap();

@@ -1,4 +1,4 @@
-//! A workup knows what its caller is granted, and nothing of the rest.
+//! A workup uses what its caller is granted, and nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ async fn a_change_of_what_is_not_granted_changes_no_byte() {
     assert_eq!(bytes(&after), bytes(&before));
 }
 
-/// Every byte of a reply but for its two random texts: the sealed reference and the call's own name.
+/// Every byte of a reply except for its two random texts: the sealed reference and the call id.
 fn bytes(reply: &Reply) -> String {
     let mut all = format!("{}\n{}", reply.text, reply.structured.value());
     for name in ["workup", "activity"] {
@@ -147,8 +147,8 @@ fn bytes(reply: &Reply) -> String {
     all
 }
 
-/// The harbour with so many reports and ships besides that name the Grey Heron, of which a package
-/// that sees reports before 1000 and ships under three flags sees none.
+/// The harbour with additional reports and ships that name the Grey Heron. A package that sees
+/// reports before 1000 and ships under three flags sees none of them.
 fn with_hidden(rows: usize) -> Made<'static> {
     let mut made = Made::harbour();
     let sql = format!(

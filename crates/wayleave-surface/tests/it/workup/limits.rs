@@ -1,4 +1,4 @@
-//! Bytes, time, reads and fan-out are bounded, and where a bound was met the workup says so.
+//! Bytes, time, reads and fan-out are bounded, and a workup says so where it reached a bound.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn texts(gaps: &[(String, Vec<String>)]) -> Vec<&str> {
     gaps.iter().map(|(text, _)| text.as_str()).collect()
 }
 
-/// The harbour with a ship that called very often, with long remarks.
+/// The harbour with a ship that has very many port calls, with long remarks.
 fn busy() -> Made<'static> {
     let mut made = Made::harbour();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
@@ -116,7 +116,8 @@ async fn a_source_that_is_down_is_a_gap_and_the_rest_is_served() {
 #[tokio::test]
 async fn a_source_that_gets_busy_is_told_to_be_busy_whenever_that_happens() {
     let harbour = harbour().await;
-    // Found by words alone, so ids, keys and titles are looked up before texts are searched.
+    // The name matches by words only, so ids, keys and titles are looked up before texts are
+    // searched.
     let given = json!({ "entity": "Heron Grey", "sections": ["record", "text"] });
     harbour.files.be_busy_after(usize::MAX);
     let whole = harbour.workup(given.clone()).await;
@@ -217,7 +218,7 @@ async fn a_record_whose_name_does_not_fit_is_refused_and_not_cut() {
     assert!(reply.text.len() <= 8_192);
 }
 
-/// A dataset of so many streams, each with one record.
+/// A dataset with the given number of streams, each with one record.
 fn wide(streams: usize) -> Made<'static> {
     let mut toml = "[dataset]\nname = \"harbour\"\nkind = \"sqlite\"\n\
          [[connections]]\nid = \"north\"\nsource = \"north\"\n"

@@ -1,4 +1,4 @@
-//! Many workups at once: within their budgets, and never outside their dataset.
+//! Many workups at once stay within their budgets, and never leave their dataset.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,8 @@ const WORKUPS: usize = 500;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_workups_at_once_stay_within_budget_and_within_the_dataset() {
     let mut made = Made::harbour();
-    // Several times what all of them take on two busy cores: a workup that the others keep waiting
-    // for longer ends early and says so, which fails below.
+    // Several times what all of them take on two busy cores: a workup that waits longer for the
+    // others ends early and says so, which fails the test below.
     made.limits.deadline = Duration::from_secs(30);
     let harbour = Arc::new(made.deploy().await);
     // Building the indexes read every dataset; the workups must not.

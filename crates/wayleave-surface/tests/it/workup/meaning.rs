@@ -87,7 +87,7 @@ async fn an_unknown_name_is_not_found_and_the_nearest_is_offered() {
     let error = harbour.refused(json!({ "entity": "Blue Petrol" })).await;
     assert_eq!(error["code"], "not_found");
     assert_eq!(error["did_you_mean"], "Blue Petrel");
-    // A text that names something is not that thing.
+    // A text that names a thing is not that thing.
     let error = harbour.refused(json!({ "entity": "witnesses" })).await;
     assert_eq!(error["code"], "not_found");
 }

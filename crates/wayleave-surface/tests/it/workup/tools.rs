@@ -16,7 +16,7 @@ use wayleave_test::assert_golden;
 
 use crate::workup::fixture::{HARBOUR, harbour, ratified};
 
-/// What a client with these scopes is answered.
+/// The answer to a client with this access.
 async fn asked(service: &ReadService, access: Access, method: &str, params: Json) -> Json {
     let registry = Registry::new();
     let mapping = ratified(HARBOUR);

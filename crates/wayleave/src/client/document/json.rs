@@ -52,7 +52,7 @@ fn parse(text: &str) -> Result<CstRootNode, DocumentError> {
     })
 }
 
-/// The member of this name, which must be there at most once.
+/// The member of this name, which must not be duplicated.
 fn one(object: &CstObject, name: &str) -> Result<Option<CstNode>, DocumentError> {
     let named = |it: &jsonc_parser::cst::CstObjectProp| it.decoded_name().as_deref() == Some(name);
     let mut found = object.properties().into_iter().filter(named);
@@ -113,7 +113,7 @@ fn is_ours(value: &Value, what: &EntryEdit<'_>) -> bool {
     is_same_server(what.server, &arguments, url)
 }
 
-/// Sets what the entry says and leaves what else a person said of the server.
+/// Sets the members of the entry and leaves others that a person set for the server.
 fn merge(object: &CstObject, what: &EntryEdit<'_>) -> Result<(), DocumentError> {
     for (name, wanted) in &what.entry.members {
         match wanted {
@@ -148,7 +148,7 @@ fn set(object: &CstObject, name: &str, wanted: &Value) -> Result<(), DocumentErr
     Ok(())
 }
 
-/// Adds a question unless one of the same id is there.
+/// Adds an input question unless there is one of the same id.
 fn put_input(settings: &CstObject, wanted: &Value) -> Result<(), DocumentError> {
     let inputs = match one(settings, "inputs")? {
         None => settings.array_value_or_set("inputs"),
@@ -183,7 +183,7 @@ fn input(value: &Value) -> CstInputValue {
     }
 }
 
-/// The text with every value withheld that is not of this entry.
+/// The text with every value hidden that does not belong to this entry.
 pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
     let Ok(root) = parse(text) else {
         return String::new();
@@ -194,7 +194,8 @@ pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
 
 fn withhold(node: &CstNode, path: &mut Vec<String>, what: &EntryEdit<'_>) {
     if let Some(text) = node.as_string_lit() {
-        if !is_shown(path, &text.decoded_value().unwrap_or_default(), what) {
+        let value = text.decoded_value();
+        if !value.is_ok_and(|value| is_shown(path, &value, what)) {
             text.set_raw_value(format!("\"{HIDDEN_VALUE}\""));
         }
     } else if let Some(comment) = node.as_comment() {
@@ -224,7 +225,7 @@ fn is_shown(path: &[String], value: &str, what: &EntryEdit<'_>) -> bool {
             let ours = input.as_object().into_iter().flatten();
             ours.into_iter().any(|(_, it)| it.as_str() == Some(value))
         }),
-        // Where a person may have put a secret: what this program put there, and references.
+        // A person may have put a secret here: show only values this program wrote, and references.
         [servers, name, place @ ("env" | "headers"), member]
             if *servers == what.host.servers() && *name == what.entry.name =>
         {
@@ -236,7 +237,7 @@ fn is_shown(path: &[String], value: &str, what: &EntryEdit<'_>) -> bool {
     }
 }
 
-/// Whether a value names a variable instead of holding what is in it.
+/// Whether a value refers to a variable instead of holding its value.
 fn is_reference(value: &str) -> bool {
     let labelled = format!("token: \"{value}\"");
     sensitive::redact(&labelled) == labelled

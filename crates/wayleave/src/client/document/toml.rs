@@ -29,7 +29,7 @@ pub(super) fn put(text: &str, what: &EntryEdit<'_>) -> Result<String, DocumentEr
     if there.as_table_like().is_some_and(|it| is_ours(it, what)) {
         merge(table(there, &entry.name)?, what)?;
     } else if what.replace {
-        // In its place, with the comments above it.
+        // Replaced in place, with the comments above it.
         let decor = there.as_table().map(|it| it.decor().clone());
         *there = made(what, inline || !there.is_table());
         if let (Some(made), Some(decor)) = (there.as_table_mut(), decor) {
@@ -47,7 +47,7 @@ fn parse(text: &str) -> Result<DocumentMut, DocumentError> {
     text.parse::<DocumentMut>().map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let (line, column) = place(text, at);
-        // The message names what is wrong; the error's own excerpt could show a secret.
+        // The message names the problem; the error's own excerpt could show a secret.
         let what = error.message().lines().next().unwrap_or_default();
         DocumentError::Syntax {
             line,
@@ -110,7 +110,7 @@ fn merge(table: &mut dyn TableLike, what: &EntryEdit<'_>) -> Result<(), Document
     Ok(())
 }
 
-/// Adds to a list of names what it lacks.
+/// Adds the missing names to a list.
 fn add_names(table: &mut dyn TableLike, member: &str, wanted: &Json) -> Result<(), DocumentError> {
     let names = table
         .entry(member)
@@ -152,7 +152,7 @@ fn same(there: &Value, wanted: &Json) -> bool {
     }
 }
 
-/// Entries in TOML hold texts and lists of texts.
+/// Converts an entry's value: in TOML these are texts and lists of texts.
 fn of_json(wanted: &Json) -> Value {
     match wanted {
         Json::Array(values) => Value::Array(values.iter().map(of_json).collect()),
@@ -161,7 +161,7 @@ fn of_json(wanted: &Json) -> Value {
     }
 }
 
-/// The text with every value withheld that is not of this entry.
+/// The text with every value hidden that does not belong to this entry.
 pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
     let Ok(mut document) = parse(text) else {
         return String::new();
@@ -175,7 +175,7 @@ pub(super) fn shown(text: &str, what: &EntryEdit<'_>) -> String {
     text.split_inclusive('\n').map(without_comment).collect()
 }
 
-/// A line whose comment is withheld. Every text that could hold a `#` already is.
+/// A line with its comment hidden. Every text that could contain a `#` is hidden already.
 fn without_comment(line: &str) -> String {
     match line.split_once('#') {
         Some((code, comment)) => {

@@ -1,4 +1,4 @@
-//! The server that `wayleave client` tells of: this project's, or one at an address.
+//! The server that `wayleave client` describes: this project's, or one at an address.
 
 use std::{
     env, fs,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use url::Url;
-use wayleave_server::{
+use wayleave_project::{
     Project, ProjectError,
     source::{self, Environment},
 };
@@ -21,7 +21,7 @@ use crate::{
     failure::Failure,
 };
 
-/// The server the client is to be told of.
+/// The server to add to the client's settings.
 pub(super) async fn server(
     arguments: &ClientArgs,
     folder: Option<&Path>,
@@ -95,7 +95,7 @@ fn address(text: &str) -> Result<Url, ClientError> {
     Ok(url)
 }
 
-/// The variables the project's sources are read from.
+/// The variables that hold the DSNs of the project's sources.
 async fn variables(project: &Project) -> Result<Vec<Variable>, Failure> {
     let state = project.governance().ledger().state().await?;
     let environment = Environment::process();
@@ -118,7 +118,7 @@ async fn variables(project: &Project) -> Result<Vec<Variable>, Failure> {
     Ok(variables)
 }
 
-/// The file that holds what a variable would, where another variable names one.
+/// The file that holds a variable's value, where another variable names one.
 fn file_of(variable: &str) -> Result<Option<String>, ClientError> {
     let Some(path) = env::var_os(format!("{variable}_FILE")) else {
         return Ok(None);
@@ -127,7 +127,7 @@ fn file_of(variable: &str) -> Result<Option<String>, ClientError> {
     Ok(Some(text(&path, "a file that holds a secret")?))
 }
 
-/// What a person must still see to.
+/// Remarks on what a person must still do.
 pub(super) fn remarks(host: Host, server: &Server) -> Vec<String> {
     match &server.transport {
         Transport::Stdio { variables, .. } => {
@@ -175,7 +175,7 @@ fn need(host: Host, variable: &Variable) -> Option<String> {
     ))
 }
 
-/// This program, by the name it keeps when it is updated.
+/// The path of this program that stays the same when it is updated.
 fn program() -> Result<PathBuf, ClientError> {
     let here = env::current_exe().map_err(|cause| ClientError::Disk {
         action: "find",

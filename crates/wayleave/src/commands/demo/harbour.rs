@@ -75,20 +75,29 @@ const FINDINGS: [&str; 8] = [
     "Cargo of methanol was declared late; the agent was reminded of the 48 hour rule.",
 ];
 
-/// Numbers that look random and are the same every time.
+/// Numbers that look random and are the same every time. Not the dice of the conformance suite: the
+/// product does not build test code.
 struct Dice(u64);
 
 impl Dice {
+    #[expect(clippy::expect_used, reason = "a remainder is below its divisor")]
     fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % (sides.max(1) as u64)).unwrap_or_default()
+        usize::try_from(self.0 % (sides.max(1) as u64)).expect("below `sides`")
     }
 
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
-        from.get(self.roll(from.len()))
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        let at = self.roll(from.len());
+        nth(from, at)
     }
+}
+
+/// The entry of a list at an index, modulo its length.
+#[expect(clippy::expect_used, reason = "no list of the demo is empty")]
+fn nth<T: Copy>(from: &[T], at: usize) -> T {
+    *from.iter().cycle().nth(at).expect("a list with entries")
 }
 
 /// The whole database as one script.
@@ -130,17 +139,10 @@ fn insert(sql: &mut String, table: &str, values: &str) {
 fn vessels(sql: &mut String, dice: &mut Dice) -> Vec<usize> {
     let mut fleet = Vec::new();
     for id in 1..=60_usize {
-        let first = FIRST
-            .get((id - 1) % FIRST.len())
-            .copied()
-            .unwrap_or_default();
-        let second = SECOND
-            .get((id - 1) % SECOND.len())
-            .copied()
-            .unwrap_or_default();
+        let (first, second) = (nth(&FIRST, id - 1), nth(&SECOND, id - 1));
         let kind = dice.roll(KINDS.len());
-        let name = KINDS.get(kind).map(|(name, ..)| *name).unwrap_or_default();
-        let flag = dice.pick(&FLAGS).copied().unwrap_or_default();
+        let (name, ..) = nth(&KINDS, kind);
+        let flag = dice.pick(&FLAGS);
         let length = 60 + dice.roll(250);
         let values = format!(
             "{id}, 'IMO{}', '{first} {second}', '{flag}', '{name}', {}, {length}, {}, '2026-0{}-1{}T08:00:00Z'",
@@ -160,12 +162,9 @@ fn calls(sql: &mut String, dice: &mut Dice, fleet: &[usize]) {
     let (mut cargo, mut inspection) = (0_usize, 0_usize);
     for id in 1..=1_500_usize {
         let vessel = dice.roll(fleet.len());
-        let kind = fleet.get(vessel).copied().unwrap_or_default();
-        let Some((_, berths, commodities)) = KINDS.get(kind) else {
-            continue;
-        };
-        let berth = dice.pick(berths).copied().unwrap_or_default();
-        // Ten months of traffic, in order; the last few are still alongside.
+        let (_, berths, commodities) = nth(&KINDS, nth(fleet, vessel));
+        let berth = dice.pick(berths);
+        // Ten months of traffic, in order; the last few vessels are still alongside.
         let hour = id * 4 + dice.roll(4);
         let arrived = moment(hour);
         let stay = 6 + dice.roll(60);
@@ -182,7 +181,7 @@ fn calls(sql: &mut String, dice: &mut Dice, fleet: &[usize]) {
         insert(sql, "port_calls", &values);
         for _ in 0..=dice.roll(3) {
             cargo += 1;
-            let commodity = dice.pick(commodities).copied().unwrap_or_default();
+            let commodity = dice.pick(commodities);
             let hazardous = matches!(
                 commodity,
                 "crude oil" | "diesel" | "methanol" | "fertiliser"
@@ -204,10 +203,10 @@ fn calls(sql: &mut String, dice: &mut Dice, fleet: &[usize]) {
 
 fn inspect(sql: &mut String, dice: &mut Dice, id: usize, call: usize, hour: usize) {
     let result = ["passed", "passed", "passed", "conditions", "detained"];
-    let result = dice.pick(&result).copied().unwrap_or_default();
+    let result = dice.pick(&result);
     let mut report = String::new();
     for _ in 0..=1 + dice.roll(3) {
-        let finding = dice.pick(&FINDINGS).copied().unwrap_or_default();
+        let finding = dice.pick(&FINDINGS);
         if !report.contains(finding) {
             report.push_str(finding);
             report.push(' ');
@@ -221,7 +220,7 @@ fn inspect(sql: &mut String, dice: &mut Dice, id: usize, call: usize, hour: usiz
     insert(sql, "inspections", &values);
 }
 
-/// The hour so many hours after the new year of 2026, as text.
+/// The hour `hour` hours after the start of 2026, as text.
 fn moment(hour: usize) -> String {
     const DAYS: [usize; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let mut day = hour / 24;

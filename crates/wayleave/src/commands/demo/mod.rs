@@ -1,4 +1,4 @@
-//! `wayleave demo`: a small project of its own, served.
+//! `wayleave demo`: makes a small project and serves it.
 
 mod harbour;
 
@@ -12,10 +12,11 @@ use std::{
 
 use wayleave_ledger::{NewSource, RatifyRequest};
 use wayleave_model::{mapping::SourceKind, ratify::Draft};
-use wayleave_server::{
-    Deployment, Project,
+use wayleave_project::{
+    Project,
     source::{Environment, create_sqlite},
 };
+use wayleave_server::Deployment;
 
 use super::serve;
 use crate::{failure::Failure, output::Output};
@@ -57,7 +58,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The usual address, or any free port beside it while another program has that one.
+/// The usual address, or any free port while another program uses it.
 fn free_address(usual: SocketAddr) -> SocketAddr {
     match TcpListener::bind(usual) {
         Ok(_) => usual,
@@ -65,11 +66,11 @@ fn free_address(usual: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Makes the project, or as much of it as an earlier run did not get to.
+/// Makes the project, or the part of it that an earlier run did not reach.
 async fn prepare(folder: &Path) -> Result<Project, Failure> {
     let project = match Project::open(folder) {
         Ok(project) => project,
-        Err(wayleave_server::ProjectError::None { .. }) => Project::create(folder, SETTINGS)?,
+        Err(wayleave_project::ProjectError::None { .. }) => Project::create(folder, SETTINGS)?,
         Err(error) => return Err(error.into()),
     };
     make_database(&folder.join(DATABASE))?;
@@ -113,7 +114,7 @@ async fn prepare(folder: &Path) -> Result<Project, Failure> {
     Ok(project)
 }
 
-/// Makes the database beside its place, then puts it there whole.
+/// Makes the database under a temporary name, then renames it into place.
 fn make_database(path: &Path) -> Result<(), Failure> {
     if path.exists() {
         return Ok(());
@@ -126,7 +127,7 @@ fn make_database(path: &Path) -> Result<(), Failure> {
     fs::rename(&unfinished, path).map_err(|error| Failure::from_error(&error))
 }
 
-/// The demo's own variable, so that nothing need be exported to look at it.
+/// Sets the demo's own variable, so that nothing need be exported to try it.
 fn environment(folder: &Path) -> Result<Environment, Failure> {
     let path =
         fs::canonicalize(folder.join(DATABASE)).map_err(|error| Failure::from_error(&error))?;

@@ -1,4 +1,4 @@
-//! `wayleave grant create`: everything in a dataset, read-only, or what is named of it.
+//! `wayleave grant create`: grants read access to a dataset, or to the named parts of it.
 
 use std::{
     collections::BTreeSet,
@@ -14,9 +14,9 @@ use wayleave_model::{
     ratify::Ratified,
 };
 use wayleave_plan::package::{GrantSelection, Unfit};
+use wayleave_project::render::{self, moment};
 
 use super::{
-    describe,
     expiry::{self, Expiry},
     file::{self, GrantDraft},
 };
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     who: Option<String>,
 }
 
-/// `people`, or `people=full_name,status`.
+/// Parses `people`, or `people=full_name,status`.
 fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
     let (name, fields) = match word.split_once('=') {
         None => (word, None),
@@ -84,7 +84,7 @@ fn stream(word: &str) -> Result<(String, Option<BTreeSet<String>>), String> {
     Ok((name.to_owned(), fields))
 }
 
-/// `people={"region": "eu"}`.
+/// Parses `people={"region": "eu"}`.
 fn rows(word: &str) -> Result<(String, RowFilter), String> {
     let form = "write it as `people={\"region\": \"eu\"}`";
     let (stream, filter) = word.split_once('=').ok_or(form)?;
@@ -116,8 +116,11 @@ impl Arguments {
                 return Err(twice("the row filter of", &name));
             }
         }
+        let dataset = self.dataset.ok_or_else(|| {
+            Failure::bug("neither a dataset nor a file is given, which the parser refuses")
+        })?;
         Ok(GrantDraft {
-            dataset: self.dataset.unwrap_or_default(),
+            dataset,
             wish,
             purpose: self.purpose,
             expires: self.expires,
@@ -146,7 +149,7 @@ pub(super) async fn run(
     let id = governance.grant(granting, &who).await?;
     let next = format!("wayleave token create --grant {id}");
     let document = json!({
-        "grant": { "id": id, "terms": terms, "expires": expires.map(expiry::format), "who": who },
+        "grant": { "id": id, "terms": terms, "expires": expires.map(moment), "who": who },
         "next": next,
     });
     output.answer(&document, told(&id, &terms, expires, &next));
@@ -154,16 +157,16 @@ pub(super) async fn run(
 }
 
 fn told(id: &str, terms: &Terms, expires: Option<Millis>, next: &str) -> String {
-    let ends = expires.map_or_else(String::new, |at| format!(", until {}", expiry::format(at)));
+    let ends = expires.map_or_else(String::new, |at| format!(", until {}", moment(at)));
     format!(
         "granted `{id}`: reading of connection `{}` of dataset `{}`{ends}\n{}\nnext: {next}",
         terms.connection,
         terms.dataset,
-        describe::streams(terms),
+        render::grants::streams(terms),
     )
 }
 
-/// The wish as terms that fit the mapping, or all that does not fit.
+/// The requested terms, fitted to the mapping, or everything that does not fit.
 pub(in crate::commands) fn fit(
     wish: &GrantSelection,
     mapping: &Ratified<Mapping>,
@@ -173,7 +176,7 @@ pub(in crate::commands) fn fit(
         many => {
             let dataset = &mapping.dataset.name;
             let mut failure = Failure::usage(format!("the grant does not fit `{dataset}`"));
-            failure.causes = many.iter().map(with_hint).collect();
+            failure.why.causes = many.iter().map(with_hint).collect();
             failure.hint("nothing was granted; mend these and run it again")
         }
     })

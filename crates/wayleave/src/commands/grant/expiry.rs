@@ -1,9 +1,9 @@
-//! When something ends: as people write it, and as it is told.
+//! When something ends: as people write it, and as it is printed.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
-use wayleave_ledger::{Clock as _, Millis, State, SystemClock, Validity, rfc3339};
+use wayleave_ledger::{Clock as _, Millis, State, SystemClock};
 
-/// A moment, or a while from now.
+/// A moment, or a duration from now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum Expiry {
     At(Millis),
@@ -11,7 +11,7 @@ pub(in crate::commands) enum Expiry {
 }
 
 impl Expiry {
-    /// The moment it means now.
+    /// The moment it means as of `now`.
     pub(in crate::commands) fn moment(self, now: Millis) -> Millis {
         match self {
             Self::At(at) => at,
@@ -20,8 +20,7 @@ impl Expiry {
     }
 }
 
-/// Reads `90m`, `12h`, `30d`, `6w`, a date, or a time as RFC 3339 writes it; never one that has
-/// passed.
+/// Parses `90m`, `12h`, `30d`, `6w`, a date, or a time in RFC 3339; refuses one that has passed.
 pub(in crate::commands) fn parse(text: &str) -> Result<Expiry, String> {
     let expiry = read(text)
         .ok_or("write it as `90m`, `12h`, `30d`, `6w`, `2026-12-31` or `2026-12-31T18:00:00Z`")?;
@@ -58,24 +57,9 @@ const fn minutes(unit: char) -> Option<i64> {
     }
 }
 
-/// The time now, as the ledger judges it.
+/// The current time, as the ledger judges it.
 pub(in crate::commands) fn now(state: &State) -> Millis {
     state.now(SystemClock.now())
-}
-
-/// A moment as RFC 3339 writes it, to the second.
-pub(in crate::commands) fn format(at: Millis) -> String {
-    rfc3339(at.saturating_sub(at.rem_euclid(1000)))
-}
-
-/// How something that stands so ends, in a word or two.
-pub(in crate::commands) fn ends(validity: Validity, expires: Option<Millis>) -> String {
-    match (validity, expires) {
-        (Validity::Revoked, _) => "revoked".to_owned(),
-        (Validity::Expired, Some(at)) => format!("ended {}", format(at)),
-        (_, Some(at)) => format(at),
-        (_, None) => "never".to_owned(),
-    }
 }
 
 #[cfg(test)]

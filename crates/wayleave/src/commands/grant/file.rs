@@ -1,4 +1,4 @@
-//! A grant written as a file, for those too long for a command line.
+//! A grant written as a file, for grants too long for a command line.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use wayleave_plan::package::GrantSelection;
 use super::expiry::{self, Expiry};
 use crate::failure::Failure;
 
-/// A grant as a file says it.
+/// The contents of a grant file.
 #[derive(Debug)]
 pub(super) struct GrantDraft {
     pub(super) dataset: String,
@@ -49,12 +49,12 @@ pub(super) fn read(path: &Path) -> Result<GrantDraft, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| {
         let mut failure = Failure::usage(format!("`{shown}` cannot be read"));
-        failure.causes.push(error.to_string());
+        failure.why.causes.push(error.to_string());
         failure
     })?;
     parse(&text).map_err(|problem| {
         let mut failure = Failure::usage(format!("`{shown}` is not a grant"));
-        failure.causes.push(problem);
+        failure.why.causes.push(problem);
         failure.hint("`docs/reference/grants.md` shows how one is written")
     })
 }
@@ -106,7 +106,7 @@ fn json(value: &toml::Value) -> Json {
         toml::Value::Integer(number) => Json::from(*number),
         toml::Value::Float(number) => Json::from(*number),
         toml::Value::Boolean(boolean) => Json::from(*boolean),
-        // A time as a filter writes one.
+        // A time in the spelling of filters.
         toml::Value::Datetime(at) => Json::from(at.to_string()),
         toml::Value::Array(values) => values.iter().map(json).collect(),
         toml::Value::Table(members) => {

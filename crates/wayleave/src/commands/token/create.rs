@@ -7,7 +7,7 @@ use serde_json::json;
 use wayleave_ledger::{GrantRequest, Millis, State, TokenRequest, Validity};
 use wayleave_model::grant::{Claim, Claims, Scope, TokenKind};
 use wayleave_plan::package::GrantSelection;
-use wayleave_server::Project;
+use wayleave_project::{Project, render::moment};
 
 use super::{expiry, refused};
 use crate::{
@@ -99,7 +99,7 @@ fn lifetime(word: &str) -> Result<Lifetime, String> {
     }
 }
 
-/// `email=ana@example.org`; `true` and `false` are what they say, all else is text.
+/// Parses `email=ana@example.org`; `true` and `false` are booleans, all else is text.
 fn claim(word: &str) -> Result<(String, Claim), String> {
     let (name, value) = word
         .split_once('=')
@@ -113,7 +113,7 @@ fn claim(word: &str) -> Result<(String, Claim), String> {
 }
 
 impl Arguments {
-    /// The token that is wished for, with the grants that are there already.
+    /// The requested token, with the grants that already exist.
     fn issuing(&self, now: Millis) -> Result<TokenRequest, Failure> {
         let kind = TokenKind::from(self.kind);
         let beyond = self.scopes.iter().copied().map(Scope::from);
@@ -152,7 +152,7 @@ pub(super) async fn run(
     let who = arguments.who.clone().unwrap_or_else(actor::os_user);
     let now = expiry::now(&*governance.ledger().state().await?);
     let mut issuing = arguments.issuing(now)?;
-    // Before any grant is made for it: a wish that cannot be met leaves nothing behind.
+    // Checked before any grant is made for it: a request that cannot be met leaves nothing behind.
     let may = governance.may_issue(issuing.clone(), &who).await;
     may.map_err(refused)?;
     let wanted = all_of(&arguments.all_of, &issuing, &project).await?;
@@ -166,7 +166,7 @@ pub(super) async fn run(
         "token": {
             "id": issued.id, "kind": issuing.kind, "label": issuing.label,
             "scopes": issuing.scopes, "grants": issuing.grants, "claims": issuing.claims,
-            "expires": issuing.expires.map(expiry::format), "who": who,
+            "expires": issuing.expires.map(moment), "who": who,
         },
     });
     output.remark(told(&issued.id, &issuing));
@@ -178,7 +178,8 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A grant of all that is in each connection of each dataset, none of which the token has already.
+/// Requests of a grant for everything in each connection of each dataset. Refuses a connection that
+/// the token has a grant for already.
 async fn all_of(
     datasets: &[String],
     issuing: &TokenRequest,
@@ -217,7 +218,7 @@ async fn all_of(
     Ok(wanted)
 }
 
-/// Why the token sees less than its grants seem to say.
+/// Why the token sees less than its grants seem to allow.
 fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
     let now = expiry::now(state);
     let mut all = Vec::new();
@@ -237,10 +238,10 @@ fn shortcomings(state: &State, issuing: &TokenRequest) -> Vec<String> {
     all
 }
 
-/// What to do with it, beside the token so that the token can be piped.
+/// Instructions for the token, printed apart so that the token can be piped.
 fn told(id: &str, issuing: &TokenRequest) -> String {
     let ends = match issuing.expires {
-        Some(at) => format!("it ends {}", expiry::format(at)),
+        Some(at) => format!("it ends {}", moment(at)),
         None => "it never ends".to_owned(),
     };
     let keep = format!(

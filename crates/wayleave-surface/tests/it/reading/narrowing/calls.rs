@@ -1,4 +1,5 @@
-//! Calls of every read tool, about everything the laboratory holds, and some about nothing.
+//! Calls of every read tool, about everything in the laboratory, and some about nothing that
+//! exists.
 
 use serde_json::{Value as Json, json};
 
@@ -6,7 +7,7 @@ use super::laboratory::{CITIES, DATASETS, Sight, Stream, WORDS};
 use crate::reading::canary::few;
 use wayleave_store::conformance::Dice;
 
-/// What a call is about.
+/// The target of a call.
 struct Aim {
     connection: &'static str,
     stream: &'static Stream,
@@ -14,7 +15,7 @@ struct Aim {
 }
 
 impl Aim {
-    /// Mostly at what is seen, now and then at anything there is.
+    /// Mostly a visible target, now and then any target there is.
     fn take(dice: &mut Dice, sight: &Sight) -> Self {
         let seen: Vec<_> = sight
             .0
@@ -64,7 +65,7 @@ impl Aim {
     }
 }
 
-/// A call that whoever sees this might make.
+/// A call that a caller with this sight might make.
 pub fn generated(dice: &mut Dice, sight: &Sight) -> (&'static str, Json) {
     let aim = Aim::take(dice, sight);
     let mut given = json!({ "stream": aim.stream.name });

@@ -1,5 +1,5 @@
 //! A laboratory of two datasets over three connections, packages that see more or less of it, and
-//! for each package the twin: a world in which what it does not see was never there.
+//! for each package the twin: a deployment in which what it does not see never existed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use wayleave_store::conformance::Dice;
 
 use crate::reading::fixture::{Files, service};
 
-/// A stream: its name, what the mapping says of it besides fields, its fields, its relations.
+/// A stream: its name, the roles its mapping gives to fields, its fields, its relations.
 pub struct Stream {
     pub name: &'static str,
-    /// Roles that fields play: `title`, `updated`, …; a role goes with its field.
+    /// Roles of fields: `title`, `updated`, …; a role is dropped with its field.
     roles: &'static [(&'static str, &'static str)],
     search: &'static [&'static str],
     pub fields: &'static [(&'static str, &'static str)],
-    /// Name, the stream it leads to, our field, theirs.
+    /// Name, target stream, our field, their field.
     pub relations: &'static [(&'static str, &'static str, &'static str, &'static str)],
     rows: usize,
 }
@@ -94,19 +94,19 @@ pub static DATASETS: [(&str, &[&str], &[Stream]); 2] = [
 
 pub const CITIES: [&str; 4] = ["Oslo", "Rome", "Bonn", "Cork"];
 
-/// What a package sees of one connection: by stream its fields, and which rows.
+/// The visible part of one connection: the fields and rows of each stream.
 pub type Seen = BTreeMap<&'static str, StreamSeen>;
 
 #[derive(Debug, Clone, Default)]
 pub struct StreamSeen {
     pub fields: BTreeSet<&'static str>,
-    /// At most this level.
+    /// Rows of at most this level.
     level: Option<usize>,
-    /// One of these cities.
+    /// Rows of one of these cities.
     cities: Option<BTreeSet<&'static str>>,
 }
 
-/// What a package sees, by connection.
+/// The visible part of the laboratory, by connection.
 #[derive(Debug, Clone)]
 pub struct Sight(pub BTreeMap<&'static str, Seen>);
 
@@ -122,8 +122,8 @@ impl Sight {
         Self(sight)
     }
 
-    /// The same or less. Often alike in all connections of a dataset: then what is not seen is not
-    /// in the twin's mapping either.
+    /// The same or less. Often alike in all connections of a dataset: then hidden parts are not in
+    /// the twin's mapping either.
     pub fn narrower(&self, dice: &mut Dice, by: Rows) -> Self {
         let mut sight = self.clone();
         for (_, connections, _) in DATASETS {
@@ -143,7 +143,7 @@ impl Sight {
         sight
     }
 
-    /// The package that sees this.
+    /// The package with this sight.
     pub fn package(&self, subject: &str, epoch: u64) -> Package {
         self.packaged(subject, epoch, StreamSeen::filter)
     }
@@ -178,17 +178,18 @@ impl Sight {
         }
     }
 
-    /// A world that holds exactly what is seen, and a package that sees all of it.
+    /// A deployment that holds exactly what is visible, and a package that sees all of it.
     pub fn twin(&self, subject: &str, epoch: u64) -> (ReadService, Package) {
-        // That rows are held back is known to whoever searches: nothing is then weighed by how
-        // common it is. So the twin's rows are held back as well, by a filter that holds for all.
+        // A search reveals that rows are held back: words are then not weighted by frequency. So
+        // the twin's rows are held back as well, by a filter that matches all.
         let for_all = || json!({ "id": { "is_null": false } });
         let package = self.packaged(subject, epoch, |seen| seen.filter().map(|_| for_all()));
         (deployed(self, true), package)
     }
 }
 
-/// By what rows are held back: each narrowing has its own, so that the second adds to the first.
+/// The property that rows are held back by: each narrowing has its own, so that the second adds to
+/// the first.
 #[derive(Clone, Copy)]
 pub enum Rows {
     ByLevel,
@@ -218,7 +219,7 @@ fn whole(stream: &Stream) -> StreamSeen {
     }
 }
 
-/// Keys are always seen, and so is the mark of the deleted: that a record is gone is no secret.
+/// Keys are always visible, and so is the deletion mark: that a record is gone is no secret.
 fn always(field: &str) -> bool {
     matches!(field, "id" | "gone")
 }
@@ -235,7 +236,7 @@ impl StreamSeen {
         (!filter.is_empty()).then_some(Json::Object(filter))
     }
 
-    /// The rows that are not seen, in the words of the store.
+    /// A SQL condition for the hidden rows.
     fn hidden(&self) -> String {
         let level = self.level.map(|level| format!("level <= {level}"));
         let cities = self.cities.as_ref().map(|cities| {
@@ -251,12 +252,12 @@ impl StreamSeen {
     }
 }
 
-/// The world itself.
+/// The complete laboratory.
 pub fn laboratory() -> ReadService {
     deployed(&Sight::everything(), false)
 }
 
-/// The mappings of what is seen.
+/// The mappings of the visible part.
 pub fn mappings(sight: &Sight) -> Vec<String> {
     let mut mappings = Vec::new();
     for (dataset, connections, streams) in DATASETS {
@@ -269,7 +270,7 @@ pub fn mappings(sight: &Sight) -> Vec<String> {
     mappings
 }
 
-/// A deployment of what is seen; with the rows that are not seen `cut` out of its files.
+/// A deployment of the visible part; with `cut`, hidden rows are removed from its files.
 fn deployed(sight: &Sight, cut: bool) -> ReadService {
     let mut sources = Vec::new();
     for (_, connections, streams) in DATASETS {
@@ -292,7 +293,7 @@ fn deployed(sight: &Sight, cut: bool) -> ReadService {
     service(&mappings, &Files::new(&sources))
 }
 
-/// The mapping of what is seen by any of these connections.
+/// The mapping of what is visible in any of these connections.
 fn mapping(dataset: &str, connections: &[&&str], streams: &[Stream], sight: &Sight) -> String {
     let mut toml = format!("[dataset]\nname = \"{dataset}\"\nkind = \"sqlite\"\n");
     for id in connections {
@@ -332,7 +333,7 @@ fn mapping(dataset: &str, connections: &[&&str], streams: &[Stream], sight: &Sig
     toml
 }
 
-/// The tables of a connection: each connection has other values in the same columns.
+/// The tables of a connection: each connection has different values in the same columns.
 fn data(connection: &str, streams: &[Stream]) -> String {
     let mut dice = Dice::new(connection.bytes().map(u64::from).sum::<u64>() | 1);
     let mut sql = String::new();

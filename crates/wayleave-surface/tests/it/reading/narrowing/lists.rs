@@ -1,4 +1,4 @@
-//! The lists, and the records behind them, as two clients see them whose grants differ.
+//! The lists, and the records behind them, as seen by two clients with different grants.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use wayleave_store::conformance::Dice;
 use crate::reading::client::Client;
 use crate::reading::fixture::{HR, crm, package, stream_grant, world};
 
-/// What is listed, and what names an item of it.
+/// Each list method, the member that holds its items, and the member that identifies an item.
 const LISTS: [(&str, &str, &str); 4] = [
     ("tools/list", "tools", "name"),
     ("resources/list", "resources", "uri"),
@@ -31,14 +31,14 @@ const LISTS: [(&str, &str, &str); 4] = [
     ("prompts/list", "prompts", "name"),
 ];
 
-/// All that is offered of the laboratory's world.
+/// A server that offers everything in the laboratory.
 fn server(service: &ReadService, sight: &Sight) -> Server {
     let toml = mappings(sight);
     let toml: Vec<&str> = toml.iter().map(String::as_str).collect();
     offered(service, &world(&toml))
 }
 
-/// All that is offered of a world.
+/// A server that offers everything in these datasets.
 fn offered(service: &ReadService, world: &ActiveDatasets) -> Server {
     let registry = Registry::new();
     let reading = wayleave_surface::tools(service, |caller| {
@@ -71,7 +71,7 @@ async fn listed(
         .collect()
 }
 
-/// A resource's document, or the error.
+/// Reads a resource: its document, or the error.
 async fn read(client: &mut Client, uri: &str) -> Result<Json, Json> {
     let result = client
         .try_ask("resources/read", json!({ "uri": uri }))
@@ -148,7 +148,7 @@ async fn a_narrower_grant_is_listed_and_read_no_more_than_a_wider_one() {
 async fn what_a_grant_withholds_is_not_listed() {
     let (service, _files) = crm();
     let server = offered(&service, &world(&[HR]));
-    // A record without its key is none, and a row filter that does not fit lets nothing through.
+    // A stream without its key shows no record, and a row filter that does not fit matches no row.
     let keyless = || ("people", stream_grant(&["grade"], None));
     let unfit = (
         "offices",

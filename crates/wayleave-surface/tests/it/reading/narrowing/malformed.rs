@@ -1,10 +1,10 @@
-//! What is not granted may hold anything, and changes no byte of any answer.
+//! Data outside a grant may hold anything, and changes no byte of any answer.
 //!
-//! Twins hold the same visible records. In the one, records outside the grant's rows are not there.
-//! In the other they are, and hold what is no value of its datatype, in the columns of the grant's
-//! own filter too; and so do fields outside the grant, in records inside of it. Every call of every
-//! tool is answered in the same bytes, `meta` included, page by page to the end of a walk.
-//! `WAYLEAVE_FULL=1` makes 24,000 calls of each kind of store instead of 640 of SQLite and 160 of
+//! Twins hold the same visible records. In one, records outside the grant's rows do not exist. In
+//! the other they do, and hold values that are not of their datatype, also in the columns of the
+//! grant's own filter; and so do fields outside the grant, in records inside it. Every call of
+//! every tool is answered in the same bytes, `meta` included, page by page to the end of a walk.
+//! `WAYLEAVE_FULL=1` makes 24,000 calls on each kind of store instead of 640 on SQLite and 160 on
 //! the others.
 
 mod rows;
@@ -25,10 +25,10 @@ use crate::reading::fixture::{arguments, call, package};
 use crate::reading::search::Library;
 use rows::{Cell, RowFilter, STREAMS, Stream, WORDS, column_type, malformed, mapping, record};
 
-/// The most pages of a walk.
+/// Maximum number of pages in a walk.
 const PAGES: usize = 12;
 
-/// What a grant shows of one stream.
+/// The part of one stream that a grant shows.
 struct Shown {
     stream: &'static Stream,
     fields: BTreeSet<&'static str>,
@@ -40,7 +40,7 @@ impl Shown {
         let is_whole = stream.name == "parts" && dice.below(2) == 0;
         let filter = (!is_whole).then(|| RowFilter::drawn(stream, number, dice));
         let fields = stream.fields.iter().map(|(name, _)| *name);
-        // A filter of a grant may be over a field that is not in it.
+        // A grant's filter may use a field that is not in the grant.
         let fields = fields.filter(|it| matches!(*it, "id" | "gone") || dice.below(5) > 0);
         Self {
             stream,
@@ -58,7 +58,8 @@ impl Shown {
         }
     }
 
-    /// The table of this stream, with malformed values in what is hidden or without what is hidden.
+    /// The table of this stream, with malformed values in the hidden part or without the hidden
+    /// part.
     fn sql(&self, kind: SourceKind, with_hidden: bool, dice: &mut Dice) -> String {
         let name = self.stream.name;
         let columns = self.stream.fields.iter().map(|(field, datatype)| {
@@ -72,7 +73,7 @@ impl Shown {
             let is_shown = self.filter.is_none_or(|it| it.shows(&record));
             let values = self.stream.fields.iter().map(|(field, datatype)| {
                 let odd = malformed(kind, datatype);
-                // As often rolled for the one twin as for the other.
+                // Roll the dice equally often for both twins.
                 let (roll, pick) = (dice.below(3), dice.below(60));
                 let is_of_filter = self.filter.is_some_and(|it| it.field == *field);
                 let is_hidden = !is_shown || !(self.fields.contains(field) || is_of_filter);
@@ -141,7 +142,7 @@ impl Twins {
         }
     }
 
-    /// Makes a call in both, and walks on while there are pages; how many calls were made.
+    /// Makes a call in both, and walks on while there are pages; returns the number of calls made.
     async fn check(&self, tool: &str, given: &Json) -> (usize, bool) {
         let mut pages = [given.clone(), given.clone()];
         for page in 0..PAGES {
@@ -178,7 +179,7 @@ impl Twins {
     }
 }
 
-/// Every byte of a reply but for what is sealed or drawn anew by each call.
+/// Every byte of a reply except for what is sealed or random in each call.
 fn bytes(reply: &Reply) -> String {
     let structured = reply.structured.value();
     let mut all = format!("{}\n{structured}", reply.text);
@@ -227,7 +228,7 @@ fn filter(shown: &Shown, dice: &mut Dice) -> Json {
         1 => json!({ "is_null": n.is_multiple_of(2) }),
         2 if datatype != "boolean" => json!({ "gte": value }),
         3 if datatype != "boolean" => json!({ "lt": value }),
-        // A narrow window, as whoever looks for what is hidden would ask for.
+        // A narrow window, such as a caller in search of hidden data would use.
         4 | 5 if datatype.starts_with("date") => json!({ "gte": value, "lt": hour_later.json() }),
         _ => json!([value]),
     } })
@@ -240,7 +241,7 @@ fn fields(shown: &Shown, dice: &mut Dice, most: usize) -> Vec<&'static str> {
     some
 }
 
-/// A call of any tool.
+/// A generated call of any tool.
 fn drawn(twins: &Twins, dice: &mut Dice) -> (&'static str, Json) {
     let shown = &twins.shown[dice.below(twins.shown.len())];
     let name = shown.stream.name;
@@ -313,13 +314,13 @@ fn drawn(twins: &Twins, dice: &mut Dice) -> (&'static str, Json) {
     }
 }
 
-/// Makes so many pairs of twins and calls of each.
+/// Makes `pairs` pairs of twins, and `calls` calls with each.
 async fn check(kind: SourceKind, (pairs, calls): (usize, usize), seed: u64) {
     let is_full = std::env::var_os("WAYLEAVE_FULL").is_some_and(|it| it == "1");
     let (pairs, calls) = match kind {
         _ if !is_full => (pairs, calls),
         SourceKind::Sqlite => (400, 60),
-        // A database of a server takes its time and space.
+        // A database on a server takes time and space.
         _ => (40, 600),
     };
     let mut dice = Dice::new(seed);

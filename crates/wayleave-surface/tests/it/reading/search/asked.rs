@@ -1,4 +1,4 @@
-//! What may be asked, and how the rest is refused.
+//! Which searches are allowed, and how the others are refused.
 
 use serde_json::json;
 use wayleave_plan::package::Package;

@@ -1,4 +1,4 @@
-//! Indexes of every searchable stream, made for tests.
+//! Indexes of every searchable stream, built for tests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,11 @@ use wayleave_surface::{Extent, Indexed, Indexes, ReadService};
 pub struct Library {
     folder: TempDir,
     pub indexes: Mutex<BTreeMap<(String, String), Arc<Index>>>,
-    /// What is held open of earlier indexes, the latest first.
+    /// Earlier indexes that are held open, the latest first.
     pub held: Mutex<Vec<Arc<dyn Indexes>>>,
 }
 
-/// The indexes of one moment.
+/// A snapshot of the indexes.
 struct Moment(BTreeMap<(String, String), Arc<Index>>);
 
 impl Indexes for Moment {
@@ -44,13 +44,13 @@ impl Indexes for Library {
 }
 
 impl Library {
-    /// Holds the indexes of now open, for walks that began in them.
+    /// Holds the current indexes open, for walks that began in them.
     pub fn hold(&self) {
         let now = Moment(self.indexes.lock().unwrap().clone());
         self.held.lock().unwrap().insert(0, Arc::new(now));
     }
 
-    /// Indexes everything that is served but for these connections.
+    /// Indexes everything that is served except for these connections.
     pub async fn of(service: &ReadService, but: &[&str]) -> Arc<Self> {
         let library = Arc::new(Self {
             folder: tempfile::tempdir().unwrap(),

@@ -1,4 +1,4 @@
-//! Records with malformed values hold up the index of no other, and are counted.
+//! Records with malformed values are counted, and do not hold up the indexing of others.
 
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
@@ -9,7 +9,7 @@ use super::notes::{TABLE, ids, notes, search};
 use crate::reading::database::Database;
 use crate::reading::fixture::{Files, service};
 
-/// Values of `updated_at`, as SQL writes them, in one kind of store.
+/// Values of `updated_at` in one kind of store, as SQL literals.
 struct Case {
     kind: SourceKind,
     datatype: &'static str,
@@ -33,7 +33,7 @@ impl Case {
         let (time, lax) = match self.kind {
             SourceKind::Sqlite => ("", ""),
             SourceKind::Postgres => ("timestamptz", ""),
-            // Else the server takes no day zero.
+            // Otherwise the server refuses the zero date.
             _ => ("DATETIME(6)", "SET sql_mode = '';\n"),
         };
         let table = TABLE
@@ -55,7 +55,8 @@ impl Case {
         )
     }
 
-    /// Indexes two good records and three malformed ones, then a good one more, then one mended.
+    /// Indexes two good records and three malformed ones, then another good one, then a repaired
+    /// one.
     async fn check(&self, more: &str) {
         let mut sql = self.table() + more;
         let values = self.good.iter().take(2).chain(&self.malformed);

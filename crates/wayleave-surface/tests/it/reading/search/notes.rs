@@ -1,4 +1,4 @@
-//! Notes to search: in as many connections as a test wants, each with rows of its own.
+//! Notes to search, in as many connections as a test needs, each with its own rows.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ pub fn row(id: usize, heading: &str, body: &str, secret: &str, owner: &str) -> S
     )
 }
 
-/// Connections with these rows each.
+/// One connection for each of these sets of rows.
 pub async fn deployment(rows: &[String]) -> (ReadService, Arc<Files>, Arc<Library>) {
     let sources: Vec<(String, String)> = rows
         .iter()

@@ -80,7 +80,7 @@ async fn walking_all_pages_yields_the_exact_union_once() {
         walk(&service, &local, json!({ "q": "tide", "limit": 7 })).await,
         whole
     );
-    // Filtered, by a grant or by the caller, the walk is the same walk with fewer records.
+    // With a filter, of a grant or of the caller, the walk is the same walk with fewer records.
     let filter = json!({ "q": "tide", "limit": 7, "filter": { "owner": "a" } });
     let filtered = walk(&service, &local, filter).await;
     assert_eq!(filtered.len(), 57);
@@ -120,7 +120,7 @@ async fn a_walk_goes_on_in_the_indexes_it_began_in_or_says_that_they_are_gone() 
     assert_eq!(whole.len(), 78);
 
     let first = search(&service, &local, ask.clone()).await;
-    // Many more records that have one of the words: every score moves.
+    // Many more records with one of the words change every score.
     let sql = rows(100, 160, "kelp").replace("2026-02-01", "2026-04-01");
     wayleave_test::sqlite_execute(files.path("s00").to_str().unwrap(), &sql).unwrap();
     library.hold();
@@ -131,7 +131,7 @@ async fn a_walk_goes_on_in_the_indexes_it_began_in_or_says_that_they_are_gone() 
     all.extend(walk(&service, &local, next.clone()).await);
     assert_eq!(all, whole, "the order of the beginning, to the end");
 
-    // A refresh that found nothing new moves nothing: the walk needs nothing held.
+    // A refresh that finds nothing new changes nothing: the walk needs no earlier index.
     let settled = search(&service, &local, ask.clone()).await;
     library.index_all(&service, &[]).await;
     let mut on = ask.clone();

@@ -1,5 +1,5 @@
-//! Records of every datatype, which of them a row filter shows, and what their columns may hold
-//! that is no value of their datatype.
+//! Records of every datatype, which of them a row filter shows, and the malformed values that their
+//! columns may hold.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,17 @@ pub enum Cell {
     Boolean(bool),
     /// A day of 2024, counted in months of 28 days.
     Date(usize),
-    /// The same, at this hour.
+    /// The same day, at this hour.
     Time(usize, usize),
-    /// In hundredths.
+    /// A decimal in hundredths.
     Decimal(usize),
-    /// In eighths.
+    /// A number in eighths.
     Number(usize),
 }
 
 pub type Record = BTreeMap<&'static str, Cell>;
 
-/// A stream: its name, its fields with their datatypes, and how many records it has.
+/// A stream: its name, its fields with their datatypes, and its number of records.
 pub struct Stream {
     pub name: &'static str,
     pub fields: &'static [(&'static str, &'static str)],
@@ -73,7 +73,7 @@ pub const STREAMS: [&Stream; 2] = [&DOCS, &PARTS];
 pub const WORDS: [&str; 5] = ["amber", "birch", "cedar", "dune", "ember"];
 pub const BODIES: [&str; 4] = ["amber birch", "cedar cedar dune", "ember", "birch of amber"];
 
-/// The mapping, the same whatever the records hold.
+/// The mapping, which is the same whatever the records hold.
 pub fn mapping(kind: SourceKind) -> String {
     let mut toml = format!(
         "[dataset]\nname = \"vault\"\nkind = \"{kind}\"\n\
@@ -125,7 +125,7 @@ pub fn record(stream: &Stream, id: usize, dice: &mut Dice) -> Record {
 }
 
 impl Cell {
-    /// As SQL writes it.
+    /// The value as a SQL literal.
     pub fn literal(self, kind: SourceKind) -> String {
         match self {
             Self::Null => "NULL".to_owned(),
@@ -137,7 +137,7 @@ impl Cell {
         }
     }
 
-    /// As a filter writes it.
+    /// The value as a filter operand.
     fn text(self) -> String {
         match self {
             Self::Null => String::new(),
@@ -163,7 +163,7 @@ impl Cell {
         }
     }
 
-    /// Where it is among others of its datatype.
+    /// Its position among values of its datatype.
     fn place(self) -> usize {
         match self {
             Self::Integer(it) | Self::Date(it) | Self::Decimal(it) | Self::Number(it) => it,
@@ -174,7 +174,7 @@ impl Cell {
     }
 }
 
-/// A row filter of a grant: a field, how it is compared, and with what.
+/// A grant's row filter: a field, an operator and an operand.
 #[derive(Debug, Clone, Copy)]
 pub struct RowFilter {
     pub field: &'static str,
@@ -183,7 +183,7 @@ pub struct RowFilter {
 }
 
 impl RowFilter {
-    /// A filter for the twins of this number: one after the other is over each datatype.
+    /// The filter for the twins of this number; the numbers cycle through the datatypes.
     pub fn drawn(stream: &Stream, number: usize, dice: &mut Dice) -> Self {
         let parts = [
             ("level", [Cell::Integer(2), Cell::Integer(4)]),
@@ -241,7 +241,7 @@ impl RowFilter {
     }
 }
 
-/// What a column of that datatype may hold in such a store that is no value of it, as SQL writes it.
+/// Malformed values that a column of that datatype can hold in such a store, as SQL literals.
 pub fn malformed(kind: SourceKind, datatype: &str) -> &'static [&'static str] {
     match (kind, datatype) {
         (SourceKind::Sqlite, "boolean") => {

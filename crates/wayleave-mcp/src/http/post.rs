@@ -1,0 +1,218 @@
+//! Messages over HTTP: each is parsed once, checked, and carried out here or by the SDK.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header, request::Parts};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use super::{
+    body::ResponseBody,
+    connections::Connection,
+    gate::{Gate, identify},
+    headers::{self, METHOD, SESSION_ID, era, is_json, text},
+    reply::{self, Refused},
+    request_body,
+    request_permits::{RequestPermits, ResponseLifetime, charge},
+};
+use crate::{
+    Caller, Era, RefusalReason,
+    envelope::{self, Envelope},
+    list_cache,
+    observation::{self, Observation},
+    request::PlainRequest,
+    resolve, wire_error,
+};
+
+/// A message whose caller may send it.
+pub(super) struct Post<'m> {
+    pub(super) parts: Parts,
+    pub(super) message: &'m Bytes,
+    pub(super) envelope: &'m Envelope<'m>,
+    pub(super) caller: Arc<Caller>,
+    pub(super) permits: RequestPermits,
+}
+
+impl Gate {
+    pub(super) async fn post(
+        &self,
+        mut parts: Parts,
+        body: Incoming,
+        caller: Arc<Caller>,
+        connection: &Connection,
+    ) -> Result<Response<ResponseBody>, Refused> {
+        let era = era(&parts.headers);
+        let session = self.enter_session(&parts.headers, era, &caller)?;
+        let listening = text(&parts.headers, &METHOD) == Some("subscriptions/listen");
+        let lifetime = if era == Era::Stateless && listening {
+            ResponseLifetime::UntilDraining
+        } else {
+            ResponseLifetime::ShortWhile
+        };
+        let mut permits = self.acquire_permits(session, lifetime, &caller)?;
+        if !is_json(&parts.headers) {
+            return Err(Refused::with(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the content type must be application/json",
+            ));
+        }
+        // Normalize the content type for every later reader.
+        let json = header::HeaderValue::from_static("application/json");
+        parts.headers.insert(header::CONTENT_TYPE, json);
+        let receiving = connection.receive();
+        let message = request_body::receive(&self.options.limits, &parts.headers, body).await?;
+        drop(receiving);
+        let envelope = Envelope::parse(&message);
+        let observation = parts.extensions.get::<Arc<Observation>>().cloned();
+        if let Some(observation) = &observation {
+            observation.set_message(&envelope);
+        }
+        if let Err(exceeded) = charge(&caller, lifetime, &mut permits).await
+            && !envelope.is_one_way()
+        {
+            observation::refuse(observation.as_deref(), RefusalReason::Budget);
+            return Ok(reply::over_budget(exceeded, &envelope));
+        }
+        let caller = if caller.is_over() {
+            self.reauthenticate(&mut parts, &mut permits).await?
+        } else {
+            caller
+        };
+        let post = Post {
+            parts,
+            message: &message,
+            envelope: &envelope,
+            caller,
+            permits,
+        };
+        self.carry(post).await
+    }
+
+    /// Authenticates the caller again. A caller that sent its request slowly, or waited for its
+    /// turn, may have lost its authorization meanwhile or have a new one.
+    async fn reauthenticate(
+        &self,
+        parts: &mut Parts,
+        permits: &mut RequestPermits,
+    ) -> Result<Arc<Caller>, Refused> {
+        let caller = self.authenticate(parts).await?;
+        permits.session = self.enter_session(&parts.headers, era(&parts.headers), &caller)?;
+        identify(parts, &caller);
+        Ok(caller)
+    }
+
+    /// Carries a message out: here if it is plain, else by the SDK.
+    async fn carry(&self, post: Post<'_>) -> Result<Response<ResponseBody>, Refused> {
+        if self.is_plain(&post) {
+            if let Some(answer) = self.cached_list(&post) {
+                return Ok(reply::json(StatusCode::OK, answer));
+            }
+            if let Some(refused) = self.refuse(&post) {
+                return Ok(refused);
+            }
+            if let Some(plain) = PlainRequest::from_envelope(post.envelope) {
+                return Ok(match plain.era {
+                    Era::Stateless => self.answer_stateless(post, plain).await,
+                    Era::Session => self.answer_in_session(post, plain).await,
+                });
+            }
+            if post.envelope.is_notification() && self.take_notification(&post).await {
+                return Ok(reply::accepted());
+            }
+            if post.envelope.is_initialize() && post.permits.session.is_none() {
+                return self.begin_session(post).await;
+            }
+        } else if let Some(refused) = self.refuse(&post) {
+            return Ok(refused);
+        }
+        // The SDK accepts an `initialize` whatever revision its headers name.
+        if post.envelope.is_initialize() && text(&post.parts.headers, &SESSION_ID).is_none() {
+            self.make_session_room(&post.caller).await?;
+        }
+        Ok(self.hand_over(post).await)
+    }
+
+    /// Whether nothing about a message or its headers needs the SDK's judgement.
+    fn is_plain(&self, post: &Post<'_>) -> bool {
+        let headers = &post.parts.headers;
+        let envelope = post.envelope;
+        if !envelope.is_plain() || envelope.era() != Some(era(headers)) {
+            return false;
+        }
+        match era(headers) {
+            Era::Session => {
+                let belongs = envelope.is_initialize() != post.permits.session.is_some();
+                belongs && headers::are_plain_in_session(headers)
+            }
+            Era::Stateless => {
+                envelope.is_request()
+                    && !envelope.wants_notices()
+                    && headers::are_plain_stateless(headers, envelope)
+                    && !self.mirrors_headers(post)
+            }
+        }
+    }
+
+    /// Whether a call's arguments have to be compared with headers.
+    fn mirrors_headers(&self, post: &Post<'_>) -> bool {
+        let Some(name) = post
+            .envelope
+            .name()
+            .filter(|_| post.envelope.is_tool_call())
+        else {
+            return false;
+        };
+        let snapshot = self.shared.registry.snapshot();
+        let tool = resolve::tool(&snapshot, name, &post.caller);
+        tool.is_ok_and(|tool| tool.input.mirrors_headers())
+    }
+
+    fn cached_list(&self, post: &Post<'_>) -> Option<Vec<u8>> {
+        let observation = post.parts.extensions.get::<Arc<Observation>>();
+        list_cache::answer(
+            &self.shared,
+            &post.caller,
+            post.envelope,
+            era(&post.parts.headers),
+            observation.map(AsRef::as_ref),
+        )
+    }
+
+    /// The answer to a message that must not be carried out.
+    fn refuse(&self, post: &Post<'_>) -> Option<Response<ResponseBody>> {
+        if post.envelope.id_is_too_long {
+            let error = envelope::id_too_long();
+            return Some(reply::error(StatusCode::BAD_REQUEST, &error, &Value::Null));
+        }
+        // The named primitive is not allowed to the caller, and that has a status of its own.
+        let snapshot = self.shared.registry.snapshot();
+        let error = post.envelope.denial(&snapshot, &post.caller)?;
+        let rejection = self.options.authenticate.denied(&post.parts, &error)?;
+        Some(reply::reject(&rejection, &post.envelope.id))
+    }
+
+    /// Lets the SDK answer a message.
+    pub(super) async fn hand_over(&self, post: Post<'_>) -> Response<ResponseBody> {
+        let Post {
+            parts,
+            message,
+            envelope,
+            caller,
+            mut permits,
+        } = post;
+        let begins = text(&parts.headers, &SESSION_ID).is_none();
+        let conversation = self.conversation(permits.session.as_ref(), caller.clone());
+        let request = Request::from_parts(parts, Full::new(message.clone()));
+        let made = self.sdk.handle(request, conversation).await;
+        if made.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            let (error, id) = wire_error::diagnose(message, envelope);
+            return reply::error(StatusCode::BAD_REQUEST, &error, &id);
+        }
+        if begins && let Some(id) = text(made.headers(), &SESSION_ID) {
+            permits.session = self.sessions.enter(id, &caller);
+        }
+        reply::finish(made, permits).await
+    }
+}

@@ -1,0 +1,423 @@
+//! A pipe as the SDK's transport: JSON-RPC messages, one per line.
+//!
+//! Each line is parsed once. Refused messages are answered here, plain ones go to the dispatch in a
+//! task of their own, and the SDK is given the rest.
+
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use rmcp::{
+    RoleServer, ServiceExt as _,
+    model::{Extensions, GetExtensions as _, JsonRpcMessage},
+    service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage},
+    transport::Transport,
+};
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader},
+    sync::Mutex,
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{answer, handler::SdkHandler};
+use crate::{
+    Caller, Carrier, Era, RefusalReason, RpcError, StdioError, TurnedAway,
+    budget::BudgetExceeded,
+    conversation::Conversation,
+    envelope::{self, Envelope},
+    list_cache,
+    observation::{self, Observation},
+    pipe_calls::{self, PipeCalls, PipeSession},
+    request::PlainRequest,
+    server::ServerState,
+    stdio::FINISH_TIMEOUT,
+    stdio_auth::StdioPeer,
+    turn::TurnPolicy,
+    wire_error,
+};
+
+pub(crate) use rmcp::transport::io::stdio_pipes;
+
+/// The longest line accepted.
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+/// Lines that may wait to be written beside the conversation. Beyond that, reading stops: a client
+/// that does not read is not read from.
+const MAX_PENDING_WRITES: usize = 64;
+
+/// Serves the client at the other end of a pipe until it goes away.
+pub(crate) async fn serve(
+    conversation: Conversation,
+    peer: StdioPeer,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), StdioError> {
+    let handler = Arc::new(SdkHandler::new(conversation.clone(), TurnPolicy::Acquire));
+    let session = Arc::new(OnceLock::new());
+    let write = Arc::new(Mutex::new(write));
+    let lines = LineTransport {
+        shared: conversation.shared().clone(),
+        peer,
+        read: BufReader::with_capacity(64 * 1024, read),
+        line: Vec::new(),
+        whole: None,
+        discarding: false,
+        calls: PipeCalls::new(session.clone(), write.clone()),
+        write,
+        pending_writes: JoinSet::new(),
+        era: None,
+        ended: conversation.shutdown().draining.clone(),
+    };
+    let running = match handler.clone().serve(lines).await {
+        Ok(running) => running,
+        // The client left without a message, which is its right.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => {
+            return Err(StdioError::Handshake {
+                reason: error.to_string(),
+            });
+        }
+    };
+    let peer = running.peer().clone();
+    let _ = session.set(PipeSession { handler, peer });
+    running
+        .waiting()
+        .await
+        .map(|_| ())
+        .map_err(|error| StdioError::Task {
+            reason: error.to_string(),
+        })
+}
+
+/// JSON-RPC messages, one per line.
+struct LineTransport<R, W> {
+    shared: Arc<ServerState>,
+    peer: StdioPeer,
+    read: BufReader<R>,
+    /// Kept across calls: `receive` may be dropped in the middle of a line.
+    line: Vec<u8>,
+    /// A complete line, held until its sender is identified.
+    whole: Option<Bytes>,
+    discarding: bool,
+    calls: PipeCalls<W>,
+    write: Arc<Mutex<W>>,
+    pending_writes: JoinSet<()>,
+    /// The era of the conversation, once a request has settled it.
+    era: Option<Era>,
+    ended: CancellationToken,
+}
+
+/// The sender was rejected; the conversation is over.
+struct PeerRejected;
+
+enum LineEnd {
+    Whole,
+    TooLong { id: Value },
+    End,
+}
+
+impl<R, W> LineTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    /// Reads up to the end of a line. If dropped half-way, the next call continues there.
+    async fn next_line(&mut self) -> io::Result<LineEnd> {
+        loop {
+            let available = self.read.fill_buf().await?;
+            if available.is_empty() {
+                return Ok(LineEnd::End);
+            }
+            let (chunk, ended) = match memchr::memchr(b'\n', available) {
+                Some(at) => (available.split_at(at).0, true),
+                None => (available, false),
+            };
+            let consumed = chunk.len() + usize::from(ended);
+            let too_long = !self.discarding && self.line.len() + chunk.len() > MAX_LINE_BYTES;
+            // The part already read may hold the id to answer.
+            let refused = too_long.then(|| wire_error::outermost_id(&self.line));
+            if too_long {
+                self.line = Vec::new();
+            } else if !self.discarding {
+                self.line.extend_from_slice(chunk);
+            }
+            self.read.consume(consumed);
+            let was_discarding = self.discarding;
+            self.discarding = (was_discarding || too_long) && !ended;
+            if let Some(id) = refused {
+                return Ok(LineEnd::TooLong { id });
+            }
+            if ended && !was_discarding {
+                return Ok(LineEnd::Whole);
+            }
+        }
+    }
+
+    /// Writes a line beside the conversation, in its own task: a reader dropped half-way must
+    /// not leave half a line behind.
+    fn spawn_write(&mut self, line: Vec<u8>) {
+        let write = self.write.clone();
+        self.pending_writes.spawn(async move {
+            if let Err(error) = pipe_calls::write_line(&write, line).await {
+                tracing::debug!(%error, "line not written");
+            }
+        });
+    }
+
+    /// Waits until there is room for one more line beside the conversation.
+    async fn wait_for_room(&mut self) {
+        while self.pending_writes.try_join_next().is_some() {}
+        while self.pending_writes.len() >= MAX_PENDING_WRITES {
+            self.pending_writes.join_next().await;
+        }
+        self.calls.wait_for_room().await;
+    }
+
+    fn refuse(&mut self, error: &RpcError, id: &Value) {
+        self.spawn_write(wire_error::response(error, id).to_string().into_bytes());
+    }
+
+    /// Identifies the sender of the line, and returns its message when it is one for the SDK.
+    async fn identify_line(
+        &mut self,
+        line: Bytes,
+    ) -> Result<Option<RxJsonRpcMessage<RoleServer>>, PeerRejected> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            self.recycle(line);
+            return Ok(None);
+        }
+        let envelope = Envelope::parse(&line);
+        // Cancel-safe up to here: the line is still stored.
+        let identified = self.peer.identify(&envelope).await;
+        self.whole = None;
+        let observation = self.observe(&envelope);
+        let message = match identified {
+            Ok(()) => self.sdk_message(&line, &envelope, observation),
+            Err(TurnedAway { error, hang_up }) => {
+                observation::refuse(observation.as_deref(), RefusalReason::Authorization);
+                if envelope.is_request() {
+                    self.refuse(&error, &envelope.id);
+                }
+                if hang_up {
+                    return Err(PeerRejected);
+                }
+                None
+            }
+        };
+        self.recycle(line);
+        Ok(message)
+    }
+
+    /// The observation of the message on the line, if an observer is set.
+    fn observe(&self, envelope: &Envelope<'_>) -> Option<Arc<Observation>> {
+        let observation = self.shared.observe(Carrier::Pipe, self.era)?;
+        observation.set_message(envelope);
+        Some(observation)
+    }
+
+    /// The message, when it is one for the SDK.
+    fn sdk_message(
+        &mut self,
+        line: &[u8],
+        envelope: &Envelope<'_>,
+        observation: Option<Arc<Observation>>,
+    ) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let caller = Arc::clone(&self.peer.caller_cell.caller());
+        let observed = observation.as_deref();
+        if let Some(observation) = observed {
+            observation.set_caller(&caller);
+        }
+        if let Some(Err(exceeded)) = caller.budget().map(|budget| budget.spend())
+            && self.refuse_over_budget(exceeded, envelope)
+        {
+            observation::refuse(observed, RefusalReason::Budget);
+            return None;
+        }
+        if envelope.is_request() && envelope.id_is_too_long {
+            observation::refuse(observed, RefusalReason::Malformed);
+            self.refuse(&envelope::id_too_long(), &Value::Null);
+            return None;
+        }
+        if let Some(era) = self.era
+            && let Some(answer) = list_cache::answer(&self.shared, &caller, envelope, era, observed)
+        {
+            self.spawn_write(answer);
+            return None;
+        }
+        if self.begin_call(envelope, &caller, observation.as_ref()) {
+            return None;
+        }
+        if envelope.is_notification() {
+            // The SDK ends the conversation when a notification comes first.
+            self.era?;
+            if let Some(id) = envelope.cancelled_request() {
+                self.calls.cancel(&id);
+            }
+        }
+        let read = serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(line);
+        let Ok(mut message) = read else {
+            let (error, id) = wire_error::diagnose(line, envelope);
+            observation::refuse(observed, RefusalReason::Malformed);
+            self.refuse(&error, &id);
+            return None;
+        };
+        match &mut message {
+            JsonRpcMessage::Notification(_) => {
+                if let Some(observation) = observed {
+                    observation.handed_over();
+                }
+            }
+            JsonRpcMessage::Request(request) => {
+                let extensions = request.request.extensions_mut();
+                self.attach(extensions, envelope, caller, observation);
+            }
+            _ => {}
+        }
+        Some(message)
+    }
+
+    /// Lets a request for the SDK settle the era, and attaches its caller.
+    fn attach(
+        &mut self,
+        extensions: &mut Extensions,
+        envelope: &Envelope<'_>,
+        caller: Arc<Caller>,
+        observation: Option<Arc<Observation>>,
+    ) {
+        if self.era.is_none() {
+            self.era = era_of_first(envelope);
+        }
+        if self.peer.admit.is_some() {
+            extensions.insert(caller);
+        }
+        if let Some(observation) = observation {
+            observation.set_era(self.era);
+            if self.era.is_none() && envelope.method() == "ping" {
+                // Before the handshake the SDK answers it without a handler.
+                observation.complete();
+            }
+            extensions.insert(observation);
+        }
+    }
+
+    /// Begins the request on the line, unless it needs the SDK. Returns whether it did.
+    fn begin_call(
+        &mut self,
+        envelope: &Envelope<'_>,
+        caller: &Arc<Caller>,
+        observation: Option<&Arc<Observation>>,
+    ) -> bool {
+        // The first request settles the era, and the SDK handles that.
+        let Some(agreed) = self.era else {
+            return false;
+        };
+        let Some(plain) = PlainRequest::from_envelope(envelope) else {
+            return false;
+        };
+        if plain.era == Era::Session && agreed == Era::Stateless {
+            return false;
+        }
+        let mut extensions = Extensions::new();
+        if self.peer.admit.is_some() {
+            extensions.insert(caller.clone());
+        }
+        if let Some(observation) = observation {
+            extensions.insert(Arc::clone(observation));
+        }
+        self.calls.begin(plain, extensions)
+    }
+
+    /// Refuses a message of a caller whose budget is spent; returns whether it could be refused.
+    fn refuse_over_budget(&mut self, exceeded: BudgetExceeded, envelope: &Envelope<'_>) -> bool {
+        if envelope.is_one_way() {
+            return false;
+        }
+        if envelope.is_tool_call() {
+            let answer = wire_error::tool_result(envelope, exceeded.result());
+            self.spawn_write(answer.into_bytes());
+        } else {
+            self.refuse(&exceeded.error(), &envelope.id);
+        }
+        true
+    }
+
+    fn recycle(&mut self, line: Bytes) {
+        self.whole = None;
+        self.line = Vec::from(line);
+        self.line.clear();
+    }
+}
+
+/// The era a first request settles; probes settle none.
+fn era_of_first(envelope: &Envelope<'_>) -> Option<Era> {
+    match envelope.method() {
+        "initialize" => Some(Era::Session),
+        "ping" | "server/discover" => None,
+        _ => envelope.era().filter(|era| *era == Era::Stateless),
+    }
+}
+
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let write = self.write.clone();
+        async move {
+            let line = answer::write_message(&item, None);
+            pipe_calls::write_line(&write, line).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            // Each line is answered with at most one line.
+            self.wait_for_room().await;
+            if let Some(line) = self.whole.clone() {
+                match self.identify_line(line).await {
+                    Ok(Some(message)) => return Some(message),
+                    Ok(None) => {}
+                    Err(PeerRejected) => break,
+                }
+            }
+            match self.next_line().await {
+                Ok(LineEnd::Whole) => self.whole = Some(std::mem::take(&mut self.line).into()),
+                Ok(LineEnd::TooLong { id }) => {
+                    let error = RpcError::new(
+                        RpcError::INVALID_REQUEST,
+                        format!("message longer than {MAX_LINE_BYTES} bytes"),
+                    );
+                    if let Some(observation) = self.shared.observe(Carrier::Pipe, self.era) {
+                        observation.set_id(id.clone());
+                        observation.refuse(RefusalReason::Malformed);
+                    }
+                    self.refuse(&error, &id);
+                }
+                Ok(LineEnd::End) => break,
+                Err(error) => {
+                    tracing::debug!(%error, "standard input failed");
+                    break;
+                }
+            }
+        }
+        // A refusal is the last message, and must be written.
+        while self.pending_writes.join_next().await.is_some() {}
+        self.ended.cancel();
+        None
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.calls.finish(FINISH_TIMEOUT).await;
+        while self.pending_writes.join_next().await.is_some() {}
+        self.write.lock().await.shutdown().await
+    }
+}

@@ -1,0 +1,118 @@
+//! The memory cost of an idle session. Runs as a process of its own, because it measures the
+//! process.
+#![cfg(target_os = "linux")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    unreachable_pub,
+    missing_docs,
+    reason = "tests fail by panicking, and this one uses little of what others share"
+)]
+
+#[path = "it/support/mod.rs"]
+mod support;
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::SendRequest;
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::net::TcpStream;
+use wayleave_mcp::http::{Limits, Options};
+
+use crate::support::{
+    http::{Http, Listening},
+    server, tool,
+};
+
+/// Sessions whose memory is measured.
+const SESSIONS: usize = 2_000;
+/// Sessions opened first, so that shared memory is already allocated.
+const WARM_UP: usize = 500;
+/// The most an idle session may cost, in bytes.
+const MAX_SESSION_BYTES: usize = 10_000;
+
+/// The resident memory of this process, in bytes.
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.unwrap().split_whitespace().next().unwrap();
+    kib.parse::<usize>().unwrap() * 1024
+}
+
+/// A client that keeps its connection.
+struct Client {
+    http: Http,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Client {
+    async fn connect(http: Http) -> Self {
+        let stream = TcpStream::connect(http.address).await.unwrap();
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        Self { http, sender }
+    }
+
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> http::response::Parts {
+        self.sender.ready().await.unwrap();
+        let response = self.sender.send_request(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        body.collect().await.unwrap();
+        parts
+    }
+
+    /// Begins a session like a typical client: the handshake, a list, a call.
+    async fn begin(&mut self) {
+        let begun = self.send(self.http.initialize()).await;
+        let session = begun.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let ready = self
+            .http
+            .request(Method::POST)
+            .header("mcp-session-id", &session)
+            .body(Full::new(ready.to_string().into()))
+            .unwrap();
+        assert_eq!(self.send(ready).await.status, 202);
+        for (method, params) in [
+            ("tools/list", json!({})),
+            ("prompts/list", json!({})),
+            ("tools/call", json!({ "name": "ok" })),
+            ("ping", json!({})),
+        ] {
+            let request = self.http.in_session(&session, method, &params);
+            assert_eq!(self.send(request).await.status, 200);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_idle_session_costs_at_most_ten_kilobytes() {
+    let (registry, server) = server();
+    registry.add_tool(tool("ok", "ok"));
+    let options = Options {
+        limits: Limits {
+            sessions: WARM_UP + SESSIONS + 1,
+            ..Limits::default()
+        },
+        ..Options::default()
+    };
+    let listening = Listening::start(&server, options).await;
+    let mut client = Client::connect(listening.client()).await;
+    for _ in 0..WARM_UP {
+        client.begin().await;
+    }
+    let before = resident();
+    for _ in 0..SESSIONS {
+        client.begin().await;
+    }
+    let each = resident().saturating_sub(before) / SESSIONS;
+    println!("{each} bytes a session");
+    assert!(each <= MAX_SESSION_BYTES, "{each} bytes a session");
+}

@@ -1,0 +1,266 @@
+//! An observer sees every message once, whatever its kind, outcome and transport.
+
+mod cases;
+mod client;
+mod recorder;
+use std::sync::Arc;
+
+use self::cases::{Case, Expected, ID, WAYS, Way, cases, generated};
+use self::client::{Client, Gatekeeper, server};
+use self::recorder::{Fate, Recorder, fates};
+use crate::support::{http::Listening, meta, pipe::Pipe};
+use bytes::Bytes;
+use http::Method;
+use http_body_util::Full;
+use serde_json::{Value, json};
+use wayleave_mcp::{Allowance, Budget, Caller, Carrier, RefusalReason, http::Options};
+
+fn matches_expected(fate: &Fate, expected: &Expected) -> bool {
+    match expected {
+        Expected::Completed { .. } => *fate == Fate::Completed,
+        Expected::ToolError => *fate == Fate::ToolError,
+        Expected::Failed => matches!(fate, Fate::Failed(_)),
+        Expected::Refused(reason) => *fate == Fate::Refused(*reason),
+        Expected::NotDone => matches!(fate, Fate::Refused(_) | Fate::Failed(_)),
+        Expected::Open => matches!(fate, Fate::Completed | Fate::Abandoned),
+        Expected::Any => *fate != Fate::Begun,
+        Expected::Unseen => false,
+    }
+}
+
+/// Sends one message and checks that it is observed once, with the right facts.
+async fn check(way: Way, case: &Case, prepare: impl Fn(&Gatekeeper, &Budget)) {
+    let recorder = Arc::<Recorder>::default();
+    let server = server(&recorder);
+    let budget = Arc::new(Budget::new(Allowance {
+        per_minute: 1,
+        burst: 100,
+        concurrent: 4,
+        streams: 4,
+    }));
+    let caller = Caller::new("alice").with_view("all").within(budget.clone());
+    let gate = Gatekeeper::new(caller);
+    let mut client = Client::begin(way, &server, &gate).await;
+    let before = match way {
+        Way::StatelessHttp => 0,
+        Way::StatelessPipe => 1,
+        Way::SessionHttp | Way::SessionPipe => 2,
+    };
+    recorder.saw(before, &case.name).await;
+    prepare(&gate, &budget);
+    let answer = client.send(case).await;
+    let expected = before + usize::from(!matches!(case.expected, Expected::Unseen));
+    recorder.saw(expected, &case.name).await;
+    client.leave().await;
+
+    let entries = recorder.entries.lock().unwrap();
+    assert_eq!(entries.len(), expected, "{}", case.name);
+    for entry in entries.iter().take(before) {
+        assert_eq!(entry.fate, Fate::Completed, "{}", case.name);
+    }
+    let Some(entry) = entries.get(before) else {
+        return;
+    };
+    let fate = &entry.fate;
+    assert!(
+        matches_expected(fate, &case.expected),
+        "{}: {fate:?}",
+        case.name
+    );
+    let carrier = if way.is_http() {
+        Carrier::Http
+    } else {
+        Carrier::Pipe
+    };
+    assert_eq!(entry.facts.carrier, carrier, "{}", case.name);
+    if let Expected::Completed { meta: true } | Expected::ToolError = case.expected {
+        assert_eq!(entry.facts.method.as_deref(), Some(&*case.method));
+        assert_eq!(entry.facts.id, ID);
+        assert_eq!(entry.facts.caller.as_ref().unwrap().subject(), "alice");
+        let answer = answer.unwrap();
+        assert_eq!(
+            answer["result"]["_meta"]["test/activity"], before,
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_message_is_seen_once_by_every_carrier_in_every_era() {
+    for way in WAYS {
+        for case in cases(way) {
+            check(way, &case, |_, _| ()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_method_in_every_spelling_is_seen_once_by_every_carrier_in_every_era() {
+    for way in WAYS {
+        for case in generated(way) {
+            check(way, &case, |_, _| ()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_budget_has_no_room_for_is_seen_once_as_refused() {
+    for way in WAYS {
+        for mut case in cases(way).into_iter().chain(generated(way)) {
+            let is_request = serde_json::from_slice::<Value>(&case.body)
+                .is_ok_and(|body| body["id"] == ID && body.get("method").is_some());
+            if is_request {
+                case.expected = Expected::Refused(RefusalReason::Budget);
+                check(way, &case, |_, budget| while budget.take().is_ok() {}).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_comes_without_authorization_is_seen_once_as_refused() {
+    for way in WAYS {
+        for mut case in cases(way).into_iter().chain(generated(way)) {
+            let is_answer = matches!(case.expected, Expected::Unseen);
+            let is_long = case.body.len() > 1024 * 1024;
+            if is_answer || is_long {
+                continue;
+            }
+            case.expected = Expected::Refused(RefusalReason::Authorization);
+            let close = |gate: &Gatekeeper, _: &Budget| {
+                gate.closed.store(true, std::sync::atomic::Ordering::SeqCst);
+            };
+            check(way, &case, close).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_http_itself_refuses_is_seen_once() {
+    use RefusalReason::{Authorization, Malformed};
+    let recorder = Arc::<Recorder>::default();
+    let listening = Listening::start(&server(&recorder), Options::default()).await;
+    let client = listening.client();
+    let call = || {
+        Full::new(Bytes::from_static(
+            br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        ))
+    };
+    for (name, value, reason) in [
+        ("host", "evil.example", Authorization),
+        ("origin", "https://evil.example", Authorization),
+        ("mcp-session-id", "unknown", Malformed),
+        ("content-type", "text/plain", Malformed),
+        ("accept", "text/html", Malformed),
+    ] {
+        let mut request = client.request(Method::POST).body(call()).unwrap();
+        request.headers_mut().insert(name, value.parse().unwrap());
+        let before = recorder.count();
+        client.send(request).await;
+        recorder.saw(before + 1, name).await;
+        let fates = fates(&recorder);
+        assert_eq!(fates.last(), Some(&Fate::Refused(reason)), "{name}");
+        assert_eq!(fates.len(), before + 1, "{name}");
+    }
+    let count = recorder.count();
+    // Neither request carries a message.
+    client.send(client.get("unknown")).await;
+    let delete = client
+        .request(Method::DELETE)
+        .body(Full::default())
+        .unwrap();
+    client.send(delete).await;
+    listening.stop.cancel();
+    listening.done.await.unwrap();
+    assert_eq!(recorder.count(), count);
+}
+
+#[tokio::test]
+async fn a_ping_before_the_handshake_and_a_notification_that_comes_first_are_seen_once() {
+    let recorder = Arc::<Recorder>::default();
+    let mut pipe = Pipe::raw(&server(&recorder), Caller::anonymous());
+    pipe.ask("ping", json!({})).await.unwrap();
+    pipe.say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+        .await;
+    pipe.ask("server/discover", json!({ "_meta": meta() }))
+        .await
+        .unwrap();
+    pipe.initialize().await;
+    pipe.leave().await.unwrap();
+    assert_eq!(
+        fates(&recorder),
+        [
+            Fate::Completed,
+            Fate::Refused(RefusalReason::Protocol),
+            Fate::Completed,
+            Fate::Completed,
+            Fate::Completed
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_gets_no_turn_on_a_pipe_is_seen_once_as_refused() {
+    let recorder = Arc::<Recorder>::default();
+    let server = server(&recorder);
+    let puppet = crate::support::puppet("slow");
+    server.registry().add_tool(puppet.tool);
+    let budget = Budget::new(Allowance {
+        per_minute: 6000,
+        burst: 100,
+        concurrent: 1,
+        streams: 1,
+    });
+    let mut pipe = Pipe::raw(&server, Caller::new("alice").within(budget.into()));
+    pipe.initialize().await;
+    let slow = pipe.send("tools/call", json!({ "name": "slow" })).await;
+    puppet.running.notified().await;
+    assert_eq!(pipe.call("ok", json!({})).await.unwrap()["isError"], true);
+    puppet.go_on.notify_one();
+    pipe.answer(slow).await;
+    pipe.leave().await.unwrap();
+    assert_eq!(
+        fates(&recorder),
+        [
+            Fate::Completed,
+            Fate::Completed,
+            Fate::Completed,
+            Fate::Refused(RefusalReason::Budget)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_call_whose_client_leaves_is_seen_once_and_not_as_completed() {
+    for way in [Way::StatelessHttp, Way::SessionHttp] {
+        let recorder = Arc::<Recorder>::default();
+        let server = server(&recorder);
+        let puppet = crate::support::puppet("slow");
+        server.registry().add_tool(puppet.tool);
+        let gate = Gatekeeper::new(Caller::anonymous());
+        let client = Client::begin(way, &server, &gate).await;
+        let before = recorder.count();
+        let Client::Http(listening, session) = client else {
+            panic!("not over HTTP")
+        };
+        let params = json!({ "name": "slow" });
+        let http = listening.client();
+        let request = match session {
+            Some(session) => http.in_session(&session, "tools/call", &params),
+            None => http.stateless("tools/call", params),
+        };
+        let calling = tokio::spawn(async move { http.send(request).await.status });
+        puppet.running.notified().await;
+        calling.abort();
+        puppet.ended.notified().await;
+        listening.stop.cancel();
+        listening.done.await.unwrap();
+        let fates = fates(&recorder);
+        assert_eq!(fates.len(), before + 1, "{way:?}");
+        let left = fates.last().unwrap();
+        assert!(
+            matches!(left, Fate::Abandoned | Fate::Failed(_)),
+            "{way:?} {left:?}"
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! An observer that records everything.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+use tokio::{sync::Notify, time::timeout};
+use wayleave_mcp::{CallObserver, ObservedCall, Outcome, RefusalReason, RequestFacts};
+
+use crate::support::LOST;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fate {
+    Begun,
+    Completed,
+    ToolError,
+    Failed(i32),
+    Abandoned,
+    Refused(RefusalReason),
+}
+
+pub(crate) struct Entry {
+    pub(crate) facts: RequestFacts,
+    pub(crate) fate: Fate,
+}
+
+/// Records every call, and adds to the `_meta` of every result.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    pub(crate) entries: Arc<Mutex<Vec<Entry>>>,
+    changed: Arc<Notify>,
+}
+
+pub(crate) struct Recording {
+    entries: Arc<Mutex<Vec<Entry>>>,
+    at: usize,
+    ended: bool,
+}
+
+impl CallObserver for Recorder {
+    fn begin(&self, request: &RequestFacts) -> Box<dyn ObservedCall> {
+        let at = self.add(request, Fate::Begun);
+        let entries = Arc::clone(&self.entries);
+        let ended = false;
+        Box::new(Recording { entries, at, ended })
+    }
+
+    fn refused(&self, request: &RequestFacts, reason: RefusalReason) {
+        self.add(request, Fate::Refused(reason));
+    }
+}
+
+impl ObservedCall for Recording {
+    fn end(mut self: Box<Self>, outcome: Outcome<'_>, meta: &mut Map<String, Value>) {
+        self.ended = true;
+        self.entries.lock().unwrap()[self.at].fate = match outcome {
+            Outcome::Completed => Fate::Completed,
+            Outcome::ToolError => Fate::ToolError,
+            Outcome::Failed { code, .. } => Fate::Failed(code),
+        };
+        meta.insert("test/activity".to_owned(), json!(self.at));
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.entries.lock().unwrap()[self.at].fate = Fate::Abandoned;
+        }
+    }
+}
+
+impl Recorder {
+    fn add(&self, facts: &RequestFacts, fate: Fate) -> usize {
+        let mut entries = self.entries.lock().unwrap();
+        let facts = facts.clone();
+        entries.push(Entry { facts, fate });
+        self.changed.notify_one();
+        entries.len() - 1
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.entries.lock().unwrap().len()
+    }
+
+    /// Waits until `count` messages were seen.
+    pub(crate) async fn saw(&self, count: usize, case: &str) {
+        let all = async {
+            while self.count() < count {
+                self.changed.notified().await;
+            }
+        };
+        let seen = timeout(LOST, all).await;
+        assert!(seen.is_ok(), "{case}: {} of {count} seen", self.count());
+    }
+}
+
+/// The outcome of each message a recorder saw.
+pub(crate) fn fates(recorder: &Recorder) -> Vec<Fate> {
+    let entries = recorder.entries.lock().unwrap();
+    entries.iter().map(|entry| entry.fate.clone()).collect()
+}

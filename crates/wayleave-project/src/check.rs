@@ -1,0 +1,291 @@
+//! `check`: all problems of a project's drafts at once.
+
+use std::{collections::BTreeMap, path::Path};
+
+use wayleave_ledger::State;
+use wayleave_model::{
+    check::{self, Claimed, Clash},
+    digest::Digest,
+    mapping::Mapping,
+    names::NameKind,
+    nearest::nearest,
+    ontology::{self, Ontology},
+    problem::Problem,
+    ratify::{Draft, Proposed},
+};
+use wayleave_store::Progress;
+
+use crate::{
+    draft::{self, DraftFile, ListDraftsError, ReadDraftError},
+    project::Project,
+    source_probe::{ConnectionDrift, MappingComparison, SourceProbe},
+};
+
+/// A draft and its problems.
+#[derive(Debug)]
+pub struct CheckedDraft {
+    /// The file.
+    pub file: DraftFile,
+    /// The proposal; `None` where the draft does not check.
+    pub proposed: Option<Proposed>,
+    /// The problems of the document.
+    pub problems: Vec<Problem>,
+    /// The comparison of its connections, where it was requested.
+    pub live: Vec<ConnectionDrift>,
+}
+
+impl CheckedDraft {
+    /// Checks a draft by itself.
+    pub fn new(file: DraftFile, ontology: Option<&Ontology>) -> Self {
+        let draft = file.bytes.as_deref().map(Draft::new);
+        let (proposed, problems) = match draft.map(|it| it.propose(ontology)) {
+            Ok(Ok(proposed)) => (Some(proposed), Vec::new()),
+            Ok(Err(rejected)) => (None, rejected.problems),
+            Err(_) => (None, Vec::new()),
+        };
+        Self {
+            file,
+            proposed,
+            problems,
+            live: Vec::new(),
+        }
+    }
+
+    /// The mapping, where the draft checks.
+    pub fn mapping(&self) -> Option<&Mapping> {
+        self.proposed.as_ref().map(Proposed::mapping)
+    }
+
+    /// Its text, for excerpts.
+    pub fn text(&self) -> String {
+        self.file
+            .bytes
+            .as_deref()
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Why the file was not read, if it was not.
+    pub fn unreadable(&self) -> Option<&ReadDraftError> {
+        self.file.bytes.as_ref().err()
+    }
+
+    /// The digest of its bytes.
+    pub fn digest(&self) -> Option<Digest> {
+        self.file.digest()
+    }
+
+    /// Whether it can be ratified as it stands, as far as it was checked.
+    pub fn is_sound(&self) -> bool {
+        self.proposed.is_some() && !self.live.iter().any(ConnectionDrift::is_broken)
+    }
+}
+
+/// The vocabulary and its problems.
+#[derive(Debug)]
+pub struct CheckedOntology {
+    /// The file.
+    pub file: DraftFile,
+    /// Its problems.
+    pub problems: Vec<Problem>,
+    ontology: Option<Ontology>,
+}
+
+/// The report on the requested drafts.
+#[derive(Debug)]
+pub struct Report {
+    /// `ontology.toml`, where there is one.
+    pub ontology: Option<CheckedOntology>,
+    /// The drafts, by file name.
+    pub drafts: Vec<CheckedDraft>,
+    /// Names that several drafts claim.
+    pub clashes: Vec<Clash>,
+}
+
+impl Report {
+    /// Whether there are no errors; warnings do not count.
+    pub fn is_sound(&self) -> bool {
+        let ontology = self.ontology.as_ref();
+        ontology.is_none_or(|it| it.ontology.is_some())
+            && self.clashes.is_empty()
+            && self.drafts.iter().all(CheckedDraft::is_sound)
+    }
+
+    /// Keeps the wanted drafts and those that clash with them.
+    fn only(mut self, wanted: &[String]) -> Result<Self, CheckError> {
+        if let Some(name) = wanted.iter().find(|name| !known(&self.drafts, name)) {
+            let names = self
+                .drafts
+                .iter()
+                .filter_map(|it| it.file.dataset.as_deref());
+            return Err(CheckError::Unknown {
+                name: name.clone(),
+                near: nearest(name, names).map(str::to_owned),
+            });
+        }
+        self.drafts
+            .retain(|draft| wanted.iter().any(|name| is_meant(draft, name)));
+        let shown: Vec<_> = self.drafts.iter().map(|it| &it.file.shown).collect();
+        self.clashes
+            .retain(|clash| clash.documents.iter().any(|it| shown.contains(&it)));
+        Ok(self)
+    }
+
+    /// Compares every mapping with its sources.
+    pub async fn compare(&mut self, probe: &SourceProbe, state: &State, progress: Progress<'_>) {
+        let mut comparison = MappingComparison::new(probe, state);
+        for checked in &mut self.drafts {
+            if let Some(proposed) = &checked.proposed {
+                let text = String::from_utf8_lossy(proposed.bytes());
+                let compared = comparison.compare(proposed.mapping(), &text, progress);
+                checked.live = compared.await;
+            }
+        }
+    }
+}
+
+/// Why nothing could be checked.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The folder cannot be listed.
+    #[error(transparent)]
+    Unlisted(#[from] ListDraftsError),
+    /// No draft has that name, and no file that path.
+    #[error("{} is in no draft", asked(name))]
+    Unknown {
+        /// The name as given.
+        name: String,
+        /// A dataset with a similar name.
+        near: Option<String>,
+    },
+}
+
+/// The name if it is a possible one, else nothing of it: it may be a pasted secret.
+fn asked(name: &str) -> String {
+    if NameKind::Dataset.matches(name) {
+        format!("dataset `{name}`")
+    } else {
+        "what was asked for".to_owned()
+    }
+}
+
+impl CheckError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unlisted(_) => "check who owns the folder".to_owned(),
+            Self::Unknown {
+                near: Some(near), ..
+            } => format!("did you mean `{near}`?"),
+            Self::Unknown { .. } => {
+                "`wayleave datasets` lists what there is; `wayleave propose` writes a draft; a file goes by its path"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// Checks all drafts, or those named by dataset or by path.
+pub fn check(project: &Project, wanted: &[String]) -> Result<Report, CheckError> {
+    let mut report = all(project)?;
+    if wanted.is_empty() {
+        return Ok(report);
+    }
+    for name in wanted {
+        let path = Path::new(name);
+        if !known(&report.drafts, name) && path.is_file() {
+            let vocabulary = report.ontology.as_ref().and_then(|it| it.ontology.as_ref());
+            let file = DraftFile::read(project.folder(), path);
+            report.drafts.push(CheckedDraft::new(file, vocabulary));
+        }
+    }
+    report.clashes = clashes(&report.drafts);
+    report.only(wanted)
+}
+
+/// Checks the drafts of one dataset.
+pub fn dataset(project: &Project, name: &str) -> Result<Report, CheckError> {
+    all(project)?.only(&[name.to_owned()])
+}
+
+/// The project's vocabulary, if it has one.
+pub fn vocabulary(project: &Project) -> Option<Ontology> {
+    draft::ontology(project).map(read_ontology)?.ontology
+}
+
+fn all(project: &Project) -> Result<Report, CheckError> {
+    let ontology = draft::ontology(project).map(read_ontology);
+    let vocabulary = ontology.as_ref().and_then(|it| it.ontology.as_ref());
+    let drafts: Vec<CheckedDraft> = draft::all(project)?
+        .into_iter()
+        .map(|file| CheckedDraft::new(file, vocabulary))
+        .collect();
+    Ok(Report {
+        clashes: clashes(&drafts),
+        ontology,
+        drafts,
+    })
+}
+
+fn known(drafts: &[CheckedDraft], name: &str) -> bool {
+    drafts.iter().any(|draft| is_meant(draft, name))
+}
+
+/// Whether `name` means this draft: by its dataset, by its path from here or from the project, or,
+/// where it names no dataset, by its file name.
+fn is_meant(draft: &CheckedDraft, name: &str) -> bool {
+    let file = &draft.file;
+    let stem = || file.path.file_stem().is_some_and(|stem| stem == name);
+    let same_file = || {
+        let path = Path::new(name);
+        path.is_file() && path.canonicalize().ok() == file.path.canonicalize().ok()
+    };
+    match &file.dataset {
+        Some(dataset) if dataset == name => true,
+        None if stem() => true,
+        _ => file.shown == name || same_file(),
+    }
+}
+
+fn read_ontology(file: DraftFile) -> CheckedOntology {
+    let (ontology, problems) = match file.bytes.as_deref().map(ontology::parse) {
+        Ok(Ok(ontology)) => (Some(ontology), Vec::new()),
+        Ok(Err(problems)) => (None, problems),
+        Err(_) => (None, Vec::new()),
+    };
+    CheckedOntology {
+        file,
+        problems,
+        ontology,
+    }
+}
+
+/// Names claimed by several drafts. Datasets are compared even where a draft has other problems.
+fn clashes(drafts: &[CheckedDraft]) -> Vec<Clash> {
+    let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for draft in drafts {
+        if let Some(name) = &draft.file.dataset {
+            names
+                .entry(name)
+                .or_default()
+                .push(draft.file.shown.clone());
+        }
+    }
+    let twice = names.into_iter().filter(|(_, files)| files.len() > 1);
+    let mut clashes: Vec<Clash> = twice
+        .map(|(name, documents)| Clash {
+            what: Claimed::Dataset,
+            name: name.to_owned(),
+            documents,
+        })
+        .collect();
+    let mappings = drafts
+        .iter()
+        .filter_map(|it| Some((it.file.shown.as_str(), it.mapping()?)));
+    // Two drafts of one dataset share its connections too, which need not be reported again.
+    let told: Vec<_> = clashes.iter().map(|it| it.documents.clone()).collect();
+    let mut others = check::clashes(mappings);
+    others.retain(|it| it.what != Claimed::Dataset && !told.contains(&it.documents));
+    clashes.append(&mut others);
+    clashes
+}

@@ -1,0 +1,462 @@
+//! `doctor`: checks everything a project needs in order to serve, each with what to do.
+//!
+//! Goes as far as it can: for a project that does not open it still reports why.
+
+use std::{fs, io, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc};
+
+use serde::Serialize;
+use wayleave_ledger::{Clock as _, FOLDER, GovernanceError, State, SystemClock, Validity, rfc3339};
+use wayleave_model::{
+    digest::Digest,
+    grant::TokenKind,
+    problem::{Problem, Severity, shown},
+};
+use wayleave_plan::search;
+use wayleave_store::Progress;
+
+use crate::{
+    check,
+    datasets::{DatasetFault, ServedDatasets, WithheldReason},
+    explanation::with_causes,
+    index_status, keys,
+    project::{Project, ProjectError},
+    settings::{self, Settings},
+    source_probe::{MappingComparison, SourceProbe},
+    token_rules::{self, UnknownGrant},
+};
+
+/// Hint for a SQLite file that is locked against writers while it is read.
+const WRITE_AHEAD_LOG: &str = "where programs write to the file while it is served, give it a write-ahead log \
+    (`PRAGMA journal_mode = WAL`); without one, slow reads give way to them";
+
+/// The severity of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// As it should be.
+    Ok,
+    /// Worth a look.
+    Warning,
+    /// Something will not work.
+    Problem,
+}
+
+impl Grade {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// The result of one check.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// What was checked: `settings`, `source crm`, …
+    pub about: String,
+    /// Its severity.
+    pub grade: Grade,
+    /// What was found.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    fn ok(about: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            about: about.into(),
+            grade: Grade::Ok,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    fn warning(about: impl Into<String>, message: impl Into<String>, hint: &str) -> Self {
+        Self {
+            grade: Grade::Warning,
+            hint: Some(hint.to_owned()),
+            ..Self::ok(about, message)
+        }
+    }
+
+    fn problem(
+        about: impl Into<String>,
+        message: impl Into<String>,
+        hint: Option<impl Into<String>>,
+    ) -> Self {
+        Self {
+            grade: Grade::Problem,
+            hint: hint.map(Into::into),
+            ..Self::ok(about, message)
+        }
+    }
+}
+
+/// Examines the project in `folder`.
+pub async fn examine(folder: &Path, probe: &SourceProbe, progress: Progress<'_>) -> Vec<Finding> {
+    let mut findings = vec![settings_of(folder)];
+    findings.extend(private_folder(folder));
+    findings.extend(cursor_keys(folder));
+    let project = match Project::open_to_read(folder) {
+        Ok(project) => project,
+        // Already reported.
+        Err(ProjectError::None { .. } | ProjectError::Settings(_)) => return findings,
+        Err(error) => {
+            if findings.iter().all(|it| it.grade == Grade::Ok) {
+                let hint = error.hint();
+                findings.push(Finding::problem("ledger", with_causes(&error), hint));
+            }
+            return findings;
+        }
+    };
+    if project.governance().is_read_only() {
+        findings.push(Finding::warning(
+            FOLDER,
+            "is read-only: it can be verified, and neither served nor changed",
+            "serve from a folder that this user can write",
+        ));
+    }
+    let (ledger, state) = ledger(&project).await;
+    findings.extend(ledger);
+    findings.extend(drafts(&project));
+    if let Some(state) = state {
+        findings.extend(token_rules(project.settings(), &state));
+        findings.extend(listener(project.settings(), &state));
+        findings.extend(clock(&state));
+        findings.extend(sources(&state, probe).await);
+        findings.extend(datasets(&project, &state, probe, progress).await);
+        findings.extend(indexes(&project, &state).await);
+    }
+    findings
+}
+
+fn settings_of(folder: &Path) -> Finding {
+    let about = settings::FILE;
+    match fs::read_to_string(folder.join(settings::FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let none = ProjectError::None {
+                folder: folder.to_owned(),
+            };
+            Finding::problem(about, none.to_string(), none.hint())
+        }
+        Err(error) => Finding::problem(
+            about,
+            format!("cannot be read: {error}"),
+            Some("check who owns it"),
+        ),
+        Ok(text) => match Settings::parse(&text) {
+            Ok(settings) => Finding::ok(about, format!("project `{}`", settings.name)),
+            Err(error) => Finding::problem(about, error.to_string(), error.hint()),
+        },
+    }
+}
+
+fn private_folder(folder: &Path) -> Option<Finding> {
+    let mode = |path: &Path| Some(fs::metadata(path).ok()?.permissions().mode() & 0o7777);
+    let own = folder.join(FOLDER);
+    let found = mode(&own)?;
+    if found & 0o077 != 0 {
+        let message = format!("is open to other users (mode {found:o})");
+        let hint = format!("close it: `chmod 700 {FOLDER}`");
+        return Some(Finding::problem(FOLDER, message, Some(hint)));
+    }
+    let open = ["ledger.db", "ledger.head", keys::FILE]
+        .into_iter()
+        .filter(|name| mode(&own.join(name)).is_some_and(|it| it & 0o077 != 0))
+        .collect::<Vec<_>>();
+    Some(if open.is_empty() {
+        Finding::ok(FOLDER, "private to you")
+    } else {
+        let message = format!(
+            "other users could read {} if the folder opened",
+            open.join(", ")
+        );
+        Finding::warning(FOLDER, message, "close them: `chmod 600` each")
+    })
+}
+
+/// Checks the keys that seal cursors, without which nothing is served.
+fn cursor_keys(folder: &Path) -> Option<Finding> {
+    let error = keys::check(&folder.join(FOLDER)).err()?;
+    Some(Finding::problem(
+        "cursor keys",
+        with_causes(&error),
+        Some(error.hint()),
+    ))
+}
+
+/// Checks whether the server may listen where the settings say.
+fn listener(settings: &Settings, state: &State) -> Option<Finding> {
+    let now = state.now(SystemClock.now());
+    let mut tokens = state.tokens().values();
+    let is_issued =
+        tokens.any(|it| it.kind == TokenKind::Client && it.validity(now) == Validity::Live);
+    let asked = settings.tokens || settings.jwt.is_some() || is_issued;
+    let error = settings.check_listener(settings.http, asked).err()?;
+    let about = format!("serve.http {}", settings.http);
+    Some(Finding::problem(about, error.to_string(), error.hint()))
+}
+
+/// Reports a clock behind the ledger: expiry follows the ledger's time.
+fn clock(state: &State) -> Option<Finding> {
+    let clock = SystemClock.now();
+    let latest = state.now(clock);
+    (latest > clock).then(|| {
+        let message = format!(
+            "the clock is behind the latest entry ({}), which counts as now for what expires",
+            rfc3339(latest)
+        );
+        Finding::warning("clock", message, "set the clock of this machine")
+    })
+}
+
+async fn ledger(project: &Project) -> (Vec<Finding>, Option<std::sync::Arc<State>>) {
+    let governance = project.governance();
+    let mut findings = Vec::new();
+    match governance.audit(None).await {
+        Err(error) => findings.push(governance_problem("ledger", &error)),
+        Ok(report) => {
+            let (entries, frozen) = (report.ledger.good, report.mappings);
+            findings.push(match report.ledger.problem {
+                None => Finding::ok("ledger", format!("{entries} entries, whole and in order")),
+                Some(problem) => {
+                    let hint = "keep the folder as evidence, and restore it whole from a backup";
+                    Finding::problem("ledger", problem.to_string(), Some(hint))
+                }
+            });
+            for error in &frozen {
+                findings.push(governance_problem("frozen mappings", error));
+            }
+        }
+    }
+    (findings, governance.ledger().state().await.ok())
+}
+
+fn governance_problem(about: &str, error: &GovernanceError) -> Finding {
+    Finding::problem(about, with_causes(error), error.hint())
+}
+
+fn drafts(project: &Project) -> Vec<Finding> {
+    let report = match check::check(project, &[]) {
+        Ok(report) => report,
+        Err(error) => {
+            let hint = Some(error.hint());
+            return vec![Finding::problem("drafts", with_causes(&error), hint)];
+        }
+    };
+    let hint = "`wayleave check` shows what and where";
+    let mut findings = Vec::new();
+    if let Some(ontology) = &report.ontology {
+        let wrong = ontology.problems.len() + usize::from(ontology.file.bytes.is_err());
+        if wrong > 0 {
+            let message = format!("has {wrong} problem(s)");
+            findings.push(Finding::problem("ontology.toml", message, Some(hint)));
+        }
+    }
+    for clash in &report.clashes {
+        findings.push(Finding::problem("drafts", clash.to_string(), Some(hint)));
+    }
+    for draft in report.drafts.iter().filter(|it| !it.is_sound()) {
+        let message = draft.unreadable().map_or_else(
+            || format!("has {} problem(s)", draft.problems.len()),
+            crate::draft::ReadDraftError::reason,
+        );
+        let about = format!("draft {}", shown(&draft.file.shown));
+        findings.push(Finding::warning(about, message, hint));
+    }
+    if findings.is_empty() {
+        let count = report.drafts.len();
+        findings.push(Finding::ok("drafts", format!("{count} checked")));
+    }
+    findings
+}
+
+/// Grants that the settings promise to holders of access tokens and nobody made.
+fn token_rules(settings: &Settings, state: &State) -> Vec<Finding> {
+    let unknown = token_rules::unknown_grants(settings, state);
+    let finding = |it: &UnknownGrant| Finding::warning(settings::FILE, it.to_string(), &it.hint());
+    unknown.iter().map(finding).collect()
+}
+
+async fn sources(state: &State, probe: &SourceProbe) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, source) in state.sources() {
+        let about = format!("source {name}");
+        let waits = async || probe.writers_wait(state, name).await.unwrap_or(false);
+        findings.push(match probe.ping(state, name).await {
+            Ok(took) => Finding {
+                hint: waits().await.then(|| WRITE_AHEAD_LOG.to_owned()),
+                ..Finding::ok(
+                    about,
+                    format!(
+                        "{} in `{}` answered in {} ms, read-only",
+                        source.kind,
+                        source.env,
+                        took.as_millis()
+                    ),
+                )
+            },
+            Err(error) => Finding::problem(about, with_causes(&error), Some(error.hint())),
+        });
+    }
+    if findings.is_empty() {
+        let hint = "declare one: `wayleave source add NAME --kind KIND --env VARIABLE`";
+        findings.push(Finding::warning("sources", "none is declared", hint));
+    }
+    findings
+}
+
+async fn datasets(
+    project: &Project,
+    state: &State,
+    probe: &SourceProbe,
+    progress: Progress<'_>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut comparison = MappingComparison::new(probe, state);
+    for (name, dataset) in state.datasets() {
+        let Some(ratified) = &dataset.ratified else {
+            continue;
+        };
+        let about = format!("dataset {name}");
+        let mapping = match project.governance().load(name).await {
+            Ok(mapping) => mapping,
+            Err(error) => {
+                findings.push(governance_problem(&about, &error));
+                continue;
+            }
+        };
+        let text = String::from_utf8_lossy(mapping.bytes());
+        let mut whole = true;
+        for compared in comparison.compare(&mapping, &text, progress).await {
+            let about = format!("dataset {name}, connection {}", compared.connection);
+            match &compared.drift {
+                Ok(problems) if problems.is_empty() => {}
+                Ok(problems) => {
+                    whole &= !compared.is_broken();
+                    let hint = "mend the draft (`wayleave propose` helps) and ratify it again";
+                    let finding = |problem: &Problem| match problem.code.severity() {
+                        Severity::Error => {
+                            Finding::problem(about.as_str(), &problem.message, Some(hint))
+                        }
+                        Severity::Warning => {
+                            Finding::warning(about.as_str(), &problem.message, hint)
+                        }
+                    };
+                    findings.extend(problems.iter().map(finding));
+                }
+                Err(error) => {
+                    whole = false;
+                    let hint = Some(error.hint());
+                    findings.push(Finding::problem(about, with_causes(error), hint));
+                }
+            }
+        }
+        if whole {
+            findings.push(served(
+                about,
+                ratified.act.digest,
+                dataset.active.as_ref().map(|it| it.digest),
+            ));
+        }
+    }
+    findings.extend(withheld(project, state).await);
+    findings
+}
+
+/// Active datasets that would not be served, unless the check of ratified ones reports them
+/// already.
+async fn withheld(project: &Project, state: &State) -> Vec<Finding> {
+    let live = ServedDatasets::default()
+        .follow(state, project.governance())
+        .await;
+    let told = |fault: &DatasetFault| {
+        let ratified = state.ratified(&fault.dataset);
+        let same = ratified.is_some_and(|it| it.act.digest == fault.digest);
+        same && matches!(fault.reason, WithheldReason::Mapping(_))
+    };
+    let untold = live.faults().filter(|fault| !told(fault));
+    let finding = |fault: &Arc<DatasetFault>| {
+        let about = format!("dataset {}, as active", fault.dataset);
+        Finding::problem(about, with_causes(&fault.reason), fault.reason.hint())
+    };
+    untold.map(finding).collect()
+}
+
+/// The full-text indexes of the active datasets.
+async fn indexes(project: &Project, state: &State) -> Vec<Finding> {
+    // Mappings that cannot be loaded were already reported.
+    let live = ServedDatasets::default()
+        .follow(state, project.governance())
+        .await;
+    let searchable = match live.world() {
+        Ok(world) => search::searchable(&world),
+        Err(error) => {
+            let none: Option<String> = None;
+            return vec![Finding::problem("indexes", error.to_string(), none)];
+        }
+    };
+    let root = index_status::index_root(project.folder());
+    let (mut ready, mut findings) = (0, Vec::new());
+    for what in &searchable {
+        let about = format!("index {}/{}", what.connection_id, what.stream);
+        let status = index_status::status(&root, what);
+        let malformed = status.as_ref().ok().and_then(|it| it.malformed);
+        if let Some(many) = malformed.filter(|many| *many > 0) {
+            findings.push(Finding::warning(
+                about.clone(),
+                format!(
+                    "{many} record(s) are left out or not followed: a value of the key, of a searched \
+                     field or of `updated` is not of its datatype"
+                ),
+                "mend these values in the source, or map the column with the datatype of what it holds",
+            ));
+        }
+        match status.map(|status| status.state) {
+            Ok("ready") => ready += 1,
+            Ok("damaged") => findings.push(Finding::warning(
+                about,
+                "is damaged, and is never searched",
+                "`wayleave serve` makes it again; so does `wayleave index rebuild`",
+            )),
+            Ok(_) => {}
+            Err(error) => findings.push(Finding::problem(
+                about,
+                with_causes(&error),
+                Some(error.hint()),
+            )),
+        }
+    }
+    if !searchable.is_empty() {
+        let all = searchable.len();
+        let message = if ready == all {
+            format!("all {all} are made")
+        } else {
+            format!("{ready} of {all} are made; serving makes the rest")
+        };
+        findings.insert(0, Finding::ok("indexes", message));
+    }
+    findings
+}
+
+fn served(about: String, ratified: Digest, active: Option<Digest>) -> Finding {
+    let short = ratified.short();
+    match active {
+        Some(active) if active == ratified => {
+            Finding::ok(about, format!("{short} is active and fits its sources"))
+        }
+        Some(active) => Finding::warning(
+            about,
+            format!(
+                "{} is active, and {short} was ratified since",
+                active.short()
+            ),
+            "make it live with `wayleave connect`",
+        ),
+        None => Finding::ok(about, format!("{short} is ratified and fits its sources")),
+    }
+}

@@ -1,0 +1,80 @@
+//! The status of the indexes on disk, for the operator.
+
+use std::path::Path;
+
+use serde::Serialize;
+use wayleave_ledger::FOLDER;
+use wayleave_plan::{search::SearchableStream, value::Value};
+use wayleave_search::{ANALYZER, Index, IndexError, IndexRoot, IndexState, Spec};
+
+/// Folder of indexes inside the project's private folder.
+const INDEX_FOLDER: &str = "index";
+
+/// The folder of a project's indexes.
+pub fn index_root(folder: &Path) -> IndexRoot {
+    IndexRoot::new(folder.join(FOLDER).join(INDEX_FOLDER))
+}
+
+/// The status of one index.
+#[derive(Debug, Clone, Serialize)]
+pub struct IndexStatus {
+    /// The dataset.
+    pub dataset: String,
+    /// The connection.
+    pub connection_id: String,
+    /// The stream.
+    pub stream: String,
+    /// `ready`, `absent`, `outdated` (built for another mapping) or `damaged`.
+    pub state: &'static str,
+    /// The number of records it holds.
+    pub documents: Option<u64>,
+    /// The number of records with a value that is not of its datatype: in the key or a searched
+    /// field, which leaves them out, or in `updated`, where their changes are missed.
+    pub malformed: Option<u64>,
+    /// Its size on disk.
+    pub bytes: u64,
+    /// When reading its records began, as RFC 3339 in UTC.
+    pub as_of: Option<String>,
+    /// The analyzer that makes its words.
+    pub analyzer: &'static str,
+    /// The searched fields.
+    pub fields: Vec<String>,
+    /// Whether changes are followed; if not, it is rebuilt periodically while serving.
+    pub follows_changes: bool,
+}
+
+/// The status of the index of a stream, determined by reading all of it.
+pub fn status(index_root: &IndexRoot, what: &SearchableStream) -> Result<IndexStatus, IndexError> {
+    let dir = index_root.dir(&what.connection_id, &what.stream)?;
+    let fields = &what.indexed.fields;
+    let found = dir.open(&Spec {
+        digest: what.indexed.digest.hex(),
+        fields: fields.clone(),
+    })?;
+    let index = match &found {
+        IndexState::Ready(index) => Some(index),
+        IndexState::Absent | IndexState::Outdated | IndexState::Damaged => None,
+    };
+    Ok(IndexStatus {
+        dataset: what.connector_key.clone(),
+        connection_id: what.connection_id.clone(),
+        stream: what.stream.clone(),
+        state: match &found {
+            IndexState::Ready(_) => "ready",
+            IndexState::Absent => "absent",
+            IndexState::Outdated => "outdated",
+            IndexState::Damaged => "damaged",
+        },
+        documents: index.map(Index::documents),
+        malformed: index.map(|it| it.stamp().malformed()),
+        bytes: dir.usage()?.bytes,
+        as_of: index.and_then(|it| time(it.stamp().as_of)),
+        analyzer: ANALYZER,
+        fields: fields.clone(),
+        follows_changes: what.is_tracked,
+    })
+}
+
+fn time(seconds: i64) -> Option<String> {
+    Value::Datetime(seconds.saturating_mul(1_000_000)).to_text()
+}

@@ -1,0 +1,199 @@
+//! The keys that seal cursors, in the project's private folder.
+//!
+//! One line per key, the current one first: its number and 32 bytes in hexadecimal. Older keys
+//! below it still open the cursors they sealed. Losing the file only invalidates the cursors in
+//! use, so it is made when it is missing.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use wayleave_plan::seal::{KeyRing, SealingKey};
+
+/// The file's name in the private folder.
+pub const FILE: &str = "cursor.keys";
+
+/// Why the keys are not available.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read or written.
+    #[error("`{}` cannot be {doing}", path.display())]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// The operation that failed.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        cause: io::Error,
+    },
+    /// The file was altered or damaged.
+    #[error("`{}` is damaged at line {line}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    Random,
+}
+
+impl KeyError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Disk { .. } => "check that this user may read and write the project folder",
+            Self::Damaged { .. } => {
+                "remove the file: a new one is made, and cursors handed out before end"
+            }
+            Self::Random => "check the system's random source",
+        }
+    }
+}
+
+/// The project's key ring, made when there is none.
+pub fn ring(private: &Path) -> Result<KeyRing, KeyError> {
+    let path = private.join(FILE);
+    let keys = match fs::read_to_string(&path) {
+        Ok(text) => parse(&path, &text)?,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            let first = KeyFile {
+                current: fresh(1)?,
+                older: Vec::new(),
+            };
+            match write(&path, &first) {
+                Ok(()) => first,
+                // Another process was quicker, and its keys are as good.
+                Err(_) if path.exists() => return ring(private),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(cause) => {
+            return Err(KeyError::Disk {
+                path,
+                doing: "read",
+                cause,
+            });
+        }
+    };
+    Ok(KeyRing::new(&keys.current, &keys.older))
+}
+
+/// Checks whether the project's key ring is available or can be made. Makes nothing.
+pub fn check(private: &Path) -> Result<(), KeyError> {
+    let path = private.join(FILE);
+    match fs::read_to_string(&path) {
+        Ok(text) => parse(&path, &text).map(drop),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(cause) => Err(KeyError::Disk {
+            path,
+            doing: "read",
+            cause,
+        }),
+    }
+}
+
+/// The file's keys.
+struct KeyFile {
+    current: SealingKey,
+    older: Vec<SealingKey>,
+}
+
+fn fresh(id: u8) -> Result<SealingKey, KeyError> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(|_| KeyError::Random)?;
+    Ok(SealingKey { id, secret })
+}
+
+fn parse(path: &Path, text: &str) -> Result<KeyFile, KeyError> {
+    let damaged = |line| KeyError::Damaged {
+        path: path.to_owned(),
+        line,
+    };
+    let mut keys = (1..)
+        .zip(text.lines())
+        .map(|(line, text)| key(text).ok_or_else(|| damaged(line)));
+    let current = keys.next().unwrap_or_else(|| Err(damaged(1)))?;
+    Ok(KeyFile {
+        current,
+        older: keys.collect::<Result<_, _>>()?,
+    })
+}
+
+fn key(line: &str) -> Option<SealingKey> {
+    let (id, hex) = line.split_once(' ')?;
+    let mut secret = [0; 32];
+    if hex.len() != 64 || !hex.is_ascii() {
+        return None;
+    }
+    for (byte, at) in secret.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(SealingKey {
+        id: id.parse().ok()?,
+        secret,
+    })
+}
+
+/// Writes a temporary file and renames it, so that no reader sees half a file.
+fn write(path: &Path, keys: &KeyFile) -> Result<(), KeyError> {
+    let failed = |cause| KeyError::Disk {
+        path: path.to_owned(),
+        doing: "written",
+        cause,
+    };
+    let aside = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut text = String::new();
+    for key in std::iter::once(&keys.current).chain(&keys.older) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{} ", key.id);
+        for byte in key.secret {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text.push('\n');
+    }
+    let written = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&aside, path));
+    written.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_made_once_and_kept_older_ones_are_read_and_damage_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        ring(folder.path()).unwrap();
+        let path = folder.path().join(FILE);
+        let first = fs::read_to_string(&path).unwrap();
+        ring(folder.path()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), first);
+        let newer = first.replacen("1 ", "2 ", 1);
+        fs::write(&path, newer + &first).unwrap();
+        ring(folder.path()).unwrap();
+        fs::write(&path, "1 xyz\n").unwrap();
+        let error = ring(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("line 1") && !error.contains("xyz"),
+            "{error}"
+        );
+        fs::write(&path, "").unwrap();
+        assert!(ring(folder.path()).is_err());
+    }
+}

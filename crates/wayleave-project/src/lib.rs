@@ -1,0 +1,32 @@
+//! A project folder: its settings, drafts, sources and ledger, and everything people do with them
+//! short of serving.
+//!
+//! The command line, MCP tools and the console all call this crate, so that all show the same. It
+//! knows no client, no listener and no tool.
+
+pub mod activation;
+pub mod check;
+pub mod columns;
+pub mod datasets;
+pub mod doctor;
+pub mod draft;
+pub mod draft_cache;
+pub mod explanation;
+pub mod index_status;
+pub mod keys;
+pub mod overview;
+pub mod project;
+pub mod proposal;
+pub mod render;
+pub mod rendering;
+pub mod review;
+pub mod sanitize;
+pub mod settings;
+pub mod source;
+pub mod source_probe;
+pub mod token_rules;
+
+pub use explanation::Explanation;
+pub use project::{Project, ProjectError};
+pub use rendering::Rendering;
+pub use settings::{Settings, SettingsError};

@@ -1,0 +1,293 @@
+//! `propose`: a draft over a source's catalogue, written to the folder of drafts.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use wayleave_model::{
+    catalogue::Catalogue,
+    problem::shown,
+    propose::{self, Change, LeftOut, MergeError, Note, ProposeOptions},
+};
+
+use crate::{
+    draft::{self, DraftFile, ListDraftsError},
+    project::{MAPPINGS, Project},
+};
+
+/// The draft file that a proposal goes to, and the parts of it that must stay.
+#[derive(Debug)]
+pub struct DraftTarget {
+    options: ProposeOptions,
+    path: PathBuf,
+    /// The path shown to people.
+    pub shown: String,
+    existing: Option<String>,
+    schema: Option<String>,
+}
+
+/// A proposed draft.
+#[derive(Debug)]
+pub struct Proposal {
+    /// The dataset.
+    pub dataset: String,
+    /// The draft, as TOML.
+    pub text: String,
+    /// Whether there was no draft before.
+    pub is_new: bool,
+    /// Whether the draft equals the existing one byte for byte.
+    pub is_unchanged: bool,
+    /// The changes of the source since the draft was made.
+    pub changes: Vec<Change>,
+    /// The parts of the source that are left out, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Notes on the draft as a whole.
+    pub notes: Vec<Note>,
+}
+
+/// Why nothing was proposed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProposalError {
+    /// The folder cannot be listed.
+    #[error(transparent)]
+    Unlisted(#[from] ListDraftsError),
+    /// Two drafts name the dataset.
+    #[error("dataset `{dataset}` is in {}", files.join(" and in "))]
+    Twice {
+        /// The dataset.
+        dataset: String,
+        /// The drafts.
+        files: Vec<String>,
+    },
+    /// The file for the draft belongs to another dataset.
+    #[error("{file} names another dataset than `{dataset}`")]
+    Taken {
+        /// The file.
+        file: String,
+        /// The dataset to be drafted.
+        dataset: String,
+    },
+    /// The existing draft cannot be read.
+    #[error("{file} is there already, and {reason}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// The cause.
+        reason: String,
+    },
+    /// The existing draft reads another source or schema.
+    #[error("{file} reads {what} {found}, and not {asked}")]
+    Elsewhere {
+        /// The file.
+        file: String,
+        /// `source` or `schema`.
+        what: &'static str,
+        /// The one it reads.
+        found: String,
+        /// The one requested.
+        asked: String,
+    },
+    /// The existing draft cannot be updated.
+    #[error("{file} cannot be brought up to date")]
+    Merge {
+        /// The file.
+        file: String,
+        /// The cause.
+        #[source]
+        cause: MergeError,
+    },
+    /// The draft could not be written.
+    #[error("{file} cannot be written")]
+    Disk {
+        /// The file.
+        file: String,
+        /// The cause.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl ProposalError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unlisted(_) | Self::Disk { .. } => "check who owns the folder and its free space",
+            Self::Twice { .. } => "keep one of them, or give the other dataset another name",
+            Self::Taken { .. } | Self::Elsewhere { .. } => {
+                "give the new draft a name of its own with `--dataset`"
+            }
+            Self::Unreadable { .. } => "move the file away, or look at it with `--stdout`",
+            Self::Merge { .. } => "mend it first: `wayleave check` shows where it breaks",
+        }
+    }
+}
+
+impl DraftTarget {
+    /// Finds the draft of the dataset, if there is one.
+    pub fn prepare(
+        project: &Project,
+        options: ProposeOptions,
+        schema: Option<&str>,
+    ) -> Result<Self, ProposalError> {
+        let file = find(project, &options.dataset)?;
+        let mut target = Self {
+            path: draft::path_of(project, &options.dataset),
+            shown: format!("{MAPPINGS}/{}.toml", options.dataset),
+            existing: None,
+            schema: schema.map(str::to_owned),
+            options,
+        };
+        if let Some(file) = file {
+            target.continue_with(file)?;
+        }
+        Ok(target)
+    }
+
+    fn continue_with(&mut self, file: DraftFile) -> Result<(), ProposalError> {
+        let shown_file = shown(&file.shown);
+        let unreadable = |reason: String| ProposalError::Unreadable {
+            file: shown_file.clone(),
+            reason,
+        };
+        let bytes = file.bytes.map_err(|error| unreadable(error.reason()))?;
+        let text = String::from_utf8(bytes).map_err(|_| unreadable("is not UTF-8".to_owned()))?;
+        let declared = DraftSources::parse(&text);
+        let elsewhere = |what, found: &str, asked: &str| ProposalError::Elsewhere {
+            file: shown_file.clone(),
+            what,
+            found: shown(found),
+            asked: shown(asked),
+        };
+        if !declared.sources.is_empty() && !declared.sources.contains(&self.options.source) {
+            let found = declared.sources.join(", ");
+            return Err(elsewhere("source", &found, &self.options.source));
+        }
+        match (&self.schema, declared.schema) {
+            (Some(asked), Some(found)) if *asked != found => {
+                return Err(elsewhere("schema", &found, asked));
+            }
+            (None, found) => self.schema = found,
+            _ => {}
+        }
+        self.path = file.path;
+        self.shown = file.shown;
+        self.existing = Some(text);
+        Ok(())
+    }
+
+    /// The schema whose catalogue to read.
+    pub fn schema(&self) -> Option<&str> {
+        self.schema.as_deref()
+    }
+
+    /// Proposes a draft over a catalogue. Writes nothing.
+    pub fn propose(&self, catalogue: &Catalogue) -> Result<Proposal, ProposalError> {
+        let existing = self.existing.as_deref().unwrap_or_default();
+        let merge = propose::repropose(existing, catalogue, &self.options).map_err(|cause| {
+            ProposalError::Merge {
+                file: shown(&self.shown),
+                cause,
+            }
+        })?;
+        let mut proposal = Proposal {
+            dataset: self.options.dataset.clone(),
+            is_new: existing.trim().is_empty(),
+            is_unchanged: existing == merge.text,
+            text: merge.text,
+            changes: merge.changes,
+            left_out: merge.left_out,
+            notes: merge.notes,
+        };
+        if proposal.is_new {
+            proposal.notes = propose::propose(catalogue, &self.options).notes;
+        }
+        Ok(proposal)
+    }
+
+    /// Writes the draft atomically.
+    pub fn write(&self, proposal: &Proposal) -> Result<(), ProposalError> {
+        // Write through a link, not over it.
+        let path = self
+            .path
+            .canonicalize()
+            .unwrap_or_else(|_| self.path.clone());
+        replace(&path, proposal.text.as_bytes()).map_err(|cause| ProposalError::Disk {
+            file: shown(&self.shown),
+            cause,
+        })
+    }
+}
+
+fn find(project: &Project, dataset: &str) -> Result<Option<DraftFile>, ProposalError> {
+    let path = draft::path_of(project, dataset);
+    let (mut named, others): (Vec<_>, Vec<_>) = draft::all(project)?
+        .into_iter()
+        .partition(|file| file.dataset.as_deref() == Some(dataset));
+    if named.len() > 1 {
+        return Err(ProposalError::Twice {
+            dataset: dataset.to_owned(),
+            files: named.iter().map(|file| shown(&file.shown)).collect(),
+        });
+    }
+    if let Some(file) = named.pop() {
+        return Ok(Some(file));
+    }
+    let Some(there) = others.into_iter().find(|file| file.path == path) else {
+        return Ok(None);
+    };
+    if there.dataset.is_some() {
+        return Err(ProposalError::Taken {
+            file: shown(&there.shown),
+            dataset: dataset.to_owned(),
+        });
+    }
+    Ok(Some(there))
+}
+
+/// The sources and schema that a draft names, as far as it can be parsed.
+#[derive(Default)]
+struct DraftSources {
+    sources: Vec<String>,
+    schema: Option<String>,
+}
+
+impl DraftSources {
+    fn parse(text: &str) -> Self {
+        let Ok(document) = text.parse::<toml::Table>() else {
+            return Self::default();
+        };
+        let text_of = |table: &toml::Value, key: &str| {
+            let value = table.get(key).and_then(toml::Value::as_str);
+            value.map(str::to_owned)
+        };
+        let connections = document.get("connections").and_then(toml::Value::as_array);
+        Self {
+            sources: connections
+                .into_iter()
+                .flatten()
+                .filter_map(|it| text_of(it, "source"))
+                .collect(),
+            schema: document.get("dataset").and_then(|it| text_of(it, "schema")),
+        }
+    }
+}
+
+/// Writes a temporary file, syncs it, then renames it into place.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let temporary = folder.join(format!(".tmp-draft-{}", std::process::id()));
+    let written = File::create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // A leftover file is skipped as hidden, and the first failure is what matters.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}

@@ -1,0 +1,25 @@
+//! The texts that people, tools and the console are shown about results.
+//!
+//! Nothing is decided here and nothing is read; each function turns a value of this crate into a
+//! [`Rendering`](crate::Rendering) or an [`Explanation`](crate::Explanation).
+
+pub mod activation;
+pub mod audit;
+pub mod catalogue;
+pub mod check;
+pub mod datasets;
+pub mod doctor;
+pub mod grants;
+pub mod indexes;
+mod listing;
+pub mod proposal;
+pub mod review;
+pub mod sources;
+pub mod tokens;
+
+use wayleave_ledger::{Millis, rfc3339};
+
+/// A moment in RFC 3339, to the second.
+pub fn moment(at: Millis) -> String {
+    rfc3339(at.saturating_sub(at.rem_euclid(1000)))
+}

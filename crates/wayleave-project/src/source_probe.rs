@@ -1,0 +1,242 @@
+//! Probes declared sources: reachability, catalogue, drift from a mapping.
+//!
+//! Reads catalogues only, never a row. A DSN is looked up at the last moment and never leaves
+//! this crate.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    time::{Duration, Instant},
+};
+
+use wayleave_ledger::{Source, State};
+use wayleave_model::{
+    catalogue::Catalogue,
+    drift,
+    mapping::Mapping,
+    nearest::nearest,
+    problem::{self, Problem},
+};
+use wayleave_store::{Introspect, IntrospectOptions, Limits, Progress, StoreError};
+
+use crate::source::{self, Environment, SourceError};
+
+/// Why a source could not be probed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// It is not declared.
+    #[error("no source `{name}` is declared")]
+    Undeclared {
+        /// The requested name.
+        name: String,
+        /// A declared one with a similar name.
+        near: Option<String>,
+    },
+    /// Its DSN is not available.
+    #[error(transparent)]
+    Dsn(#[from] SourceError),
+    /// The store failed.
+    #[error("source `{name}` gave no answer")]
+    Store {
+        /// The source.
+        name: String,
+        /// The cause.
+        #[source]
+        cause: StoreError,
+    },
+}
+
+impl ProbeError {
+    /// What the operator can do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Undeclared { name, near: None } => {
+                format!("declare it: `wayleave source add {name} --kind KIND --env VARIABLE`")
+            }
+            Self::Undeclared {
+                near: Some(near), ..
+            } => format!("did you mean `{near}`?"),
+            Self::Dsn(error) => error.hint(),
+            Self::Store {
+                cause: StoreError::NoSchema { visible, .. },
+                ..
+            } if !visible.is_empty() => {
+                format!("visible are: {}", visible.join(", "))
+            }
+            Self::Store {
+                cause: StoreError::Missing { .. },
+                ..
+            } => "check the database name or the file's path, which begins in the folder this was \
+                  started from; a missing file is never created"
+                .to_owned(),
+            Self::Store { cause, .. } => cause.hint().to_owned(),
+        }
+    }
+}
+
+/// Opens declared sources to examine them.
+#[derive(Debug, Clone, Default)]
+pub struct SourceProbe {
+    /// The environment that holds the DSNs.
+    pub environment: Environment,
+    /// How long an answer may take.
+    pub limits: Limits,
+}
+
+impl SourceProbe {
+    /// Opens a session and measures how long it takes.
+    pub async fn ping(&self, state: &State, name: &str) -> Result<Duration, ProbeError> {
+        let (_, store) = self.open(state, name)?;
+        let start = Instant::now();
+        let answered = store.ping().await;
+        let took = start.elapsed();
+        answered.map_err(|cause| failed(name, cause))?;
+        Ok(took)
+    }
+
+    /// Whether programs that write to a declared source wait for its reads.
+    pub async fn writers_wait(&self, state: &State, name: &str) -> Result<bool, ProbeError> {
+        let source = declared(state, name)?;
+        let dsn = source::dsn(name, source, &self.environment)?;
+        let told = wayleave_sql::writers_wait_for_reads(dsn, self.limits).await;
+        told.map_err(|cause| failed(name, cause))
+    }
+
+    /// Reads the catalogue of a declared source.
+    pub async fn catalogue(
+        &self,
+        state: &State,
+        name: &str,
+        schema: Option<&str>,
+        progress: Progress<'_>,
+    ) -> Result<Catalogue, ProbeError> {
+        let (_, store) = self.open(state, name)?;
+        let options = IntrospectOptions {
+            schema: schema.map(str::to_owned),
+        };
+        store
+            .introspect(&options, progress)
+            .await
+            .map_err(|cause| failed(name, cause))
+    }
+
+    fn open<'a>(
+        &self,
+        state: &'a State,
+        name: &str,
+    ) -> Result<(&'a Source, Box<dyn Introspect>), ProbeError> {
+        let source = declared(state, name)?;
+        let dsn = source::dsn(name, source, &self.environment)?;
+        Ok((source, wayleave_sql::open(dsn, self.limits)))
+    }
+}
+
+/// The source of that name.
+pub fn declared<'a>(state: &'a State, name: &str) -> Result<&'a Source, ProbeError> {
+    state.sources().get(name).ok_or_else(|| {
+        let known = state.sources().keys().map(String::as_str);
+        ProbeError::Undeclared {
+            name: name.to_owned(),
+            near: nearest(name, known).map(str::to_owned),
+        }
+    })
+}
+
+fn failed(name: &str, cause: StoreError) -> ProbeError {
+    ProbeError::Store {
+        name: name.to_owned(),
+        cause,
+    }
+}
+
+/// One connection of a mapping, compared with its source.
+#[derive(Debug)]
+pub struct ConnectionDrift {
+    /// The connection's id, or the capability's name.
+    pub connection: String,
+    /// The source.
+    pub source: String,
+    /// How the source differs from the mapping, or why that could not be determined.
+    pub drift: Result<Vec<Problem>, ProbeError>,
+}
+
+impl ConnectionDrift {
+    /// Whether the connection could not be served as it stands.
+    pub fn is_broken(&self) -> bool {
+        match &self.drift {
+            Ok(problems) => problem::any_errors(problems),
+            Err(_) => true,
+        }
+    }
+}
+
+/// Compares mappings with their sources, reading each schema of each source once.
+#[derive(Debug)]
+pub struct MappingComparison<'a> {
+    probe: &'a SourceProbe,
+    state: &'a State,
+    catalogues: BTreeMap<(String, Option<String>), Catalogue>,
+}
+
+impl<'a> MappingComparison<'a> {
+    /// A comparison over the sources declared in `state`.
+    pub fn new(probe: &'a SourceProbe, state: &'a State) -> Self {
+        Self {
+            probe,
+            state,
+            catalogues: BTreeMap::new(),
+        }
+    }
+
+    /// Compares every connection of a mapping, then the sources its capabilities write through.
+    pub async fn compare(
+        &mut self,
+        mapping: &Mapping,
+        text: &str,
+        progress: Progress<'_>,
+    ) -> Vec<ConnectionDrift> {
+        let mut compared = Vec::new();
+        for connection in &mapping.connections {
+            compared.push(ConnectionDrift {
+                connection: connection.id.value.clone(),
+                source: connection.source.value.clone(),
+                drift: self
+                    .drift(mapping, &connection.source, text, progress)
+                    .await,
+            });
+        }
+        for capability in &mapping.capabilities {
+            let source = capability.source.value.clone();
+            if let Err(error) = declared(self.state, &source) {
+                compared.push(ConnectionDrift {
+                    connection: capability.name.value.clone(),
+                    source,
+                    drift: Err(error),
+                });
+            }
+        }
+        compared
+    }
+
+    async fn drift(
+        &mut self,
+        mapping: &Mapping,
+        source: &str,
+        text: &str,
+        progress: Progress<'_>,
+    ) -> Result<Vec<Problem>, ProbeError> {
+        let schema = mapping.dataset.schema.as_ref().map(|it| it.value.clone());
+        let catalogue = match self.catalogues.entry((source.to_owned(), schema)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let schema = unknown.key().1.clone();
+                let asked = self
+                    .probe
+                    .catalogue(self.state, source, schema.as_deref(), progress);
+                unknown.insert(asked.await?)
+            }
+        };
+        let mut problems = drift::drift(mapping, catalogue);
+        problem::locate(&mut problems, text);
+        Ok(problems)
+    }
+}

@@ -1,0 +1,174 @@
+//! A source's sessions are shared by its readers: a slow reader leaves some to others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use wayleave_ledger::{GrantRequest, NewSource, RatifyRequest, TokenRequest};
+use wayleave_model::grant::{Claims, Scope, TokenKind};
+use wayleave_model::mapping::SourceKind;
+use wayleave_model::ratify::Draft;
+use wayleave_plan::package::GrantSelection;
+use wayleave_project::{Project, source::Environment};
+use wayleave_server::Deployment;
+use wayleave_test::postgres;
+
+use crate::auth::{fixture::WHO, wire::Http};
+
+/// The default number of concurrent calls of one token.
+const CALLS: usize = 6;
+const SETTINGS: &str = "[serve]\ntokens = true\n[limits]\ncalls_per_minute = 100000\n";
+/// Number of reads of the third token, which fit into the time of the slow reads.
+const READS: usize = 1_000;
+
+const SQL: &str = "CREATE TABLE quick (id integer PRIMARY KEY, name text);
+    INSERT INTO quick VALUES (1, 'one');
+    CREATE VIEW slow AS SELECT 1 AS id, 'one'::text AS name FROM pg_sleep(60);";
+
+const MAPPING: &str = "[dataset]\nname = \"shared\"\nkind = \"postgres\"\nschema = \"public\"\n\
+    [[connections]]\nid = \"shared\"\nsource = \"store\"\n\
+    [streams.quick]\ntype = \"Quick\"\nkey = [\"id\"]\n[streams.quick.fields]\n\
+    id = { datatype = \"integer\", required = true }\nname = { datatype = \"string\" }\n\
+    [streams.slow]\ntype = \"Slow\"\nkey = [\"id\"]\n[streams.slow.fields]\n\
+    id = { datatype = \"integer\", required = true }\nname = { datatype = \"string\" }\n";
+
+/// A deployment over a PostgreSQL database, with one grant of all of it.
+struct Shared {
+    _folder: TempDir,
+    project: Project,
+    _deployment: Deployment,
+    database: String,
+    grant: String,
+    http: Http,
+    _stop: DropGuard,
+}
+
+impl Shared {
+    async fn new() -> Self {
+        let made = postgres().await.fresh_database("shared", SQL).await;
+        let made = made.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::create(folder.path(), SETTINGS).unwrap();
+        let governance = project.governance();
+        let source = NewSource {
+            name: "store".to_owned(),
+            kind: SourceKind::Postgres,
+            env: "STORE_DSN".to_owned(),
+        };
+        governance.add_source(source, WHO).await.unwrap();
+        let freeze = RatifyRequest {
+            proposed: Draft::new(MAPPING).propose(None).unwrap(),
+            replaces: None,
+            who: WHO.to_owned(),
+            note: String::new(),
+        };
+        let mapping = governance.ratify(freeze).await.unwrap();
+        governance.activate(&mapping, WHO).await.unwrap();
+        let granting = GrantRequest {
+            terms: GrantSelection::default().terms(&mapping).unwrap(),
+            expires: None,
+            purpose: String::new(),
+        };
+        let grant = governance.grant(granting, WHO).await.unwrap();
+        let environment = BTreeMap::from([("STORE_DSN".to_owned(), made.dsn)]);
+        let deployment = Deployment::open(&project, Environment::with(environment))
+            .await
+            .unwrap();
+        let http = deployment.bind("127.0.0.1:0".parse().unwrap()).await;
+        let http = http.unwrap();
+        let address = http.local_addr();
+        let stop = CancellationToken::new();
+        tokio::spawn(http.serve(stop.clone()));
+        Self {
+            _folder: folder,
+            project,
+            _deployment: deployment,
+            database: made.name,
+            grant,
+            http: Http::new(address),
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    async fn client(&self) -> Http {
+        let wish = TokenRequest {
+            kind: TokenKind::Client,
+            scopes: [Scope::Runtime].into_iter().collect(),
+            grants: BTreeSet::from([self.grant.clone()]),
+            claims: Claims::new(),
+            label: String::new(),
+            expires: None,
+        };
+        let issued = self.project.governance().issue(wish, WHO).await.unwrap();
+        self.http.with(issued.secret.expose())
+    }
+
+    /// Waits until `reads` slow reads run in the database.
+    async fn until_running(&self, reads: i64) {
+        let running = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+            AND state = 'active' AND query LIKE '%\"slow\"%' AND pid <> pg_backend_pid()";
+        let waited = tokio::time::timeout(Duration::from_secs(8), async {
+            while postgres()
+                .await
+                .number(&self.database, running)
+                .await
+                .unwrap()
+                < reads
+            {
+                tokio::task::yield_now().await;
+            }
+        });
+        assert!(waited.await.is_ok(), "{reads} slow reads never ran at once");
+    }
+}
+
+/// The result of reading a stream.
+async fn read(client: Http, stream: &'static str) -> Value {
+    let params = json!({ "name": "query_records", "arguments": { "stream": stream } });
+    let request = client.stateless("tools/call", &params, Some("query_records"));
+    client.send(request).await.json()["result"].clone()
+}
+
+/// Reads the quick stream `reads` times; returns the 99th percentile latency.
+async fn quick_reads(client: &Http, reads: usize) -> Duration {
+    let mut took = Vec::new();
+    for _ in 0..reads {
+        let started = Instant::now();
+        let result = read(client.clone(), "quick").await;
+        took.push(started.elapsed());
+        let rows = &result["structuredContent"]["data"]["rows"];
+        assert_eq!(rows, &json!([[1, "one"]]), "{result}");
+    }
+    took.sort_unstable();
+    took[took.len() * 99 / 100 - 1]
+}
+
+fn slow_reads(client: &Http) -> JoinSet<Value> {
+    (0..CALLS).map(|_| read(client.clone(), "slow")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_tokens_with_slow_reads_leave_a_session_for_the_reads_of_a_third() {
+    let shared = Shared::new().await;
+    let (first, second) = (shared.client().await, shared.client().await);
+    let third = shared.client().await;
+    // The first read opens a session.
+    quick_reads(&third, 2).await;
+    let alone = quick_reads(&third, READS).await;
+    let _first = slow_reads(&first);
+    shared.until_running(6).await;
+    let mut second = slow_reads(&second);
+    shared.until_running(7).await;
+    // By the time most of its reads have waited in vain, the second has every session it will get.
+    for _ in 0..4 {
+        let result = second.join_next().await.unwrap().unwrap();
+        let error = &result["structuredContent"]["error"];
+        assert_eq!(error["reason"], "busy", "{result}");
+    }
+    let beside = quick_reads(&third, READS).await;
+    let ratio = beside.as_secs_f64() / alone.as_secs_f64();
+    println!("p99 alone {alone:?}, beside slow reads {beside:?}: {ratio:.2} times");
+}

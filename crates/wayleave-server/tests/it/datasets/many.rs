@@ -1,0 +1,104 @@
+//! A thousand datasets.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::datasets::client::Client;
+use crate::datasets::fixture::{ProjectFixture, mapping};
+
+/// One page of a list, and the cursor of the next.
+async fn page(
+    client: &mut Client,
+    list: &str,
+    cursor: Option<Value>,
+) -> (Vec<String>, Option<Value>) {
+    let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+    let result = client.ask(&format!("{list}/list"), params).await.unwrap();
+    let key = if list == "resources" { "uri" } else { "name" };
+    let names = result[list].as_array().unwrap().iter();
+    let names = names
+        .map(|it| it[key].as_str().unwrap().to_owned())
+        .collect();
+    (names, result.get("nextCursor").cloned())
+}
+
+async fn walk(client: &mut Client, list: &str) -> Vec<String> {
+    let (mut all, mut cursor) = page(client, list, None).await;
+    while cursor.is_some() {
+        let (more, next) = page(client, list, cursor).await;
+        all.extend(more);
+        cursor = next;
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_a_thousand_datasets_are_paged_and_stable_while_one_comes_and_goes() {
+    let fixture = ProjectFixture::new();
+    fixture.declare().await;
+    for number in 0..1_000 {
+        let name = format!("dataset-{number:04}");
+        fixture
+            .connect(&mapping(&name, &format!("Type{number:04}"), "name"))
+            .await;
+    }
+    fixture
+        .ratify(&mapping("dataset-0500-b", "Late", "name"))
+        .await;
+    let deployment = fixture.open().await;
+    let mut client = Client::connect(&deployment).await;
+
+    let tools = walk(&mut client, "tools").await;
+    assert_eq!(tools.len(), 5 + 5 + 1_000);
+    assert!(tools.is_sorted(), "a stable order");
+    assert_eq!(walk(&mut client, "tools").await, tools);
+    assert_eq!(walk(&mut client, "resources").await.len(), 1_000);
+
+    // Connect datasets between two pages: those present throughout are seen exactly once.
+    let (mut seen, cursor) = page(&mut client, "tools", None).await;
+    assert!(cursor.is_some(), "more than one page");
+    let late = json!({ "name": "dataset-0500-b" });
+    let connected = client.call("connect_dataset", late.clone()).await;
+    assert!(
+        connected["structuredContent"]["data"].is_object(),
+        "{connected}"
+    );
+    let mut cursor = cursor;
+    while cursor.is_some() {
+        let (more, next) = page(&mut client, "tools", cursor).await;
+        seen.extend(more);
+        cursor = next;
+    }
+    let once: BTreeSet<&String> = seen.iter().collect();
+    assert_eq!(once.len(), seen.len());
+    assert!(tools.iter().all(|name| once.contains(name)));
+    let with = walk(&mut client, "tools").await;
+    assert_eq!(with.len(), tools.len() + 1);
+    client.call("disconnect_dataset", late).await;
+    assert_eq!(walk(&mut client, "tools").await, tools);
+    assert_eq!(
+        (client.heard_of("tools"), client.heard_of("resources")),
+        (2, 2)
+    );
+
+    // The list of datasets is paged too, by name.
+    let (mut names, mut after) = (Vec::new(), Value::Null);
+    loop {
+        let given = json!({ "limit": 400, "after": after.as_str().unwrap_or("") });
+        let listed = client.call("list_datasets", given).await;
+        assert!(listed["content"][0]["text"].as_str().unwrap().len() <= 17 * 1024);
+        let rows = listed["structuredContent"]["data"]["rows"]
+            .as_array()
+            .unwrap()
+            .clone();
+        names.extend(rows.iter().map(|row| row[0].as_str().unwrap().to_owned()));
+        after = listed["structuredContent"]["meta"]["next_after"].clone();
+        if after.is_null() {
+            break;
+        }
+    }
+    assert_eq!(names.len(), 1_001);
+    assert!(names.is_sorted());
+    deployment.close().await;
+}

@@ -1,0 +1,9 @@
+//! Datasets that come and go while a deployment serves: acts of other processes, failures, and the
+//! cost of very many. Real ledgers and real SQLite files.
+
+mod client;
+mod fixture;
+mod indexes;
+mod listed;
+mod many;
+mod serving;

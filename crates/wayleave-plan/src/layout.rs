@@ -331,10 +331,10 @@ pub(crate) fn order(scope: &mut Scope<'_>, sort: &[SortKey]) -> Result<Vec<Order
         let named = named_column(scope, &key.name, "sort")?;
         if !named.field.can_sort() {
             let message = format!("records cannot be sorted by `{}`", key.name);
-            let names = view.fields().filter(|field| field.can_sort());
+            let sortable = view.fields().filter(|field| field.can_sort());
             return Err(Refusal::new(Code::InvalidSort, message)
                 .param("sort")
-                .allowed(names.map(FieldView::name)));
+                .allowed(sortable.map(FieldView::name)));
         }
         order.push(by(view, named, key.descending));
     }

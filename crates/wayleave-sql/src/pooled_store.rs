@@ -324,12 +324,11 @@ impl<S: ServerDriver> Inner<S> {
     ) -> Result<(), StoreError> {
         for join in plan.joined_tables() {
             let target = plan.target_of(join);
-            let shape = match self.shapes.get(&target) {
-                Some(shape) => shape,
-                None => {
-                    let shape = self.driver.shape(session, &target).await?;
-                    self.shapes.put(&target, shape)
-                }
+            let shape = if let Some(shape) = self.shapes.get(&target) {
+                shape
+            } else {
+                let shape = self.driver.shape(session, &target).await?;
+                self.shapes.put(&target, shape)
             };
             tables.push(join.table, shape);
         }

@@ -104,20 +104,17 @@ fn quoted(text: &str, start: usize) -> Result<(TokenKind, &str), ExpressionError
                 .hint("close it with `'`; a quote inside a text is doubled: `'it''s'`"));
         };
         value.push_str(part);
-        match after.strip_prefix('\'') {
-            Some(more) => {
-                value.push('\'');
-                rest = more;
-            }
-            None => {
-                // No store has U+0000 in its texts, or all would have to.
-                if value.contains('\0') {
-                    let span = start..start + text.len() - after.len();
-                    return Err(ExpressionError::new("a text cannot hold U+0000", span));
-                }
-                return Ok((TokenKind::Text(value), after));
-            }
+        if let Some(more) = after.strip_prefix('\'') {
+            value.push('\'');
+            rest = more;
+            continue;
         }
+        // No store has U+0000 in its texts, or all would have to.
+        if value.contains('\0') {
+            let span = start..start + text.len() - after.len();
+            return Err(ExpressionError::new("a text cannot hold U+0000", span));
+        }
+        return Ok((TokenKind::Text(value), after));
     }
 }
 

@@ -305,19 +305,19 @@ impl<'t> Parser<'t> {
         let lower = name.to_ascii_lowercase();
         let Some(function) = Function::from_name(&lower) else {
             let names = || Function::ALL.iter().map(|it| it.name());
-            let hint = match nearest(&lower, names()) {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => {
-                    let all: Vec<_> = names().map(|it| format!("`{it}`")).collect();
-                    format!("there are {}", all.join(", "))
-                }
+            let hint = if let Some(meant) = nearest(&lower, names()) {
+                format!("did you mean `{meant}`?")
+            } else {
+                let all: Vec<_> = names().map(|it| format!("`{it}`")).collect();
+                format!("there are {}", all.join(", "))
             };
             return Err(ExpressionError::new("there is no such function", span).hint(hint));
         };
         let mut arguments = Vec::new();
         // `count(*)` counts records, and so does `count()`.
         let is_count = lower == "count";
-        if !(is_count && self.take_sign("*")) && !self.is_sign(")") {
+        let counts_records = is_count && self.take_sign("*");
+        if !counts_records && !self.is_sign(")") {
             loop {
                 arguments.push(self.disjunction()?);
                 if arguments.len() > MAX_NESTING {

@@ -486,13 +486,11 @@ impl<T: Leaves> Typer<'_, T> {
             Inferred::Null => Some(literal(datatype, Literal::Null)),
             Inferred::Known(part) => coerce(part, datatype),
         });
-        match parts.collect::<Option<Vec<_>>>() {
-            Some(parts) => Ok(Some((datatype, parts))),
-            None => {
-                let message = format!("not all of these are `{datatype}`");
-                Err(ExpressionError::new(message, span.clone()))
-            }
-        }
+        let parts = parts.collect::<Option<Vec<_>>>();
+        parts.map(|parts| Some((datatype, parts))).ok_or_else(|| {
+            let message = format!("not all of these are `{datatype}`");
+            ExpressionError::new(message, span.clone())
+        })
     }
 }
 
@@ -568,8 +566,8 @@ fn coerce<L>(formula: Formula<L>, to: Datatype) -> Option<Formula<L>> {
                 node: formula.node,
             });
         }
-        (Datatype::Integer, Datatype::Decimal | Datatype::String) => true,
-        (Datatype::Integer | Datatype::Decimal, Datatype::Number) => true,
+        (Datatype::Integer, Datatype::Decimal | Datatype::String | Datatype::Number)
+        | (Datatype::Decimal, Datatype::Number) => true,
         _ => false,
     };
     converts.then(|| Formula {

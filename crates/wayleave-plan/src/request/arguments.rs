@@ -391,26 +391,23 @@ fn metric_from_object(given: &Map<String, Json>) -> Result<Metric, Refusal> {
         "metrics.".to_owned(),
         "a metric has no",
     )?;
-    let kind = match given.text("measure")? {
-        Some(measure) => {
-            for other in ["op", "field"] {
-                if given.get(other).is_some() {
-                    let message = format!("a metric has a `measure` or `{other}`, not both");
-                    return Err(invalid(message, "metrics.measure"));
-                }
+    let kind = if let Some(measure) = given.text("measure")? {
+        for other in ["op", "field"] {
+            if given.get(other).is_some() {
+                let message = format!("a metric has a `measure` or `{other}`, not both");
+                return Err(invalid(message, "metrics.measure"));
             }
-            MetricKind::Measure(measure)
         }
-        None => {
-            let op = given
-                .word("op", METRIC_OPS)?
-                .ok_or_else(|| given.wrong("op", "one of the allowed words"))?;
-            let field = given.text("field")?;
-            if field.is_none() && op != AggregateOp::Count {
-                return Err(needs_field(op));
-            }
-            MetricKind::Aggregate { op, field }
+        MetricKind::Measure(measure)
+    } else {
+        let op = given
+            .word("op", METRIC_OPS)?
+            .ok_or_else(|| given.wrong("op", "one of the allowed words"))?;
+        let field = given.text("field")?;
+        if field.is_none() && op != AggregateOp::Count {
+            return Err(needs_field(op));
         }
+        MetricKind::Aggregate { op, field }
     };
     let name = given.text("as")?;
     if name

@@ -114,7 +114,7 @@ impl Exact {
             return None;
         }
         Some(Self::from_big(
-            rounded_quotient(a * ten_to(digits), &b),
+            rounded_quotient(&(a * ten_to(digits)), &b),
             digits,
         ))
     }
@@ -126,7 +126,7 @@ impl Exact {
             return self.clone();
         }
         let by = ten_to(self.scale - digits);
-        Self::from_big(rounded_quotient(self.big(), &by), digits)
+        Self::from_big(rounded_quotient(&self.big(), &by), digits)
     }
 
     /// Whether it has no fraction.
@@ -136,13 +136,11 @@ impl Exact {
 
     /// Compares by value.
     pub fn compare(&self, other: &Self) -> Ordering {
-        match self.aligned(other) {
-            Some((a, b, _)) => a.cmp(&b),
-            None => {
-                let (a, b, _) = self.aligned_big(other);
-                a.cmp(&b)
-            }
+        if let Some((a, b, _)) = self.aligned(other) {
+            return a.cmp(&b);
         }
+        let (a, b, _) = self.aligned_big(other);
+        a.cmp(&b)
     }
 }
 
@@ -151,7 +149,7 @@ fn ten_to(power: u32) -> BigInt {
 }
 
 /// `a / b`, rounded half away from zero.
-fn rounded_quotient(a: BigInt, b: &BigInt) -> BigInt {
+fn rounded_quotient(a: &BigInt, b: &BigInt) -> BigInt {
     let negative = (a.sign() == Sign::Minus) != (b.sign() == Sign::Minus);
     let (a, b) = (a.magnitude(), b.magnitude());
     let rounded = (a * 2_u8 + b) / (b * 2_u8);
@@ -170,20 +168,17 @@ impl FromStr for Exact {
             return Err(NotExact);
         }
         let scale = u32::try_from(fraction.len()).map_err(|_| NotExact)?;
-        let mut units = 0_i128;
-        for byte in whole.bytes().chain(fraction.bytes()) {
-            let next = units.checked_mul(10);
-            match next.and_then(|it| it.checked_add(i128::from(byte - b'0'))) {
-                Some(next) => units = next,
-                None => {
-                    let big: BigInt = format!("{whole}{fraction}").parse().map_err(|_| NotExact)?;
-                    let negative = unsigned.len() != text.len();
-                    return Ok(Self::from_big(if negative { -big } else { big }, scale));
-                }
-            }
-        }
         let negative = unsigned.len() != text.len();
-        Ok(Self::new(if negative { -units } else { units }, scale))
+        let mut units = Some(0_i128);
+        for byte in whole.bytes().chain(fraction.bytes()) {
+            let next = units.and_then(|it| it.checked_mul(10));
+            units = next.and_then(|it| it.checked_add(i128::from(byte - b'0')));
+        }
+        if let Some(units) = units {
+            return Ok(Self::new(if negative { -units } else { units }, scale));
+        }
+        let big: BigInt = format!("{whole}{fraction}").parse().map_err(|_| NotExact)?;
+        Ok(Self::from_big(if negative { -big } else { big }, scale))
     }
 }
 

@@ -243,7 +243,7 @@ fn compute(streams: &mut [StreamView]) {
             formula.is_none_or(|it| is_computable(streams, stream, it))
         };
         let fields: Arc<[FieldView]> = stream.fields.iter().filter(seen).cloned().collect();
-        let measured = |measure: &&MeasureView| {
+        let is_seen = |measure: &&MeasureView| {
             let mut all = true;
             measure.written().for_each_leaf(&mut |leaf| {
                 let over = leaf.over.as_ref();
@@ -252,7 +252,7 @@ fn compute(streams: &mut [StreamView]) {
             all
         };
         let measures: Arc<[MeasureView]> =
-            stream.measures.iter().filter(measured).cloned().collect();
+            stream.measures.iter().filter(is_seen).cloned().collect();
         if let Some(stream) = streams.get_mut(at) {
             stream.fields = fields;
             stream.measures = measures;

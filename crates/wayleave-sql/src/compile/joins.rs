@@ -18,7 +18,7 @@ pub(crate) fn left_joins<D: Dialect>(
     let mut sql = Sql::default();
     for join in joins {
         sql.push(" LEFT JOIN ");
-        sql.add(tables.from_table(dialect, join.table)?);
+        sql.add(tables.table(dialect, join.table)?);
         sql.push(" ON ");
         sql.add(Sql::joined(meeting(dialect, tables, join)?, " AND "));
     }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, Predicate, TextPlace};
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, JoinedTable, Predicate, TextPlace};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
@@ -182,14 +182,7 @@ pub(super) fn condition_where<D: Dialect>(
             comparison,
             right,
         } => {
-            let value = |column| formula::leaf(dialect, tables, column);
-            let compared = formula::compared(
-                dialect,
-                left.datatype,
-                value(left)?,
-                *comparison,
-                value(right)?,
-            );
+            let compared = compare_columns(dialect, tables, left, *comparison, right)?;
             let compared = checked(compared, left, None)?;
             checked(compared, right, None)?
         }
@@ -199,21 +192,9 @@ pub(super) fn condition_where<D: Dialect>(
             predicate,
             negated,
         } => {
-            // What may hold of a related row may make `none` fail, and the other way about.
-            let inner = match (malformed, *negated) {
-                (MalformedRule::MayHold, true) => MalformedRule::NeverCompare,
-                (MalformedRule::NeverCompare, true) => MalformedRule::MayHold,
-                (rule, _) => rule,
-            };
-            let mut conditions = meeting(dialect, tables, related)?;
-            conditions.push(condition_where(dialect, tables, predicate, inner)?);
-            let mut sql = Sql::text(if *negated { "NOT EXISTS (" } else { "EXISTS (" });
-            sql.push("SELECT 1 FROM ");
-            sql.add(tables.from_table(dialect, related.table)?);
-            sql.add(left_joins(dialect, tables, joins)?);
-            sql.add(where_all(conditions));
-            sql.push(")");
-            sql
+            let rule = malformed.of_related(*negated);
+            let found = condition_where(dialect, tables, predicate, rule)?;
+            exists(dialect, tables, related, joins, found, *negated)?
         }
         Predicate::IsNull {
             column,
@@ -233,6 +214,53 @@ pub(super) fn condition_where<D: Dialect>(
             }
         }
     })
+}
+
+impl MalformedRule {
+    /// The rule for rows that a condition asks for, or for those that it asks not to be. What may hold
+    /// of a related row may make `none` fail, and the other way about.
+    const fn of_related(self, negated: bool) -> Self {
+        match (self, negated) {
+            (Self::MayHold, true) => Self::NeverCompare,
+            (Self::NeverCompare, true) => Self::MayHold,
+            (rule, _) => rule,
+        }
+    }
+}
+
+/// Two columns of one datatype, compared.
+fn compare_columns<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    left: &Column,
+    comparison: Comparison,
+    right: &Column,
+) -> Result<Sql, StoreError> {
+    let value = |column| formula::leaf(dialect, tables, column);
+    let (datatype, left, right) = (left.datatype, value(left)?, value(right)?);
+    Ok(formula::compared(
+        dialect, datatype, left, comparison, right,
+    ))
+}
+
+/// Whether a related row satisfies a condition, or that none does.
+fn exists<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    related: &JoinedTable,
+    joins: &[JoinedTable],
+    found: Sql,
+    negated: bool,
+) -> Result<Sql, StoreError> {
+    let mut conditions = meeting(dialect, tables, related)?;
+    conditions.push(found);
+    let mut sql = Sql::text(if negated { "NOT EXISTS (" } else { "EXISTS (" });
+    sql.push("SELECT 1 FROM ");
+    sql.add(tables.table(dialect, related.table)?);
+    sql.add(left_joins(dialect, tables, joins)?);
+    sql.add(where_all(conditions));
+    sql.push(")");
+    Ok(sql)
 }
 
 /// All of these conditions.

@@ -130,7 +130,7 @@ impl<K: NativeKind> Tables<K> {
 
     /// The target's table, quoted, qualified and named.
     pub(crate) fn from<D: Dialect<Kind = K>>(&self, dialect: &D) -> Result<Sql, StoreError> {
-        self.from_table(dialect, TARGET)
+        self.table(dialect, TARGET)
     }
 
     /// A table, quoted, qualified and named.
@@ -183,7 +183,7 @@ impl<K: NativeKind> Tables<K> {
     ) -> Result<Sql, StoreError> {
         let table = column.tables().first().copied().unwrap_or(TARGET);
         let mut sql = self.name(dialect, column)?.within("(SELECT ", " FROM ");
-        sql.add(self.from_table(dialect, table)?);
+        sql.add(self.table(dialect, table)?);
         sql.push(" LIMIT 0)");
         Ok(sql)
     }

@@ -159,12 +159,11 @@ impl ReadAttempt<'_> {
             let joined = plan.target_of(join);
             let known = self.inner.shapes.get(&joined);
             let known = known.filter(|shape| shape.version == version);
-            let shape = match known {
-                Some(shape) => shape,
-                None => {
-                    let shape = self.inner.shape(session, &joined, version)?;
-                    self.inner.shapes.put(&joined, shape)
-                }
+            let shape = if let Some(shape) = known {
+                shape
+            } else {
+                let shape = self.inner.shape(session, &joined, version)?;
+                self.inner.shapes.put(&joined, shape)
             };
             tables.push(join.table, shape);
         }

@@ -520,7 +520,7 @@ impl Analyst<'_, '_> {
             .find(|it| it.field == one.like);
         let held = self.dice.pick(rows);
         let held = column.and_then(|column| held?.get(column.column));
-        let json = held.map_or(Json::Null, |value| value.to_json());
+        let json = held.map_or(Json::Null, wayleave_plan::value::Value::to_json);
         match (json, one.datatype) {
             (Json::Null, Datatype::String) => json!("a"),
             (Json::Null, Datatype::Boolean) => json!(true),

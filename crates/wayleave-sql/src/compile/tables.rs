@@ -134,7 +134,7 @@ impl<K: NativeKind> Tables<K> {
     }
 
     /// A table, quoted, qualified and named.
-    pub(crate) fn from_table<D: Dialect<Kind = K>>(
+    pub(crate) fn table<D: Dialect<Kind = K>>(
         &self,
         dialect: &D,
         table: u16,

@@ -15,7 +15,7 @@ pub(crate) async fn answer(
     arguments: &Map<String, Json>,
 ) -> Result<Reply, Refusal> {
     let request = AggregateRequest::read(arguments)?;
-    let plan = AggregatePlan::new(&call.view, &request)?;
+    let plan = AggregatePlan::new(&call.view, &request, call.seal)?;
     let read = call.rows(plan.groups(), call.max_bytes * 4).await?;
     let (groups, mut more) = plan.answer(&read.rows);
     more |= read.cut;

@@ -15,6 +15,7 @@ macro_rules! say {
 pub mod access;
 mod aggregate;
 mod call_context;
+mod case_hint;
 mod cell;
 mod completions;
 pub mod datasets;
@@ -25,6 +26,7 @@ mod fetch;
 mod ids;
 mod indexing;
 mod json_bytes;
+mod period;
 mod prompts;
 mod query;
 mod related;

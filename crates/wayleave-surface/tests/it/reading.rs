@@ -1,5 +1,6 @@
 //! Reading, as a caller sees it: the tools over real SQLite files.
 
+mod analysis;
 mod arguments;
 mod budgets;
 mod canary;

@@ -61,6 +61,7 @@ impl SchemaRequest {
         object(
             json!({
                 "stream": text(),
+                "streams": names("Several at once"),
                 "connection_id": text(),
                 "detail": {"type": "string", "enum": ["compact", "full"], "description": "full needs stream"},
             }),

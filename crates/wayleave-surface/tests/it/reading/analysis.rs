@@ -81,10 +81,7 @@ async fn a_walk_of_groups_shows_each_once_whatever_ends_a_page() {
             "{text}"
         );
         assert!(text.contains("|track.album.artist.Name|TrackId|revenue|count\n"));
-        assert!(
-            text.contains("\ntotal revenue=989.5|count=300\n"),
-            "{text}"
-        );
+        assert!(text.contains("\ntotal revenue=989.5|count=300\n"), "{text}");
         assert_eq!(
             structured["meta"]["totals"],
             json!({ "revenue": "989.5", "count": 300 })

@@ -328,7 +328,10 @@ async fn aggregates_answer_as_tables_and_say_when_there_is_more() {
     let head = "2 groups of people, connection_id crm-eu\n|status|count|sum_salary\n";
     assert!(reply.text.starts_with(head), "{}", reply.text);
     let cursor = handle(&reply.text, "next_cursor").unwrap();
-    assert_eq!(reply.structured.value()["meta"]["next_cursor"], json!(cursor));
+    assert_eq!(
+        reply.structured.value()["meta"]["next_cursor"],
+        json!(cursor)
+    );
     let given = json!({
         "stream": "tickets", "connection_id": "crm-eu", "metrics": [{ "op": "count" }],
         "group_by_time": { "field": "opened_at", "granularity": "month" },

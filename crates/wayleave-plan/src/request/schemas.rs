@@ -42,12 +42,17 @@ pub(crate) fn connection() -> Json {
     said("Needed when several connections hold the stream")
 }
 
-/// The schema of `filter`, the same for every tool.
+/// The schema of `filter`, where it is told.
 pub(crate) fn filter() -> Json {
     json!({
         "type": "object",
-        "description": "{field: value | [any of] | {eq,ne,in,not_in,gt,gte,lt,lte,contains,starts_with,is_null}}, ANDed; any: [filters] for OR",
+        "description": "{field: value | [any of] | {eq,ne,in,not_in,gt,gte,lt,lte,contains,starts_with,icontains,ieq,is_null: value | {field: other}}}, ANDed; any: [filters] for OR; {relation: {some|none: filter}}",
     })
+}
+
+/// The schema of an argument that is a filter as `query_records` tells it.
+fn same_filter() -> Json {
+    json!({"type": "object", "description": "As in query_records"})
 }
 
 /// The schema of `limit`.
@@ -79,8 +84,8 @@ impl QueryRequest {
                 "connection_id": connection(),
                 "filter": filter(),
                 "sort": names("field, or -field for descending"),
-                "fields": names("Fields to return; default all"),
-                "expand": names("Relations to follow, one hop"),
+                "fields": names("Default all"),
+                "expand": names("Relations to show records of"),
                 "limit": limit(super::DEFAULT_ROWS),
                 "cursor": said("next_cursor of the same call"),
                 "count": {"type": "string", "enum": ["none", "estimated", "exact"]},
@@ -94,10 +99,6 @@ impl QueryRequest {
 impl AggregateRequest {
     /// The JSON Schema of the arguments.
     pub fn input_schema() -> Json {
-        let metric = object(
-            json!({"op": words(METRIC_OPS), "field": text()}),
-            Some(&["op"]),
-        );
         let time = object(
             json!({
                 "field": text(),
@@ -106,16 +107,30 @@ impl AggregateRequest {
             }),
             Some(&["field", "granularity"]),
         );
+        let ops: Vec<&str> = METRIC_OPS.iter().map(|(word, _)| *word).collect();
+        let metrics = format!(
+            "\"count\", \"op:field\" ({}), a measure, or {{op, field | measure, filter, as}}",
+            ops.iter().skip(1).copied().collect::<Vec<_>>().join(" ")
+        );
         object(
             json!({
                 "stream": text(),
                 "connection_id": connection(),
-                "metrics": {"type": "array", "items": metric, "minItems": 1, "maxItems": super::MAX_METRICS},
-                "group_by": {"type": "array", "items": {"type": "string"}, "maxItems": super::MAX_GROUP_FIELDS},
+                "metrics": {
+                    "type": "array", "items": {"type": ["string", "object"]},
+                    "minItems": 1, "maxItems": super::MAX_METRICS, "description": metrics,
+                },
+                "group_by": {
+                    "type": "array", "items": {"type": "string"},
+                    "maxItems": super::MAX_GROUP_FIELDS, "description": "Fields, paths, relations to one",
+                },
                 "group_by_time": time,
-                "filter": filter(),
-                "sort": names("Group field or measure (count, sum_amount), - for descending"),
+                "filter": same_filter(),
+                "having": {"type": "object", "description": "Filter on measures: {sum_amount: {gt: 9}}"},
+                "sort": names("Group or measure (count, sum_amount), - for descending"),
                 "limit": limit(super::DEFAULT_ROWS),
+                "cursor": text(),
+                "totals": {"type": "boolean", "description": "Adds the measures of all"},
             }),
             Some(&["stream", "metrics"]),
         )
@@ -130,10 +145,10 @@ impl SearchRequest {
                 "q": {"type": "string", "maxLength": MAX_QUERY, "description": "Words, \"a phrase\", prefix*, field:word, -without"},
                 "connection_id": text(),
                 "streams": names("Default all"),
-                "filter": filter(),
-                "fields": names("Fields to look in and show; default all"),
+                "filter": same_filter(),
+                "fields": names("Look in and show these; default all"),
                 "limit": limit(super::DEFAULT_HITS),
-                "cursor": said("next_cursor of the same call"),
+                "cursor": text(),
             }),
             Some(&["q"]),
         )
@@ -147,8 +162,8 @@ impl FetchRequest {
             json!({
                 "id": said("connection_id/stream:key, as results show it"),
                 "connection_id": text(),
-                "fields": names("Fields to return; default all"),
-                "expand": names("Relations to follow, one hop"),
+                "fields": names("Default all"),
+                "expand": names("Relations to show records of"),
                 "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "metadata.next_offset: reads on in a long text"},
             }),
             Some(&["id"]),

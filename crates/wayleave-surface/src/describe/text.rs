@@ -38,7 +38,7 @@ pub(super) fn text(
     type_lines(&mut text, types);
     say!(
         text,
-        "query_records: fields projects (key fields always come along; relation.field with expand); \
+        "query_records: fields projects (key fields always come along); \
          sort up to {MAX_SORT_KEYS}; limit 1..{MAX_ROWS}, default {DEFAULT_ROWS}; count none, estimated, \
          exact; expand up to {MAX_EXPANDED} relations, {EXPANDED_ROWS} records each\n\
          aggregate: up to {MAX_METRICS} metrics, {MAX_GROUP_FIELDS} group_by fields; count needs no field\n\

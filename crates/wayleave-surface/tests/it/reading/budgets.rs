@@ -26,7 +26,7 @@ async fn the_tools_fit_their_budget() {
             tool.to_string().len()
         );
     }
-    within("the five tools", tools.to_string().len(), 6_144);
+    within("the five tools", tools.to_string().len(), 5_632);
 }
 
 #[tokio::test]

@@ -81,6 +81,7 @@ async fn r08_the_first_512_characters_of_the_instructions_stand_alone() {
         "filter",
         "next_cursor",
         "Paging",
+        "paths",
         "fetch",
     ] {
         assert!(first.contains(word), "`{word}` is not in: {first}");

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use wayleave_model::nearest::nearest;
 
-pub use fit::MAX_BYTES;
+pub use fit::{MAX_BYTES, MAX_CHOICE_BYTES};
 pub(crate) use words::Kind;
 
 use crate::view::StreamView;
@@ -302,9 +302,18 @@ impl Refusal {
         self
     }
 
-    /// The refusal as JSON of at most [`MAX_BYTES`] bytes.
+    /// The refusal as JSON of at most [`max_bytes`](Self::max_bytes).
     pub fn to_json(&self) -> Json {
-        self.to_json_within(MAX_BYTES)
+        self.to_json_within(self.max_bytes())
+    }
+
+    /// The most bytes it is written in: [`MAX_BYTES`], or [`MAX_CHOICE_BYTES`] where it describes
+    /// connections.
+    pub fn max_bytes(&self) -> usize {
+        match &self.choice {
+            Some(_) => MAX_CHOICE_BYTES,
+            None => MAX_BYTES,
+        }
     }
 
     /// The refusal as JSON of at most so many bytes (no fewer than 512): texts are cut and lists

@@ -106,13 +106,11 @@ fn default_order(stream: &StreamView, request: &QueryRequest) -> String {
     if !request.sort.is_empty() || request.changes_since.is_some() {
         return String::new();
     }
-    match stream.event_time().filter(|field| field.can_sort()) {
-        Some(time) => format!(" newest first by {},", time.name()),
-        None => {
-            let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
-            format!(" by key {},", key.join(" "))
-        }
+    if let Some(time) = stream.event_time().filter(|field| field.can_sort()) {
+        return format!(" newest first by {},", time.name());
     }
+    let key: Vec<&str> = stream.key_fields().iter().map(FieldView::name).collect();
+    format!(" by key {},", key.join(" "))
 }
 
 fn columns(plan: &QueryPlan, shows_ids: bool) -> Vec<(String, String)> {

@@ -196,12 +196,11 @@ fn groups<'a>(connections: &[&'a ConnectionView]) -> Vec<Group<'a>> {
                 let held = held.get(*place);
                 held.is_some_and(|(it, _)| describe::is_alike(it, stream))
             });
-            match alike.and_then(|place| held.get_mut(place)) {
-                Some((_, holders)) => holders.push(&connection.connection_id),
-                None => {
-                    known.push(held.len());
-                    held.push((stream, vec![&connection.connection_id]));
-                }
+            if let Some((_, holders)) = alike.and_then(|place| held.get_mut(place)) {
+                holders.push(&connection.connection_id);
+            } else {
+                known.push(held.len());
+                held.push((stream, vec![&connection.connection_id]));
             }
         }
     }
@@ -362,21 +361,22 @@ fn described(stream: &StreamView, room: Room) -> Option<String> {
 }
 
 fn structure(listing: &Listing<'_>, room: Room) -> Json {
-    let mut data = json!({
-        "detail": "compact",
-        "totals": {
-            "connectors": listing.connectors.len(), "connections": listing.connections,
-            "streams": listing.streams, "fields": listing.fields,
-        },
+    let totals = json!({
+        "connectors": listing.connectors.len(), "connections": listing.connections,
+        "streams": listing.streams, "fields": listing.fields,
     });
+    let mut data = Map::new();
+    let mut put = |name: &str, value: Json| data.insert(name.to_owned(), value);
+    put("detail", "compact".into());
+    put("totals", totals);
     if room.listed == ListDetail::Counted {
-        data["connectors_in"] = "content".into();
-        data["connectors_shown"] = listing.listed.into();
-        return data;
+        put("connectors_in", "content".into());
+        put("connectors_shown", listing.listed.into());
+    } else {
+        let connectors = listing.listed().map(|it| connector(it, room));
+        put("connectors", connectors.collect());
     }
-    let connectors: Vec<Json> = listing.listed().map(|it| connector(it, room)).collect();
-    data["connectors"] = connectors.into();
-    data
+    Json::Object(data)
 }
 
 fn connector(connector: &Connector<'_>, room: Room) -> Json {

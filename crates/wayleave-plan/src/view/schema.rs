@@ -29,7 +29,7 @@ impl View {
             }
         }
         match (names.as_slice(), request.detail) {
-            ([], Detail::Full) | ([_, _, ..], Detail::Full) => Err(self.too_much()),
+            ([] | [_, _, ..], Detail::Full) => Err(self.too_much()),
             ([], Detail::Compact) => Ok(Discovery::Index(match connection {
                 None => self.connections().iter().collect(),
                 Some(one) => vec![one],

@@ -58,15 +58,15 @@ fn fields(text: &mut String, stream: &StreamView, full: Option<&StreamView>, roo
         }
         return;
     }
-    let named: Vec<&FieldView> = stream.fields().take(room.members).collect();
+    let shown: Vec<&FieldView> = stream.fields().take(room.members).collect();
     for datatype in Datatype::ALL {
-        let typed = named.iter().filter(|it| it.datatype() == *datatype);
+        let typed = shown.iter().filter(|it| it.datatype() == *datatype);
         let names: Vec<&str> = typed.map(|it| it.name()).collect();
         if !names.is_empty() {
             say!(text, "{datatype} fields: {}\n", names.join(" "));
         }
     }
-    let left = stream.fields().count() - named.len();
+    let left = stream.fields().count() - shown.len();
     if left > 0 {
         say!(
             text,

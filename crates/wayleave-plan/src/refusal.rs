@@ -323,6 +323,22 @@ impl Refusal {
     }
 }
 
+/// Which of the known arguments a name means: a word of another query language, or a slip of the hand.
+pub fn argument_meant(given: &str, known: &[&str]) -> Option<String> {
+    meant(Kind::Argument, given, known)
+}
+
+/// Which of the known operators, or of a few words, a word means.
+pub fn operator_meant(given: &str, known: &[&str]) -> Option<String> {
+    meant(Kind::Operator, given, known)
+}
+
+fn meant(kind: Kind, given: &str, known: &[&str]) -> Option<String> {
+    let words: Vec<String> = known.iter().map(|it| (*it).to_owned()).collect();
+    let near = || nearest(given, known.iter().copied()).map(str::to_owned);
+    words::meant(kind, given, &words).or_else(near)
+}
+
 /// A caller's own word, fit to be repeated in a message: in backticks, one line, bounded.
 pub fn quoted(word: &str) -> String {
     const MAX_QUOTED_CHARS: usize = 64;

@@ -30,6 +30,7 @@ mod period;
 mod prompts;
 mod query;
 mod related;
+mod repair;
 mod reply;
 mod resources;
 mod search;

@@ -12,6 +12,7 @@ mod fixture;
 mod goldens;
 mod injection;
 mod long;
+mod mistakes;
 mod narrowing;
 mod patience;
 mod records;

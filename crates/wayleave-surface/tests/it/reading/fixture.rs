@@ -214,6 +214,7 @@ pub fn stream_grant(fields: &[&str], rows: Option<Json>) -> StreamGrant {
 fn dataset_of(connection: &str) -> &str {
     match connection.split_once('-') {
         Some((dataset, _)) => dataset,
+        None if connection == "shop" => connection,
         None => "notes",
     }
 }

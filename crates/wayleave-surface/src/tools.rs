@@ -28,8 +28,8 @@ fn described() -> [ToolDescription; NAMES.len()] {
     [
         ToolDescription {
             name: "schema",
-            description: "What can be read. Call it first: every stream with fields, relations and \
-                measures, or an index of very many. With stream: operators, limits, an example.",
+            description: "What can be read: call it first. Every stream with fields, relations and \
+                measures; with stream: operators, limits, an example.",
             schema: SchemaRequest::input_schema(),
         },
         ToolDescription {
@@ -41,14 +41,13 @@ fn described() -> [ToolDescription; NAMES.len()] {
         },
         ToolDescription {
             name: "aggregate",
-            description: "Measures of one stream, whole or by group and calendar period; paths as \
-                in query_records. Cheaper and more exact than reading records.",
+            description: "Measures of one stream, whole or by group and calendar period. Cheaper \
+                and more exact than reading records.",
             schema: AggregateRequest::input_schema(),
         },
         ToolDescription {
             name: "search",
-            description: "Finds records by their text, over all connections, best first. Snippets \
-                <mark> matches.",
+            description: "Finds records by their text, over all connections, best first.",
             schema: SearchRequest::input_schema(),
         },
         ToolDescription {

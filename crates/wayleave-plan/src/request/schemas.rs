@@ -32,6 +32,10 @@ fn names(description: &str) -> Json {
     json!({"type": "array", "items": {"type": "string"}, "description": description})
 }
 
+fn plain_names() -> Json {
+    json!({"type": "array", "items": {"type": "string"}})
+}
+
 fn words<T>(words: &[(&str, T)]) -> Json {
     let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
     json!({"type": "string", "enum": words})
@@ -39,7 +43,7 @@ fn words<T>(words: &[(&str, T)]) -> Json {
 
 /// The schema of `connection_id`.
 pub(crate) fn connection() -> Json {
-    said("Needed when several connections hold the stream")
+    said("Where several hold the stream")
 }
 
 /// The schema of `filter`, where it is told.
@@ -66,9 +70,9 @@ impl SchemaRequest {
         object(
             json!({
                 "stream": text(),
-                "streams": names("Several at once"),
+                "streams": plain_names(),
                 "connection_id": text(),
-                "detail": {"type": "string", "enum": ["compact", "full"], "description": "full needs stream"},
+                "detail": {"type": "string", "enum": ["compact", "full"]},
             }),
             None,
         )
@@ -83,11 +87,11 @@ impl QueryRequest {
                 "stream": text(),
                 "connection_id": connection(),
                 "filter": filter(),
-                "sort": names("field, or -field for descending"),
-                "fields": names("Default all"),
+                "sort": names("field or -field"),
+                "fields": plain_names(),
                 "expand": names("Relations to show records of"),
                 "limit": limit(super::DEFAULT_ROWS),
-                "cursor": said("next_cursor of the same call"),
+                "cursor": said("next_cursor"),
                 "count": {"type": "string", "enum": ["none", "estimated", "exact"]},
                 "changes_since": said("\"beginning\" or next_changes_since"),
             }),
@@ -115,19 +119,19 @@ impl AggregateRequest {
         object(
             json!({
                 "stream": text(),
-                "connection_id": connection(),
+                "connection_id": text(),
                 "metrics": {
                     "type": "array", "items": {"type": ["string", "object"]},
-                    "minItems": 1, "maxItems": super::MAX_METRICS, "description": metrics,
+                    "maxItems": super::MAX_METRICS, "description": metrics,
                 },
                 "group_by": {
                     "type": "array", "items": {"type": "string"},
-                    "maxItems": super::MAX_GROUP_FIELDS, "description": "Fields, paths, relations to one",
+                    "maxItems": super::MAX_GROUP_FIELDS, "description": "Fields, relations to one",
                 },
                 "group_by_time": time,
                 "filter": same_filter(),
-                "having": {"type": "object", "description": "Filter on measures: {sum_amount: {gt: 9}}"},
-                "sort": names("Group or measure (count, sum_amount), - for descending"),
+                "having": {"type": "object", "description": "{sum_amount: {gt: 9}}"},
+                "sort": names("Groups, measures (-sum_amount)"),
                 "limit": limit(super::DEFAULT_ROWS),
                 "cursor": text(),
                 "totals": {"type": "boolean", "description": "Adds the measures of all"},
@@ -144,9 +148,9 @@ impl SearchRequest {
             json!({
                 "q": {"type": "string", "maxLength": MAX_QUERY, "description": "Words, \"a phrase\", prefix*, field:word, -without"},
                 "connection_id": text(),
-                "streams": names("Default all"),
+                "streams": plain_names(),
                 "filter": same_filter(),
-                "fields": names("Look in and show these; default all"),
+                "fields": names("To look in and show"),
                 "limit": limit(super::DEFAULT_HITS),
                 "cursor": text(),
             }),
@@ -162,9 +166,9 @@ impl FetchRequest {
             json!({
                 "id": said("connection_id/stream:key, as results show it"),
                 "connection_id": text(),
-                "fields": names("Default all"),
-                "expand": names("Relations to show records of"),
-                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "metadata.next_offset: reads on in a long text"},
+                "fields": plain_names(),
+                "expand": plain_names(),
+                "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "metadata.next_offset"},
             }),
             Some(&["id"]),
         )

@@ -160,18 +160,12 @@ fn period_key(names: &Names<'_>, item: &Json) -> Option<Json> {
     let Json::String(text) = item else {
         return item.get("granularity").and_then(|_| period(names, item));
     };
-    let (word, field) = match text.split_once('(') {
-        Some((function, rest)) => {
-            let inner = rest.strip_suffix(')')?;
-            match inner.split_once(',') {
-                Some((unit, field)) => (unit, field),
-                None => (function, inner),
-            }
-        }
-        None => {
-            let (field, word) = text.split_once(':')?;
-            (word, field)
-        }
+    let (word, field) = if let Some((function, rest)) = text.split_once('(') {
+        let inner = rest.strip_suffix(')')?;
+        inner.split_once(',').unwrap_or((function, inner))
+    } else {
+        let (field, word) = text.split_once(':')?;
+        (word, field)
     };
     let field = names.field(field.trim())?;
     Some(json!({ "field": field, "granularity": granularity(word)? }))

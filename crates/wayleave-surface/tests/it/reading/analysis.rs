@@ -99,6 +99,21 @@ async fn a_walk_of_groups_shows_each_once_whatever_ends_a_page() {
 }
 
 #[tokio::test]
+async fn a_metric_is_a_text_or_an_object_also_as_text() {
+    let (service, _files) = shop();
+    let object = json!({ "op": "count", "filter": { "Country": "Peru" }, "as": "peru" });
+    for metric in [object.clone(), json!(object.to_string())] {
+        let given = json!({ "stream": "sales", "metrics": ["count", metric], "group_by": ["Country"],
+            "having": { "peru": { "gt": 0 } } });
+        let (text, _) = answered(&service, "aggregate", given).await;
+        assert!(
+            text.contains("|Country|count|peru\n|Peru|100|100\n"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_tie_at_the_limit_is_told() {
     let (service, _files) = shop();
     let of = |limit: u32, filter: Json| {

@@ -136,10 +136,6 @@ fn shape(property: &Json) -> String {
             .collect();
         return words.join(", ");
     }
-    if let Some(types) = property["type"].as_array() {
-        let types: Vec<&str> = types.iter().filter_map(Json::as_str).collect();
-        return types.join(" or ");
-    }
     match property["type"].as_str().unwrap() {
         "array" => format!("list of {}s", shape(&property["items"])),
         "object" if property["properties"].is_object() => {

@@ -7,6 +7,7 @@ use wayleave_plan::request::AggregateRequest;
 use wayleave_plan::value::Value;
 
 use crate::call_context::CallContext;
+use crate::case_hint::{CaseHint, FilteredCall};
 use crate::query::MAX_CURSOR_BYTES;
 use crate::reply::Reply;
 use crate::table::Table;
@@ -31,8 +32,23 @@ pub(crate) async fn answer(
     };
     let (read, totals) = tokio::try_join!(groups, totals)?;
     let (groups, more) = plan.answer(&read.rows);
+    let found_none =
+        request.having.is_none() && request.cursor.is_none() && is_of_none(&plan, groups);
+    let hint = if found_none {
+        let asked = FilteredCall {
+            tool: "aggregate",
+            stream: &request.stream,
+            connection_id: request.connection_id.as_deref(),
+            filter: request.filter.as_ref(),
+            may_match: plan.keys() == 0,
+        };
+        CaseHint::read(call, asked, arguments).await
+    } else {
+        None
+    };
     let writer = Writer {
         plan: &plan,
+        hint,
         groups,
         more: more || read.cut,
         is_tied: plan.cuts_tie(&read.rows),
@@ -46,8 +62,20 @@ pub(crate) async fn answer(
     writer.table(call)
 }
 
+/// Whether groups may be those of no record: there is none, or the one of all measures nothing.
+fn is_of_none(plan: &AggregatePlan, groups: &[Vec<Value>]) -> bool {
+    let nothing = |value: &Value| matches!(value, Value::Null | Value::Integer(0));
+    match groups {
+        [] => true,
+        [one] => plan.keys() == 0 && one.iter().all(nothing),
+        _ => false,
+    }
+}
+
 struct Writer<'a> {
     plan: &'a AggregatePlan,
+    /// What is said of case where no record was found.
+    hint: Option<CaseHint>,
     groups: &'a [Vec<Value>],
     /// Whether there are groups behind them.
     more: bool,
@@ -92,6 +120,9 @@ impl Writer<'_> {
             }
         }
         text.push('\n');
+        if let Some(hint) = &self.hint {
+            text.push_str(&hint.text());
+        }
         let data = json!({ "fields": [name] }).to_string();
         let data = data.trim_end_matches('}');
         let data = format!("{data},\"rows\":[[{json}]]}}");
@@ -174,6 +205,9 @@ impl Writer<'_> {
             }
             text.push('\n');
         }
+        if let Some(hint) = &self.hint {
+            text.push_str(&hint.text());
+        }
         let is_tied = self.is_tied && shown == self.groups.len();
         if is_tied {
             text.push_str("tie: groups not shown rank equal with the last one shown\n");
@@ -210,6 +244,9 @@ impl Writer<'_> {
             let names = self.plan.header().iter().skip(self.plan.keys()).cloned();
             let totals = names.zip(totals.iter().map(Value::to_json));
             put("totals", Json::Object(totals.collect()));
+        }
+        if let Some(hint) = &self.hint {
+            put("case", hint.structure());
         }
         meta
     }

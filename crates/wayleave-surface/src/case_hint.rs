@@ -1,6 +1,6 @@
-//! What an empty page says where its text filter would have found records without regard to case.
+//! What an empty answer says where its text filter would have found records without regard to case.
 //!
-//! Only an empty page asks, with one count more.
+//! Only an empty answer asks, with one count more.
 
 use serde_json::{Map, Value as Json, json};
 use wayleave_plan::query::QueryPlan;
@@ -9,6 +9,7 @@ use wayleave_plan::request::{CountKind, QueryRequest};
 
 use crate::call_context::CallContext;
 use crate::escape;
+use crate::repair::is_sensitive;
 
 /// The most bytes of the call that is offered, as JSON.
 const MAX_CALL_BYTES: usize = 2_048;
@@ -25,33 +26,25 @@ impl CaseHint {
     /// to this second question spoils nothing: the page itself is complete.
     pub(crate) async fn read(
         call: &CallContext<'_>,
-        request: &QueryRequest,
+        asked: FilteredCall<'_>,
         arguments: &Map<String, Json>,
     ) -> Option<Self> {
-        if request.cursor.is_some() || request.changes_since.is_some() {
-            return None;
-        }
-        let folding = Folding { call, request };
-        let filter = folding.folded(request.filter.as_ref()?, &Context::Stream)?;
-        let counted = QueryRequest {
-            filter: Some(filter.clone()),
-            count: CountKind::Exact,
-            ..bare(request)
-        };
+        let folding = Folding { call, asked };
+        let filter = folding.folded(asked.filter?, &Context::Stream)?;
         let mut arguments = arguments.clone();
-        arguments.insert("filter".to_owned(), Json::Object(filter));
-        if json!(arguments).to_string().len() > MAX_CALL_BYTES {
+        arguments.insert("filter".to_owned(), filter.clone().into());
+        let offered = json!(arguments);
+        if offered.to_string().len() > MAX_CALL_BYTES || is_sensitive(&offered) {
             return None;
         }
-        let plan = QueryPlan::new(&call.view, &counted, call.seal).ok()?;
-        let (count, _) = call.count(plan.count()?).await.ok()?;
-        if count == 0 {
+        let count = asked.count(call, &filter).await.filter(|it| *it > 0)?;
+        if asked.may_match && asked.count(call, asked.filter?).await? > 0 {
             return None;
         }
         Some(Self {
             count,
             next: Call {
-                tool: "query_records",
+                tool: asked.tool,
                 arguments,
             },
         })
@@ -61,7 +54,7 @@ impl CaseHint {
     pub(crate) fn text(&self) -> String {
         let verb = if self.count == 1 { "does" } else { "do" };
         format!(
-            "case: none match as written, {} {verb} without regard to case: {} {}\n",
+            "case: no record matches as written, {} {verb} without regard to case: {} {}\n",
             self.count,
             self.next.tool,
             escape::json(&json!(self.next.arguments))
@@ -74,19 +67,44 @@ impl CaseHint {
     }
 }
 
-/// The same stream, and nothing else of a request.
-fn bare(request: &QueryRequest) -> QueryRequest {
-    QueryRequest {
-        stream: request.stream.clone(),
-        connection_id: request.connection_id.clone(),
-        filter: None,
-        sort: Vec::new(),
-        fields: None,
-        expand: Vec::new(),
-        limit: 1,
-        cursor: None,
-        count: CountKind::None,
-        changes_since: None,
+/// A call that found nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct FilteredCall<'a> {
+    pub(crate) tool: &'static str,
+    pub(crate) stream: &'a str,
+    pub(crate) connection_id: Option<&'a str>,
+    pub(crate) filter: Option<&'a Map<String, Json>>,
+    /// Whether records may match as written all the same: measures of some can be nothing too.
+    pub(crate) may_match: bool,
+}
+
+impl FilteredCall<'_> {
+    /// How many records a filter finds.
+    async fn count(&self, call: &CallContext<'_>, filter: &Map<String, Json>) -> Option<u64> {
+        let counted = QueryRequest {
+            filter: Some(filter.clone()),
+            count: CountKind::Exact,
+            ..self.bare()
+        };
+        let plan = QueryPlan::new(&call.view, &counted, call.seal).ok()?;
+        let (count, _) = call.count(plan.count()?).await.ok()?;
+        Some(count)
+    }
+
+    /// A query of the same stream.
+    fn bare(&self) -> QueryRequest {
+        QueryRequest {
+            stream: self.stream.to_owned(),
+            connection_id: self.connection_id.map(str::to_owned),
+            filter: None,
+            sort: Vec::new(),
+            fields: None,
+            expand: Vec::new(),
+            limit: 1,
+            cursor: None,
+            count: CountKind::None,
+            changes_since: None,
+        }
     }
 }
 
@@ -112,7 +130,7 @@ impl Context<'_> {
 
 struct Folding<'a> {
     call: &'a CallContext<'a>,
-    request: &'a QueryRequest,
+    asked: FilteredCall<'a>,
 }
 
 impl Folding<'_> {
@@ -179,7 +197,7 @@ impl Folding<'_> {
         let probe = Map::from_iter([(name.to_owned(), json!({ "ieq": "a" }))]);
         let request = QueryRequest {
             filter: Some(context.placed(probe)),
-            ..bare(self.request)
+            ..self.asked.bare()
         };
         QueryPlan::new(&self.call.view, &request, self.call.seal).is_ok()
     }

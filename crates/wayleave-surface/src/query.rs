@@ -12,7 +12,7 @@ use wayleave_plan::value::Value;
 use wayleave_plan::view::{FieldView, StreamView};
 
 use crate::call_context::CallContext;
-use crate::case_hint::CaseHint;
+use crate::case_hint::{CaseHint, FilteredCall};
 use crate::ids;
 use crate::related::{self, Relations};
 use crate::reply::Reply;
@@ -51,8 +51,16 @@ pub(crate) async fn answer(
     let is_shown_by_last = read.cut && read_rows == page.records().len();
     let offered = page.records().len() - usize::from(is_shown_by_last);
     let (records, _) = page.records().split_at(offered);
-    let hint = if records.is_empty() {
-        CaseHint::read(call, &request, arguments).await
+    let is_first = request.cursor.is_none() && request.changes_since.is_none();
+    let hint = if records.is_empty() && is_first {
+        let asked = FilteredCall {
+            tool: "query_records",
+            stream: &request.stream,
+            connection_id: request.connection_id.as_deref(),
+            filter: request.filter.as_ref(),
+            may_match: false,
+        };
+        CaseHint::read(call, asked, arguments).await
     } else {
         None
     };

@@ -63,7 +63,7 @@ pub(crate) fn with_next(
 }
 
 /// Whether some text may be a connection string, which no answer repeats.
-fn is_sensitive(json: &Json) -> bool {
+pub(crate) fn is_sensitive(json: &Json) -> bool {
     match json {
         Json::String(text) => looks_like_dsn(text),
         Json::Array(items) => items.iter().any(is_sensitive),

@@ -202,7 +202,10 @@ async fn an_empty_page_tells_what_another_case_would_find() {
         let (text, structured) = answered(&service, "query_records", given.clone()).await;
         let hint = &structured["meta"]["case"];
         assert_eq!(hint["count"], found, "{filter}: {text}");
-        assert!(text.contains("\ncase: none match as written"), "{text}");
+        assert!(
+            text.contains("\ncase: no record matches as written"),
+            "{text}"
+        );
         let next = hint["next"]["arguments"].clone();
         let (text, structured) = answered(&service, "query_records", next).await;
         assert!(text.starts_with("1 row of sales"), "{text}");
@@ -224,4 +227,37 @@ async fn an_empty_page_tells_what_another_case_would_find() {
         json!({ "stream": "albums", "filter": { "tracks": { "some": { "Song": "song 4" } } } });
     let (_, structured) = answered(&service, "query_records", given).await;
     assert_eq!(structured["meta"]["case"]["count"], 1);
+}
+
+#[tokio::test]
+async fn a_measure_of_no_record_tells_what_another_case_would_find() {
+    let (service, files) = shop();
+    for grouped in [json!(null), json!(["TrackId"])] {
+        let given = json!({ "stream": "sales", "metrics": ["count"], "group_by": grouped,
+            "filter": { "Country": "norway" } });
+        let (text, structured) = answered(&service, "aggregate", given).await;
+        let hint = &structured["meta"]["case"];
+        assert_eq!(hint["count"], 100, "{text}");
+        assert!(text.contains("\ncase: "), "{text}");
+        assert_eq!(hint["next"]["tool"], "aggregate");
+        let next = hint["next"]["arguments"].clone();
+        let (text, _) = answered(&service, "aggregate", next).await;
+        assert!(
+            text.starts_with("count=100 ") || text.contains("groups of sales"),
+            "{text}"
+        );
+    }
+    for (filter, having) in [
+        (json!({ "Country": "Norway" }), json!(null)),
+        (
+            json!({ "Country": "norway" }),
+            json!({ "count": { "gt": 900 } }),
+        ),
+    ] {
+        let before = files.asked();
+        let given = json!({ "stream": "sales", "metrics": ["count"], "group_by": ["TrackId"],
+            "filter": filter, "having": having });
+        answered(&service, "aggregate", given).await;
+        assert_eq!(files.asked() - before, 1);
+    }
 }

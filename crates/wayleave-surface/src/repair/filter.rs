@@ -25,10 +25,10 @@ const SIGNS: &[(&str, &str)] = &[
 
 /// The filter that is meant; `None` where it cannot be told.
 pub(super) fn mended(names: &Names<'_>, given: &Json) -> Option<Map<String, Json>> {
-    of(names, given, 0)
+    read(names, given, 0)
 }
 
-fn of(names: &Names<'_>, given: &Json, depth: usize) -> Option<Map<String, Json>> {
+fn read(names: &Names<'_>, given: &Json, depth: usize) -> Option<Map<String, Json>> {
     if depth > MAX_DEPTH {
         return None;
     }
@@ -44,7 +44,7 @@ fn of(names: &Names<'_>, given: &Json, depth: usize) -> Option<Map<String, Json>
         Json::Array(parts) => {
             let mut all = Map::new();
             for part in parts {
-                join(&mut all, of(names, part, depth + 1)?)?;
+                join(&mut all, read(names, part, depth + 1)?)?;
             }
             Some(all)
         }
@@ -174,11 +174,11 @@ fn member(names: &Names<'_>, name: &str, wanted: &Json, depth: usize) -> Option<
     let word = name.trim_start_matches('$').to_ascii_lowercase();
     match (word.as_str(), wanted) {
         ("any" | "or", Json::Array(parts)) => {
-            let parts = parts.iter().map(|it| of(names, it, depth + 1));
+            let parts = parts.iter().map(|it| read(names, it, depth + 1));
             let parts: Vec<Map<String, Json>> = parts.collect::<Option<_>>()?;
             return Some(one("any", json!(parts)));
         }
-        ("and" | "all", Json::Array(_)) => return of(names, wanted, depth + 1),
+        ("and" | "all", Json::Array(_)) => return read(names, wanted, depth + 1),
         _ => {}
     }
     if let Some((field, op)) = suffixed(name) {
@@ -235,7 +235,7 @@ fn related(
         };
         let inner = match filter {
             Json::Bool(true) => Map::new(),
-            filter => of(&behind, filter, depth + 1)?,
+            filter => read(&behind, filter, depth + 1)?,
         };
         conditions.insert(ours.to_owned(), inner.into());
     }

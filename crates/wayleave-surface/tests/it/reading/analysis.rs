@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use wayleave_plan::package::Package;
 use wayleave_surface::ReadService;
 
-use crate::reading::fixture::{Files, good, service};
+use crate::reading::fixture::{Files, good, package, service, stream_grant};
 
 pub const SHOP: &str = include_str!("fixtures/shop.toml");
 pub const SHOP_SQL: &str = include_str!("fixtures/shop.sql");
@@ -259,5 +259,29 @@ async fn a_measure_of_no_record_tells_what_another_case_would_find() {
             "filter": filter, "having": having });
         answered(&service, "aggregate", given).await;
         assert_eq!(files.asked() - before, 1);
+    }
+}
+
+#[tokio::test]
+async fn what_a_grant_hides_is_found_in_no_case() {
+    let (service, _files) = shop();
+    let rows = Some(json!({ "Country": "Chile" }));
+    let narrow = package(
+        "t",
+        vec![("shop", vec![("sales", stream_grant(&[], rows))])],
+    );
+    for (tool, given) in [
+        (
+            "query_records",
+            json!({ "stream": "sales", "filter": { "Country": "norway" } }),
+        ),
+        (
+            "aggregate",
+            json!({ "stream": "sales", "metrics": ["count"], "filter": { "Country": "norway" }, "totals": true }),
+        ),
+    ] {
+        let reply = good(&service, &narrow, tool, given).await;
+        assert!(!reply.text.contains("case:"), "{}", reply.text);
+        assert!(reply.structured.value()["meta"]["case"].is_null());
     }
 }

@@ -18,6 +18,7 @@ use wayleave_plan::request::{AggregateRequest, MAX_ROWS, QueryRequest, SchemaReq
 use wayleave_plan::view::{ConnectionView, View};
 
 use crate::call_context::CallContext;
+use crate::json_bytes;
 use names::Names;
 
 /// The longest call that is offered, in bytes of JSON: a refusal has room for no more.
@@ -44,7 +45,9 @@ pub(crate) fn with_next(
             | Code::AmbiguousConnection
             | Code::NotFound
     );
-    if !is_callers || is_sensitive(&json!(arguments)) {
+    let given = Json::Object(arguments.clone());
+    // What is far longer than any call that is offered is not looked at: that bounds the work.
+    if !is_callers || json_bytes::of_value(&given) > 2 * MAX_CALL_BYTES || is_sensitive(&given) {
         return refusal;
     }
     let mut given = arguments.clone();

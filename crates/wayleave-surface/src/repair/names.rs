@@ -5,8 +5,10 @@ use wayleave_plan::view::{ConnectionView, FieldView, StreamView, View};
 
 /// The most hops of a path that is looked for.
 const MAX_HOPS: usize = 3;
-/// The most paths that are looked at.
-const MAX_PATHS: usize = 400;
+/// The most paths of one length that are looked at.
+const MAX_PATHS: usize = 64;
+/// The most parts of a name that is looked at.
+const MAX_SEGMENTS: usize = 8;
 
 /// A name without what people vary: case, underscores, blanks, quotation marks.
 fn plain(name: &str) -> String {
@@ -114,6 +116,9 @@ impl<'v> Names<'v> {
         }
         let name = name.trim().replace("->", ".");
         let segments: Vec<&str> = name.split('.').map(str::trim).collect();
+        if segments.len() > MAX_SEGMENTS {
+            return None;
+        }
         let (first, rest) = segments.split_first()?;
         // As in SQL, perhaps after the name of the table.
         let unqualified = (!rest.is_empty() && singular(first) == singular(self.stream.name()))
@@ -167,10 +172,12 @@ impl<'v> Names<'v> {
             let mut next: Vec<(String, Self)> = Vec::new();
             for (path, at) in &level {
                 for relation in at.stream.relations() {
-                    if let Some(behind) = at.one(&relation.name)
-                        && next.len() < MAX_PATHS
-                    {
+                    if let Some(behind) = at.one(&relation.name) {
                         next.push((format!("{path}{}.", relation.name), behind));
+                    }
+                    // Among very many paths none is known to be the only one.
+                    if next.len() > MAX_PATHS {
+                        return None;
                     }
                 }
             }

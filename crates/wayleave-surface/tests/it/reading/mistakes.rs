@@ -273,3 +273,24 @@ async fn a_hop_to_what_is_not_granted_is_not_mended() {
     let error = refused(&service, &narrow, "query_records", given).await;
     assert!(!error.to_string().contains("artist."), "{error}");
 }
+
+#[tokio::test]
+async fn a_call_of_any_size_is_refused_at_once() {
+    let (service, _files) = shop();
+    let many: serde_json::Map<String, Json> = (0..20_000)
+        .map(|n| (format!("artist.nothing_{n}"), json!({ "like": "%" })))
+        .collect();
+    let long = "tracks.".repeat(100_000);
+    let started = std::time::Instant::now();
+    for given in [
+        json!({ "stream": "tracks", "filter": many }),
+        json!({ "stream": "tracks", "fields": [long] }),
+        json!({ "stream": "tracks", "fields": ["tracks.".repeat(100)] }),
+        json!({ "stream": "tracks", "sort": [long.replace('.', " ")] }),
+        json!({ "stream": long }),
+    ] {
+        let error = refused(&service, &Package::local(), "query_records", given).await;
+        assert_ne!(error["next"]["tool"], "query_records", "{error}");
+    }
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+}

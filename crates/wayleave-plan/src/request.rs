@@ -38,6 +38,8 @@ pub const MAX_GROUP_FIELDS: usize = 8;
 pub const MAX_SORT_KEYS: usize = 4;
 /// The most relations to expand.
 pub const MAX_EXPANDED: usize = 4;
+/// The most streams that are described at once.
+pub const MAX_DESCRIBED: usize = 32;
 /// The largest offset: whole numbers beyond it are not exact in JSON.
 pub const MAX_OFFSET: usize = (1 << 53) - 1;
 /// How many related records of each record an expansion shows.
@@ -46,8 +48,10 @@ pub const EXPANDED_ROWS: u32 = 10;
 /// What `schema` was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaRequest {
-    /// One stream, or an index of all.
+    /// One stream; without one, and without `streams`, all.
     pub stream: Option<String>,
+    /// Several streams.
+    pub streams: Vec<String>,
     /// One connection, or all.
     pub connection_id: Option<String>,
     /// How much to tell.
@@ -244,9 +248,11 @@ pub struct FetchRequest {
 impl SchemaRequest {
     /// Reads the arguments of a call.
     pub fn read(arguments: &Map<String, Json>) -> Result<Self, Refusal> {
-        let given = Arguments::new("schema", arguments, &["stream", "connection_id", "detail"])?;
+        let known = ["stream", "streams", "connection_id", "detail"];
+        let given = Arguments::new("schema", arguments, &known)?;
         Ok(Self {
             stream: given.text("stream")?,
+            streams: given.names("streams", MAX_DESCRIBED)?.unwrap_or_default(),
             connection_id: given.text("connection_id")?,
             detail: given
                 .word(

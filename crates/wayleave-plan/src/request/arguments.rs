@@ -277,7 +277,10 @@ impl<'a> Arguments<'a> {
         let mut metrics: Vec<Metric> = Vec::with_capacity(items.len());
         for item in items {
             let metric = match item {
-                Json::String(short) => metric_from_text(short)?,
+                Json::String(short) => match object_from_text(short) {
+                    Some(given) => metric_from_object(&given)?,
+                    None => metric_from_text(short)?,
+                },
                 Json::Object(given) => metric_from_object(given)?,
                 _ => return Err(self.wrong("metrics", &needs)),
             };
@@ -343,6 +346,12 @@ impl<'a> Arguments<'a> {
             time_zone: given.text("time_zone")?,
         }))
     }
+}
+
+/// An object that is written as text, by a client that sends nothing but texts there.
+fn object_from_text(text: &str) -> Option<Map<String, Json>> {
+    let object = text.starts_with('{').then(|| serde_json::from_str(text));
+    object?.ok()
 }
 
 /// `count`, `sum:amount`, or the name of a measure.

@@ -17,7 +17,7 @@ mod grants;
 mod hostile;
 mod requests;
 mod seals;
+mod selections;
 mod surface;
 mod values;
 mod walks;
-mod wishes;

@@ -47,9 +47,9 @@ fn no_dataset(call: &CallContext<'_>, dataset: &str) -> Refusal {
 
 async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Reply, Refusal> {
     let dataset = request.dataset.as_str();
-    let desk = WorkupReader::new(call);
+    let reader = WorkupReader::new(call);
     let mut gaps = Gaps::default();
-    let (node, by) = match resolve::resolve(&desk, &request.entity, &mut gaps).await? {
+    let (node, by) = match resolve::resolve(&reader, &request.entity, &mut gaps).await? {
         Meaning::One(node, by) => (node, by),
         Meaning::Several(several) => return Ok(refused::ambiguous(dataset, &several)),
     };
@@ -63,7 +63,7 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
     let opening = opening(&node, dataset, by);
     let mut reached = ReachedRecords::default();
     reached.add(node.clone());
-    let drafts = gathered(&desk, request, &mut reached, &mut gaps).await;
+    let drafts = gathered(&reader, request, &mut reached, &mut gaps).await;
     let is_partial = gaps.is_partial();
     let written = Dossier {
         reached: &reached,
@@ -82,7 +82,7 @@ async fn worked_up(call: &CallContext<'_>, request: &WorkupRequest) -> Result<Re
         reference,
         by,
         is_partial,
-        tally: desk.tally(),
+        tally: reader.tally(),
     };
     let ending = ending(&told.sealed);
     Ok(told.reply(written, &reached, &ending))
@@ -148,7 +148,7 @@ fn too_small() -> Refusal {
 
 /// Gathers every statement.
 async fn gathered<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     request: &WorkupRequest,
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
@@ -161,19 +161,19 @@ async fn gathered<'a>(
     }
     let mut counterparts = Vec::new();
     if wants_any(&[Section::Record, Section::Conflicts, Section::Text]) {
-        counterparts = conflicts::counterparts(desk, reached, gaps).await;
+        counterparts = conflicts::counterparts(reader, reached, gaps).await;
     }
     let (mut first, mut second) = (Vec::new(), Vec::new());
     let deeper = [Section::SecondHop, Section::Timeline, Section::Conflicts];
     if wants_any(&deeper) || wants(&Section::Relations) {
-        first = relations::first_hop(desk, reached, gaps).await;
+        first = relations::first_hop(reader, reached, gaps).await;
     }
     if wants_any(&deeper) && request.depth > 1 {
-        second = relations::second_hop(desk, &first, reached, gaps).await;
+        second = relations::second_hop(reader, &first, reached, gaps).await;
     }
     if wants(&Section::Text) {
         let others: Vec<usize> = counterparts.iter().map(|it| it.node).collect();
-        drafts.extend(sections::texts(desk, request, &others, reached, gaps).await);
+        drafts.extend(sections::texts(reader, request, &others, reached, gaps).await);
     }
     drafts.extend(counterparts.iter().map(|it| it.statement(reached)));
     drafts.extend(first.iter().map(|link| link.near(reached)));

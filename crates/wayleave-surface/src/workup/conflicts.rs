@@ -31,15 +31,15 @@ pub(super) struct Counterpart {
 
 /// The records of the same entity in the other connections of the dataset.
 pub(super) async fn counterparts<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Counterpart> {
     let node = reached.get(SUBJECT).clone();
     let mut found = Vec::new();
     let name = node.stream.name();
-    for stream in desk.streams().filter(|stream| stream.name() == name) {
-        match others(desk, &node, stream).await {
+    for stream in reader.streams().filter(|stream| stream.name() == name) {
+        match others(reader, &node, stream).await {
             Err(refusal) => gaps.add(Gap::unread(stream.connection_id(), &refusal)),
             Ok(others) => {
                 let same = |it: Node<'a>| same_entity(&node, &it).map(|by| (it, by));
@@ -61,12 +61,12 @@ pub(super) async fn counterparts<'a>(
 
 /// The records of a stream with the key or the title of a record, except for that record.
 async fn others<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     node: &Node<'a>,
     stream: &'a StreamView,
 ) -> Result<Vec<Node<'a>>, Refusal> {
     let mut found: Vec<Node<'a>> = match node.title() {
-        Some(title) => desk.by_title(stream, "eq", &title, NAMESAKES).await?,
+        Some(title) => reader.by_title(stream, "eq", &title, NAMESAKES).await?,
         None => Vec::new(),
     };
     if stream.connection_id() != node.stream.connection_id()
@@ -78,7 +78,7 @@ async fn others<'a>(
             stream.name(),
             node.key()
         );
-        for record in desk.by_id(&around, &[&id]).await? {
+        for record in reader.by_id(&around, &[&id]).await? {
             if !found.iter().any(|it| it.id() == record.id()) {
                 found.push(Node::new(stream, record));
             }

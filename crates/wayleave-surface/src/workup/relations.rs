@@ -36,17 +36,17 @@ pub(super) struct Link {
 
 /// Follows the relations of the entity.
 pub(super) async fn first_hop<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Link> {
     let node = reached.get(SUBJECT);
     let (stream, id) = (node.stream, node.id().to_owned());
-    let Some(connection) = desk.call.view.connection(stream.connection_id()) else {
+    let Some(connection) = reader.call.view.connection(stream.connection_id()) else {
         return Vec::new();
     };
     let around = Around::related(connection, stream);
-    let records = match desk.by_id(&around, &[&id]).await {
+    let records = match reader.by_id(&around, &[&id]).await {
         Ok(records) => records,
         Err(refusal) => {
             gaps.add(Gap::unread(stream.connection_id(), &refusal));
@@ -54,7 +54,7 @@ pub(super) async fn first_hop<'a>(
         }
     };
     let mut links = Vec::new();
-    for (edge, related) in followed(desk, &around, &records, gaps).await {
+    for (edge, related) in followed(reader, &around, &records, gaps).await {
         let Some((record, related)) = records.first().zip(related.into_iter().next()) else {
             continue;
         };
@@ -64,35 +64,35 @@ pub(super) async fn first_hop<'a>(
         if related.more {
             gaps.add(many(edge, SUBJECT));
         }
-        links.extend(linked(desk, edge, SUBJECT, related, reached));
+        links.extend(linked(reader, edge, SUBJECT, related, reached));
     }
     links
 }
 
 /// Follows the relations of the records that the first hop reached, except for the way back.
 pub(super) async fn second_hop<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     first: &[Link],
     reached: &mut ReachedRecords<'a>,
     gaps: &mut Gaps,
 ) -> Vec<Link> {
     let mut links = Vec::new();
     for ((connection_id, name), ids) in to_follow(first, reached, gaps) {
-        let connection = desk.call.view.connection(&connection_id);
+        let connection = reader.call.view.connection(&connection_id);
         let Some((connection, stream)) = connection.and_then(|it| Some((it, it.stream(&name)?)))
         else {
             continue;
         };
         let around = Around::related(connection, stream);
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        let records = match desk.by_id(&around, &ids).await {
+        let records = match reader.by_id(&around, &ids).await {
             Ok(records) => records,
             Err(refusal) => {
                 gaps.add(Gap::unread(&format!("{connection_id}/{name}"), &refusal));
                 continue;
             }
         };
-        for (edge, related) in followed(desk, &around, &records, gaps).await {
+        for (edge, related) in followed(reader, &around, &records, gaps).await {
             for (record, related) in records.iter().zip(related) {
                 let Some(from) = reached.place(&record.id()) else {
                     continue;
@@ -100,7 +100,7 @@ pub(super) async fn second_hop<'a>(
                 if related.more {
                     gaps.add(many(edge, from));
                 }
-                links.extend(linked(desk, edge, from, related, reached));
+                links.extend(linked(reader, edge, from, related, reached));
             }
         }
     }
@@ -146,7 +146,7 @@ fn to_follow(
 
 /// Follows each relation from each of the records; reports a relation that cannot be read.
 async fn followed<'e>(
-    desk: &WorkupReader<'_>,
+    reader: &WorkupReader<'_>,
     around: &'e Around,
     records: &[Record],
     gaps: &mut Gaps,
@@ -154,7 +154,7 @@ async fn followed<'e>(
     let reads = around.edges().iter().map(|edge| async move {
         let read = match edge.expansion.plan(records) {
             None => Ok(None),
-            Some(plan) => desk.rows(&plan).await.map(Some),
+            Some(plan) => reader.rows(&plan).await.map(Some),
         };
         (edge, read)
     });
@@ -179,14 +179,14 @@ async fn followed<'e>(
 }
 
 fn linked<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     edge: &Edge,
     from: usize,
     related: Related,
     reached: &mut ReachedRecords<'a>,
 ) -> Vec<Link> {
     let target = edge.expansion.target();
-    let Some(stream) = desk.stream(target.connection_id(), target.name()) else {
+    let Some(stream) = reader.stream(target.connection_id(), target.name()) else {
         return Vec::new();
     };
     let link = |record: Record| Link {

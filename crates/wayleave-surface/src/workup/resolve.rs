@@ -51,21 +51,21 @@ pub(super) enum Meaning<'a> {
 
 /// Finds out what an entity's name means.
 pub(super) async fn resolve<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     entity: &str,
     gaps: &mut Gaps,
 ) -> Result<Meaning<'a>, Refusal> {
     let entity = entity.trim();
-    if let Some(node) = by_id(desk, entity).await? {
+    if let Some(node) = by_id(reader, entity).await? {
         return Ok(Meaning::One(node, FoundBy::Id));
     }
     let mut lost = Vec::new();
-    let mut meaning = meant(by_key(desk, entity, &mut lost).await, FoundBy::Key);
+    let mut meaning = meant(by_key(reader, entity, &mut lost).await, FoundBy::Key);
     if meaning.is_none() {
-        meaning = meant(by_title(desk, entity, &mut lost).await, FoundBy::Title);
+        meaning = meant(by_title(reader, entity, &mut lost).await, FoundBy::Title);
     }
     if meaning.is_none() {
-        meaning = by_words(desk, entity, &mut lost).await?;
+        meaning = by_words(reader, entity, &mut lost).await?;
     }
     if let Some(meaning) = meaning {
         tell(&lost, gaps);
@@ -74,7 +74,7 @@ pub(super) async fn resolve<'a>(
     // Where a source did not answer, nobody knows that the entity does not exist.
     match lost.into_iter().next() {
         Some((_, refusal)) => Err(refusal),
-        None => Err(not_found(desk, entity).await),
+        None => Err(not_found(reader, entity).await),
     }
 }
 
@@ -90,33 +90,33 @@ fn tell(lost: &Lost, gaps: &mut Gaps) {
 }
 
 /// Finds a record by its id, or by its address, which contains the id.
-async fn by_id<'a>(desk: &WorkupReader<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
+async fn by_id<'a>(reader: &WorkupReader<'a>, entity: &str) -> Result<Option<Node<'a>>, Refusal> {
     let held = url::id(entity);
     let entity = held.as_deref().unwrap_or(entity);
     let Ok(id) = RecordId::parse(entity) else {
         return Ok(None);
     };
-    let Some(stream) = desk.stream(&id.connection_id, &id.stream) else {
+    let Some(stream) = reader.stream(&id.connection_id, &id.stream) else {
         return Ok(None);
     };
-    let Some(around) = desk.alone(stream) else {
+    let Some(around) = reader.alone(stream) else {
         return Ok(None);
     };
-    let records = desk.by_id(&around, &[entity]).await?;
+    let records = reader.by_id(&around, &[entity]).await?;
     let record = records.into_iter().next();
     Ok(record.map(|record| Node::new(stream, record)))
 }
 
-async fn by_key<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
-    let keyed = desk.streams().filter_map(|stream| {
-        let around = desk.alone(stream)?;
+async fn by_key<'a>(reader: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
+    let keyed = reader.streams().filter_map(|stream| {
+        let around = reader.alone(stream)?;
         let id = around.id_of(entity)?;
         Some((stream, around, id))
     });
     let reads = few(keyed, lost)
         .into_iter()
         .map(|(stream, around, id)| async move {
-            let read = desk.by_id(&around, &[&id]).await;
+            let read = reader.by_id(&around, &[&id]).await;
             let nodes = |records: Vec<Record>| -> Vec<Node<'a>> {
                 let nodes = records.into_iter().map(|record| Node::new(stream, record));
                 nodes.collect()
@@ -126,10 +126,10 @@ async fn by_key<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> V
     gathered(in_turn(reads.collect()).await, lost)
 }
 
-async fn by_title<'a>(desk: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
-    let titled = desk.streams().filter(|stream| stream.title().is_some());
+async fn by_title<'a>(reader: &WorkupReader<'a>, entity: &str, lost: &mut Lost) -> Vec<Node<'a>> {
+    let titled = reader.streams().filter(|stream| stream.title().is_some());
     let reads = few(titled, lost).into_iter().map(|stream| async move {
-        let read = desk.by_title(stream, "eq", entity, NAMESAKES).await;
+        let read = reader.by_title(stream, "eq", entity, NAMESAKES).await;
         (stream, read)
     });
     gathered(in_turn(reads.collect()).await, lost)
@@ -164,7 +164,7 @@ fn gathered<'a>(reads: Vec<Read<'a>>, lost: &mut Lost) -> Vec<Node<'a>> {
 
 /// Finds records by the words of their title.
 async fn by_words<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     entity: &str,
     lost: &mut Lost,
 ) -> Result<Option<Meaning<'a>>, Refusal> {
@@ -180,16 +180,16 @@ async fn by_words<'a>(
     let q = q.join(" ");
     let mut found = TitleSearch::default();
     let mut is_searched = true;
-    for title in few(searched_titles(desk).into_iter(), lost) {
+    for title in few(searched_titles(reader).into_iter(), lost) {
         if is_searched {
-            let best = desk.best_in(title, q.clone(), &words, HITS).await;
-            is_searched = found.take(desk, best, &words, lost).await?;
+            let best = reader.best_in(title, q.clone(), &words, HITS).await;
+            is_searched = found.take(reader, best, &words, lost).await?;
         }
     }
     if found.nodes.is_empty() && is_searched {
         // A title that is not searchable may belong to a record that another text leads to.
-        let best = desk.best(q, HITS).await;
-        found.take(desk, best, &words, lost).await?;
+        let best = reader.best(q, HITS).await;
+        found.take(reader, best, &words, lost).await?;
     }
     let TitleSearch { nodes, more } = found;
     let same = |node: &&Node<'_>| {
@@ -207,8 +207,8 @@ async fn by_words<'a>(
 }
 
 /// The names of the fields that are titles and searchable, each once.
-fn searched_titles<'a>(desk: &WorkupReader<'a>) -> BTreeSet<&'a str> {
-    let titles = desk.streams().filter_map(|stream| {
+fn searched_titles<'a>(reader: &WorkupReader<'a>) -> BTreeSet<&'a str> {
+    let titles = reader.streams().filter_map(|stream| {
         let title = stream.title()?;
         let mut searched = stream.search();
         searched.any(|field| field == title).then(|| title.name())
@@ -228,7 +228,7 @@ impl<'a> TitleSearch<'a> {
     /// Adds the records of a search whose title contains all words; returns whether to search on.
     async fn take(
         &mut self,
-        desk: &WorkupReader<'a>,
+        reader: &WorkupReader<'a>,
         best: Result<BestMatches, Refusal>,
         words: &[Query],
         lost: &mut Lost,
@@ -251,7 +251,7 @@ impl<'a> TitleSearch<'a> {
             lost.push(("search".to_owned(), stopped(Stop::Deadline)));
         }
         self.more |= best.more;
-        for node in desk.nodes(&best.ids).await? {
+        for node in reader.nodes(&best.ids).await? {
             let title = node.title();
             let has = |word: &Query| {
                 let title = title.as_deref();
@@ -327,12 +327,12 @@ pub(super) fn same_entity(one: &Node<'_>, other: &Node<'_>) -> Option<&'static s
 }
 
 /// The refusal of a name that was not found, with the nearest title.
-async fn not_found(desk: &WorkupReader<'_>, entity: &str) -> Refusal {
+async fn not_found(reader: &WorkupReader<'_>, entity: &str) -> Refusal {
     let beginning: String = entity.chars().take(2).collect();
-    let streams = desk.streams().filter(|stream| stream.title().is_some());
+    let streams = reader.streams().filter(|stream| stream.title().is_some());
     let reads = streams
         .take(LOOKUPS)
-        .map(|stream| desk.by_title(stream, "starts_with", &beginning, NEAR));
+        .map(|stream| reader.by_title(stream, "starts_with", &beginning, NEAR));
     let found = in_turn(reads.collect()).await;
     let titles: Vec<String> = found
         .into_iter()

@@ -84,7 +84,7 @@ fn within(request: &WorkupRequest, at: i64) -> bool {
 
 /// Finds the texts that name the entity: passages of other records that contain its title.
 pub(super) async fn texts<'a>(
-    desk: &WorkupReader<'a>,
+    reader: &WorkupReader<'a>,
     request: &WorkupRequest,
     counterparts: &[usize],
     reached: &mut ReachedRecords<'a>,
@@ -98,7 +98,7 @@ pub(super) async fn texts<'a>(
         gaps.add(Gap::shown("no_title", text, Vec::new()));
         return Vec::new();
     }
-    let found = match desk.best(q, PASSAGES).await {
+    let found = match reader.best(q, PASSAGES).await {
         Ok(found) => found,
         Err(refusal) if refusal.code.retryable() => {
             gaps.add(Gap::unread("the text of this dataset", &refusal));
@@ -120,7 +120,7 @@ pub(super) async fn texts<'a>(
             }
         });
     }
-    let nodes = match desk.nodes(&found.ids).await {
+    let nodes = match reader.nodes(&found.ids).await {
         Ok(nodes) => nodes,
         Err(refusal) => {
             gaps.add(Gap::unread("the text of this dataset", &refusal));

@@ -70,12 +70,15 @@ impl SqliteStore {
     ) -> Result<Vec<(String, Vec<crate::compile::Bind>)>, StoreError> {
         let session = SqliteSession::open(&self.inner.file, self.inner.options.limits)?;
         let statement = |plan: &&AuthorizedPlan| {
-            let shape = self.inner.shape(&session, plan.target(), None)?;
-            let statement = crate::compile::compile(
-                &crate::sqlite::dialect::SqliteDialect::default(),
-                &shape,
-                plan.read(),
-            )?;
+            let parts = PlanParts::from(*plan);
+            let shape = Arc::new(self.inner.shape(&session, parts.target, None)?);
+            let mut tables = crate::compile::Tables::new(shape);
+            for join in parts.joined_tables() {
+                let shape = self.inner.shape(&session, &parts.target_of(join), None)?;
+                tables.push(join.table, Arc::new(shape));
+            }
+            let dialect = crate::sqlite::dialect::SqliteDialect::default();
+            let statement = crate::compile::compile(&dialect, &tables, parts)?;
             Ok((statement.text, statement.binds))
         };
         plans.iter().map(statement).collect()

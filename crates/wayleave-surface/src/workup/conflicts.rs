@@ -70,7 +70,7 @@ async fn others<'a>(
         None => Vec::new(),
     };
     if stream.connection_id() != node.stream.connection_id()
-        && let Some(around) = desk.alone(stream)
+        && let Some(around) = reader.alone(stream)
     {
         let id = format!(
             "{}/{}:{}",

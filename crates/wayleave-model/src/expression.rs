@@ -11,6 +11,7 @@
 //! same after typing: every part has a datatype, every conversion is written out, and a leaf is
 //! whatever the reader puts there: the path of a field here, a column of a store in a plan.
 
+mod coerce;
 mod formula;
 mod lex;
 mod literal;

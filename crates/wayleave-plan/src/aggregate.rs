@@ -16,7 +16,7 @@ use crate::plan::{
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::{AggregateRequest, Metric, SortKey, TimeGroup};
-use crate::scope::{NamedColumn, Scope};
+use crate::scope::{NamedColumn, PathScope};
 use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView, Tool, View};
@@ -60,7 +60,7 @@ impl AggregatePlan {
         request: &AggregateRequest,
         seal: Seal<'_>,
     ) -> Result<Self, Refusal> {
-        let mut scope = Scope::new(connection, stream);
+        let mut scope = PathScope::new(connection, stream);
         let keys = keys(&mut scope, request)?;
         let mut aggregates = Aggregates::new(keys.len());
         let mut measures = Vec::with_capacity(request.metrics.len());
@@ -262,7 +262,7 @@ struct NamedKey {
     key: GroupKey,
 }
 
-fn keys(scope: &mut Scope<'_>, request: &AggregateRequest) -> Result<Vec<NamedKey>, Refusal> {
+fn keys(scope: &mut PathScope<'_>, request: &AggregateRequest) -> Result<Vec<NamedKey>, Refusal> {
     let mut keys = Vec::new();
     for name in &request.group_by {
         for named in grouped_by(scope, name)? {
@@ -289,7 +289,7 @@ fn keys(scope: &mut Scope<'_>, request: &AggregateRequest) -> Result<Vec<NamedKe
 
 /// What a name in `group_by` stands for: a field, or the key and the title of what a relation leads
 /// to.
-fn grouped_by(scope: &mut Scope<'_>, name: &str) -> Result<Vec<NamedColumn>, Refusal> {
+fn grouped_by(scope: &mut PathScope<'_>, name: &str) -> Result<Vec<NamedColumn>, Refusal> {
     let op = AggregateOp::GroupBy;
     // No field and relation of a stream have one name.
     let Some((target, relation)) = scope.relation(name) else {
@@ -317,7 +317,7 @@ fn grouped_by(scope: &mut Scope<'_>, name: &str) -> Result<Vec<NamedColumn>, Ref
 
 /// A field that may be grouped by.
 fn grouping(
-    scope: &mut Scope<'_>,
+    scope: &mut PathScope<'_>,
     name: &str,
     op: AggregateOp,
     param: &str,
@@ -335,7 +335,7 @@ fn grouping(
     .allowed(fitting.map(FieldView::name)))
 }
 
-fn period(scope: &mut Scope<'_>, time: &TimeGroup) -> Result<NamedKey, Refusal> {
+fn period(scope: &mut PathScope<'_>, time: &TimeGroup) -> Result<NamedKey, Refusal> {
     let op = AggregateOp::GroupByTime;
     let named = grouping(scope, &time.field, op, "group_by_time.field")?;
     let short = matches!(time.granularity, Granularity::Minute | Granularity::Hour);

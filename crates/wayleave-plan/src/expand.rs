@@ -14,7 +14,7 @@ use crate::plan::{
 };
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::EXPANDED_ROWS;
-use crate::scope::{Scope, joining};
+use crate::scope::{PathScope, joining};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView};
 
@@ -280,7 +280,7 @@ pub(crate) fn incoming(
     };
     let single = from.key_fields().iter().all(joined);
     layout.joined(&ours);
-    let mut scope = Scope::new(connection, from);
+    let mut scope = PathScope::new(connection, from);
     let mut target_layout = Layout::whole(&mut scope);
     target_layout.joined(&theirs);
     Some(Expansion {
@@ -314,7 +314,7 @@ pub(crate) fn expansion(
         theirs.push(their);
     }
     layout.joined(&ours);
-    let mut scope = Scope::new(connection, target);
+    let mut scope = PathScope::new(connection, target);
     let mut target_layout = Layout::with_fields(&mut scope, fields)?;
     target_layout.joined(&theirs);
     Ok(Expansion {

@@ -10,7 +10,7 @@ use crate::layout::{self, Layout, Record};
 use crate::plan::{AuthorizedPlan, Comparison, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal, quoted};
 use crate::request::FetchRequest;
-use crate::scope::Scope;
+use crate::scope::PathScope;
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView, Tool, View};
 
@@ -55,7 +55,7 @@ impl FetchPlan {
         id: RecordId,
     ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref(), &request.expand);
-        let mut scope = Scope::new(connection, stream);
+        let mut scope = PathScope::new(connection, stream);
         let mut layout = Layout::with_fields(&mut scope, own.as_deref())?;
         let keys = stream.key_fields();
         let values: Option<Vec<Value>> = keys

@@ -14,7 +14,7 @@ use wayleave_model::mapping::{Datatype, Stream};
 use crate::layout;
 use crate::plan::{Column, Predicate, TARGET};
 use crate::refusal::{Code, Refusal, quoted};
-use crate::scope::Scope;
+use crate::scope::PathScope;
 use crate::view::FieldView;
 
 /// How deep `any` may nest.
@@ -59,7 +59,7 @@ pub const fn operators(datatype: Datatype) -> &'static [&'static str] {
 /// Whose filter it is, which decides what it may name.
 enum FilterOwner<'a, 'v> {
     /// A caller's: visible fields that the mapping lets filters name, and paths to such.
-    Caller(&'a mut Scope<'v>),
+    Caller(&'a mut PathScope<'v>),
     /// A grant's: every single-valued stored field of the stream.
     Grant(&'a Stream),
     /// A caller's over groups: what is measured of them.
@@ -166,7 +166,7 @@ impl FilterOwner<'_, '_> {
 
 /// A caller's filter as a predicate.
 pub(crate) fn of_caller(
-    scope: &mut Scope<'_>,
+    scope: &mut PathScope<'_>,
     filter: &Map<String, Json>,
 ) -> Result<Predicate, Refusal> {
     of_caller_at(scope, filter, "filter")
@@ -174,7 +174,7 @@ pub(crate) fn of_caller(
 
 /// The same of a filter that is another argument.
 pub(crate) fn of_caller_at(
-    scope: &mut Scope<'_>,
+    scope: &mut PathScope<'_>,
     filter: &Map<String, Json>,
     param: &str,
 ) -> Result<Predicate, Refusal> {

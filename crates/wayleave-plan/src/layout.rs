@@ -7,7 +7,7 @@ use crate::id::RecordId;
 use crate::plan::{Column, OrderBy};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::SortKey;
-use crate::scope::{NamedColumn, Scope};
+use crate::scope::{NamedColumn, PathScope};
 use crate::value::Value;
 use crate::view::{FieldView, StreamView};
 
@@ -100,7 +100,7 @@ fn take(row: &mut [Value], place: usize) -> Value {
 impl Layout {
     /// A layout that shows the fields that are asked for, or all.
     pub(crate) fn with_fields(
-        scope: &mut Scope<'_>,
+        scope: &mut PathScope<'_>,
         fields: Option<&[String]>,
     ) -> Result<Self, Refusal> {
         match fields {
@@ -114,7 +114,7 @@ impl Layout {
 
     /// A layout that shows all fields, in the mapping's order; made once for each view whose fields
     /// are all its own.
-    pub(crate) fn whole(scope: &mut Scope<'_>) -> Self {
+    pub(crate) fn whole(scope: &mut PathScope<'_>) -> Self {
         let view = scope.stream();
         let mut all = || {
             let shown = view.fields().filter_map(|field| scope.own(field));
@@ -128,7 +128,7 @@ impl Layout {
     }
 
     /// A layout that shows these fields, and those of the key that are not among them.
-    pub(crate) fn new(scope: &mut Scope<'_>, mut shown: Vec<NamedColumn>) -> Self {
+    pub(crate) fn new(scope: &mut PathScope<'_>, mut shown: Vec<NamedColumn>) -> Self {
         let view = scope.stream();
         let mut key = Vec::with_capacity(view.key_fields().len());
         for field in view.key_fields() {
@@ -273,7 +273,7 @@ fn place(columns: &mut Vec<Column>, wanted: &Column) -> usize {
 
 /// The fields to show: the key, which every record is known by, then those that are asked for,
 /// in the caller's order.
-fn projected(scope: &mut Scope<'_>, fields: &[String]) -> Result<Vec<NamedColumn>, Refusal> {
+fn projected(scope: &mut PathScope<'_>, fields: &[String]) -> Result<Vec<NamedColumn>, Refusal> {
     let keys = scope.stream().key_fields().iter();
     let mut shown: Vec<NamedColumn> = keys.filter_map(|field| scope.own(field)).collect();
     for name in fields {
@@ -287,7 +287,7 @@ fn projected(scope: &mut Scope<'_>, fields: &[String]) -> Result<Vec<NamedColumn
 
 /// The field that a caller names in a parameter, or the refusal of a name that is no field's.
 pub(crate) fn named_column(
-    scope: &mut Scope<'_>,
+    scope: &mut PathScope<'_>,
     name: &str,
     param: &str,
 ) -> Result<NamedColumn, Refusal> {
@@ -296,7 +296,7 @@ pub(crate) fn named_column(
 }
 
 /// The refusal of a field that is not there, told from where its path ends.
-pub(crate) fn unknown_field(scope: &Scope<'_>, name: &str, param: &str) -> Refusal {
+pub(crate) fn unknown_field(scope: &PathScope<'_>, name: &str, param: &str) -> Refusal {
     let (end, prefix, rest) = scope.longest(name);
     let stream = end.name();
     let first = rest.split('.').next().unwrap_or(rest);
@@ -321,7 +321,7 @@ pub(crate) fn unknown_field(scope: &Scope<'_>, name: &str, param: &str) -> Refus
 }
 
 /// The order of a read: what is asked for, or the default; always made total by the key.
-pub(crate) fn order(scope: &mut Scope<'_>, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
+pub(crate) fn order(scope: &mut PathScope<'_>, sort: &[SortKey]) -> Result<Vec<OrderBy>, Refusal> {
     let view = scope.stream();
     if sort.is_empty() {
         return Ok(default_order(view));

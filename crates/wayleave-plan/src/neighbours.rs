@@ -12,7 +12,7 @@ use crate::expand::{self, Expansion};
 use crate::id::RecordId;
 use crate::layout::{self, Layout, Record};
 use crate::plan::{AuthorizedPlan, JoinedTable, Predicate, Read, Rows};
-use crate::scope::Scope;
+use crate::scope::PathScope;
 use crate::search::{MAX_CANDIDATES, key_of, one_of};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView};
@@ -54,7 +54,7 @@ pub struct Around {
 impl Around {
     /// The records of a stream alone.
     pub fn alone(connection: &ConnectionView, stream: &StreamView) -> Self {
-        let mut scope = Scope::new(connection, stream);
+        let mut scope = PathScope::new(connection, stream);
         Self {
             layout: Layout::whole(&mut scope),
             tables: scope.into_joins(),

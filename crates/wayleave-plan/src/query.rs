@@ -18,7 +18,7 @@ use crate::layout::{self, Layout};
 use crate::plan::{AuthorizedPlan, JoinedTable, Predicate, Read, Rows};
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::{CountKind, QueryRequest, SortKey};
-use crate::scope::Scope;
+use crate::scope::PathScope;
 use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::{Value, sorted_object};
 use crate::view::{ConnectionView, StreamView, Tool, View};
@@ -54,7 +54,7 @@ impl QueryPlan {
         seal: Seal<'_>,
     ) -> Result<Self, Refusal> {
         let (own, theirs) = expand::split(request.fields.as_deref(), &request.expand);
-        let mut scope = Scope::new(connection, stream);
+        let mut scope = PathScope::new(connection, stream);
         let layout = Layout::with_fields(&mut scope, own.as_deref())?;
         let wanted = match &request.filter {
             None => Predicate::True,

@@ -34,7 +34,7 @@ pub(crate) struct NamedColumn {
 
 /// The tables of a read: that of a stream, and those its to-one relations lead to.
 #[derive(Debug)]
-pub(crate) struct Scope<'v> {
+pub(crate) struct PathScope<'v> {
     connection: &'v ConnectionView,
     stream: &'v StreamView,
     table: u16,
@@ -53,7 +53,7 @@ struct Reached<'v> {
     stream: &'v StreamView,
 }
 
-impl<'v> Scope<'v> {
+impl<'v> PathScope<'v> {
     /// The scope of a read of a stream.
     pub(crate) fn new(connection: &'v ConnectionView, stream: &'v StreamView) -> Self {
         Self {

@@ -19,7 +19,7 @@ use crate::plan::{AuthorizedPlan, Comparison, JoinedTable, Predicate, Read, Rows
 use crate::query::canonical;
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::SearchRequest;
-use crate::scope::Scope;
+use crate::scope::PathScope;
 use crate::seal::{Binding, CURSOR_HOURS, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, FieldView, StreamView, Tracking, View};
@@ -162,7 +162,7 @@ impl SearchStream {
             let fields = request.fields.as_ref();
             fields.is_none_or(|fields| fields.iter().any(|name| name == field.name()))
         };
-        let mut scope = Scope::new(connection, stream);
+        let mut scope = PathScope::new(connection, stream);
         let wanted = match &request.filter {
             None => Predicate::True,
             Some(filter) => {

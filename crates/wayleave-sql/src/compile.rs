@@ -4,6 +4,7 @@
 //! quoted; every value is bound. What the stores do differently is in a [`Dialect`]; what a plan
 //! means is here, once.
 
+pub(crate) mod compute;
 pub(crate) mod dialect;
 pub(crate) mod formula;
 mod groups;

@@ -11,7 +11,7 @@ use crate::layout::named_column;
 use crate::plan::{Aggregate, Column, ColumnOrigin, Predicate};
 use crate::refusal::{Code, Refusal, quoted};
 use crate::request::{Metric, MetricKind};
-use crate::scope::Scope;
+use crate::scope::PathScope;
 use crate::view::{FieldView, MeasureView};
 
 /// The aggregates of a read, each once.
@@ -36,7 +36,7 @@ impl Aggregates {
     /// What a group gives for a metric.
     pub(super) fn measure(
         &mut self,
-        scope: &mut Scope<'_>,
+        scope: &mut PathScope<'_>,
         metric: &Metric,
     ) -> Result<Column, Refusal> {
         let filter = match &metric.filter {
@@ -75,7 +75,7 @@ impl Aggregates {
     /// The value of a group that a measure's formula gives.
     fn computed(
         &mut self,
-        scope: &mut Scope<'_>,
+        scope: &mut PathScope<'_>,
         measure: &MeasureView,
         filter: &Predicate,
         label: &str,
@@ -131,7 +131,7 @@ fn result(op: AggregateOp, of: Datatype) -> Datatype {
     }
 }
 
-fn unknown_measure(scope: &Scope<'_>, name: &str) -> Refusal {
+fn unknown_measure(scope: &PathScope<'_>, name: &str) -> Refusal {
     let stream = scope.stream();
     let names = stream.measures().iter().map(|it| it.name().to_owned());
     let mut allowed: Vec<String> = names.collect();

@@ -20,7 +20,7 @@ use crate::plan::{
 };
 use crate::refusal::{Call, Code, Refusal};
 use crate::request::QueryRequest;
-use crate::scope::Scope;
+use crate::scope::PathScope;
 use crate::seal::{BOOKMARK_HOURS, Binding, CursorPosition, Seal};
 use crate::value::Value;
 use crate::view::{ConnectionView, StreamView, View};
@@ -89,7 +89,7 @@ pub(super) fn begin(
             .map(|value| From { value, settled })
     };
     let column = updated.own_column();
-    let mut scope = Scope::new(connection, stream);
+    let mut scope = PathScope::new(connection, stream);
     let wanted = match &request.filter {
         None => Predicate::True,
         Some(filter) => filter::of_caller(&mut scope, filter)?,

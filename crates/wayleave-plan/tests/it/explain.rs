@@ -2,7 +2,7 @@
 
 use wayleave_plan::AuthorizedPlan;
 use wayleave_plan::plan::{
-    Column, ColumnOrigin, GroupKey, JoinedTable, OrderBy, Predicate, Read, TextPlace,
+    Column, ColumnOrigin, GroupKey, Groups, JoinedTable, OrderBy, Predicate, Read, TextPlace,
 };
 use wayleave_plan::value::Value;
 
@@ -32,57 +32,7 @@ pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
             }
             lines.push(format!("  limit    {}", rows.limit));
         }
-        Read::Groups(groups) => {
-            let by = groups.by.iter().map(|key| match key {
-                GroupKey::Column(column) => named(column),
-                GroupKey::Period {
-                    column,
-                    granularity,
-                    time_zone,
-                } => format!("{granularity:?} of {} in {time_zone}", named(column)),
-            });
-            let aggregates = groups.aggregates.iter().map(|aggregate| {
-                let of = aggregate.column.as_ref();
-                let of = of.map_or_else(String::new, |column| format!("({})", named(column)));
-                match &aggregate.filter {
-                    Predicate::True => format!("{}{of}", aggregate.op),
-                    filter => format!("{}{of} where {}", aggregate.op, predicate(filter)),
-                }
-            });
-            let names: Vec<_> = by.chain(aggregates).collect();
-            let of_group = |column: &Column| match &column.origin {
-                ColumnOrigin::Group { index, .. } => names[*index].clone(),
-                _ => named(column),
-            };
-            let order: Vec<_> = groups
-                .order
-                .iter()
-                .map(|o| {
-                    let descending = if o.descending { " desc" } else { "" };
-                    format!("{}{descending}", of_group(&o.column))
-                })
-                .collect();
-            lines.push(format!(
-                "  by       {}",
-                names[..groups.by.len()].join(", ")
-            ));
-            lines.push(format!(
-                "  measure  {}",
-                names[groups.by.len()..].join(", ")
-            ));
-            let computed = groups.columns.iter();
-            let computed = computed.filter(|it| matches!(it.origin, ColumnOrigin::Computed { .. }));
-            lines.extend(computed.map(|it| format!("  compute  {} = {}", it.label(), named(it))));
-            lines.push(format!("  where    {}", predicate(&groups.predicate)));
-            if groups.having != Predicate::True {
-                lines.push(format!("  having   {}", predicate(&groups.having)));
-            }
-            lines.push(format!("  order    {}", order.join(", ")));
-            if let Some(after) = &groups.after {
-                lines.push(format!("  after    {}", values(after)));
-            }
-            lines.push(format!("  limit    {}", groups.limit));
-        }
+        Read::Groups(groups) => explain_groups(groups, &mut lines),
         Read::Count {
             predicate: wanted,
             exact,
@@ -95,6 +45,58 @@ pub(crate) fn explain(plan: &AuthorizedPlan) -> String {
         }
     }
     trimmed(&lines.join("\n"))
+}
+
+fn explain_groups(groups: &Groups, lines: &mut Vec<String>) {
+    let by = groups.by.iter().map(|key| match key {
+        GroupKey::Column(column) => named(column),
+        GroupKey::Period {
+            column,
+            granularity,
+            time_zone,
+        } => format!("{granularity:?} of {} in {time_zone}", named(column)),
+    });
+    let aggregates = groups.aggregates.iter().map(|aggregate| {
+        let of = aggregate.column.as_ref();
+        let of = of.map_or_else(String::new, |column| format!("({})", named(column)));
+        match &aggregate.filter {
+            Predicate::True => format!("{}{of}", aggregate.op),
+            filter => format!("{}{of} where {}", aggregate.op, predicate(filter)),
+        }
+    });
+    let names: Vec<_> = by.chain(aggregates).collect();
+    let of_group = |column: &Column| match &column.origin {
+        ColumnOrigin::Group { index, .. } => names[*index].clone(),
+        _ => named(column),
+    };
+    let order: Vec<_> = groups
+        .order
+        .iter()
+        .map(|o| {
+            let descending = if o.descending { " desc" } else { "" };
+            format!("{}{descending}", of_group(&o.column))
+        })
+        .collect();
+    lines.push(format!(
+        "  by       {}",
+        names[..groups.by.len()].join(", ")
+    ));
+    lines.push(format!(
+        "  measure  {}",
+        names[groups.by.len()..].join(", ")
+    ));
+    let computed = groups.columns.iter();
+    let computed = computed.filter(|it| matches!(it.origin, ColumnOrigin::Computed { .. }));
+    lines.extend(computed.map(|it| format!("  compute  {} = {}", it.label(), named(it))));
+    lines.push(format!("  where    {}", predicate(&groups.predicate)));
+    if groups.having != Predicate::True {
+        lines.push(format!("  having   {}", predicate(&groups.having)));
+    }
+    lines.push(format!("  order    {}", order.join(", ")));
+    if let Some(after) = &groups.after {
+        lines.push(format!("  after    {}", values(after)));
+    }
+    lines.push(format!("  limit    {}", groups.limit));
 }
 
 /// Removes trailing spaces, and ends every line with a newline.

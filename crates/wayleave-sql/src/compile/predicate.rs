@@ -121,16 +121,6 @@ pub(super) fn condition_where<D: Dialect>(
             .map(|part| condition_where(dialect, tables, part, malformed))
             .collect()
     };
-    // What holds for a value, if it is of its datatype.
-    let checked = |condition: Sql, column: &Column, comparison| -> Result<Sql, StoreError> {
-        if malformed == MalformedRule::MayHold {
-            return Ok(condition);
-        }
-        Ok(match tables.well_formed(dialect, column, comparison)? {
-            Some(fits) => every(vec![condition, fits]),
-            None => condition,
-        })
-    };
     Ok(match predicate {
         Predicate::True => Sql::text(TRUE),
         Predicate::False => Sql::text(FALSE),
@@ -140,51 +130,6 @@ pub(super) fn condition_where<D: Dialect>(
         Predicate::Or(parts) => any(all(parts)?),
         Predicate::Granted(granted) => {
             condition_where(dialect, tables, granted, MalformedRule::NeverHold)?
-        }
-        Predicate::Compare {
-            column,
-            comparison,
-            value,
-        } => {
-            let compared = compare(dialect, tables, column, *comparison, value)?;
-            checked(compared, column, Some(*comparison))?
-        }
-        Predicate::In {
-            column,
-            values,
-            negated,
-        } => {
-            let comparison = if *negated {
-                Comparison::Ne
-            } else {
-                Comparison::Eq
-            };
-            let listed = list(dialect, tables, column, comparison, values)?;
-            let listed = if let Some(listed) = listed {
-                listed
-            } else {
-                let each = each(dialect, tables, column, comparison, values)?;
-                if *negated { every(each) } else { any(each) }
-            };
-            checked(listed, column, Some(comparison))?
-        }
-        Predicate::Like {
-            column,
-            text,
-            place,
-            fold,
-        } => {
-            let like = like(dialect, tables, column, text, *place, *fold)?;
-            checked(like, column, None)?
-        }
-        Predicate::CompareColumns {
-            left,
-            comparison,
-            right,
-        } => {
-            let compared = compare_columns(dialect, tables, left, *comparison, right)?;
-            let compared = checked(compared, left, None)?;
-            checked(compared, right, None)?
         }
         Predicate::Exists {
             related,
@@ -210,10 +155,76 @@ pub(super) fn condition_where<D: Dialect>(
             let present = tables.name(dialect, column)?.within("", " IS NOT NULL");
             match malformed {
                 MalformedRule::MayHold | MalformedRule::NeverCompare => present,
-                MalformedRule::NeverHold => checked(present, column, None)?,
+                MalformedRule::NeverHold => {
+                    malformed.checked(dialect, tables, present, column, None)?
+                }
             }
         }
+        Predicate::Compare { .. }
+        | Predicate::CompareColumns { .. }
+        | Predicate::In { .. }
+        | Predicate::Like { .. } => comparison_where(dialect, tables, predicate, malformed)?,
     })
+}
+
+/// A comparison of a column with values, or with another column.
+fn comparison_where<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    predicate: &Predicate,
+    malformed: MalformedRule,
+) -> Result<Sql, StoreError> {
+    let checked = |condition: Sql, column: &Column, comparison| {
+        malformed.checked(dialect, tables, condition, column, comparison)
+    };
+    match predicate {
+        Predicate::Compare {
+            column,
+            comparison,
+            value,
+        } => {
+            let compared = compare(dialect, tables, column, *comparison, value)?;
+            checked(compared, column, Some(*comparison))
+        }
+        Predicate::In {
+            column,
+            values,
+            negated,
+        } => {
+            let comparison = if *negated {
+                Comparison::Ne
+            } else {
+                Comparison::Eq
+            };
+            let listed = list(dialect, tables, column, comparison, values)?;
+            let listed = if let Some(listed) = listed {
+                listed
+            } else {
+                let each = each(dialect, tables, column, comparison, values)?;
+                if *negated { every(each) } else { any(each) }
+            };
+            checked(listed, column, Some(comparison))
+        }
+        Predicate::Like {
+            column,
+            text,
+            place,
+            fold,
+        } => {
+            let like = like(dialect, tables, column, text, *place, *fold)?;
+            checked(like, column, None)
+        }
+        Predicate::CompareColumns {
+            left,
+            comparison,
+            right,
+        } => {
+            let compared = compare_columns(dialect, tables, left, *comparison, right)?;
+            let compared = checked(compared, left, None)?;
+            checked(compared, right, None)
+        }
+        other => condition_where(dialect, tables, other, malformed),
+    }
 }
 
 impl MalformedRule {
@@ -225,6 +236,25 @@ impl MalformedRule {
             (Self::NeverCompare, true) => Self::MayHold,
             (rule, _) => rule,
         }
+    }
+
+    /// What holds for a value, and, where values of other datatypes satisfy nothing, only if it is of
+    /// its own.
+    fn checked<D: Dialect>(
+        self,
+        dialect: &D,
+        tables: &Tables<D::Kind>,
+        condition: Sql,
+        column: &Column,
+        comparison: Option<Comparison>,
+    ) -> Result<Sql, StoreError> {
+        if self == Self::MayHold {
+            return Ok(condition);
+        }
+        Ok(match tables.well_formed(dialect, column, comparison)? {
+            Some(fits) => every(vec![condition, fits]),
+            None => condition,
+        })
     }
 }
 

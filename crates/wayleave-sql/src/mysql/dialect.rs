@@ -1,16 +1,16 @@
 //! MySQL and MariaDB.
 
+mod compute;
+
 use std::collections::HashMap;
 
-use wayleave_model::expression::{Arithmetic, QUOTIENT_DIGITS};
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, Granularity, TextPlace};
+use wayleave_plan::plan::{Column, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
-use super::repertoire::{Encodable, Repertoire};
+use super::repertoire::Encodable;
 use super::types::Kind;
 use crate::compile::dialect::{ComparisonSql, Dialect, is_within_a_day};
-use crate::compile::formula::sign;
 use crate::compile::numbers::{beside, beyond_all, cut, nearest_single};
 use crate::compile::shape::NativeColumn;
 use crate::compile::sql::{Bind, Placeholder, Sql};
@@ -41,9 +41,6 @@ pub(crate) const FAILS: &str = "EXP(10000 * ";
 const DIGITS: usize = 65;
 /// The most digits after the point that a cast can keep.
 const SCALE: usize = 30;
-/// The digits after the point that what is divided is given.
-const QUOTIENT_SCALE: usize = 24;
-
 impl MysqlDialect {
     /// UTF-8 bytes, which sort as code points do and have no padding.
     fn bytes(name: Sql) -> Sql {
@@ -97,8 +94,6 @@ fn offset(name: &Sql, before: i64, changes: &[(i64, i64)]) -> Sql {
 }
 
 impl Dialect for MysqlDialect {
-    type Kind = Kind;
-
     fn quote(&self) -> char {
         '`'
     }
@@ -336,143 +331,6 @@ impl Dialect for MysqlDialect {
         }
     }
 
-    fn addend(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
-        match kind {
-            Kind::Single => shortest(&name),
-            _ => self.key(column, kind, name),
-        }
-    }
-
-    fn sum(&self, _column: &Column, addend: Sql) -> Sql {
-        addend.within("SUM(", ")")
-    }
-
-    fn sum_order(&self, _column: &Column, addend: Sql) -> Sql {
-        addend.within("SUM(", ")")
-    }
-
-    /// Rounded half away from zero to six digits, in whole millionths. What is divided is a
-    /// multiple of what divides it, since quotients are cut.
-    fn mean_order(&self, column: &Column, addend: Sql) -> Sql {
-        if column.datatype == Datatype::Number {
-            return addend.within("AVG(", ")");
-        }
-        let sum = addend.clone().within("SUM(", ")");
-        let count = addend.within("COUNT(", ")");
-        let twice = count.clone().within("(2 * ", ")");
-        let scaled = Sql::joined([sum.clone().within("ABS(", ") * 2000000"), count], " + ");
-        let rest = Sql::joined([scaled.clone(), twice.clone()], ", ").within("MOD(", ")");
-        let whole = Sql::joined([scaled, rest], " - ").within("(", ")");
-        let quotient = Sql::joined([whole, twice], " / ").within("(", ")");
-        Sql::joined([sum.within("SIGN(", ")"), quotient], " * ")
-    }
-
-    fn computed_kind(&self, datatype: Datatype) -> Kind {
-        match datatype {
-            Datatype::Integer | Datatype::Decimal => Kind::Decimal,
-            Datatype::Number => Kind::Float,
-            Datatype::Boolean => Kind::Integer,
-            Datatype::Date => Kind::Date,
-            Datatype::Datetime => Kind::Datetime,
-            Datatype::Json => Kind::Json,
-            Datatype::String | Datatype::Iri => Kind::Text {
-                by_code_point: None,
-                repertoire: Repertoire::All,
-                collation: String::new(),
-            },
-        }
-    }
-
-    fn operand(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
-        match column.datatype {
-            Datatype::Integer => self
-                .key(column, kind, name)
-                .within("CAST(", &format!(" AS DECIMAL({DIGITS}, 0))")),
-            Datatype::String | Datatype::Iri => match kind {
-                Kind::Binary | Kind::Bit => self.select(column, kind, name),
-                _ => Self::text(name),
-            },
-            Datatype::Number => self.addend(column, kind, name),
-            Datatype::Decimal | Datatype::Boolean => self.key(column, kind, name),
-            Datatype::Date | Datatype::Datetime | Datatype::Json => name,
-        }
-    }
-
-    fn constant(&self, datatype: Datatype, value: &Value) -> Sql {
-        let decimal = |text: &str| {
-            let scale = text.split_once('.').map_or(0, |(_, after)| after.len());
-            let cast = format!(" AS DECIMAL({DIGITS}, {}))", scale.min(SCALE));
-            Sql::bind(Bind::Text(text.to_owned())).within("CAST(", &cast)
-        };
-        match value {
-            Value::Integer(integer) => decimal(&integer.to_string()),
-            Value::Decimal(text) => decimal(text),
-            Value::Text(text) => Self::text(Sql::bind(Bind::Text(text.to_string()))),
-            Value::Number(number) => Sql::bind(Bind::Real(*number)),
-            Value::Boolean(boolean) => Sql::bind(Bind::Integer(i64::from(*boolean))),
-            Value::Date(days) => Sql::bind(Bind::Date(*days)).within("CAST(", " AS DATE)"),
-            Value::Datetime(micros) => {
-                Sql::bind(Bind::Datetime(*micros)).within("CAST(", " AS DATETIME(6))")
-            }
-            _ => Sql::text(match datatype {
-                Datatype::Integer | Datatype::Decimal => "CAST(NULL AS DECIMAL(65, 0))",
-                Datatype::Date => "CAST(NULL AS DATE)",
-                Datatype::Datetime => "CAST(NULL AS DATETIME(6))",
-                Datatype::String | Datatype::Iri => "CONVERT(NULL USING utf8mb4)",
-                _ => "NULL",
-            }),
-        }
-    }
-
-    fn convert(&self, _from: Datatype, to: Datatype, value: Sql) -> Sql {
-        match to {
-            Datatype::Number => value.within("(", " + 0e0)"),
-            Datatype::String => Self::text(value),
-            _ => value,
-        }
-    }
-
-    /// Quotients are cut, so rounding one that has more digits is rounding what it stands for.
-    fn arithmetic(&self, datatype: Datatype, op: Arithmetic, left: Sql, right: Sql) -> Sql {
-        if op != Arithmetic::Divide {
-            return Sql::joined([left, right], sign(op)).within("(", ")");
-        }
-        let right = right.within("NULLIF(", ", 0)");
-        if datatype == Datatype::Number {
-            return Sql::joined([left, right], sign(op)).within("(", ")");
-        }
-        let left = left.within(
-            "CAST(",
-            &format!(" AS DECIMAL({DIGITS}, {QUOTIENT_SCALE}))"),
-        );
-        Sql::joined([left, right], sign(op)).within("ROUND(", &format!(", {QUOTIENT_DIGITS})"))
-    }
-
-    fn round(&self, value: Sql, digits: u8) -> Sql {
-        value.within("ROUND(", &format!(", {digits})"))
-    }
-
-    fn concat(&self, parts: Vec<Sql>) -> Sql {
-        Sql::joined(parts, ", ").within("CONCAT(", ")")
-    }
-
-    fn truth(&self) -> (&'static str, &'static str) {
-        ("1", "0")
-    }
-
-    fn folded(&self, text: Sql) -> Sql {
-        text.within("CAST(LOWER(", ") AS BINARY)")
-    }
-
-    fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql {
-        let text = bytes_operand(text);
-        match place {
-            TextPlace::Whole => Sql::joined([folded, text], " = "),
-            TextPlace::Beginning => Sql::joined([text, folded], ", ").within("LOCATE(", ") = 1"),
-            TextPlace::Anywhere => Sql::joined([text, folded], ", ").within("LOCATE(", ") > 0"),
-        }
-    }
-
     fn join_hint(
         &self,
         (ours, our_kind, our_name): (&Column, &Kind, &Sql),
@@ -492,29 +350,6 @@ impl Dialect for MysqlDialect {
                 _ => None,
             },
             _ => None,
-        }
-    }
-
-    fn count_value(&self, count: Sql) -> Sql {
-        count
-    }
-
-    fn sum_value(&self, column: &Column, addend: Sql) -> Sql {
-        self.sum(column, addend)
-    }
-
-    fn mean_value(&self, column: &Column, addend: Sql) -> Sql {
-        let mean = self.mean_order(column, addend);
-        match column.datatype {
-            Datatype::Number => mean,
-            _ => mean.within("((", ") * 0.000001)"),
-        }
-    }
-
-    fn extreme_value(&self, column: &Column, _kind: &Kind, extreme: Sql) -> Sql {
-        match column.datatype {
-            Datatype::String | Datatype::Iri => Self::text(extreme),
-            _ => extreme,
         }
     }
 }
@@ -589,28 +424,6 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     pairs
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
         .collect()
-}
-
-/// What a number of single precision stands for: it rounded to the fewest digits that are still
-/// nearest to it. Six always are few enough, nine always enough. The server has no text of it
-/// with more than six.
-fn shortest(name: &Sql) -> Sql {
-    let rounded = |digits: u8| {
-        let mut sql = name.clone().within("ROUND(", "");
-        sql.push(&format!(", {} - FLOOR(LOG10(ABS(", digits - 1));
-        sql.add(name.clone().within("", "))))"));
-        sql
-    };
-    let mut sql = Sql::text("CASE");
-    for digits in 6..9 {
-        sql.add(name.clone().within(" WHEN ", " = CAST("));
-        sql.add(rounded(digits));
-        sql.add(rounded(digits).within(" AS FLOAT) THEN ", ""));
-    }
-    // Zero has no digits.
-    sql.add(rounded(9).within(" ELSE COALESCE(", ", "));
-    sql.add(name.clone().within("", ") END"));
-    sql
 }
 
 /// A decimal must be cast: with a text, the server would compare floats.

@@ -67,7 +67,7 @@ async fn answered(
     call.insert("limit".to_owned(), limit.into());
     let mut found = Vec::new();
     loop {
-        let plan = served.aggregate(&call).expect(question.name);
+        let plan = served.aggregate(&call).unwrap();
         let rows = all(store, plan.groups(), &patient()).await.unwrap();
         let (shown, more) = plan.answer(&rows);
         let text = |value: &Value| plain(&value.to_text().unwrap_or_else(|| "null".to_owned()));

@@ -40,6 +40,9 @@ pub const MAX_ROUND_DIGITS: u8 = 12;
 pub(crate) const MAX_LEAVES: usize = 128;
 /// The most relations a path follows.
 pub const MAX_HOPS: usize = 4;
+/// The most relations that the computed fields and measures of one stream follow together. A plan joins
+/// a table for each, and a caller's own paths come on top.
+pub const MAX_FOLLOWED_RELATIONS: usize = 24;
 
 /// Why a text is no expression, and which bytes of it say so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

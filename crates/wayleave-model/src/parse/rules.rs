@@ -36,6 +36,7 @@ pub(super) fn check(mapping: &Mapping, broken: &Broken, source: &str) -> Vec<Pro
         for measure in &stream.measures {
             rules.measure(stream, measure);
         }
+        rules.followed_relations(stream);
     }
     for capability in &mapping.capabilities {
         rules.capability(capability);

@@ -1,8 +1,10 @@
 //! Rules of what is computed: expressions that can be typed, and keys that fit them.
 
+use std::collections::BTreeSet;
+
 use super::super::value::within_text;
 use super::Rules;
-use crate::expression::ExpressionError;
+use crate::expression::{ExpressionError, Formula, MAX_FOLLOWED_RELATIONS, Path};
 use crate::mapping::{AggregateOp, Expression, Field, NamedMeasure, Spanned, Stream};
 use crate::problem::{Problem, ProblemCode};
 
@@ -43,6 +45,47 @@ impl<'m> Rules<'m> {
         }
     }
 
+    /// Bounds the relations that a stream's computed fields and measures follow, so that every one of
+    /// them can be read, and all of the fields at once.
+    pub(super) fn followed_relations(&mut self, stream: &'m Stream) {
+        let mut followed: BTreeSet<Vec<String>> = BTreeSet::new();
+        for field in &stream.fields {
+            let Some(written) = field.compute() else {
+                continue;
+            };
+            if let Ok(Some(formula)) = self.mapping.formula(stream, field) {
+                follow(&formula, &mut followed);
+            }
+            if followed.len() > MAX_FOLLOWED_RELATIONS {
+                let path = format!("streams.{}.fields.{}.compute", stream.name, field.name);
+                return self.follows_too_many(stream, &path, written);
+            }
+        }
+        for measure in &stream.measures {
+            if let Ok(formula) = self.mapping.measure_formula(stream, measure) {
+                formula.for_each_leaf(&mut |leaf| {
+                    if let Some(over) = &leaf.over {
+                        follow(over, &mut followed);
+                    }
+                });
+            }
+            if followed.len() > MAX_FOLLOWED_RELATIONS {
+                let path = format!("streams.{}.measures.{}", stream.name, measure.name);
+                return self.follows_too_many(stream, &path, &measure.expression);
+            }
+        }
+    }
+
+    fn follows_too_many(&mut self, stream: &Stream, path: &str, written: &Spanned<Expression>) {
+        let message = format!(
+            "with this, what is computed in `{}` follows more than {MAX_FOLLOWED_RELATIONS} relations",
+            stream.name
+        );
+        let error = ExpressionError::new(message, written.syntax().span.clone())
+            .hint("compute less from other streams");
+        self.expression(path, written, error);
+    }
+
     /// Reports what is wrong with an expression, unless it may come from an entry that is wrong
     /// itself.
     fn expression(&mut self, path: &str, written: &Spanned<Expression>, error: ExpressionError) {
@@ -60,4 +103,13 @@ impl<'m> Rules<'m> {
         problem.hint = error.hint;
         self.report(path, &span, problem);
     }
+}
+
+/// Adds the relations that a formula follows, each by the path to it.
+fn follow(formula: &Formula<Path>, followed: &mut BTreeSet<Vec<String>>) {
+    formula.for_each_leaf(&mut |path: &Path| {
+        for hops in 1..path.0.len() {
+            followed.extend(path.0.get(..hops).map(<[String]>::to_vec));
+        }
+    });
 }

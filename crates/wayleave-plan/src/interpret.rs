@@ -49,7 +49,14 @@ impl<'a> Scene<'a> {
     /// Adds what to-one relations lead to.
     fn joined(mut self, joins: &[JoinedTable]) -> Self {
         for related in joins {
-            let found = self.matching(related).into_iter().next();
+            let position = |scene: &Self| -> Vec<Value> {
+                let values = related.first_by.iter().map(|it| scene.comparable(it));
+                values.map(|it| it.unwrap_or(Value::Null)).collect()
+            };
+            let ascending = vec![false; related.first_by.len()];
+            let mut found = self.matching(related);
+            found.sort_by(|a, b| ordered(&position(a), &position(b), &ascending));
+            let found = found.into_iter().next();
             if let Some(row) = found.and_then(|scene| scene.rows.get(&related.table).copied()) {
                 self.rows.insert(related.table, row);
             }

@@ -106,6 +106,9 @@ pub struct JoinedTable {
     /// Which of its rows there are: those its own grant and mapping let be seen. The others are
     /// absent, and so is whatever they would lead to.
     pub rows: Predicate,
+    /// Which row is joined where several meet although their mapping says that at most one does: the
+    /// first by these columns, NULL and values of other datatypes last. Empty where several are meant.
+    pub first_by: Vec<Column>,
 }
 
 /// The number of the target's own table.
@@ -271,6 +274,11 @@ pub struct Aggregate {
 }
 
 impl JoinedTable {
+    /// Whether the mapping says that at most one of its rows meets a row.
+    pub fn is_to_one(&self) -> bool {
+        !self.first_by.is_empty()
+    }
+
     /// Those of the joined tables that a predicate looks at, and those that lead to them.
     pub(crate) fn needed(joins: &Arc<Vec<Self>>, predicate: &Predicate) -> Arc<Vec<Self>> {
         if joins.is_empty() {

@@ -9,15 +9,20 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use wayleave_model::expression::{Formula, MAX_HOPS, Node, Path};
+use wayleave_model::expression::{Formula, MAX_FOLLOWED_RELATIONS, MAX_HOPS, Node, Path};
 use wayleave_model::mapping::{Datatype, Relation};
 
 use crate::plan::{Column, ColumnOrigin, JoinedTable, Predicate, TARGET};
 use crate::refusal::{Code, Refusal};
 use crate::view::{ConnectionView, FieldView, StreamView};
 
-/// Maximum number of tables of one read. A statement of MySQL joins at most 61.
+/// Maximum number of tables of one read. A statement of MySQL joins at most 61. What a stream computes
+/// follows at most [`MAX_FOLLOWED_RELATIONS`] of them, so no ratified mapping reaches it by itself.
 const MAX_TABLES: u16 = 48;
+const _: () = assert!(
+    MAX_FOLLOWED_RELATIONS + MAX_HOPS < MAX_TABLES as usize,
+    "a path to a stream, and all that is computed in it, are one read"
+);
 
 /// A field, as some read names it.
 #[derive(Debug, Clone)]
@@ -228,7 +233,10 @@ impl<'v> PathScope<'v> {
         }
         let target = self.connection.stream(&relation.to)?;
         let table = self.number();
-        let joined = joined_table(from, stream, relation, table, target)?;
+        let mut joined = joined_table(from, stream, relation, table, target)?;
+        let ordered = |it: &&FieldView| !it.is_many() && it.datatype() != Datatype::Json;
+        let ordered = target.fields().filter(ordered);
+        joined.first_by = ordered.filter_map(|it| it.stored(table)).collect();
         self.joins.push(joined);
         self.reached.push(Reached {
             from,
@@ -355,6 +363,7 @@ fn joined_table(
         name: target.target.table.clone(),
         on,
         rows: rows.of_table(table),
+        first_by: Vec::new(),
     })
 }
 

@@ -1,7 +1,9 @@
 //! Which columns a plan names, to tell which one a failure is about.
 
+use std::collections::BTreeSet;
+
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, GroupKey, Predicate, Read};
+use wayleave_plan::plan::{Column, ColumnOrigin, GroupKey, Predicate, Read};
 use wayleave_store::StoreError;
 
 use crate::plan_parts::PlanParts;
@@ -91,6 +93,23 @@ pub(crate) fn deciding(plan: PlanParts<'_>) -> Vec<&Column> {
     found.sort_by_cached_key(|column| place(column));
     found.dedup_by(|a, b| a == b);
     found
+}
+
+/// The names of the columns that a plan reads of one of its tables, each once.
+pub(crate) fn read_of(plan: PlanParts<'_>, table: u16) -> Vec<String> {
+    let mut found = deciding(plan);
+    if let Read::Rows(rows) = plan.read {
+        let each = rows.each.iter().flat_map(|each| &each.by);
+        for column in rows.columns.iter().chain(each) {
+            column.for_each_stored(&mut |stored| found.push(stored));
+        }
+    }
+    let names = found.into_iter().filter_map(|column| match &column.origin {
+        ColumnOrigin::Stored { table: at, name } if *at == table => Some(name.clone()),
+        _ => None,
+    });
+    let names: BTreeSet<String> = names.collect();
+    names.into_iter().collect()
 }
 
 /// The columns of the target's own table that decide which of its rows may be seen.

@@ -88,6 +88,13 @@ pub(crate) trait ServerDriver: Send + Sync + 'static {
         target: &Target,
     ) -> impl Future<Output = Result<Shape<Self::Kind>, StoreError>> + Send;
 
+    /// The sets of columns that the server keeps unique in a table.
+    fn unique(
+        &self,
+        session: &mut Self::Session,
+        shape: &Shape<Self::Kind>,
+    ) -> impl Future<Output = Result<Vec<Vec<String>>, StoreError>> + Send;
+
     /// The server's estimate of a table's rows.
     fn estimate(
         &self,
@@ -330,7 +337,12 @@ impl<S: ServerDriver> Inner<S> {
                 let shape = self.driver.shape(session, &target).await?;
                 self.shapes.put(&target, shape)
             };
-            tables.push(join.table, shape);
+            if join.is_to_one() && shape.unique.get().is_none() {
+                let unique = self.driver.unique(session, &shape).await?;
+                // Another read may have set it meanwhile, to the same.
+                let _ = shape.unique.set(unique);
+            }
+            tables.join(plan, join, shape);
         }
         Ok(())
     }

@@ -107,10 +107,14 @@ pub(super) fn compared<D: Dialect>(
     comparison: Comparison,
     right: Sql,
 ) -> Sql {
-    let kind = dialect.computed_kind(datatype);
-    let column = of_datatype(datatype);
-    let key = |value: Sql| dialect.key(&column, &kind, value);
+    let key = |value: Sql| key_of(dialect, datatype, value);
     Sql::joined([key(left), key(right)], operator(comparison)).within("(", ")")
+}
+
+/// A value of a datatype such that equal ones, and only they, are equal.
+pub(super) fn key_of<D: Dialect>(dialect: &D, datatype: Datatype, value: Sql) -> Sql {
+    let kind = dialect.computed_kind(datatype);
+    dialect.key(&of_datatype(datatype), &kind, value)
 }
 
 /// A column, in the form that is computed with.

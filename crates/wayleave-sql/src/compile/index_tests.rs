@@ -43,6 +43,7 @@ fn shape<K>(kinds: [(&str, K); 3]) -> Shape<K> {
         schema: None,
         table: "things".to_owned(),
         columns,
+        unique: std::sync::OnceLock::new(),
     }
 }
 

@@ -4,10 +4,10 @@ use wayleave_plan::plan::{Comparison, JoinedTable, Predicate};
 use wayleave_store::StoreError;
 
 use super::dialect::Dialect;
-use super::formula::{compared, leaf};
-use super::predicate::{MalformedRule, condition_where};
+use super::formula::{compared, key_of, leaf};
+use super::predicate::{MalformedRule, condition_where, where_all};
 use super::sql::Sql;
-use super::tables::Tables;
+use super::tables::{Tables, alias};
 
 /// ` LEFT JOIN … ON …` for each table.
 pub(crate) fn left_joins<D: Dialect>(
@@ -18,15 +18,48 @@ pub(crate) fn left_joins<D: Dialect>(
     let mut sql = Sql::default();
     for join in joins {
         sql.push(" LEFT JOIN ");
-        sql.add(tables.table(dialect, join.table)?);
+        let conditions = if let Some(columns) = tables.multiple(join.table) {
+            let (rows, is_first) = first_of_each_key(dialect, tables, join, columns)?;
+            sql.add(rows);
+            let mut conditions = equal_keys(dialect, tables, join)?;
+            conditions.push(is_first);
+            conditions
+        } else {
+            sql.add(tables.table(dialect, join.table)?);
+            meeting(dialect, tables, join)?
+        };
         sql.push(" ON ");
-        sql.add(Sql::joined(meeting(dialect, tables, join)?, " AND "));
+        sql.add(Sql::joined(conditions, " AND "));
     }
     Ok(sql)
 }
 
 /// Conditions that together hold for the rows of a table that a row leads to.
 pub(super) fn meeting<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    join: &JoinedTable,
+) -> Result<Vec<Sql>, StoreError> {
+    let mut conditions = equal_keys(dialect, tables, join)?;
+    conditions.extend(visible(dialect, tables, join)?);
+    Ok(conditions)
+}
+
+/// A condition for the rows of a table that there are; `None` for all.
+fn visible<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    join: &JoinedTable,
+) -> Result<Option<Sql>, StoreError> {
+    if join.rows == Predicate::True {
+        return Ok(None);
+    }
+    let rule = MalformedRule::NeverHold;
+    condition_where(dialect, tables, &join.rows, rule).map(Some)
+}
+
+/// Conditions for the columns of a join to be equal.
+fn equal_keys<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
     join: &JoinedTable,
@@ -52,9 +85,55 @@ pub(super) fn meeting<D: Dialect>(
             conditions.extend(tables.well_formed(dialect, column, Some(Comparison::Eq))?);
         }
     }
-    if join.rows != Predicate::True {
-        let rule = MalformedRule::NeverHold;
-        conditions.push(condition_where(dialect, tables, &join.rows, rule)?);
-    }
     Ok(conditions)
+}
+
+/// The rows of a table, numbered among those of the same key, and the condition for the first of each.
+///
+/// A view, or a table without an index that says so, may hold several rows of what its mapping calls a
+/// key. Joining them all would multiply rows.
+fn first_of_each_key<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    join: &JoinedTable,
+    columns: &[String],
+) -> Result<(Sql, Sql), StoreError> {
+    let (shape, alias) = (tables.shape(join.table)?, alias(join.table));
+    let mut place = "place".to_owned();
+    while shape.columns.contains_key(&place) {
+        place.push('_');
+    }
+    let (mut keys, mut conditions) = (Vec::new(), Vec::new());
+    for (ours, theirs) in &join.on {
+        let datatype = super::common_datatype(ours.datatype, theirs.datatype);
+        let value = super::converted(dialect, theirs, leaf(dialect, tables, theirs)?, datatype);
+        keys.push(key_of(dialect, datatype, value));
+        conditions.extend(tables.well_formed(dialect, theirs, None)?);
+    }
+    conditions.extend(visible(dialect, tables, join)?);
+    let mut order = Vec::new();
+    for column in &join.first_by {
+        let (name, native) = tables.named(dialect, column)?;
+        let then = dialect.then(column, &native.kind, &name);
+        let mut key = dialect.sort(column, &native.kind, name);
+        if let Some(fits) = tables.well_formed(dialect, column, None)? {
+            key = Sql::joined([fits, key], " THEN ").within("CASE WHEN ", " END");
+        }
+        order.push(dialect.order(key, false, true));
+        order.extend(then.map(|it| dialect.order(it, false, false)));
+    }
+    let mut sql = Sql::text("(SELECT ");
+    for column in columns {
+        let mut name = String::new();
+        shape.quote(dialect, column, &mut name)?;
+        sql.push(&format!("{alias}.{name} AS {name}, "));
+    }
+    sql.push("ROW_NUMBER() OVER (PARTITION BY ");
+    sql.add(Sql::joined(keys, ", "));
+    sql.add(Sql::joined(order, ", ").within(" ORDER BY ", ""));
+    sql.push(&format!(") AS {place} FROM "));
+    sql.add(tables.table(dialect, join.table)?);
+    sql.add(where_all(conditions));
+    sql.push(&format!(") AS {alias}"));
+    Ok((sql, Sql::text(format!("{alias}.{place} = 1"))))
 }

@@ -1,12 +1,14 @@
 //! A table as the store has it.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use wayleave_model::drift::fits;
 use wayleave_model::mapping::{Datatype, SourceKind};
-use wayleave_plan::plan::Column;
+use wayleave_plan::plan::{Column, JoinedTable};
 use wayleave_store::StoreError;
 
+use super::common_datatype;
 use super::dialect::Dialect;
 use super::sql::Sql;
 
@@ -21,6 +23,9 @@ pub(crate) struct Shape<K> {
     pub(crate) version: Option<i64>,
     /// Its columns by name. Few as they are, finding one is quicker than hashing its name.
     pub(crate) columns: BTreeMap<String, NativeColumn<K>>,
+    /// The sets of columns that the store keeps unique. Only joins need them, so they are read with the
+    /// first one.
+    pub(crate) unique: OnceLock<Vec<Vec<String>>>,
 }
 
 /// A column as the store has it.
@@ -52,6 +57,21 @@ impl<K: NativeKind> Shape<K> {
             .get(name)
             .filter(|native| native.reads_as(column))
             .ok_or_else(|| self.drift(Some(name)))
+    }
+
+    /// Whether the store keeps more than one row from meeting a join.
+    pub(super) fn is_single(&self, join: &JoinedTable) -> bool {
+        let is_compared = |column: &String| {
+            join.on.iter().any(|(ours, theirs)| {
+                let native = self.columns.get(column);
+                theirs.label() == column
+                    && native.is_some_and(|it| it.keeps_apart(theirs.datatype))
+                    && (theirs.datatype == Datatype::Number
+                        || common_datatype(ours.datatype, theirs.datatype) != Datatype::Number)
+            })
+        };
+        let mut sets = self.unique.get().into_iter().flatten();
+        sets.any(|set| !set.is_empty() && set.iter().all(is_compared))
     }
 
     pub(super) fn drift(&self, column: Option<&str>) -> StoreError {
@@ -113,6 +133,17 @@ impl<K: NativeKind> NativeColumn<K> {
         }
         K::reads_as(self.datatype, column.datatype)
     }
+
+    /// Whether values that the store takes for different are different when they are read as the
+    /// datatype.
+    fn keeps_apart(&self, datatype: Datatype) -> bool {
+        let is_exact = match datatype {
+            Datatype::Boolean => self.datatype == Datatype::Boolean,
+            Datatype::Number => self.datatype == Datatype::Number,
+            _ => true,
+        };
+        is_exact && self.kind.keeps_apart(datatype)
+    }
 }
 
 /// What a store says a column holds.
@@ -123,5 +154,11 @@ pub(crate) trait NativeKind: Clone {
     /// Whether values of a column of one datatype, by the store's word, can be read as another.
     fn reads_as(native: Datatype, mapped: Datatype) -> bool {
         fits(Self::STORE, native, mapped)
+    }
+
+    /// Whether values of this kind that the store takes for different are different when they are read
+    /// as the datatype.
+    fn keeps_apart(&self, _datatype: Datatype) -> bool {
+        true
     }
 }

@@ -3,18 +3,23 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use wayleave_plan::plan::{Column, ColumnOrigin, TARGET};
+use wayleave_plan::plan::{Column, ColumnOrigin, JoinedTable, TARGET};
 use wayleave_store::StoreError;
 
 use super::dialect::Dialect;
 use super::formula;
 use super::shape::{NativeColumn, NativeKind, Shape};
 use super::sql::Sql;
+use crate::plan_columns::read_of;
+use crate::plan_parts::PlanParts;
 
 /// The tables of a statement by their numbers, and the values of its groups.
 #[derive(Debug, Clone)]
 pub(crate) struct Tables<K> {
     shapes: Vec<(u16, Arc<Shape<K>>)>,
+    /// The joined tables of which nothing keeps several rows from meeting a join, and the columns that
+    /// are read of each.
+    multiple: Vec<(u16, Vec<String>)>,
     /// The keys and aggregates of a group, as they are computed with; only where there are groups.
     groups: Vec<(Sql, NativeColumn<K>)>,
 }
@@ -24,7 +29,7 @@ pub(crate) type Named<'t, K> = (Sql, Cow<'t, NativeColumn<K>>);
 
 /// The name every statement gives a table it reads, so that each column is written with it: a
 /// qualified name is never anything but a column.
-fn alias(table: u16) -> Cow<'static, str> {
+pub(super) fn alias(table: u16) -> Cow<'static, str> {
     match table {
         TARGET => Cow::Borrowed("t"),
         other => Cow::Owned(format!("t{other}")),
@@ -36,19 +41,31 @@ impl<K: NativeKind> Tables<K> {
     pub(crate) fn new(target: Arc<Shape<K>>) -> Self {
         Self {
             shapes: vec![(TARGET, target)],
+            multiple: Vec::new(),
             groups: Vec::new(),
         }
     }
 
     /// Adds a table that a relation leads to.
-    pub(crate) fn push(&mut self, table: u16, shape: Arc<Shape<K>>) {
-        self.shapes.push((table, shape));
+    pub(crate) fn join(&mut self, plan: PlanParts<'_>, join: &JoinedTable, shape: Arc<Shape<K>>) {
+        if join.is_to_one() && !shape.is_single(join) {
+            self.multiple.push((join.table, read_of(plan, join.table)));
+        }
+        self.shapes.push((join.table, shape));
+    }
+
+    /// The columns that are read of a joined table, where several of its rows may meet the join.
+    pub(super) fn multiple(&self, table: u16) -> Option<&[String]> {
+        let mut found = self.multiple.iter();
+        let found = found.find(|(number, _)| *number == table);
+        found.map(|(_, columns)| columns.as_slice())
     }
 
     /// With the values of groups.
     pub(super) fn with_groups(&self, groups: Vec<(Sql, NativeColumn<K>)>) -> Self {
         Self {
             shapes: self.shapes.clone(),
+            multiple: self.multiple.clone(),
             groups,
         }
     }
@@ -63,7 +80,7 @@ impl<K: NativeKind> Tables<K> {
         self.shape(TARGET)
     }
 
-    fn shape(&self, table: u16) -> Result<&Shape<K>, StoreError> {
+    pub(super) fn shape(&self, table: u16) -> Result<&Shape<K>, StoreError> {
         let mut shapes = self.shapes.iter();
         let found = shapes.find(|(number, _)| *number == table);
         let found = found.map(|(_, shape)| shape.as_ref());

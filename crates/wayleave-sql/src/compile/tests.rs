@@ -418,6 +418,7 @@ fn shape<K: Clone>(schema: Option<&str>, kinds: &[(&str, K, bool)]) -> Shape<K> 
         schema: schema.map(str::to_owned),
         table: "the \"table` '".to_owned(),
         columns,
+        unique: std::sync::OnceLock::new(),
     }
 }
 

@@ -25,6 +25,15 @@ pub(super) const COLUMNS: &str = concat!(columns!(), "? ORDER BY TABLE_NAME, ORD
 pub(super) const COLUMNS_OF_TABLE: &str =
     concat!(columns!(), "COALESCE(?, DATABASE()) AND TABLE_NAME = ?");
 
+/// The parts of the unique indexes of one table.
+pub(super) const UNIQUE_OF_TABLE: &str = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART \
+    FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 \
+    ORDER BY INDEX_NAME, SEQ_IN_INDEX";
+
+/// A part of a unique index: the index, the column, and how much of it where that is not all. An
+/// expression is no column.
+pub(super) type KeyRow = (String, Option<String>, Option<u64>);
+
 /// A row of either statement.
 pub(super) type ColumnRow = (
     String,

@@ -4,7 +4,7 @@
 //! only a plan that groups by a zone's calendar takes two, in one transaction.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
@@ -15,7 +15,7 @@ use wayleave_plan::value::Value;
 use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 
 use super::capabilities::CAPABILITIES;
-use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn, ColumnRow};
+use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn, ColumnRow, KeyRow, UNIQUE_OF_TABLE};
 use super::dialect::{FAILS, MysqlDialect, Offsets, is_utc};
 use super::error::store_error;
 use super::pool::{MysqlSession, cancel};
@@ -138,7 +138,28 @@ impl ServerDriver for Database {
             table: target.table.clone(),
             version: None,
             columns,
+            unique: OnceLock::new(),
         })
+    }
+
+    async fn unique(
+        &self,
+        session: &mut MysqlSession,
+        shape: &Shape<Kind>,
+    ) -> Result<Vec<Vec<String>>, StoreError> {
+        let rows: Vec<KeyRow> = session
+            .connection
+            .exec(UNIQUE_OF_TABLE, (&shape.schema, &shape.table))
+            .await
+            .map_err(|error| self.failed("reading the table's keys", &error))?;
+        let sets = rows.chunk_by(|a, b| a.0 == b.0).filter_map(|set| {
+            let columns = set.iter().map(|(_, column, prefix)| match prefix {
+                None => column.clone(),
+                Some(_) => None,
+            });
+            columns.collect::<Option<Vec<String>>>()
+        });
+        Ok(sets.collect())
     }
 
     async fn estimate(

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
@@ -14,7 +14,7 @@ use wayleave_plan::plan::Target;
 use wayleave_store::{Capabilities, Detail, Limits, OnMalformed, RowSender, StoreError};
 
 use super::capabilities::CAPABILITIES;
-use super::catalogue::{self, COLUMNS};
+use super::catalogue::{self, COLUMNS, UNIQUE};
 use super::dialect::PostgresDialect;
 use super::error::{io_error, store_error};
 use super::login::CancelHandle;
@@ -67,7 +67,9 @@ pub(crate) async fn statements(
         for join in plan.joined_tables() {
             let target = plan.target_of(join);
             let shape = database.shape(&mut session, &target).await?;
-            tables.push(join.table, Arc::new(shape));
+            let unique = database.unique(&mut session, &shape).await?;
+            let _ = shape.unique.set(unique);
+            tables.join(plan, join, Arc::new(shape));
         }
         let statement = compile(&session.dialect, &tables, plan)?;
         statements.push((statement.text, statement.binds));
@@ -193,7 +195,21 @@ impl ServerDriver for Database {
             table: target.table.clone(),
             version: None,
             columns,
+            unique: OnceLock::new(),
         })
+    }
+
+    async fn unique(
+        &self,
+        session: &mut PgSession,
+        shape: &Shape<Kind>,
+    ) -> Result<Vec<Vec<String>>, StoreError> {
+        let failed = |error| self.failed("reading the table's keys", &error);
+        let named = [shape.schema.as_deref(), Some(&*shape.table)];
+        let rows = session.query(UNIQUE, &named).await.map_err(failed)?;
+        let sets = rows.iter().map(|row| row.try_get(0));
+        let sets = sets.collect::<Result<_, _>>();
+        sets.map_err(|_| not_utf8("reading the table's keys"))
     }
 
     async fn estimate(

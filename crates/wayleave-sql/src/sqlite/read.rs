@@ -1,7 +1,7 @@
 //! A store over a SQLite file. Reads run on blocking threads; a few short ones run [`inline`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -75,7 +75,7 @@ impl SqliteStore {
             let mut tables = crate::compile::Tables::new(shape);
             for join in parts.joined_tables() {
                 let shape = self.inner.shape(&session, &parts.target_of(join), None)?;
-                tables.push(join.table, Arc::new(shape));
+                tables.join(parts, join, Arc::new(shape));
             }
             let dialect = crate::sqlite::dialect::SqliteDialect::default();
             let statement = crate::compile::compile(&dialect, &tables, parts)?;
@@ -254,11 +254,13 @@ impl Inner {
                 native.kind = Affinity::TextFolded;
             }
         }
+        let unique = Indexes::unique(&session.connection, &target.table).map_err(failed)?;
         Ok(Shape {
             schema: None,
             table: target.table.clone(),
             version,
             columns,
+            unique: OnceLock::from(unique),
         })
     }
 }

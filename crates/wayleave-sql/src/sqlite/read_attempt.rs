@@ -165,7 +165,7 @@ impl ReadAttempt<'_> {
                 let shape = self.inner.shape(session, &joined, version)?;
                 self.inner.shapes.put(&joined, shape)
             };
-            tables.push(join.table, shape);
+            tables.join(plan, join, shape);
         }
         Ok(tables)
     }

@@ -30,6 +30,17 @@ impl NativeKind for Affinity {
         // What SQLite says of a column is no promise, so each value is looked at.
         true
     }
+
+    /// Those that are compared as they are stored.
+    fn keeps_apart(&self, datatype: Datatype) -> bool {
+        match datatype {
+            Datatype::String | Datatype::Iri => self.is_text(),
+            Datatype::Integer | Datatype::Decimal => self.holds_numbers(),
+            Datatype::Number => *self == Self::Real,
+            Datatype::Date => true,
+            Datatype::Boolean | Datatype::Datetime | Datatype::Json => false,
+        }
+    }
 }
 
 impl Affinity {

@@ -10,6 +10,7 @@ mod no_text;
 mod nul;
 mod places;
 mod postgres;
+mod repeated_keys;
 mod singles;
 mod sqlite;
 mod values;

@@ -327,12 +327,14 @@ impl<'a, 'v> Reader<'a, 'v> {
     ) -> Result<Predicate, Refusal> {
         self.leaf(path)?;
         match operand(field, value, path, false)? {
-            Value::Text(text) if !text.is_empty() => Ok(Predicate::Like {
-                column: field.column.clone(),
-                text: if folds { fold(&text) } else { text.into() },
-                place,
-                fold: folds,
-            }),
+            Value::Text(text) if place == TextPlace::Whole || !text.is_empty() => {
+                Ok(Predicate::Like {
+                    column: field.column.clone(),
+                    text: if folds { fold(&text) } else { text.into() },
+                    place,
+                    fold: folds,
+                })
+            }
             _ => Err(invalid("the text to look for is empty", path)),
         }
     }

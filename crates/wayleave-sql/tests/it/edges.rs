@@ -4,6 +4,7 @@
 mod altered;
 mod drawn;
 mod encodings;
+mod folding;
 mod granted;
 mod mariadb;
 mod no_text;

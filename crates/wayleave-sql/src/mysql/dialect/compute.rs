@@ -3,7 +3,7 @@
 use wayleave_model::expression::{Arithmetic, QUOTIENT_DIGITS};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, TextPlace};
-use wayleave_plan::value::Value;
+use wayleave_plan::value::{Value, folded_letters};
 
 use super::super::repertoire::Repertoire;
 use super::super::types::Kind;
@@ -15,6 +15,10 @@ use crate::compile::sql::{Bind, Sql};
 
 /// The digits after the point that what is divided is given.
 const QUOTIENT_SCALE: usize = 24;
+
+/// Matches a text with a character that a server may fold otherwise than plans do: any but those of the
+/// folded blocks, and of some that have no capitals.
+const FOLDED_DIFFERENTLY: &str = r"(?-i)[^\x{0}-\x{12F}\x{131}-\x{17F}\x{374}-\x{3CE}\x{400}-\x{45F}\x{590}-\x{FFF}\x{1E00}-\x{1E95}\x{1EA0}-\x{1EF9}\x{2000}-\x{20CF}\x{3000}-\x{9FFF}\x{AC00}-\x{D7A3}\x{1F300}-\x{1FAFF}]";
 
 impl Compute for MysqlDialect {
     type Kind = Kind;
@@ -143,8 +147,23 @@ impl Compute for MysqlDialect {
         ("1", "0")
     }
 
+    /// The server folds letters that plans do not, and which they are is its version's. A text that may
+    /// hold one has its letters replaced one by one, as bytes.
     fn folded(&self, text: Sql) -> Sql {
-        text.within("CAST(LOWER(", ") AS BINARY)")
+        let mut bytes = text.clone().within("CAST(", " AS BINARY)");
+        for (capital, small) in folded_letters() {
+            let pair = format!(", 0x{}, 0x{})", hexadecimal(capital), hexadecimal(small));
+            bytes = bytes.within("REPLACE(", &pair);
+        }
+        let mut sql = text
+            .clone()
+            .within("(CASE WHEN LENGTH(", ") = CHAR_LENGTH(");
+        sql.add(text.clone().within("", ") OR "));
+        sql.add(text.clone().within("", " NOT REGEXP "));
+        sql.add(Sql::bind(Bind::Text(FOLDED_DIFFERENTLY.to_owned())));
+        sql.add(text.within(" THEN CAST(LOWER(", ") AS BINARY) ELSE "));
+        sql.add(bytes.within("", " END)"));
+        sql
     }
 
     fn like_folded(&self, folded: Sql, text: &str, place: TextPlace) -> Sql {
@@ -200,4 +219,11 @@ fn shortest(name: &Sql) -> Sql {
     sql.add(rounded(9).within(" ELSE COALESCE(", ", "));
     sql.add(name.clone().within("", ") END"));
     sql
+}
+
+/// The bytes of a character in UTF-8.
+fn hexadecimal(c: char) -> String {
+    let mut bytes = [0; 4];
+    let bytes = c.encode_utf8(&mut bytes).bytes();
+    bytes.map(|byte| format!("{byte:02X}")).collect()
 }

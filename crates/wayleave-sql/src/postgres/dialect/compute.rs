@@ -127,6 +127,9 @@ impl Compute for PostgresDialect {
     /// The letters of ASCII by themselves where there are no others: a table of all is looked through
     /// for each character.
     fn folded(&self, text: Sql) -> Sql {
+        if self.encoded {
+            return folded_bytes(&text);
+        }
         let (capitals, small): (String, String) = folded_letters().unzip();
         let plain = text.clone().within("lower(", " COLLATE \"C\")");
         let mut sql = Sql::text("CASE WHEN octet_length(");
@@ -143,9 +146,21 @@ impl Compute for PostgresDialect {
         if text.contains('\0') {
             return Sql::text("1 = 0");
         }
-        let text = typed(Bind::Text(text.to_owned()), "::text");
+        let length = text.len();
+        let text = if self.encoded {
+            typed(Bind::Bytes(text.as_bytes().to_vec()), "::bytea")
+        } else {
+            typed(Bind::Text(text.to_owned()), "::text")
+        };
         match place {
             TextPlace::Whole => Sql::joined([folded, text], " = "),
+            TextPlace::Beginning if self.encoded => {
+                let beginning = folded.within("substring(", &format!(" FROM 1 FOR {length})"));
+                Sql::joined([beginning, text], " = ")
+            }
+            TextPlace::Anywhere if self.encoded => {
+                Sql::joined([text, folded], " IN ").within("position(", ") > 0")
+            }
             TextPlace::Beginning => Sql::joined([folded, text], ", ").within("starts_with(", ")"),
             TextPlace::Anywhere => Sql::joined([folded, text], ", ").within("strpos(", ") > 0"),
         }
@@ -177,4 +192,39 @@ impl Compute for PostgresDialect {
             _ => self.operand(column, kind, extreme),
         }
     }
+}
+
+/// A folded text as bytes of UTF-8, character by character: an encoding that has not every letter
+/// cannot be told the table of all.
+fn folded_bytes(text: &Sql) -> Sql {
+    let hexadecimal = |c: char| {
+        let mut bytes = [0; 4];
+        let bytes = c.encode_utf8(&mut bytes).bytes();
+        bytes.map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let list = |letters: Vec<String>| {
+        typed(Bind::Text(letters.join(",")), "::text").within("string_to_array(", ", ',')")
+    };
+    let (capitals, small) = folded_letters()
+        .map(|(capital, small)| (hexadecimal(capital), hexadecimal(small)))
+        .unzip();
+    let bytes = || text.clone().within("convert_to(", ", 'UTF8')");
+    let mut sql = Sql::text("(CASE WHEN octet_length(");
+    sql.add(bytes());
+    sql.add(text.clone().within(") = char_length(", ") THEN "));
+    sql.add(
+        text.clone()
+            .within("convert_to(lower(", " COLLATE \"C\"), 'UTF8')"),
+    );
+    sql.push(
+        " ELSE (SELECT string_agg(coalesce(decode(m.small, 'hex'), convert_to(c.letter, 'UTF8')), \
+         ''::bytea ORDER BY c.place) FROM unnest(string_to_array(",
+    );
+    sql.add(text.clone());
+    sql.push(", NULL)) WITH ORDINALITY AS c(letter, place) LEFT JOIN unnest(");
+    sql.add(Sql::joined([list(capitals), list(small)], ", "));
+    sql.push(
+        ") AS m(capital, small) ON m.capital = encode(convert_to(c.letter, 'UTF8'), 'hex')) END)",
+    );
+    sql
 }

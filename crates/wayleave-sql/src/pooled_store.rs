@@ -19,7 +19,9 @@ use wayleave_store::{
 use crate::compile::{NativeKind, Shape, Tables};
 use crate::plan_parts::PlanParts;
 use crate::pool::{Pool, Slot};
-use crate::read_task::{ReadTasks, Shapes, StopCondition, StoreOptions, may_have_changed};
+use crate::read_task::{
+    ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed,
+};
 
 /// The future of a read under way.
 pub(crate) type RunningRead<'a> = Pin<&'a mut (dyn Future<Output = Result<(), StoreError>> + Send)>;
@@ -169,7 +171,13 @@ impl<S: ServerDriver> Store for PooledStore<S> {
             stop.finish(sender, outcome).await;
         };
         self.tasks
-            .start(plan.read(), context, self.options.limits, task)
+            .start(
+                plan.read(),
+                context,
+                self.options.limits,
+                RowOrigin::Task,
+                task,
+            )
             .await
     }
 

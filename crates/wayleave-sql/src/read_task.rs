@@ -1,7 +1,7 @@
 //! Runs a read as a task: the conditions that stop it, and the start of its answer.
 
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -127,6 +127,15 @@ impl StopCondition {
     }
 }
 
+/// Where the rows of a read are sent from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowOrigin {
+    /// The future of the read itself.
+    Task,
+    /// Possibly a thread that the future waits for.
+    Thread,
+}
+
 /// The reads of one store. Closing it ends them all.
 #[derive(Default)]
 pub(crate) struct ReadTasks {
@@ -145,6 +154,7 @@ impl ReadTasks {
         read: &Read,
         context: &ReadContext,
         limits: Limits,
+        origin: RowOrigin,
         task: impl FnOnce(RowSender, StopCondition) -> F,
     ) -> Result<Answer, StoreError>
     where
@@ -154,16 +164,30 @@ impl ReadTasks {
         let (sender, rows) = Rows::channel();
         let sender = sender.with_malformed(context.on_malformed);
         let mut task = SpawnOnDrop::new(task(sender, stop), &self.tasks);
-        let mut begun = pin!(rows.begun());
-        let first = tokio::select! {
-            biased;
-            () = &mut task => None,
-            rows = begun.as_mut() => Some(rows),
-        };
-        let rows = match first {
-            Some(rows) => rows?,
-            // The task has ended, so everything it sent is in the queue.
-            None => begun.await?,
+        let rows = match origin {
+            // Rows can only arrive while the task is polled. A receiver that waited for them would
+            // wake the very task that sends them, and with it an idle thread.
+            RowOrigin::Task => {
+                poll_fn(|context| match Pin::new(&mut task).poll(context) {
+                    Poll::Pending if !rows.has_arrived() => Poll::Pending,
+                    _ => Poll::Ready(()),
+                })
+                .await;
+                rows.begun().await?
+            }
+            RowOrigin::Thread => {
+                let mut begun = pin!(rows.begun());
+                let first = tokio::select! {
+                    biased;
+                    () = &mut task => None,
+                    rows = begun.as_mut() => Some(rows),
+                };
+                match first {
+                    Some(rows) => rows?,
+                    // The task has ended, so everything it sent is in the queue.
+                    None => begun.await?,
+                }
+            }
         };
         drop(task);
         match read {

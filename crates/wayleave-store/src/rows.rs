@@ -118,6 +118,11 @@ impl Rows {
         }
     }
 
+    /// Whether rows, the end or a failure have arrived that were not taken yet.
+    pub fn has_arrived(&self) -> bool {
+        !self.batches.is_empty()
+    }
+
     /// Waits for the first rows, the end or a failure, so that a failure to begin is reported to
     /// the caller and not with the first row.
     pub async fn begun(mut self) -> Result<Self, StoreError> {

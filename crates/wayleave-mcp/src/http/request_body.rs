@@ -1,38 +1,57 @@
 //! Receiving a request's body, within its limits.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Limits, headers::text, reply::Refused};
+
+/// How many times the largest body is read and discarded before a larger one is refused.
+const MAX_DISCARDED: usize = 4;
+/// How long a client may pause while its body is discarded.
+const PAUSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Receives the whole body, unless it is too large or too slow.
 pub(super) async fn receive(
     limits: &Limits,
     headers: &HeaderMap,
-    body: Incoming,
+    mut body: Incoming,
 ) -> Result<Bytes, Refused> {
     let max = limits.body_bytes;
-    let too_large = || {
-        Refused::with(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("body larger than {max} bytes"),
-        )
-    };
+    let deadline = Instant::now() + limits.body_time;
     let declared: Option<usize> =
         text(headers, &header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    if declared.is_some_and(|length| length > max) {
-        return Err(too_large());
+    if declared.is_none_or(|length| length <= max) {
+        let receiving = Limited::new(&mut body, max).collect();
+        match timeout_at(deadline, receiving).await {
+            Ok(Ok(collected)) => return Ok(collected.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {}
+            Ok(Err(_)) => return Err(Refused::with(StatusCode::BAD_REQUEST, "body cut short")),
+            Err(_) => {
+                let reason = "body took too long";
+                return Err(Refused::with(StatusCode::REQUEST_TIMEOUT, reason));
+            }
+        }
     }
-    match timeout(limits.body_time, Limited::new(body, max).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Refused::with(StatusCode::BAD_REQUEST, "body cut short")),
-        Err(_) => Err(Refused::with(
-            StatusCode::REQUEST_TIMEOUT,
-            "body took too long",
-        )),
+    // A client that waits for leave to send takes the answer without sending.
+    if !headers.contains_key(header::EXPECT) {
+        let _ = timeout_at(deadline, discard(body, max * MAX_DISCARDED)).await;
+    }
+    let reason = format!("body larger than {max} bytes");
+    Err(Refused::with(StatusCode::PAYLOAD_TOO_LARGE, reason))
+}
+
+/// Reads and discards up to `bytes` of the rest of a body: most clients read no answer before they
+/// have sent all, and a connection that closes on unread bytes is reset, and the answer lost.
+async fn discard(mut body: Incoming, bytes: usize) {
+    let mut discarded = 0;
+    while discarded < bytes
+        && let Ok(Some(Ok(frame))) = timeout(PAUSE_TIMEOUT, body.frame()).await
+    {
+        discarded += frame.data_ref().map_or(0, Bytes::len);
     }
 }

@@ -52,6 +52,27 @@ async fn a_body_one_byte_too_large_is_413() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_all_before_it_reads_learns_that_the_body_is_too_large() {
+    let listening = started(Options::default()).await;
+    let body = vec![b' '; 12 * 1024 * 1024];
+    let mut stream = TcpStream::connect(listening.address).await.unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // No part of it may fail: a reset would lose the answer too.
+    for part in body.chunks(0x1_0000) {
+        stream.write_all(part).await.unwrap();
+    }
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 413");
+    still_serves(&listening.client()).await;
+}
+
+#[tokio::test]
 async fn half_a_header_is_given_up_and_so_is_silence() {
     let listening = limited(Limits {
         header_time: Duration::from_millis(300),

@@ -16,7 +16,7 @@ use super::pool::SqliteSession;
 use super::read::Inner;
 use super::read_attempt::ReadAttempt;
 use super::watchdog::Watchdog;
-use crate::read_task::{ReadTasks, StoreOptions};
+use crate::read_task::{ReadTasks, RowOrigin, StoreOptions};
 
 const ROWS: usize = 50_000;
 /// The most turns of a page of 25 rows by way of an index that has its order.
@@ -129,7 +129,13 @@ impl Table {
             };
             stop.finish(sender, outcome).await;
         };
-        let answer = tasks.start(plan.read(), &context, Limits::default(), task);
+        let answer = tasks.start(
+            plan.read(),
+            &context,
+            Limits::default(),
+            RowOrigin::Thread,
+            task,
+        );
         let rows = match answer.await.unwrap() {
             Answer::Rows(rows) | Answer::Groups(rows) => rows.collect().await.unwrap(),
             Answer::Count { rows, .. } => vec![vec![Value::Integer(rows.into())]],

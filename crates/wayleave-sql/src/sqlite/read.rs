@@ -25,7 +25,7 @@ use crate::compile::Shape;
 use crate::plan_parts::PlanParts;
 use crate::pool::{Pool, Slot};
 use crate::read_task::{
-    ReadTasks, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
+    ReadTasks, RowOrigin, Shapes, StopCondition, StoreOptions, may_have_changed, no_table,
 };
 
 /// Virtual machine steps between two calls of the watchdog.
@@ -99,7 +99,9 @@ impl Store for SqliteStore {
         let (inner, pool) = (Arc::clone(&self.inner), Arc::clone(&self.pool));
         let (asked, limits) = (plan.clone(), self.inner.options.limits);
         let task = move |sender, stop| perform(inner, pool, asked, sender, stop);
-        self.tasks.start(plan.read(), context, limits, task).await
+        self.tasks
+            .start(plan.read(), context, limits, RowOrigin::Thread, task)
+            .await
     }
 
     async fn close(&self) {

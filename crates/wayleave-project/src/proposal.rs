@@ -15,6 +15,7 @@ use wayleave_model::{
 use crate::{
     draft::{self, DraftFile, ListDraftsError},
     project::{MAPPINGS, Project},
+    source_probe::{SourceSamples, UnsampledColumn},
 };
 
 /// The draft file that a proposal goes to, and the parts of it that must stay.
@@ -26,6 +27,16 @@ pub struct DraftTarget {
     pub shown: String,
     existing: Option<String>,
     schema: Option<String>,
+    sampling: Option<Sampling>,
+}
+
+/// What was read of a source's values for a proposal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sampling {
+    /// How many columns were read.
+    pub columns: usize,
+    /// The columns that were to be read and were not.
+    pub unsampled: Vec<UnsampledColumn>,
 }
 
 /// A proposed draft.
@@ -45,6 +56,8 @@ pub struct Proposal {
     pub left_out: Vec<LeftOut>,
     /// Notes on the draft as a whole.
     pub notes: Vec<Note>,
+    /// What was read of the source's values, where that was asked for.
+    pub sampling: Option<Sampling>,
 }
 
 /// Why nothing was proposed.
@@ -137,6 +150,7 @@ impl DraftTarget {
             shown: format!("{MAPPINGS}/{}.toml", options.dataset),
             existing: None,
             schema: schema.map(str::to_owned),
+            sampling: None,
             options,
         };
         if let Some(file) = file {
@@ -182,6 +196,15 @@ impl DraftTarget {
         self.schema.as_deref()
     }
 
+    /// Lists the values that were read of the source.
+    pub fn set_samples(&mut self, found: SourceSamples) {
+        self.options.samples = found.samples;
+        self.sampling = Some(Sampling {
+            columns: found.columns,
+            unsampled: found.unsampled,
+        });
+    }
+
     /// Proposes a draft over a catalogue. Writes nothing.
     pub fn propose(&self, catalogue: &Catalogue) -> Result<Proposal, ProposalError> {
         let existing = self.existing.as_deref().unwrap_or_default();
@@ -199,6 +222,7 @@ impl DraftTarget {
             changes: merge.changes,
             left_out: merge.left_out,
             notes: merge.notes,
+            sampling: self.sampling.clone(),
         };
         if proposal.is_new {
             proposal.notes = propose::propose(catalogue, &self.options).notes;

@@ -25,6 +25,7 @@ mod json;
 mod newcomer;
 mod replaced;
 mod same_words;
+mod samples;
 mod secrets;
 mod session;
 mod stores;

@@ -8,6 +8,7 @@
     reason = "tests"
 )]
 
+mod analysis;
 mod client;
 mod client_crash;
 mod client_told;

@@ -144,6 +144,15 @@ class Rules(Calls):
                     answer = await self.good(client, tool, **mended)
                     self.assertGreater(len(answer.structured_content["data"]["rows"]), 0)
 
+    async def test_the_prompt_teaches_one_call_across_relations(self) -> None:
+        async with self.client() as client:
+            prompt = await client.get_prompt("explore-dataset", {"dataset": "harbour"})
+        [message] = prompt.messages
+        text = message.content.text
+        for words in ["in one call", "order.customer.name", "{relation: {some: filter}}", "- cargo ("]:
+            self.assertIn(words, text)
+        self.assertLessEqual(len(text.encode()), 1_536)
+
     async def test_one_measure_is_one_short_line(self) -> None:
         async with self.client() as client:
             result = await self.good(client, "aggregate", stream="cargo", metrics=["sum:tonnes"])

@@ -151,8 +151,7 @@ fn several_streams_are_described_at_once_and_search_filters_along_paths() {
             "--json",
         ];
         let document = session.run(&words).exits(0).document();
-        let hits = document["data"]["results"].as_array().unwrap().len();
-        hits
+        document["data"]["results"].as_array().unwrap().len()
     };
     assert_eq!(found(r#"{"order.customer.name": "Ana"}"#), 2);
     assert_eq!(found(r#"{"order.customer.name": "Bo"}"#), 0);

@@ -28,6 +28,7 @@ pub struct DraftTarget {
     existing: Option<String>,
     schema: Option<String>,
     sampling: Option<Sampling>,
+    has_other_sources: bool,
 }
 
 /// What was read of a source's values for a proposal.
@@ -37,6 +38,8 @@ pub struct Sampling {
     pub columns: usize,
     /// The columns that were to be read and were not.
     pub unsampled: Vec<UnsampledColumn>,
+    /// Whether the draft has connections to other sources, whose values were not read.
+    pub has_other_sources: bool,
 }
 
 /// A proposed draft.
@@ -151,6 +154,7 @@ impl DraftTarget {
             existing: None,
             schema: schema.map(str::to_owned),
             sampling: None,
+            has_other_sources: false,
             options,
         };
         if let Some(file) = file {
@@ -178,6 +182,8 @@ impl DraftTarget {
             let found = declared.sources.join(", ");
             return Err(elsewhere("source", &found, &self.options.source));
         }
+        let source = &self.options.source;
+        self.has_other_sources = declared.sources.iter().any(|it| it != source);
         match (&self.schema, declared.schema) {
             (Some(asked), Some(found)) if *asked != found => {
                 return Err(elsewhere("schema", &found, asked));
@@ -202,6 +208,7 @@ impl DraftTarget {
         self.sampling = Some(Sampling {
             columns: found.columns,
             unsampled: found.unsampled,
+            has_other_sources: self.has_other_sources,
         });
     }
 

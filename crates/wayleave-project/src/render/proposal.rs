@@ -126,8 +126,13 @@ fn section(text: &mut String, title: &str, rest: &str, rows: &[Vec<String>]) {
 
 /// Says that the draft holds stored data.
 pub fn sampled(sampling: &Sampling) -> String {
+    let elsewhere = if sampling.has_other_sources {
+        "; the draft's other sources may hold more, and were not read"
+    } else {
+        ""
+    };
     format!(
-        "sampled {}: the values in `one_of` are stored data, and the draft holds them",
+        "sampled {}: the values in `one_of` are stored data, and the draft holds them{elsewhere}",
         columns::count(sampling.columns, "text column")
     )
 }

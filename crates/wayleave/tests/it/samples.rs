@@ -91,6 +91,19 @@ async fn samples_become_closed_lists_on_mariadb() {
 }
 
 #[tokio::test]
+async fn a_draft_over_several_sources_says_that_only_one_was_read() {
+    let session = declared(Dialect::Sqlite, &orders()).await;
+    session.run(&["propose", "shop"]).exits(0);
+    let draft = session.read("mappings/shop.toml");
+    let other = "\n[[connections]]\nid = \"shop-us\"\nsource = \"shop_us\"\n";
+    session.write("mappings/shop.toml", draft + other);
+    session
+        .run(&["propose", "shop", "--samples"])
+        .exits(0)
+        .says("the draft's other sources may hold more, and were not read");
+}
+
+#[tokio::test]
 async fn columns_beyond_the_hundredth_and_unreadable_ones_are_named() {
     let columns: Vec<String> = (0..104).map(|n| format!("kind_{n}_of text")).collect();
     let sql = format!(

@@ -1,8 +1,8 @@
 //! SQLite, PostgreSQL and MySQL/MariaDB as sources.
 //!
-//! Every session is read-only and bounded in time. Statements are constants of this crate, or
-//! compiled from a plan that policy has allowed; whatever a caller gave is a bound value. Nothing
-//! here knows mappings or grants.
+//! Every session is read-only and bounded in time. Statements are constants of this crate, name
+//! columns of the catalogue that an operator has sampled, or are compiled from a plan that policy
+//! has allowed; whatever a caller gave is a bound value. Nothing here knows mappings or grants.
 
 mod adapter;
 mod assemble;
@@ -18,6 +18,7 @@ mod postgres;
 #[cfg(feature = "raw")]
 pub mod raw;
 mod read_task;
+mod sample;
 mod shares;
 mod sqlite;
 mod tls;

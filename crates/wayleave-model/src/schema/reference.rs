@@ -13,6 +13,8 @@ pub const EXAMPLE: &str = include_str!("example.toml");
 
 /// How computed fields and measures are written.
 const EXPRESSIONS: &str = include_str!("expressions.md");
+/// What `propose --samples` reads and lists.
+const SAMPLES: &str = include_str!("samples.md");
 
 /// The reference page: every section and key, names, datatypes, problem codes, an example.
 pub fn mapping_reference_markdown() -> String {
@@ -38,6 +40,7 @@ fn write_page(out: &mut String) -> fmt::Result {
     }
     write_datatypes(out)?;
     writeln!(out, "{EXPRESSIONS}")?;
+    writeln!(out, "{SAMPLES}")?;
     write_names(out)?;
     writeln!(
         out,

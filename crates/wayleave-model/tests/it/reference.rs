@@ -50,6 +50,13 @@ fn the_json_schema_accepts_the_example_and_refuses_what_check_refuses() {
         ("min_length = 6", "min_length = -6"),
         ("[streams.people]", "[streams.\"../people\"]"),
         ("source = \"crm_eu\"\n", ""),
+        ("compute = \"", "computed = \""),
+        (
+            "compute = \"full_name || coalesce(' (' || employer.name || ')', '')\"",
+            "compute = \"\"",
+        ),
+        ("headcount = \"count()\"", "headcount = 1"),
+        ("headcount = ", "\"head count\" = "),
     ] {
         let text = EXAMPLE.replacen(right, wrong, 1);
         assert_ne!(text, EXAMPLE, "{right}");

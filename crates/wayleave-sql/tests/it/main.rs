@@ -23,6 +23,7 @@ mod inline_reads;
 mod introspect;
 mod memory;
 mod propose;
+mod samples;
 mod scale;
 mod sessions;
 mod stopping;

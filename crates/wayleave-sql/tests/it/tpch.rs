@@ -115,3 +115,26 @@ async fn every_store_answers_tpc_h_as_its_specification_does() {
         answers_as_expected(&mysql, &expected).await;
     }
 }
+
+#[test]
+fn the_reference_lists_which_questions_are_one_call() {
+    let page = include_str!("../../../../docs/reference/tools.md");
+    let (_, page) = page.split_once("| question | one call with |").unwrap();
+    let (answered, missing) = page.split_once("| question | missing |").unwrap();
+    let listed = |part: &str| -> Vec<String> {
+        let rows = part.lines().filter_map(|line| line.strip_prefix("| Q"));
+        let names = rows.filter_map(|row| row.split_once(" |"));
+        names.map(|(name, _)| name.to_owned()).collect()
+    };
+    let tested = questions().into_iter();
+    let tested = tested.map(|it| it.name.replacen(": ", " ", 1).replacen('Q', "", 1));
+    assert_eq!(listed(answered), tested.collect::<Vec<_>>());
+    let of = |name: &String| name.split(' ').next().unwrap().parse::<u32>().unwrap();
+    let mut all: Vec<u32> = [listed(answered), listed(missing)]
+        .concat()
+        .iter()
+        .map(of)
+        .collect();
+    all.sort_unstable();
+    assert_eq!(all, (1..=22).collect::<Vec<_>>());
+}

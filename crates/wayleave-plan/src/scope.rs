@@ -141,9 +141,12 @@ impl<'v> Scope<'v> {
         found
     }
 
-    /// The stream that a path along to-one relations ends in, and the last relation.
+    /// The stream that a path ends in, of to-one relations but for the last, and the last relation.
     pub(crate) fn relation(&self, path: &str) -> Option<(&'v StreamView, &'v Relation)> {
         let mut hops: Vec<&str> = path.split('.').collect();
+        if hops.len() > MAX_HOPS {
+            return None;
+        }
         let last = hops.pop()?;
         let (_, from) = self.walk(self.stream, &hops)?;
         let relation = from.relation(last)?;

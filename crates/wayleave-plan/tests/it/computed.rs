@@ -1,0 +1,104 @@
+//! What a grant shows of paths, computed fields and measures.
+
+use serde_json::{Value as Json, json};
+use wayleave_plan::active_datasets::ActiveDatasets;
+use wayleave_plan::aggregate::AggregatePlan;
+use wayleave_plan::query::QueryPlan;
+use wayleave_plan::refusal::{Code, Refusal};
+use wayleave_plan::request::{AggregateRequest, QueryRequest};
+use wayleave_plan::view::View;
+
+use crate::fixture::{NOW, arguments, at, keys, package, ratified};
+
+const STAFF: &str = r#"
+[dataset]
+name = "staff"
+kind = "sqlite"
+[[connections]]
+id = "staff"
+source = "main"
+[streams.people]
+type = "Person"
+key = ["id"]
+search = ["name", "crew_name"]
+[streams.people.fields]
+id = { datatype = "integer" }
+name = { datatype = "string" }
+boss = { datatype = "integer" }
+team = { datatype = "integer" }
+crew_name = { datatype = "string", compute = "crew.name" }
+[streams.people.relations]
+manager = { to = "people", on = { boss = "id" } }
+reports = { to = "people", on = { id = "boss" } }
+crew = { to = "teams", on = { team = "id" } }
+[streams.people.measures]
+crews = "count_distinct(crew_name)"
+[streams.teams]
+type = "Team"
+key = ["id"]
+[streams.teams.fields]
+id = { datatype = "integer" }
+name = { datatype = "string" }
+level = { datatype = "integer" }
+"#;
+
+fn view(grants: &str) -> View {
+    let world = ActiveDatasets::new(vec![ratified("staff", STAFF)]).unwrap();
+    View::new(&world, &package(grants))
+}
+
+fn query(view: &View, given: Json) -> Result<QueryPlan, Refusal> {
+    let keys = keys();
+    QueryPlan::new(
+        view,
+        &QueryRequest::read(&arguments(given))?,
+        at(&keys, NOW),
+    )
+}
+
+fn aggregate(view: &View, given: Json) -> Result<AggregatePlan, Refusal> {
+    let keys = keys();
+    AggregatePlan::new(
+        view,
+        &AggregateRequest::read(&arguments(given))?,
+        at(&keys, NOW),
+    )
+}
+
+#[test]
+fn a_path_has_at_most_four_hops_whatever_it_ends_in() {
+    let view = view("staff");
+    let along = |hops: usize, last: &str| format!("{}{last}", "manager.".repeat(hops));
+    for (path, is_known) in [
+        (along(4, "name"), true),
+        (along(5, "name"), false),
+        (along(60_000, "name"), false),
+    ] {
+        let plan = query(&view, json!({ "stream": "people", "fields": [path] }));
+        assert_eq!(
+            plan.err().map(|it| it.code),
+            (!is_known).then_some(Code::UnknownField)
+        );
+    }
+    for (relation, is_known) in [
+        (along(3, "reports"), true),
+        (along(4, "reports"), false),
+        (along(60_000, "reports"), false),
+    ] {
+        let filter = json!({ relation: { "some": {} } });
+        let plan = query(&view, json!({ "stream": "people", "filter": filter }));
+        assert_eq!(
+            plan.err().map(|it| it.code),
+            (!is_known).then_some(Code::UnknownField)
+        );
+    }
+    for (relation, is_known) in [
+        (along(3, "manager"), true),
+        (along(4, "manager"), false),
+        (along(60_000, "manager"), false),
+    ] {
+        let given = json!({ "stream": "people", "metrics": ["count"], "group_by": [relation] });
+        let code = aggregate(&view, given).err().map(|it| it.code);
+        assert_eq!(code, (!is_known).then_some(Code::UnknownField));
+    }
+}

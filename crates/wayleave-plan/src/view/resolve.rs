@@ -232,18 +232,22 @@ fn relate(streams: &mut [StreamView]) {
     }
 }
 
-/// Keeps the computed fields and measures whose every path leads through what is seen.
+/// Keeps the computed fields and measures whose every path leads through what is seen. Measures come
+/// last: what they name may be a computed field that is not seen.
 fn compute(streams: &mut [StreamView]) {
-    for at in 0..streams.len() {
-        let Some(stream) = streams.get(at) else {
-            continue;
-        };
+    let fields = streams.iter().map(|stream| {
         let seen = |field: &&FieldView| {
             let formula = field.formula();
             formula.is_none_or(|it| is_computable(streams, stream, it))
         };
-        let fields: Arc<[FieldView]> = stream.fields.iter().filter(seen).cloned().collect();
-        let is_seen = |measure: &&MeasureView| {
+        stream.fields.iter().filter(seen).cloned().collect()
+    });
+    let fields: Vec<Arc<[FieldView]>> = fields.collect();
+    for (stream, fields) in streams.iter_mut().zip(fields) {
+        stream.fields = fields;
+    }
+    let measures = streams.iter().map(|stream| {
+        let seen = |measure: &&MeasureView| {
             let mut all = true;
             measure.written().for_each_leaf(&mut |leaf| {
                 let over = leaf.over.as_ref();
@@ -251,12 +255,11 @@ fn compute(streams: &mut [StreamView]) {
             });
             all
         };
-        let measures: Arc<[MeasureView]> =
-            stream.measures.iter().filter(is_seen).cloned().collect();
-        if let Some(stream) = streams.get_mut(at) {
-            stream.fields = fields;
-            stream.measures = measures;
-        }
+        stream.measures.iter().filter(seen).cloned().collect()
+    });
+    let measures: Vec<Arc<[MeasureView]>> = measures.collect();
+    for (stream, measures) in streams.iter_mut().zip(measures) {
+        stream.measures = measures;
     }
 }
 

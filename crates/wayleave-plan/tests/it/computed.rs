@@ -102,3 +102,28 @@ fn a_path_has_at_most_four_hops_whatever_it_ends_in() {
         assert_eq!(code, (!is_known).then_some(Code::UnknownField));
     }
 }
+
+#[test]
+fn a_measure_over_a_computed_field_that_leads_nowhere_is_not_there() {
+    let all = "id,name,boss,team,crew_name";
+    let measures = |view: &View| -> Vec<String> {
+        let streams = view.connections().iter().flat_map(|it| &it.streams);
+        let measures = streams.flat_map(|it| it.measures());
+        measures.map(|it| it.name().to_owned()).collect()
+    };
+    let seen = view(&format!("staff/people[{all}] staff/teams[id,name]"));
+    assert_eq!(measures(&seen), ["crews"]);
+    for hidden in [
+        format!("staff/people[{all}]"),
+        format!("staff/people[{all}] staff/teams[id,level]"),
+        "staff/people[id,name,boss,team] staff/teams".to_owned(),
+    ] {
+        let view = view(&hidden);
+        assert!(measures(&view).is_empty(), "{hidden}");
+        let given = |name: &str| json!({ "stream": "people", "metrics": [name] });
+        let refused = aggregate(&view, given("crews")).unwrap_err();
+        let missing = aggregate(&view, given("crowd")).unwrap_err();
+        assert_eq!(refused.message.replace("crews", "crowd"), missing.message);
+        assert_eq!(refused.allowed, missing.allowed);
+    }
+}

@@ -6,7 +6,7 @@ use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{AggregateRequest, QueryRequest};
-use wayleave_plan::view::View;
+use wayleave_plan::view::{FieldView, View};
 
 use crate::fixture::{NOW, arguments, at, keys, package, ratified};
 
@@ -125,5 +125,25 @@ fn a_measure_over_a_computed_field_that_leads_nowhere_is_not_there() {
         let missing = aggregate(&view, given("crowd")).unwrap_err();
         assert_eq!(refused.message.replace("crews", "crowd"), missing.message);
         assert_eq!(refused.allowed, missing.allowed);
+    }
+}
+
+#[test]
+fn a_field_along_a_relation_is_searched_where_every_record_on_the_way_is_seen() {
+    for (grants, expected) in [
+        ("staff", &["name", "crew_name"][..]),
+        ("staff/people staff/teams", &["name", "crew_name"]),
+        (
+            r#"staff/people{"id":1} staff/teams"#,
+            &["name", "crew_name"],
+        ),
+        (r#"staff/people staff/teams{"level":1}"#, &["name"]),
+        ("staff/people staff/teams[id]", &["name"]),
+        ("staff/people", &["name"]),
+    ] {
+        let view = view(grants);
+        let (_, people) = view.holders("people")[0];
+        let searched: Vec<&str> = people.search().map(FieldView::name).collect();
+        assert_eq!(searched, expected, "{grants}");
     }
 }

@@ -183,6 +183,71 @@ pub(super) fn condition_where<D: Dialect>(
     predicate: &Predicate,
     malformed: MalformedRule,
 ) -> Result<Sql, StoreError> {
+    let condition = unguarded(dialect, tables, predicate, malformed)?;
+    let is_computed = |column: &Column| matches!(column.origin, ColumnOrigin::Computed { .. });
+    let columns = match predicate {
+        Predicate::CompareColumns { left, right, .. } => vec![left, right],
+        Predicate::Like { column, fold, .. } if *fold || is_computed(column) => vec![column],
+        Predicate::Compare { column, .. }
+        | Predicate::In { column, .. }
+        | Predicate::IsNull { column, .. }
+            if is_computed(column) =>
+        {
+            vec![column]
+        }
+        _ => return Ok(condition),
+    };
+    let otherwise = match (predicate, malformed) {
+        (Predicate::IsNull { negated: false, .. }, _) | (_, MalformedRule::NeverHold) => FALSE,
+        (Predicate::IsNull { .. }, _) | (_, MalformedRule::MayHold) => TRUE,
+        (_, MalformedRule::NeverCompare) => FALSE,
+    };
+    guarded(dialect, tables, &columns, condition, otherwise)
+}
+
+/// A condition over computed values, or what stands for it where one of the columns is malformed.
+/// A store may look at it for rows that no grant shows, and computing must not fail for them.
+pub(super) fn guarded<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    columns: &[&Column],
+    condition: Sql,
+    otherwise: &str,
+) -> Result<Sql, StoreError> {
+    if !dialect.fails_to_compute() {
+        return Ok(condition);
+    }
+    let mut fit: Vec<Sql> = Vec::new();
+    for column in columns {
+        if let Some(fits) = tables.well_formed(dialect, column, None)? {
+            // Of a computed column that is told already.
+            let fits = match column.origin {
+                ColumnOrigin::Stored { .. } => {
+                    let null = tables.name(dialect, column)?.within("", " IS NULL");
+                    any(vec![null, fits])
+                }
+                _ => fits,
+            };
+            if !fit.contains(&fits) {
+                fit.push(fits);
+            }
+        }
+    }
+    if fit.is_empty() {
+        return Ok(condition);
+    }
+    let mut sql = Sql::joined(fit, " AND ").within("CASE WHEN ", " THEN ");
+    sql.add(condition);
+    sql.push(&format!(" ELSE {otherwise} END"));
+    Ok(sql)
+}
+
+fn unguarded<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    predicate: &Predicate,
+    malformed: MalformedRule,
+) -> Result<Sql, StoreError> {
     let all = |parts: &[Predicate]| -> Result<Vec<Sql>, StoreError> {
         parts
             .iter()

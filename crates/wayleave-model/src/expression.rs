@@ -36,8 +36,13 @@ pub const MAX_NESTING: usize = 32;
 pub const QUOTIENT_DIGITS: u8 = 6;
 /// The most digits after the point that `round` takes.
 pub const MAX_ROUND_DIGITS: u8 = 12;
-/// The most fields an expression may be computed from, once every computed field in it is replaced.
+/// The most fields an expression may be computed from, those that are computed themselves included.
 pub(crate) const MAX_LEAVES: usize = 128;
+/// How many computed fields may be computed one from the other.
+pub(crate) const MAX_CHAIN: usize = 32;
+/// How deep a formula may be once every computed field in it is replaced. Whoever reads one, and some
+/// stores, take stack for it.
+pub(crate) const MAX_DEPTH: usize = 256;
 /// The most relations a path follows.
 pub const MAX_HOPS: usize = 4;
 /// The most relations that the computed fields and measures of one stream follow together. A plan joins

@@ -146,9 +146,12 @@ impl<'v> PathScope<'v> {
         found
     }
 
-    /// The stream that a path along to-one relations ends in, and the last relation.
+    /// The stream that a path ends in, of to-one relations but for the last, and the last relation.
     pub(crate) fn relation(&self, path: &str) -> Option<(&'v StreamView, &'v Relation)> {
         let mut hops: Vec<&str> = path.split('.').collect();
+        if hops.len() > MAX_HOPS {
+            return None;
+        }
         let last = hops.pop()?;
         let (_, from) = self.walk(self.stream, &hops)?;
         let relation = from.relation(last)?;
@@ -324,22 +327,49 @@ fn leads(
     formula: &Formula<Path>,
     own_too: bool,
 ) -> bool {
-    let named = |name: &str| streams.iter().find(|it| it.name() == name);
     let mut all = true;
     formula.for_each_leaf(&mut |path: &Path| {
         let Some((last, hops)) = path.0.split_last() else {
             all = false;
             return;
         };
-        let mut end = Some(stream);
-        for hop in hops {
-            let relation = end.and_then(|it| it.relation(hop));
-            end = relation.and_then(|relation| named(&relation.to));
-        }
+        let end = on_the_way(streams, stream, hops).last().flatten();
         let is_own = hops.is_empty() && !own_too;
         all &= is_own || end.is_some_and(|end| end.field(last).is_some());
     });
     all
+}
+
+/// Whether a computed field is computed from the same records whoever asks: the grant shows all of
+/// the streams that its paths lead through.
+pub(crate) fn leads_through_whole(
+    streams: &[StreamView],
+    stream: &StreamView,
+    formula: &Formula<Path>,
+) -> bool {
+    let mut all = true;
+    formula.for_each_leaf(&mut |path: &Path| {
+        let hops = path.0.split_last().map_or(&[][..], |(_, hops)| hops);
+        let mut reached = on_the_way(streams, stream, hops).skip(1);
+        all &= reached.all(|it| it.is_some_and(StreamView::is_whole));
+    });
+    all
+}
+
+/// A stream and those that a path leads to, one for each hop; `None` from where it leads on nowhere.
+fn on_the_way<'s>(
+    streams: &'s [StreamView],
+    stream: &'s StreamView,
+    hops: &'s [String],
+) -> impl Iterator<Item = Option<&'s StreamView>> {
+    let named = |name: &str| streams.iter().find(|it| it.name() == name);
+    let mut end = Some(stream);
+    let reached = hops.iter().map(move |hop| {
+        let relation = end.and_then(|it| it.relation(hop));
+        end = relation.and_then(|relation| named(&relation.to));
+        end
+    });
+    std::iter::once(Some(stream)).chain(reached)
 }
 
 /// The table that a relation leads to, and which of its rows there are.

@@ -182,16 +182,15 @@ impl SearchStream {
                 shown.push(field.clone());
             }
         }
+        let shown = shown.iter().filter_map(|field| scope.own(field)).collect();
+        let layout = Layout::new(&mut scope, shown);
         scope.check_size()?;
         Ok(Self {
             view: stream.clone(),
             label: connection.label.clone(),
             fields: searched.iter().map(|it| it.name().to_owned()).collect(),
             predicate: Predicate::all([stream.base(), wanted]),
-            layout: {
-                let shown = shown.iter().filter_map(|field| scope.own(field)).collect();
-                Layout::new(&mut scope, shown)
-            },
+            layout,
             tables: scope.into_joins(),
         })
     }

@@ -161,7 +161,7 @@ pub(crate) fn compile<'a, D: Dialect>(
             let mut sql = Sql::joined(selection.selected, ", ").within("SELECT ", " FROM ");
             sql.add(tables.from(dialect)?);
             sql.add(left_joins(dialect, tables, joins)?);
-            sql.add(predicate::filter(dialect, tables, predicate)?);
+            sql.add(predicate::filter(dialect, tables, joins, predicate)?);
             Compiled {
                 sql,
                 outputs: selection.outputs,

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::Column;
+use wayleave_plan::plan::{Column, ColumnOrigin};
 use wayleave_plan::value::{
     Preview, Text, Value, average, date_from_text, datetime_from_text, decimal_from_text, rounded,
 };
@@ -196,6 +196,12 @@ fn key_value(column: &Column, cell: Cell<'_>) -> Option<Value> {
         (Datatype::Integer, Cell::Bytes(key)) => {
             let text = crate::sqlite::decimal_of_key(&key)?;
             sum(column, Cell::Text(text.into()))
+        }
+        // What is computed may be wider than any integer, as a sum may.
+        (Datatype::Integer, cell @ Cell::Text(_))
+            if !matches!(column.origin, ColumnOrigin::Stored { .. }) =>
+        {
+            sum(column, cell)
         }
         (datatype, cell) => scalar(datatype, cell),
     }

@@ -175,6 +175,30 @@ impl<L> Formula<L> {
         }
     }
 
+    /// How deep its parts are nested.
+    pub(super) fn depth(&self) -> usize {
+        let most = |parts: &[Self]| parts.iter().map(Self::depth).max().unwrap_or(0);
+        let inner = match &self.node {
+            Node::Leaf(_) | Node::Literal(_) => 0,
+            Node::Convert(part)
+            | Node::Not(part)
+            | Node::IsNull(part)
+            | Node::Round { value: part, .. } => part.depth(),
+            Node::Arithmetic { left, right, .. } | Node::Compare { left, right, .. } => {
+                left.depth().max(right.depth())
+            }
+            Node::Concat(parts) | Node::All(parts) | Node::Any(parts) | Node::Coalesce(parts) => {
+                most(parts)
+            }
+            Node::If {
+                condition,
+                then,
+                otherwise,
+            } => condition.depth().max(then.depth()).max(otherwise.depth()),
+        };
+        inner + 1
+    }
+
     /// The same formula with other leaves, of the same datatypes.
     pub fn map<M>(&self, leaf: &mut impl FnMut(&L) -> M) -> Formula<M> {
         let replaced = self.try_map(&mut |datatype, one: &L| {

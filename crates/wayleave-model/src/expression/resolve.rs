@@ -1,7 +1,7 @@
 //! Expressions of a mapping: their paths lead through its streams.
 
 use super::typing::{FieldTypes, Path, UnknownPath, type_field, type_measure};
-use super::{Aggregated, ExpressionError, Formula, MAX_HOPS, MAX_LEAVES};
+use super::{Aggregated, ExpressionError, Formula, MAX_CHAIN, MAX_DEPTH, MAX_HOPS, MAX_LEAVES};
 use crate::mapping::{Datatype, Field, Mapping, NamedMeasure, Origin, Relation, Stream};
 use crate::nearest::nearest;
 
@@ -161,6 +161,11 @@ impl<'m> Expander<'m> {
         if self.open.contains(&name) {
             return Err(fail(format!("`{name}` would be computed from itself")));
         }
+        if self.open.len() == MAX_CHAIN {
+            return Err(fail(format!(
+                "more than {MAX_CHAIN} fields are computed one from the other"
+            )));
+        }
         let fields = StreamFields::new(self.mapping, stream);
         let typed = type_field(syntax, &fields, field.datatype.value)?;
         self.open.push(name);
@@ -175,15 +180,15 @@ impl<'m> Expander<'m> {
         formula: &Formula<Path>,
     ) -> Result<Formula<Path>, String> {
         let mapping = self.mapping;
-        formula.try_replace(&mut |path: &Path| {
+        let expanded = formula.try_replace(&mut |path: &Path| {
             let fields = StreamFields::new(mapping, stream);
             let (end, field) = fields.end(path).map_err(|unknown| unknown.message)?;
+            self.leaves += 1;
+            if self.leaves > MAX_LEAVES {
+                return Err(format!("more than {MAX_LEAVES} fields are computed with"));
+            }
             let inner = self.computed(end, field).map_err(|error| error.message)?;
             let Some(inner) = inner else {
-                self.leaves += 1;
-                if self.leaves > MAX_LEAVES {
-                    return Err(format!("more than {MAX_LEAVES} fields are computed with"));
-                }
                 return Ok(Formula::leaf(field.datatype.value, path.clone()));
             };
             let hops = path.0.split_last().map_or(&[][..], |(_, hops)| hops);
@@ -195,6 +200,12 @@ impl<'m> Expander<'m> {
                 let (_, end) = fields.end(&Path(whole.clone())).map_err(|it| it.message)?;
                 Ok(Formula::leaf(end.datatype.value, Path(whole)))
             })
-        })
+        })?;
+        if expanded.depth() > MAX_DEPTH {
+            return Err(format!(
+                "with the computed fields in it this nests more than {MAX_DEPTH} deep"
+            ));
+        }
+        Ok(expanded)
     }
 }

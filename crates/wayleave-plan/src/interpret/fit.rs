@@ -47,6 +47,10 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
         }
         Read::Rows(_) | Read::Count { .. } => Vec::new(),
     };
+    let measured: Vec<&Predicate> = match plan.read() {
+        Read::Groups(read) => read.aggregates.iter().map(|it| &it.filter).collect(),
+        Read::Rows(_) | Read::Count { .. } => Vec::new(),
+    };
     let malformed =
         |scene: &Scene<'_>, columns: &[&Column]| columns.iter().any(|it| !scene.is_fit(it));
     let in_answer = match plan.read() {
@@ -61,7 +65,9 @@ pub fn fit(plan: &AuthorizedPlan, tables: &Tables) -> Fit {
     };
     let doubtful = |scene: &Scene<'_>| {
         is_granted(predicate, scene)
-            && (malformed(scene, &met) || meets_malformed(predicate, scene))
+            && (malformed(scene, &met)
+                || meets_malformed(predicate, scene)
+                || measured.iter().any(|it| meets_malformed(it, scene)))
     };
     if in_answer {
         Fit::Unfit

@@ -12,7 +12,7 @@ use crate::active_datasets::ActiveDatasets;
 use crate::filter;
 use crate::package::{FieldScope, Grant, Grants, Package, RelationScope, StreamGrant, StreamScope};
 use crate::plan::{Predicate, Target};
-use crate::scope::{is_computable, is_measurable};
+use crate::scope::{is_computable, is_measurable, leads_through_whole};
 
 /// The id of the grant of the local package.
 const LOCAL: &str = "local";
@@ -106,6 +106,7 @@ fn connection(
     }
     relate(&mut streams);
     compute(&mut streams);
+    search(&mut streams);
     Some(ConnectionView {
         grant_id: grant.map_or(LOCAL, |grant| &grant.id).to_owned(),
         connector_key: mapping.dataset.name.value.clone(),
@@ -134,6 +135,7 @@ fn stream_view(
         deleted: deleted.transpose()?,
         fields: fields(mapping, stream, granted),
         relations: relations(stream, granted),
+        searched: Arc::default(),
         measures: MeasureView::all_of(mapping, stream).collect(),
         target: Arc::new(target(mapping, connection, stream)),
         whole: Arc::default(),
@@ -232,18 +234,22 @@ fn relate(streams: &mut [StreamView]) {
     }
 }
 
-/// Keeps the computed fields and measures whose every path leads through what is seen.
+/// Keeps the computed fields and measures whose every path leads through what is seen. Measures come
+/// last: what they name may be a computed field that is not seen.
 fn compute(streams: &mut [StreamView]) {
-    for at in 0..streams.len() {
-        let Some(stream) = streams.get(at) else {
-            continue;
-        };
+    let fields = streams.iter().map(|stream| {
         let seen = |field: &&FieldView| {
             let formula = field.formula();
             formula.is_none_or(|it| is_computable(streams, stream, it))
         };
-        let fields: Arc<[FieldView]> = stream.fields.iter().filter(seen).cloned().collect();
-        let is_seen = |measure: &&MeasureView| {
+        stream.fields.iter().filter(seen).cloned().collect()
+    });
+    let fields: Vec<Arc<[FieldView]>> = fields.collect();
+    for (stream, fields) in streams.iter_mut().zip(fields) {
+        stream.fields = fields;
+    }
+    let measures = streams.iter().map(|stream| {
+        let seen = |measure: &&MeasureView| {
             let mut all = true;
             measure.written().for_each_leaf(&mut |leaf| {
                 let over = leaf.over.as_ref();
@@ -251,12 +257,30 @@ fn compute(streams: &mut [StreamView]) {
             });
             all
         };
-        let measures: Arc<[MeasureView]> =
-            stream.measures.iter().filter(is_seen).cloned().collect();
-        if let Some(stream) = streams.get_mut(at) {
-            stream.fields = fields;
-            stream.measures = measures;
-        }
+        stream.measures.iter().filter(seen).cloned().collect()
+    });
+    let measures: Vec<Arc<[MeasureView]>> = measures.collect();
+    for (stream, measures) in streams.iter_mut().zip(measures) {
+        stream.measures = measures;
+    }
+}
+
+/// Keeps the fields to search whose indexed text is what the caller sees. An index holds the text of
+/// all records, so a field that leads along a relation is searched only where the grant shows every
+/// record on the way: scores and exclusions would tell of the others.
+fn search(streams: &mut [StreamView]) {
+    let searched = streams.iter().map(|stream| {
+        let names = stream.mapped.search.iter();
+        let fields = names.filter_map(|name| stream.field(name));
+        let same = |field: &&FieldView| {
+            let formula = field.formula();
+            formula.is_none_or(|it| leads_through_whole(streams, stream, it))
+        };
+        fields.filter(same).cloned().collect()
+    });
+    let searched: Vec<Arc<[FieldView]>> = searched.collect();
+    for (stream, searched) in streams.iter_mut().zip(searched) {
+        stream.searched = searched;
     }
 }
 

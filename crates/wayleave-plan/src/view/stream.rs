@@ -25,6 +25,8 @@ pub struct StreamView {
     pub(super) deleted: Option<FieldView>,
     /// The relations that may be followed.
     pub(super) relations: Arc<[Arc<Relation>]>,
+    /// The visible fields that full-text search reads.
+    pub(super) searched: Arc<[FieldView]>,
     /// What can be measured by name.
     pub(super) measures: Arc<[MeasureView]>,
     /// The grant's row filter, without [`Predicate::Granted`] around it.
@@ -156,10 +158,7 @@ impl StreamView {
 
     /// The visible fields that full-text search reads.
     pub fn search(&self) -> impl Iterator<Item = &FieldView> {
-        self.mapped
-            .search
-            .iter()
-            .filter_map(|name| self.field(name))
+        self.searched.iter()
     }
 
     /// How its changes can be followed.

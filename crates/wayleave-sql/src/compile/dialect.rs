@@ -123,6 +123,11 @@ pub(crate) trait Dialect: Compute {
     /// Whether rows that a malformed value leaves undecided are passed over, and do not fail the read.
     fn skips_undecided(&self) -> bool;
 
+    /// Whether computing with a malformed value fails the statement.
+    fn fails_to_compute(&self) -> bool {
+        false
+    }
+
     /// A condition that holds where a flag is 0, and fails the statement where it is 1.
     fn fail_where(&self, flag: Sql) -> Sql;
 

@@ -14,7 +14,8 @@ use super::dialect::Dialect;
 use super::formula::of_datatype;
 use super::joins::left_joins;
 use super::predicate::{
-    MalformedRule, any, compare, condition, condition_where, conditions, where_all, written,
+    MalformedRule, Measured, any, compare, condition, condition_where, conditions, where_all,
+    written,
 };
 use super::shape::NativeColumn;
 use super::sql::Sql;
@@ -82,7 +83,7 @@ pub(super) fn compile<'a, D: Dialect>(
     sql.add(tables.from(dialect)?.within(" FROM ", ""));
     sql.add(left_joins(dialect, tables, joins)?);
     let measured = measured(dialect, plan);
-    let rows_in = conditions(dialect, tables, &plan.predicate, &measured)?;
+    let rows_in = conditions(dialect, tables, joins, &plan.predicate, &measured)?;
     sql.add(where_all(rows_in));
     sql.push(") AS g");
     let grouped: Vec<Sql> = parts.iter().filter_map(|it| it.grouped.clone()).collect();
@@ -151,12 +152,18 @@ fn part_of<'p, 'a, K>(
 
 /// The columns whose values are compared or computed with but not selected: a malformed one would go
 /// unnoticed.
-fn measured<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Vec<&'a Column> {
+fn measured<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Measured<'a> {
     let mut found: Vec<&Column> = Vec::new();
+    let mut related: Vec<&Predicate> = Vec::new();
     for aggregate in &plan.aggregates {
-        aggregate
-            .filter
-            .for_each_column(&mut |column| found.push(column));
+        let filter = &aggregate.filter;
+        let mut is_of_related = false;
+        filter.for_each_exists(&mut |_, _| is_of_related = true);
+        if is_of_related {
+            related.push(filter);
+        } else {
+            filter.for_each_column(&mut |column| found.push(column));
+        }
         if let Some(column) = &aggregate.column {
             let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
             let is_compared = matches!(
@@ -178,7 +185,10 @@ fn measured<'a, D: Dialect>(dialect: &D, plan: &'a Groups) -> Vec<&'a Column> {
             }
         }
     }
-    found
+    Measured {
+        columns: found,
+        related,
+    }
 }
 
 /// The order asked for.

@@ -1,11 +1,11 @@
 //! Tables that relations lead to.
 
-use wayleave_plan::plan::{Comparison, JoinedTable, Predicate};
+use wayleave_plan::plan::{Column, Comparison, JoinedTable, Predicate};
 use wayleave_store::StoreError;
 
 use super::dialect::Dialect;
 use super::formula::{compared, key_of, leaf};
-use super::predicate::{MalformedRule, condition_where, where_all};
+use super::predicate::{MalformedRule, condition_where, guarded, where_all};
 use super::sql::Sql;
 use super::tables::{Tables, alias};
 
@@ -79,7 +79,10 @@ fn equal_keys<D: Dialect>(
             let ours = super::converted(dialect, ours, leaf(dialect, tables, ours)?, datatype);
             let theirs =
                 super::converted(dialect, theirs, leaf(dialect, tables, theirs)?, datatype);
-            conditions.push(compared(dialect, datatype, theirs, Comparison::Eq, ours));
+            let equal = compared(dialect, datatype, theirs, Comparison::Eq, ours);
+            let joined = join.on.iter().flat_map(|(ours, theirs)| [ours, theirs]);
+            let joined: Vec<&Column> = joined.collect();
+            conditions.push(guarded(dialect, tables, &joined, equal, "1 = 0")?);
         }
         for column in [ours, theirs] {
             conditions.extend(tables.well_formed(dialect, column, Some(Comparison::Eq))?);

@@ -1,16 +1,29 @@
 //! The rows after a row.
 
-use wayleave_plan::plan::{Comparison, OrderBy};
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, OrderBy};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
 use super::dialect::{ComparisonSql, Dialect};
-use super::predicate::{any, compare, operator};
+use super::predicate::{any, compare, guarded, operator};
 use super::sql::Sql;
 use super::tables::Tables;
 
 /// The condition for rows that come after the one with these values of the order's columns.
 pub(crate) fn after<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    order: &[OrderBy],
+    values: &[Value],
+) -> Result<Sql, StoreError> {
+    let condition = unguarded(dialect, tables, order, values)?;
+    let columns = order.iter().map(|by| &by.column);
+    let computed = columns.filter(|it| matches!(it.origin, ColumnOrigin::Computed { .. }));
+    let computed: Vec<&Column> = computed.collect();
+    guarded(dialect, tables, &computed, condition, "1 = 0")
+}
+
+fn unguarded<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
     order: &[OrderBy],

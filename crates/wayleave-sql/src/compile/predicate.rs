@@ -28,13 +28,24 @@ pub(super) enum MalformedRule {
     NeverHold,
 }
 
+/// What is looked at of rows besides what they are filtered by.
+#[derive(Debug, Default)]
+pub(crate) struct Measured<'a> {
+    /// What is compared or computed with.
+    pub(crate) columns: Vec<&'a Column>,
+    /// Filters of measures that ask for related rows.
+    pub(crate) related: Vec<&'a Predicate>,
+}
+
 /// ` WHERE …`, or nothing for every row.
 pub(crate) fn filter<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
+    joins: &[JoinedTable],
     predicate: &Predicate,
 ) -> Result<Sql, StoreError> {
-    Ok(where_all(conditions(dialect, tables, predicate, &[])?))
+    let conditions = conditions(dialect, tables, joins, predicate, &Measured::default())?;
+    Ok(where_all(conditions))
 }
 
 /// ` WHERE …` of all these conditions.
@@ -52,18 +63,23 @@ pub(crate) fn where_all(conditions: Vec<Sql>) -> Sql {
 /// What a grant says holds only for values of their datatype. What a caller says may hold for
 /// others too, so that an index can answer it; where it does for a granted row, and would not
 /// otherwise, the last condition fails the statement, or passes the row over where that is asked
-/// for. So it does where one of the `measured` columns of a wanted row holds such a value.
+/// for. So it does where what is `measured` of a wanted row holds such a value.
+///
+/// A store that finds that a condition holds for no row without its `joins` may look at it before it
+/// joins them, so that condition asks for itself whether the rows it looks at are joined.
 pub(crate) fn conditions<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
+    joins: &[JoinedTable],
     predicate: &Predicate,
-    measured: &[&Column],
+    measured: &Measured<'_>,
 ) -> Result<Vec<Sql>, StoreError> {
     let parts = match predicate {
         Predicate::And(parts) => parts.as_slice(),
         one => std::slice::from_ref(one),
     };
     let (mut wanted, mut decided, mut is_sure) = (Vec::new(), Vec::new(), true);
+    let mut undecided: Vec<&Column> = Vec::new();
     for part in parts {
         if let Predicate::Granted(granted) = part {
             wanted.push(condition_where(
@@ -79,12 +95,28 @@ pub(crate) fn conditions<D: Dialect>(
         if may != does {
             is_sure = false;
             decided.push(does);
+            part.for_each_column(&mut |column| {
+                column.for_each_stored(&mut |it| undecided.push(it));
+            });
         }
         wanted.push(may);
     }
-    for column in measured {
+    for filter in &measured.related {
+        let may = condition_where(dialect, tables, filter, MalformedRule::MayHold)?;
+        let does = condition_where(dialect, tables, filter, MalformedRule::NeverCompare)?;
+        if may != does {
+            is_sure = false;
+            filter.for_each_column(&mut |column| {
+                column.for_each_stored(&mut |it| undecided.push(it));
+            });
+            let holds = |it: Sql| it.within("CASE WHEN ", " THEN 1 ELSE 0 END");
+            decided.push(Sql::joined([holds(may), holds(does)], " = "));
+        }
+    }
+    for column in &measured.columns {
         if let Some(fits) = tables.well_formed(dialect, column, None)? {
             is_sure = false;
+            column.for_each_stored(&mut |it| undecided.push(it));
             let null = tables.name(dialect, column)?.within("", " IS NULL");
             decided.push(any(vec![null, fits]));
         }
@@ -94,10 +126,46 @@ pub(crate) fn conditions<D: Dialect>(
     } else if !is_sure {
         let mut flag = every(wanted.clone()).within("CASE WHEN ", " THEN CASE WHEN ");
         flag.add(every(decided));
-        flag.push(" THEN 0 ELSE 1 END ELSE 0 END");
+        flag.push(" THEN 0 ");
+        let joined = joined(dialect, tables, joins, &undecided)?;
+        if joined.is_empty() {
+            flag.push("ELSE 1 END ELSE 0 END");
+        } else {
+            flag.add(Sql::joined(joined, " AND ").within("WHEN ", " THEN 1 ELSE 0 END ELSE 0 END"));
+        }
         wanted.push(dialect.fail_where(flag));
     }
     Ok(wanted)
+}
+
+/// Conditions that the rows of the tables of these columns are joined, or that there are none.
+fn joined<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    joins: &[JoinedTable],
+    columns: &[&Column],
+) -> Result<Vec<Sql>, StoreError> {
+    let mut named: Vec<u16> = columns.iter().flat_map(|it| it.tables()).collect();
+    let mut conditions = Vec::new();
+    // A table is joined to those before it.
+    for join in joins.iter().rev() {
+        if !named.contains(&join.table) {
+            continue;
+        }
+        named.extend(join.on.iter().flat_map(|(ours, _)| ours.tables()));
+        let mut absent: Vec<Sql> = Vec::new();
+        let theirs = join.on.iter().map(|(_, theirs)| theirs);
+        let looked_at = columns.iter().copied();
+        for column in theirs.chain(looked_at.filter(|it| it.tables().contains(&join.table))) {
+            let null = tables.name(dialect, column)?.within("", " IS NULL");
+            if !absent.contains(&null) {
+                absent.push(null);
+            }
+        }
+        let met = every(meeting(dialect, tables, join)?);
+        conditions.push(any(vec![met, every(absent)]));
+    }
+    Ok(conditions)
 }
 
 /// A condition that holds for the rows of a predicate that is ours or the grant's.
@@ -110,6 +178,71 @@ pub(crate) fn condition<D: Dialect>(
 }
 
 pub(super) fn condition_where<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    predicate: &Predicate,
+    malformed: MalformedRule,
+) -> Result<Sql, StoreError> {
+    let condition = unguarded(dialect, tables, predicate, malformed)?;
+    let is_computed = |column: &Column| matches!(column.origin, ColumnOrigin::Computed { .. });
+    let columns = match predicate {
+        Predicate::CompareColumns { left, right, .. } => vec![left, right],
+        Predicate::Like { column, fold, .. } if *fold || is_computed(column) => vec![column],
+        Predicate::Compare { column, .. }
+        | Predicate::In { column, .. }
+        | Predicate::IsNull { column, .. }
+            if is_computed(column) =>
+        {
+            vec![column]
+        }
+        _ => return Ok(condition),
+    };
+    let otherwise = match (predicate, malformed) {
+        (Predicate::IsNull { negated: false, .. }, _) | (_, MalformedRule::NeverHold) => FALSE,
+        (Predicate::IsNull { .. }, _) | (_, MalformedRule::MayHold) => TRUE,
+        (_, MalformedRule::NeverCompare) => FALSE,
+    };
+    guarded(dialect, tables, &columns, condition, otherwise)
+}
+
+/// A condition over computed values, or what stands for it where one of the columns is malformed.
+/// A store may look at it for rows that no grant shows, and computing must not fail for them.
+pub(super) fn guarded<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    columns: &[&Column],
+    condition: Sql,
+    otherwise: &str,
+) -> Result<Sql, StoreError> {
+    if !dialect.fails_to_compute() {
+        return Ok(condition);
+    }
+    let mut fit: Vec<Sql> = Vec::new();
+    for column in columns {
+        if let Some(fits) = tables.well_formed(dialect, column, None)? {
+            // Of a computed column that is told already.
+            let fits = match column.origin {
+                ColumnOrigin::Stored { .. } => {
+                    let null = tables.name(dialect, column)?.within("", " IS NULL");
+                    any(vec![null, fits])
+                }
+                _ => fits,
+            };
+            if !fit.contains(&fits) {
+                fit.push(fits);
+            }
+        }
+    }
+    if fit.is_empty() {
+        return Ok(condition);
+    }
+    let mut sql = Sql::joined(fit, " AND ").within("CASE WHEN ", " THEN ");
+    sql.add(condition);
+    sql.push(&format!(" ELSE {otherwise} END"));
+    Ok(sql)
+}
+
+fn unguarded<D: Dialect>(
     dialect: &D,
     tables: &Tables<D::Kind>,
     predicate: &Predicate,

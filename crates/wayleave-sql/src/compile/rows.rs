@@ -6,7 +6,7 @@ use wayleave_store::StoreError;
 use super::dialect::Dialect;
 use super::joins::left_joins;
 use super::keyset;
-use super::predicate::{condition, conditions, where_all};
+use super::predicate::{Measured, condition, conditions, where_all};
 use super::sql::Sql;
 use super::tables::Tables;
 use super::{Compiled, Output, Selection};
@@ -52,7 +52,13 @@ pub(super) fn compile<'a, D: Dialect>(
     if plan.each.is_none() {
         rows_in.extend(after.take());
     }
-    rows_in.extend(conditions(dialect, tables, &plan.predicate, &[])?);
+    rows_in.extend(conditions(
+        dialect,
+        tables,
+        joins,
+        &plan.predicate,
+        &Measured::default(),
+    )?);
     let mut order = Vec::new();
     for by in &plan.order {
         let (name, native) = tables.named(dialect, &by.column)?;

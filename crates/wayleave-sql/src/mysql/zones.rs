@@ -69,7 +69,12 @@ pub(super) fn years(
     sql.add(tables.from(dialect)?);
     sql.add(left_joins(dialect, tables, plan.joins)?);
     if let Read::Groups(groups) = plan.read {
-        sql.add(predicate::filter(dialect, tables, &groups.predicate)?);
+        sql.add(predicate::filter(
+            dialect,
+            tables,
+            plan.joins,
+            &groups.predicate,
+        )?);
     }
     let (text, binds) = sql.render(dialect.placeholder());
     Ok(Statement {

@@ -370,6 +370,10 @@ impl Dialect for SqliteDialect {
         })
     }
 
+    fn fails_to_compute(&self) -> bool {
+        true
+    }
+
     fn fail_where(&self, flag: Sql) -> Sql {
         call(functions::DECIDED, flag)
     }

@@ -16,7 +16,7 @@ use super::form::Form;
 use super::raw_domain::{RawDomain, possible};
 use crate::compile::dialect::Dialect;
 use crate::compile::joins::left_joins;
-use crate::compile::predicate::{condition, conditions, where_all};
+use crate::compile::predicate::{Measured, condition, conditions, where_all};
 use crate::compile::sql::Sql;
 use crate::compile::{Output, Statement, Tables, keyset};
 use crate::plan_columns::granting;
@@ -221,7 +221,13 @@ pub(crate) fn edge<'a>(
     if let Some(values) = &plan.after {
         rows_in.push(keyset::after(dialect, tables, &plan.order, values)?);
     }
-    rows_in.extend(conditions(dialect, tables, &plan.predicate, &[])?);
+    rows_in.extend(conditions(
+        dialect,
+        tables,
+        joins,
+        &plan.predicate,
+        &Measured::default(),
+    )?);
     let last = if first.descending { "MIN(k)" } else { "MAX(k)" };
     let mut sql = key.within(
         &format!("SELECT COUNT(*), {last} FROM (SELECT "),

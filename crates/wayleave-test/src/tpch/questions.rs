@@ -3,14 +3,19 @@
 
 use serde_json::{Value as Json, json};
 
-pub(super) struct Question {
-    pub(super) name: &'static str,
-    pub(super) call: Json,
-    pub(super) sql: &'static str,
+/// A question of TPC-H.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Its number and title.
+    pub name: &'static str,
+    /// The arguments of `aggregate`.
+    pub call: Json,
+    /// The statement, for PostgreSQL.
+    pub sql: &'static str,
     /// Whether all groups are asked for, page after page.
-    pub(super) is_walked: bool,
+    pub is_walked: bool,
     /// Whether so few records may hold no answer.
-    pub(super) may_be_empty: bool,
+    pub may_be_empty: bool,
 }
 
 fn question(name: &'static str, call: Json, sql: &'static str) -> Question {
@@ -30,8 +35,9 @@ fn walked(name: &'static str, call: Json, sql: &'static str) -> Question {
     }
 }
 
+/// The questions that one call answers.
 #[expect(clippy::too_many_lines, reason = "one entry for each question")]
-pub(super) fn questions() -> Vec<Question> {
+pub fn questions() -> Vec<Question> {
     vec![
         question(
             "Q1: pricing summary",

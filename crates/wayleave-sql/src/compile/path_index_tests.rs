@@ -265,7 +265,14 @@ fn compared(
         indented(plain),
     );
     let (used, expected) = (indexes(ours, before), indexes(plain, before));
-    assert_eq!(used, expected, "{}\n{text}\n{ours}\n{plain}", question.name);
+    let told = || format!("{}\n{text}\n{ours}\n{plain}", question.name);
+    if question.name == "group by a path" {
+        // PostgreSQL takes a list that is asked for twice for a rarer one, and then looks the orders
+        // up by their index too.
+        assert!(used.is_superset(&expected), "{}", told());
+    } else {
+        assert_eq!(used, expected, "{}", told());
+    }
     // Without a filter some store reads both tables whole, whoever asks.
     let is_filtered = !question.call["filter"].is_null();
     assert!(

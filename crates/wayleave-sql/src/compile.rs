@@ -13,6 +13,8 @@ mod index_tests;
 pub(crate) mod joins;
 pub(crate) mod keyset;
 pub(crate) mod numbers;
+#[cfg(test)]
+mod path_index_tests;
 pub(crate) mod predicate;
 mod rows;
 pub(crate) mod shape;

@@ -117,8 +117,14 @@ pub(crate) fn conditions<D: Dialect>(
         if let Some(fits) = tables.well_formed(dialect, column, None)? {
             is_sure = false;
             column.for_each_stored(&mut |it| undecided.push(it));
-            let null = tables.name(dialect, column)?.within("", " IS NULL");
-            decided.push(any(vec![null, fits]));
+            decided.push(match column.origin {
+                ColumnOrigin::Stored { .. } => {
+                    let null = tables.name(dialect, column)?.within("", " IS NULL");
+                    any(vec![null, fits])
+                }
+                // Of a computed column NULLs are told already, and computing it may fail.
+                _ => fits,
+            });
         }
     }
     if !is_sure && dialect.skips_undecided() {

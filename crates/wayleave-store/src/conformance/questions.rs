@@ -7,9 +7,9 @@ mod names;
 use serde_json::{Map, Value as Json, json};
 use wayleave_model::mapping::SourceKind;
 
+use self::names::COMPUTED;
 use super::dice::Dice;
 use super::fixture;
-use self::names::COMPUTED;
 use super::run::{ConformanceError, Exclusion, Options, ServedMapping, Suite};
 use crate::Store;
 

@@ -12,8 +12,8 @@ use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient, text_litera
 fn letters() -> Vec<char> {
     let cased = |c: &char| !c.to_lowercase().eq([*c]) || !c.to_uppercase().eq([*c]);
     let is_near = |c: char| {
-        let mut cases = c.to_lowercase().chain(c.to_uppercase()).chain([c]);
-        cases.any(|it| is_folded(it) || is_folded(it.to_ascii_uppercase()))
+        let mut forms = c.to_lowercase().chain(c.to_uppercase()).chain([c]);
+        forms.any(|it| is_folded(it) || is_folded(it.to_ascii_uppercase()))
     };
     let all = ('!'..=char::MAX).filter(cased).enumerate();
     let some = all.filter(|(place, c)| place % 16 == 0 || is_near(*c));

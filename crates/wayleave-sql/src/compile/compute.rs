@@ -3,7 +3,7 @@
 use wayleave_model::expression::{Arithmetic, Formula};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, TextPlace};
-use wayleave_plan::value::Value;
+use wayleave_plan::value::{Value, folded_letters};
 use wayleave_store::StoreError;
 
 use super::shape::NativeKind;
@@ -81,4 +81,21 @@ pub(crate) trait Compute {
 
     /// The least or greatest of keys, as it is computed with.
     fn extreme_value(&self, column: &Column, kind: &Self::Kind, extreme: Sql) -> Sql;
+}
+
+/// Every capital that is folded, with its small letter: the bytes of UTF-8, in hexadecimal digits.
+pub(crate) fn folded_bytes() -> impl Iterator<Item = (String, String)> {
+    let digits = |c: char| {
+        let mut digits = String::new();
+        for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+            digits.extend(
+                [byte >> 4, byte & 0xF]
+                    .map(|it| char::from_digit(it.into(), 16))
+                    .iter()
+                    .flatten(),
+            );
+        }
+        digits
+    };
+    folded_letters().map(move |(capital, small)| (digits(capital), digits(small)))
 }

@@ -99,6 +99,11 @@ pub(crate) trait Dialect: Compute {
         key
     }
 
+    /// One part of `GROUP BY`.
+    fn group_by(&self, _column: &Column, grouped: Sql) -> Sql {
+        grouped
+    }
+
     /// A column compared with a value. A value of the column that is not of its datatype may
     /// satisfy it or not: see [`Dialect::well_formed`].
     fn compare(

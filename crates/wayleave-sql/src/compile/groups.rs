@@ -218,12 +218,12 @@ fn key_part<'a, D: Dialect>(
     name: &str,
 ) -> Result<GroupValue<'a, D::Kind>, StoreError> {
     let outer = Sql::text(name);
-    let (column, inner, selected, grouped, output) = match key {
+    let (column, inner, selected, sorted, output) = match key {
         GroupKey::Column(column) => {
             let inner = key_of(dialect, tables, column)?;
-            let grouped = dialect.grouped(column, outer.clone());
+            let sorted = dialect.grouped(column, outer.clone());
             let selected = dialect.select_key(column, outer);
-            (column, inner, selected, grouped, Output::Key(column))
+            (column, inner, selected, sorted, Output::Key(column))
         }
         GroupKey::Period {
             column,
@@ -243,10 +243,13 @@ fn key_part<'a, D: Dialect>(
     Ok(GroupValue {
         inner: Some((inner, name.to_owned())),
         selected,
-        sorted: grouped.clone(),
+        sorted: sorted.clone(),
         nullable: !native.not_null,
-        value: (grouped.clone(), native),
-        grouped: Some(grouped),
+        value: (sorted.clone(), native),
+        grouped: Some(match key {
+            GroupKey::Column(column) => dialect.group_by(column, sorted),
+            GroupKey::Period { .. } => sorted,
+        }),
         output,
     })
 }

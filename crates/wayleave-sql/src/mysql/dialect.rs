@@ -5,7 +5,7 @@ mod compute;
 use std::collections::HashMap;
 
 use wayleave_model::mapping::Datatype;
-use wayleave_plan::plan::{Column, Comparison, Granularity};
+use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, Granularity};
 use wayleave_plan::value::{MAX_WHOLE_BYTES, PREVIEW_CHARACTERS, Value};
 
 use super::repertoire::Encodable;
@@ -195,6 +195,19 @@ impl Dialect for MysqlDialect {
 
     fn select_key(&self, _column: &Column, key: Sql) -> Sql {
         key
+    }
+
+    /// MariaDB, which takes groups as they are sorted, does not see that NULL comes after a decimal
+    /// that is computed.
+    fn group_by(&self, column: &Column, grouped: Sql) -> Sql {
+        let is_stored = matches!(column.origin, ColumnOrigin::Stored { .. });
+        match column.datatype {
+            Datatype::Integer | Datatype::Decimal if !is_stored => {
+                let null = grouped.clone().within("", " IS NULL");
+                Sql::joined([null, grouped], ", ")
+            }
+            _ => grouped,
+        }
     }
 
     fn compare(

@@ -3,12 +3,12 @@
 use wayleave_model::expression::{Arithmetic, QUOTIENT_DIGITS};
 use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, TextPlace};
-use wayleave_plan::value::{Value, folded_letters};
+use wayleave_plan::value::Value;
 
 use super::super::repertoire::Repertoire;
 use super::super::types::Kind;
 use super::{DIGITS, MysqlDialect, SCALE, bytes_operand};
-use crate::compile::compute::Compute;
+use crate::compile::compute::{Compute, folded_bytes};
 use crate::compile::dialect::Dialect;
 use crate::compile::formula::sign;
 use crate::compile::sql::{Bind, Sql};
@@ -151,8 +151,8 @@ impl Compute for MysqlDialect {
     /// hold one has its letters replaced one by one, as bytes.
     fn folded(&self, text: Sql) -> Sql {
         let mut bytes = text.clone().within("CAST(", " AS BINARY)");
-        for (capital, small) in folded_letters() {
-            let pair = format!(", 0x{}, 0x{})", hexadecimal(capital), hexadecimal(small));
+        for (capital, small) in folded_bytes() {
+            let pair = format!(", 0x{capital}, 0x{small})");
             bytes = bytes.within("REPLACE(", &pair);
         }
         let mut sql = text
@@ -219,11 +219,4 @@ fn shortest(name: &Sql) -> Sql {
     sql.add(rounded(9).within(" ELSE COALESCE(", ", "));
     sql.add(name.clone().within("", ") END"));
     sql
-}
-
-/// The bytes of a character in UTF-8.
-fn hexadecimal(c: char) -> String {
-    let mut bytes = [0; 4];
-    let bytes = c.encode_utf8(&mut bytes).bytes();
-    bytes.map(|byte| format!("{byte:02X}")).collect()
 }

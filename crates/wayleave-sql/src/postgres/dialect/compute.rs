@@ -7,7 +7,7 @@ use wayleave_plan::value::{Value, folded_letters};
 
 use super::super::types::{Kind, Order};
 use super::{PostgresDialect, typed};
-use crate::compile::compute::Compute;
+use crate::compile::compute::{Compute, folded_bytes};
 use crate::compile::dialect::Dialect;
 use crate::compile::formula::sign;
 use crate::compile::sql::{Bind, Sql};
@@ -128,7 +128,7 @@ impl Compute for PostgresDialect {
     /// for each character.
     fn folded(&self, text: Sql) -> Sql {
         if self.encoded {
-            return folded_bytes(&text);
+            return folded_by_character(&text);
         }
         let (capitals, small): (String, String) = folded_letters().unzip();
         let plain = text.clone().within("lower(", " COLLATE \"C\")");
@@ -196,18 +196,11 @@ impl Compute for PostgresDialect {
 
 /// A folded text as bytes of UTF-8, character by character: an encoding that has not every letter
 /// cannot be told the table of all.
-fn folded_bytes(text: &Sql) -> Sql {
-    let hexadecimal = |c: char| {
-        let mut bytes = [0; 4];
-        let bytes = c.encode_utf8(&mut bytes).bytes();
-        bytes.map(|byte| format!("{byte:02x}")).collect::<String>()
-    };
+fn folded_by_character(text: &Sql) -> Sql {
     let list = |letters: Vec<String>| {
         typed(Bind::Text(letters.join(",")), "::text").within("string_to_array(", ", ',')")
     };
-    let (capitals, small) = folded_letters()
-        .map(|(capital, small)| (hexadecimal(capital), hexadecimal(small)))
-        .unzip();
+    let (capitals, small) = folded_bytes().unzip();
     let bytes = || text.clone().within("convert_to(", ", 'UTF8')");
     let mut sql = Sql::text("(CASE WHEN octet_length(");
     sql.add(bytes());

@@ -2,16 +2,22 @@
 
 use serde_json::json;
 use wayleave_model::mapping::SourceKind;
-use wayleave_plan::value::fold;
+use wayleave_plan::value::{fold, is_folded};
 use wayleave_store::conformance::ServedMapping;
 
 use crate::stores::{KINDS, Loaded, all, arguments, mapping, patient, text_literal};
 
-/// Every character that some table of Unicode gives another case, and a few beside them.
+/// The letters that plans fold, those that a server may take for one of them, and a share of all others
+/// that some table of Unicode gives another case.
 fn letters() -> Vec<char> {
     let cased = |c: &char| !c.to_lowercase().eq([*c]) || !c.to_uppercase().eq([*c]);
-    let others = "日ß×÷ªﬀ'\\%_".chars();
-    ('!'..=char::MAX).filter(cased).chain(others).collect()
+    let is_near = |c: char| {
+        let mut forms = c.to_lowercase().chain(c.to_uppercase()).chain([c]);
+        forms.any(|it| is_folded(it) || is_folded(it.to_ascii_uppercase()))
+    };
+    let all = ('!'..=char::MAX).filter(cased).enumerate();
+    let some = all.filter(|(place, c)| place % 16 == 0 || is_near(*c));
+    some.map(|(_, c)| c).chain("日ß×÷ªﬀ'\\%_".chars()).collect()
 }
 
 fn sql(kind: SourceKind, letters: &[char]) -> String {

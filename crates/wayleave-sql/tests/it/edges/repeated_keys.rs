@@ -65,7 +65,16 @@ code = { datatype = "string" }
 name = { datatype = "string" }
 "#;
 
-const CUSTOMERS: [(i64, Option<&str>, &str, Option<&str>, &str); 8] = [
+/// Its number, name, place, level and first day.
+type Customer = (
+    i64,
+    Option<&'static str>,
+    &'static str,
+    Option<&'static str>,
+    &'static str,
+);
+
+const CUSTOMERS: [Customer; 8] = [
     (1, Some("b"), "x", Some("1.5"), "2024-01-02"),
     (1, Some("a"), "y", Some("2.5"), "2024-01-01"),
     (1, None, "x", Some("9"), "2023-01-01"),

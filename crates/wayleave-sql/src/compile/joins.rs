@@ -6,6 +6,7 @@ use wayleave_store::StoreError;
 use super::dialect::Dialect;
 use super::formula::{compared, key_of, leaf};
 use super::predicate::{MalformedRule, condition_where, guarded, where_all};
+use super::shape::Shape;
 use super::sql::Sql;
 use super::tables::{Tables, alias};
 
@@ -18,20 +19,29 @@ pub(crate) fn left_joins<D: Dialect>(
     let mut sql = Sql::default();
     for join in joins {
         sql.push(" LEFT JOIN ");
-        let conditions = if let Some(columns) = tables.multiple(join.table) {
-            let (rows, is_first) = first_of_each_key(dialect, tables, join, columns)?;
-            sql.add(rows);
-            let mut conditions = equal_keys(dialect, tables, join)?;
-            conditions.push(is_first);
-            conditions
-        } else {
-            sql.add(tables.table(dialect, join.table)?);
-            meeting(dialect, tables, join)?
-        };
+        sql.add(match tables.multiple(join.table) {
+            Some(columns) => numbered(dialect, tables, join, columns)?,
+            None => tables.table(dialect, join.table)?,
+        });
         sql.push(" ON ");
-        sql.add(Sql::joined(conditions, " AND "));
+        sql.add(Sql::joined(joining(dialect, tables, join)?, " AND "));
     }
     Ok(sql)
+}
+
+/// Conditions that together hold for the row of a joined table that a row leads to.
+pub(super) fn joining<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    join: &JoinedTable,
+) -> Result<Vec<Sql>, StoreError> {
+    if tables.multiple(join.table).is_none() {
+        return meeting(dialect, tables, join);
+    }
+    let mut conditions = equal_keys(dialect, tables, join)?;
+    let (alias, place) = (alias(join.table), place(tables.shape(join.table)?));
+    conditions.push(Sql::text(format!("{alias}.{place} = 1")));
+    Ok(conditions)
 }
 
 /// Conditions that together hold for the rows of a table that a row leads to.
@@ -91,21 +101,27 @@ fn equal_keys<D: Dialect>(
     Ok(conditions)
 }
 
-/// The rows of a table, numbered among those of the same key, and the condition for the first of each.
-///
-/// A view, or a table without an index that says so, may hold several rows of what its mapping calls a
-/// key. Joining them all would multiply rows.
-fn first_of_each_key<D: Dialect>(
-    dialect: &D,
-    tables: &Tables<D::Kind>,
-    join: &JoinedTable,
-    columns: &[String],
-) -> Result<(Sql, Sql), StoreError> {
-    let (shape, alias) = (tables.shape(join.table)?, alias(join.table));
+/// The column that numbers the rows of a table among those of the same key.
+fn place<K>(shape: &Shape<K>) -> String {
     let mut place = "place".to_owned();
     while shape.columns.contains_key(&place) {
         place.push('_');
     }
+    place
+}
+
+/// The rows of a table, numbered among those of the same key.
+///
+/// A view, or a table without an index that says so, may hold several rows of what its mapping calls a
+/// key. Joining them all would multiply rows.
+fn numbered<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    join: &JoinedTable,
+    columns: &[String],
+) -> Result<Sql, StoreError> {
+    let (shape, alias) = (tables.shape(join.table)?, alias(join.table));
+    let place = place(shape);
     let (mut keys, mut conditions) = (Vec::new(), Vec::new());
     for (ours, theirs) in &join.on {
         let datatype = super::common_datatype(ours.datatype, theirs.datatype);
@@ -138,5 +154,5 @@ fn first_of_each_key<D: Dialect>(
     sql.add(tables.table(dialect, join.table)?);
     sql.add(where_all(conditions));
     sql.push(&format!(") AS {alias}"));
-    Ok((sql, Sql::text(format!("{alias}.{place} = 1"))))
+    Ok(sql)
 }

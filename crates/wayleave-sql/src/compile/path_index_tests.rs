@@ -223,11 +223,12 @@ impl Question {
                 schema: None,
                 table: table.to_owned(),
                 columns: columns.collect(),
+                unique: vec![vec!["id".to_owned()]].into(),
             })
         };
         let mut tables = Tables::new(shape(&parts.target.table));
         for join in parts.joined_tables() {
-            tables.push(join.table, shape(&join.name));
+            tables.join(parts, join, shape(&join.name));
         }
         let Statement { text, binds, .. } = compile(dialect, &tables, parts).unwrap();
         (text, binds)

@@ -10,7 +10,7 @@ use wayleave_store::StoreError;
 
 use super::dialect::{ComparisonSql, Dialect};
 use super::formula;
-use super::joins::{left_joins, meeting};
+use super::joins::{joining, left_joins, meeting};
 use super::sql::Sql;
 use super::tables::Tables;
 
@@ -168,7 +168,7 @@ fn joined<D: Dialect>(
                 absent.push(null);
             }
         }
-        let met = every(meeting(dialect, tables, join)?);
+        let met = every(joining(dialect, tables, join)?);
         conditions.push(any(vec![met, every(absent)]));
     }
     Ok(conditions)

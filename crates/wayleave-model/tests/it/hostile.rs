@@ -149,18 +149,20 @@ fn following(relations: usize, in_measure: bool) -> String {
          [streams.orders.fields]\nid = { datatype = \"integer\" }\n",
     );
     let count = relations - usize::from(in_measure);
-    for place in 0..count {
-        text +=
-            &format!("c{place} = {{ datatype = \"integer\", compute = \"r{place}.id + 1\" }}\n");
-    }
-    for place in 0..relations {
-        text += &format!(
+    let computed = (0..count).map(|place| {
+        format!("c{place} = {{ datatype = \"integer\", compute = \"r{place}.id + 1\" }}\n")
+    });
+    let followed = (0..relations).map(|place| {
+        format!(
             "\n[streams.orders.relations.r{place}]\nto = \"places\"\non = {{ place_{place} = \"id\" }}\n"
-        );
-    }
-    if in_measure {
-        text += &format!("\n[streams.orders.measures]\nfar = \"sum(c0 + r{count}.id)\"\n");
-    }
+        )
+    });
+    let measure = format!("\n[streams.orders.measures]\nfar = \"sum(c0 + r{count}.id)\"\n");
+    text.extend(
+        computed
+            .chain(followed)
+            .chain(in_measure.then_some(measure)),
+    );
     text
 }
 

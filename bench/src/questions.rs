@@ -120,24 +120,26 @@ fn measured(
             continue;
         }
         writeln!(std::io::stderr(), "{}: {}", store.title(), question.name)?;
-        let rounds = rounds(runtime, shop, &planner, &question, asked.rounds);
+        let measured = rounds(runtime, shop, &planner, &question, asked.rounds);
+        let (statement, rounds) = measured.with_context(|| question.name)?;
         found.push(Measured {
             store: store.title(),
             name: question.name,
-            rounds: rounds.with_context(|| question.name)?,
+            statement,
+            rounds,
         });
     }
     Ok(found)
 }
 
-/// Asks one question by each path in turn.
+/// Asks one question by each path in turn; with the statement our compiler writes.
 fn rounds(
     runtime: &Runtime,
     shop: &Shop,
     planner: &Planner,
     question: &tpch::Question,
     count: u32,
-) -> Result<Rounds<Sample>> {
+) -> Result<(String, Rounds<Sample>)> {
     let Json::Object(arguments) = question.call.clone() else {
         anyhow::bail!("the arguments are no object");
     };
@@ -182,5 +184,5 @@ fn rounds(
         }
     }
     drop((load, server));
-    Ok(rounds)
+    Ok((session.statement().to_owned(), rounds))
 }

@@ -81,6 +81,7 @@ pub(crate) enum Session {
     },
     Postgres {
         client: Client,
+        text: String,
         ours: tokio_postgres::Statement,
         binds: Vec<PostgresBind>,
         specification: tokio_postgres::Statement,
@@ -116,10 +117,19 @@ impl Session {
             Ok(Self::Postgres {
                 ours: client.prepare(&text).await?,
                 specification: client.prepare(sql).await?,
+                text,
                 binds,
                 client,
             })
         })
+    }
+
+    /// The text of our statement.
+    pub(crate) fn statement(&self) -> &str {
+        match self {
+            Self::Sqlite { statement, .. } => &statement.text,
+            Self::Postgres { text, .. } => text,
+        }
     }
 
     /// The statements it can run.
@@ -149,6 +159,7 @@ impl Session {
                 ours,
                 binds,
                 specification,
+                ..
             } => {
                 let ours_binds: Vec<&(dyn ToSql + Sync)> =
                     binds.iter().map(|it| &**it as _).collect();

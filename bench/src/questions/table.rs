@@ -29,6 +29,8 @@ pub(crate) struct Measured {
     pub(crate) store: &'static str,
     /// The question.
     pub(crate) name: &'static str,
+    /// The statement our compiler writes.
+    pub(crate) statement: String,
     /// The figures of each path in each round.
     pub(crate) rounds: Rounds<Sample>,
 }
@@ -101,7 +103,11 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "the aim: a call takes at most {MAX_CALL} of the specification's statement, or of ours \
-             where the store cannot run that; medians over rounds (least..most)"
-        )
+             where the store cannot run that; medians over rounds (least..most)\n\nour statements:\n"
+        )?;
+        for it in &self.questions {
+            writeln!(f, "{}, {}: {}\n", it.store, it.name, it.statement)?;
+        }
+        Ok(())
     }
 }

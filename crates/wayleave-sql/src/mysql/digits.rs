@@ -168,7 +168,7 @@ fn bounded(formula: &Formula<Column>, kinds: Kinds<'_, Kind>) -> Result<Bounded,
             let value = digits(value, kinds)?;
             chosen(Digits {
                 whole: value.whole + 1,
-                scale: value.scale.min((*to).into()),
+                scale: (*to).into(),
                 ..value
             })
         }
@@ -281,5 +281,70 @@ pub(super) fn is_greatest(text: &str) -> bool {
 pub(super) fn out_of_range() -> StoreError {
     StoreError::OutOfRange {
         detail: Detail::fixed("a decimal of more digits than the server keeps"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn money() -> Digits {
+        Digits::declared("decimal(15,2)")
+    }
+
+    #[test]
+    fn a_declared_type_says_how_many_digits() {
+        assert_eq!(money(), Digits::new(13, 2));
+        assert_eq!(Digits::declared("decimal(9,0) unsigned"), Digits::new(9, 0));
+        assert_eq!(Digits::declared("decimal"), Digits::UNKNOWN);
+    }
+
+    #[test]
+    fn ordinary_money_is_not_limited() {
+        let (rate, limit) = sum(Digits::new(1, 0), money()).unwrap();
+        assert_eq!((rate, limit), (Digits::new(14, 2), None));
+        let (discounted, limit) = product(money(), rate).unwrap();
+        assert_eq!((discounted, limit), (Digits::new(27, 4), None));
+        let (charge, limit) = product(discounted, rate).unwrap();
+        assert_eq!((charge, limit), (Digits::new(41, 6), None));
+        let summed = charge.of_aggregate(AggregateOp::Sum);
+        assert_eq!(summed, Digits::new(53, 6));
+    }
+
+    #[test]
+    fn a_step_that_may_lose_digits_is_limited_and_one_that_must_fails() {
+        let wide = Digits::declared("decimal(40,10)");
+        let (product_of, limit) = product(wide, wide).unwrap();
+        let limit = limit.unwrap();
+        assert_eq!(limit.magnitude, Magnitude::Product);
+        assert!(product_of.total() <= MAX_DIGITS, "{product_of:?}");
+        // Too many digits after the point.
+        assert!(product(product_of, wide).is_ok());
+        assert!(product(product_of, product_of).is_err());
+        let long = Digits::declared("decimal(65,0)");
+        let (_, limit) = sum(long, money()).unwrap();
+        assert_eq!(limit.unwrap().magnitude, Magnitude::Sum);
+        let (_, limit) = quotient(long, money()).unwrap();
+        assert_eq!(limit.unwrap().magnitude, Magnitude::Quotient);
+        assert!(quotient(Digits::declared("decimal(40,25)"), money()).is_err());
+    }
+
+    #[test]
+    fn limits_one_inside_the_other_are_few() {
+        let mut digits = Digits::declared("decimal(65,0)");
+        let mut steps = 0;
+        while let Ok((next, _)) = product(digits, digits) {
+            digits = next;
+            steps += 1;
+        }
+        assert_eq!(steps, MAX_LIMITS);
+    }
+
+    #[test]
+    fn the_greatest_number_stands_for_a_greater_one() {
+        let nines = "9".repeat(63);
+        assert!(is_greatest(&format!("-{nines}.99")));
+        assert!(!is_greatest(&nines));
+        assert!(!is_greatest(&format!("{nines}.98")));
     }
 }

@@ -122,9 +122,7 @@ impl Compute for MysqlDialect {
 
     fn operand(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         match column.datatype {
-            Datatype::Integer => self
-                .key(column, kind, name)
-                .within("CAST(", &format!(" AS DECIMAL({DIGITS}, 0))")),
+            Datatype::Integer => decimal(self.key(column, kind, name)),
             Datatype::String | Datatype::Iri => match kind {
                 Kind::Binary | Kind::Bit => self.select(column, kind, name),
                 _ => Self::text(name),
@@ -226,7 +224,7 @@ impl Compute for MysqlDialect {
     }
 
     fn count_value(&self, count: Sql) -> Sql {
-        count
+        decimal(count)
     }
 
     fn sum_value(&self, column: &Column, addend: Sql) -> Sql {
@@ -244,9 +242,15 @@ impl Compute for MysqlDialect {
     fn extreme_value(&self, column: &Column, _kind: &Kind, extreme: Sql) -> Sql {
         match column.datatype {
             Datatype::String | Datatype::Iri => Self::text(extreme),
+            Datatype::Integer => decimal(extreme),
             _ => extreme,
         }
     }
+}
+
+/// A whole number as a decimal: what is computed may be longer than a machine's integer.
+fn decimal(integer: Sql) -> Sql {
+    integer.within("CAST(", &format!(" AS DECIMAL({DIGITS}, 0))"))
 }
 
 /// What a number of single precision stands for: it rounded to the fewest digits that are still

@@ -4,6 +4,7 @@
 //! quoted; every value is bound. What the stores do differently is in a [`Dialect`]; what a plan
 //! means is here, once.
 
+mod comparisons;
 pub(crate) mod compute;
 pub(crate) mod dialect;
 pub(crate) mod formula;

@@ -4,6 +4,7 @@ mod capabilities;
 mod catalogue;
 mod connect;
 pub(crate) mod dialect;
+pub(crate) mod digits;
 pub(crate) mod dsn;
 mod error;
 mod introspect;

@@ -1,13 +1,38 @@
 //! How the stores compute what formulas say.
 
 use wayleave_model::expression::{Arithmetic, Formula};
-use wayleave_model::mapping::Datatype;
+use wayleave_model::mapping::{AggregateOp, Datatype};
 use wayleave_plan::plan::{Column, TextPlace};
 use wayleave_plan::value::{Value, folded_letters};
 use wayleave_store::StoreError;
 
 use super::shape::NativeKind;
 use super::sql::Sql;
+
+/// What of a step of a formula is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Magnitude {
+    /// What it gives.
+    Value,
+    /// The sum of what it adds or subtracts, without signs.
+    Sum,
+    /// The product of its factors, of which none counts as less than one.
+    Product,
+    /// The quotient, or what is divided where that is more.
+    Quotient,
+}
+
+/// A power of ten from which on a step of a formula may lose digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DigitLimit {
+    /// What must be less.
+    pub(crate) magnitude: Magnitude,
+    /// The exponent.
+    pub(crate) exponent: u16,
+}
+
+/// What the columns of a formula hold.
+pub(crate) type Kinds<'k, K> = &'k mut dyn FnMut(&Column) -> Result<K, StoreError>;
 
 /// What one dialect computes. It computes with one form of each datatype: [`Compute::operand`] makes it
 /// of a stored column, and [`Compute::computed_kind`] names it.
@@ -29,6 +54,39 @@ pub(crate) trait Compute {
 
     /// The kind of column that what is computed of a datatype would be.
     fn computed_kind(&self, datatype: Datatype) -> Self::Kind;
+
+    /// The kind of column that what a formula gives would be.
+    fn formula_kind(
+        &self,
+        formula: &Formula<Column>,
+        _kinds: Kinds<'_, Self::Kind>,
+    ) -> Result<Self::Kind, StoreError> {
+        Ok(self.computed_kind(formula.datatype))
+    }
+
+    /// The kind of column that an aggregate of a column of that kind would be.
+    fn aggregate_kind(
+        &self,
+        _op: AggregateOp,
+        datatype: Datatype,
+        _kind: &Self::Kind,
+    ) -> Self::Kind {
+        self.computed_kind(datatype)
+    }
+
+    /// The limit of the last step of a formula, where the store may silently lose digits of it.
+    fn digit_limit(
+        &self,
+        _formula: &Formula<Column>,
+        _kinds: Kinds<'_, Self::Kind>,
+    ) -> Result<Option<DigitLimit>, StoreError> {
+        Ok(None)
+    }
+
+    /// A value that fails the statement where a magnitude of these operands is not below its limit.
+    fn limited(&self, _limit: DigitLimit, _operands: [Sql; 2], value: Sql) -> Sql {
+        value
+    }
 
     /// A stored column in the form that is computed with.
     fn operand(&self, column: &Column, kind: &Self::Kind, name: Sql) -> Sql;

@@ -11,8 +11,8 @@ use wayleave_plan::plan::{Column, ColumnOrigin};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
+use super::comparisons::operator;
 use super::dialect::Dialect;
-use super::predicate::operator;
 use super::sql::Sql;
 use super::tables::Tables;
 
@@ -26,6 +26,35 @@ pub(super) fn value<D: Dialect>(
     if let Some(exact) = dialect.exact(formula, &mut |part| value(dialect, tables, part))? {
         return Ok(exact);
     }
+    let limit = if is_exact(datatype) {
+        dialect.digit_limit(formula, &mut |column| tables.kind(dialect, column))?
+    } else {
+        None
+    };
+    let sql = unlimited(dialect, tables, formula)?;
+    Ok(match (limit, &formula.node) {
+        (None, _) => sql,
+        (Some(limit), Node::Arithmetic { left, right, .. }) => {
+            let left = value(dialect, tables, left)?;
+            let right = value(dialect, tables, right)?;
+            dialect.limited(limit, [left, right], sql)
+        }
+        (Some(limit), _) => dialect.limited(limit, [sql.clone(), Sql::default()], sql),
+    })
+}
+
+/// Whether what is computed of a datatype has every digit.
+const fn is_exact(datatype: Datatype) -> bool {
+    matches!(datatype, Datatype::Integer | Datatype::Decimal)
+}
+
+/// What a formula gives, where every digit of it is kept.
+fn unlimited<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    formula: &Formula<Column>,
+) -> Result<Sql, StoreError> {
+    let datatype = formula.datatype;
     let one = |part: &Formula<Column>| value(dialect, tables, part);
     Ok(match &formula.node {
         Node::Leaf(column) => leaf(dialect, tables, column)?,

@@ -3,19 +3,18 @@
 //! Keys and what is aggregated are computed once, in an inner query, under names of ours; the outer
 //! one groups, measures and sorts by those names alone.
 
-use wayleave_model::mapping::AggregateOp;
+use wayleave_model::mapping::{AggregateOp, Datatype};
 use wayleave_plan::plan::{
     Aggregate, Column, ColumnOrigin, Comparison, GroupKey, Groups, JoinedTable, OrderBy, Predicate,
 };
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
+use super::comparisons::{compare, written};
 use super::dialect::Dialect;
-use super::formula::of_datatype;
 use super::joins::left_joins;
 use super::predicate::{
-    MalformedRule, Measured, any, compare, condition, condition_where, conditions, where_all,
-    written,
+    MalformedRule, Measured, any, condition, condition_where, conditions, where_all,
 };
 use super::shape::NativeColumn;
 use super::sql::Sql;
@@ -310,8 +309,12 @@ fn aggregate_part<'a, D: Dialect>(
         value: (
             dialect.count_value(count.clone()),
             computed(
-                dialect,
-                &of_datatype(wayleave_model::mapping::Datatype::Integer),
+                Datatype::Integer,
+                dialect.aggregate_kind(
+                    AggregateOp::Count,
+                    Datatype::Integer,
+                    &dialect.computed_kind(Datatype::Integer),
+                ),
             ),
         ),
         selected: count.clone(),
@@ -372,6 +375,7 @@ fn aggregate_part<'a, D: Dialect>(
         }
     };
     let datatype = result_datatype(aggregate.op, column);
+    let kind = dialect.aggregate_kind(aggregate.op, datatype, &native.kind);
     Ok(GroupValue {
         inner: Some((inner, name.to_owned())),
         selected,
@@ -379,13 +383,12 @@ fn aggregate_part<'a, D: Dialect>(
         nullable: true,
         grouped: None,
         output,
-        value: (value, computed(dialect, &of_datatype(datatype))),
+        value: (value, computed(datatype, kind)),
     })
 }
 
 /// What an aggregate of a column gives.
-fn result_datatype(op: AggregateOp, column: &Column) -> wayleave_model::mapping::Datatype {
-    use wayleave_model::mapping::Datatype;
+fn result_datatype(op: AggregateOp, column: &Column) -> Datatype {
     match (op, column.datatype) {
         (AggregateOp::Avg, Datatype::Integer) => Datatype::Decimal,
         (_, datatype) => datatype,

@@ -4,8 +4,9 @@ use wayleave_plan::plan::{Column, ColumnOrigin, Comparison, OrderBy};
 use wayleave_plan::value::Value;
 use wayleave_store::StoreError;
 
+use super::comparisons::{compare, operator};
 use super::dialect::{ComparisonSql, Dialect};
-use super::predicate::{any, compare, guarded, operator};
+use super::predicate::{any, guarded};
 use super::sql::Sql;
 use super::tables::Tables;
 

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use wayleave_model::expression::Formula;
+use wayleave_model::mapping::Datatype;
 use wayleave_plan::plan::{Column, ColumnOrigin, JoinedTable, TARGET};
 use wayleave_store::StoreError;
 
@@ -98,13 +100,35 @@ impl<K: NativeKind> Tables<K> {
                 let native = self.shape(*table)?.stored(name, column)?;
                 Ok(in_table(*table, native))
             }
-            ColumnOrigin::Computed { .. } => Ok(Cow::Owned(computed(dialect, column))),
+            ColumnOrigin::Computed { formula, .. } => {
+                Ok(Cow::Owned(self.computed(dialect, column, formula)?))
+            }
             ColumnOrigin::Group { index, .. } => {
                 let group = self.groups.get(*index);
                 let (_, native) = group.ok_or_else(crate::values::not_as_selected)?;
                 Ok(Cow::Borrowed(native))
             }
         }
+    }
+
+    /// What a store would say of a column that holds what a formula gives.
+    fn computed<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+        formula: &Formula<Column>,
+    ) -> Result<NativeColumn<K>, StoreError> {
+        let kind = dialect.formula_kind(formula, &mut |column| self.kind(dialect, column))?;
+        Ok(computed(column.datatype, kind))
+    }
+
+    /// What a column holds, by the store's word.
+    pub(super) fn kind<D: Dialect<Kind = K>>(
+        &self,
+        dialect: &D,
+        column: &Column,
+    ) -> Result<K, StoreError> {
+        Ok(self.column(dialect, column)?.kind.clone())
     }
 
     /// The column, quoted and qualified, or the expression that computes it.
@@ -135,7 +159,7 @@ impl<K: NativeKind> Tables<K> {
             }
             ColumnOrigin::Computed { formula, .. } => {
                 let sql = formula::value(dialect, self, formula)?;
-                Ok((sql, Cow::Owned(computed(dialect, column))))
+                Ok((sql, Cow::Owned(self.computed(dialect, column, formula)?)))
             }
             ColumnOrigin::Group { index, .. } => {
                 let group = self.groups.get(*index);
@@ -238,11 +262,11 @@ fn in_table<K: Clone>(table: u16, native: &NativeColumn<K>) -> Cow<'_, NativeCol
     })
 }
 
-/// What a store would say of a column that holds what a formula gives.
-pub(super) fn computed<D: Dialect>(dialect: &D, column: &Column) -> NativeColumn<D::Kind> {
+/// What a store would say of a column that holds what is computed.
+pub(super) const fn computed<K>(datatype: Datatype, kind: K) -> NativeColumn<K> {
     NativeColumn {
-        kind: dialect.computed_kind(column.datatype),
-        datatype: column.datatype,
+        kind,
+        datatype,
         many: false,
         not_null: false,
         type_id: None,

@@ -15,6 +15,7 @@ use wayleave_store::StoreError;
 
 use super::{Dialect, NativeColumn, Shape, Statement, Tables, compile};
 use crate::mysql::dialect::{MysqlDialect, Offsets};
+use crate::mysql::digits::Digits;
 use crate::mysql::repertoire::Repertoire;
 use crate::mysql::types as mysql;
 use crate::plan_parts::PlanParts;
@@ -469,7 +470,11 @@ fn mysql_shape() -> Shape<mysql::Kind> {
             ("id", Kind::Integer, true),
             ("small", Kind::Integer, true),
             ("na\"me`", text, false),
-            ("price", Kind::Decimal, false),
+            (
+                "price",
+                Kind::Decimal(Digits::declared("decimal(15,2)")),
+                false,
+            ),
             ("ratio", Kind::Float, false),
             ("day", Kind::Date, false),
             ("at", Kind::Datetime, false),

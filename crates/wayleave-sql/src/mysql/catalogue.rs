@@ -3,6 +3,7 @@
 use wayleave_model::catalogue::Column;
 
 use super::connect::Flavour;
+use super::digits::Digits;
 use super::types::{Kind, labels, max_length};
 use crate::compile::NativeColumn;
 
@@ -75,11 +76,15 @@ impl CatalogueColumn {
         let (charset, collation, length, extra, comment, privileges) =
             (row.6, row.7, row.8, row.9, row.10, row.11);
         let extra = extra.to_ascii_lowercase();
+        let kind = match Kind::from_type(flavour, &data_type, &charset, &collation) {
+            Kind::Decimal(_) => Kind::Decimal(Digits::declared(&declared)),
+            kind => kind,
+        };
         Self {
             schema,
             table,
             name,
-            kind: Kind::from_type(flavour, &data_type, &charset, &collation),
+            kind,
             declared,
             data_type,
             nullable: nullable == "YES",

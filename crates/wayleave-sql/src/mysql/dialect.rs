@@ -176,7 +176,7 @@ impl Dialect for MysqlDialect {
             (Datatype::Integer, Kind::Bit | Kind::Year) | (Datatype::Decimal, Kind::Year) => {
                 Self::bits(name)
             }
-            (Datatype::Number, Kind::Integer | Kind::Year | Kind::Bit | Kind::Decimal) => {
+            (Datatype::Number, Kind::Integer | Kind::Year | Kind::Bit | Kind::Decimal(_)) => {
                 name.within("(", " + 0e0)")
             }
             _ => name,
@@ -350,9 +350,10 @@ impl Dialect for MysqlDialect {
         (theirs, their_kind, their_name): (&Column, &Kind, &Sql),
     ) -> Option<(Sql, bool)> {
         let equal = || Sql::joined([their_name.clone(), our_name.clone()], " = ");
-        let is_same = ours.datatype == theirs.datatype && our_kind == their_kind;
+        let is_same = ours.datatype == theirs.datatype
+            && std::mem::discriminant(our_kind) == std::mem::discriminant(their_kind);
         match their_kind {
-            Kind::Integer | Kind::Decimal | Kind::Date | Kind::Datetime if is_same => {
+            Kind::Integer | Kind::Decimal(_) | Kind::Date | Kind::Datetime if is_same => {
                 Some((equal(), true))
             }
             // Of one collation, equal texts are equal.

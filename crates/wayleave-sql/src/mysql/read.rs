@@ -17,6 +17,7 @@ use wayleave_store::{Capabilities, Limits, OnMalformed, RowSender, StoreError};
 use super::capabilities::CAPABILITIES;
 use super::catalogue::{COLUMNS_OF_TABLE, CatalogueColumn, ColumnRow, KeyRow, UNIQUE_OF_TABLE};
 use super::dialect::{FAILS, MysqlDialect, Offsets, is_utc};
+use super::digits::{is_greatest, out_of_range};
 use super::error::store_error;
 use super::pool::{MysqlSession, cancel};
 use super::types::{Kind, is_same};
@@ -28,7 +29,7 @@ use crate::plan_columns::undecided;
 use crate::plan_parts::PlanParts;
 use crate::pooled_store::{PooledStore, RunningRead, ServerDriver};
 use crate::read_task::{StoreOptions, no_table};
-use crate::values;
+use crate::values::{self, Cell};
 
 const ESTIMATE: &str = "SELECT TABLE_ROWS FROM information_schema.TABLES \
     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?";
@@ -280,8 +281,16 @@ impl Database {
         while let Some(row) = answer.next().await.map_err(failed)? {
             let row: Row = row;
             let cells = row.unwrap().into_iter().zip(columns.iter().copied());
-            let cells = cells.map(|(value, output)| cell(value, output));
+            let mut is_out_of_range = false;
+            let cells = cells.map(|(value, output)| {
+                let cell = cell(value, output);
+                is_out_of_range = is_out_of_range || is_beyond(&cell, output);
+                cell
+            });
             let row = values::row(&statement.outputs, cells, sender.on_malformed())?;
+            if is_out_of_range {
+                return Err(out_of_range());
+            }
             met_nul = met_nul || row.iter().any(ends_in_nul);
             if sender.push(row) && !sender.flush().await {
                 return Err(StoreError::Cancelled);
@@ -316,6 +325,12 @@ fn refine(read: &Read, statement: &str, error: StoreError) -> StoreError {
         }
         _ => error,
     }
+}
+
+/// Whether a sum is the greatest that the server tells, which it gives for any greater one too.
+fn is_beyond(cell: &Cell<'_>, output: Option<&Output<'_>>) -> bool {
+    let is_sum = matches!(output, Some(Output::Sum(_) | Output::Mean(_)));
+    is_sum && matches!(cell, Cell::Text(text) if is_greatest(text))
 }
 
 /// The output of each column of the answer: a mean takes two.

@@ -1,20 +1,19 @@
 //! Formulas.
 
-use wayleave_model::expression::{Arithmetic, QUOTIENT_DIGITS};
-use wayleave_model::mapping::Datatype;
+use wayleave_model::expression::{Arithmetic, Formula, QUOTIENT_DIGITS};
+use wayleave_model::mapping::{AggregateOp, Datatype};
 use wayleave_plan::plan::{Column, TextPlace};
 use wayleave_plan::value::Value;
+use wayleave_store::StoreError;
 
+use super::super::digits::{self, Digits, QUOTIENT_SCALE};
 use super::super::repertoire::Repertoire;
 use super::super::types::Kind;
 use super::{DIGITS, MysqlDialect, SCALE, bytes_operand};
-use crate::compile::compute::{Compute, folded_bytes};
+use crate::compile::compute::{Compute, DigitLimit, Kinds, Magnitude, folded_bytes};
 use crate::compile::dialect::Dialect;
 use crate::compile::formula::sign;
 use crate::compile::sql::{Bind, Sql};
-
-/// The digits after the point that what is divided is given.
-const QUOTIENT_SCALE: usize = 24;
 
 /// Matches a text with a character that a server may fold otherwise than plans do: any but those of the
 /// folded blocks, and of some that have no capitals.
@@ -56,7 +55,7 @@ impl Compute for MysqlDialect {
 
     fn computed_kind(&self, datatype: Datatype) -> Kind {
         match datatype {
-            Datatype::Integer | Datatype::Decimal => Kind::Decimal,
+            Datatype::Integer | Datatype::Decimal => Kind::Decimal(Digits::UNKNOWN),
             Datatype::Number => Kind::Float,
             Datatype::Boolean => Kind::Integer,
             Datatype::Date => Kind::Date,
@@ -70,11 +69,60 @@ impl Compute for MysqlDialect {
         }
     }
 
+    fn formula_kind(
+        &self,
+        formula: &Formula<Column>,
+        kinds: Kinds<'_, Kind>,
+    ) -> Result<Kind, StoreError> {
+        match self.computed_kind(formula.datatype) {
+            Kind::Decimal(_) => digits::digits(formula, kinds).map(Kind::Decimal),
+            kind => Ok(kind),
+        }
+    }
+
+    fn aggregate_kind(&self, op: AggregateOp, datatype: Datatype, kind: &Kind) -> Kind {
+        match self.computed_kind(datatype) {
+            Kind::Decimal(_) => Kind::Decimal(Digits::of_kind(kind).of_aggregate(op)),
+            kind => kind,
+        }
+    }
+
+    fn digit_limit(
+        &self,
+        formula: &Formula<Column>,
+        kinds: Kinds<'_, Kind>,
+    ) -> Result<Option<DigitLimit>, StoreError> {
+        digits::limit(formula, kinds)
+    }
+
+    fn limited(&self, limit: DigitLimit, [left, right]: [Sql; 2], value: Sql) -> Sql {
+        let absolute = |it: Sql| it.within("ABS(", " + 0e0)");
+        let magnitude = match limit.magnitude {
+            Magnitude::Value => absolute(left),
+            Magnitude::Sum => Sql::joined([absolute(left), absolute(right)], " + "),
+            Magnitude::Product => {
+                let factor = |it: Sql| absolute(it).within("GREATEST(", ", 1e0)");
+                Sql::joined([factor(left), factor(right)], " * ")
+            }
+            Magnitude::Quotient => {
+                let divided = absolute(left);
+                let room = limit.exponent - (digits::MAX_DIGITS - QUOTIENT_SCALE) + 1;
+                let scaled = divided.clone().within("", &format!(" * 1e{room}"));
+                let by = absolute(right).within("NULLIF(", ", 0)");
+                let quotient = Sql::joined([divided, by], " / ");
+                Sql::joined([scaled, quotient], ", ").within("GREATEST(", ")")
+            }
+        };
+        let limit = format!(" >= 1e{})) WHEN 1 THEN ", limit.exponent);
+        let mut sql = magnitude.within("(CASE EXP(20000 * (", &limit);
+        sql.add(value);
+        sql.push(" END)");
+        sql
+    }
+
     fn operand(&self, column: &Column, kind: &Kind, name: Sql) -> Sql {
         match column.datatype {
-            Datatype::Integer => self
-                .key(column, kind, name)
-                .within("CAST(", &format!(" AS DECIMAL({DIGITS}, 0))")),
+            Datatype::Integer => decimal(self.key(column, kind, name)),
             Datatype::String | Datatype::Iri => match kind {
                 Kind::Binary | Kind::Bit => self.select(column, kind, name),
                 _ => Self::text(name),
@@ -176,7 +224,7 @@ impl Compute for MysqlDialect {
     }
 
     fn count_value(&self, count: Sql) -> Sql {
-        count
+        decimal(count)
     }
 
     fn sum_value(&self, column: &Column, addend: Sql) -> Sql {
@@ -194,9 +242,15 @@ impl Compute for MysqlDialect {
     fn extreme_value(&self, column: &Column, _kind: &Kind, extreme: Sql) -> Sql {
         match column.datatype {
             Datatype::String | Datatype::Iri => Self::text(extreme),
+            Datatype::Integer => decimal(extreme),
             _ => extreme,
         }
     }
+}
+
+/// A whole number as a decimal: what is computed may be longer than a machine's integer.
+fn decimal(integer: Sql) -> Sql {
+    integer.within("CAST(", &format!(" AS DECIMAL({DIGITS}, 0))"))
 }
 
 /// What a number of single precision stands for: it rounded to the fewest digits that are still

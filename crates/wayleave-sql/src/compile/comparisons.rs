@@ -20,6 +20,19 @@ pub(super) fn compare_columns<D: Dialect>(
     comparison: Comparison,
     right: &Column,
 ) -> Result<Sql, StoreError> {
+    let is_stored = |column: &Column| matches!(column.origin, ColumnOrigin::Stored { .. });
+    if comparison == Comparison::Eq && is_stored(left) && is_stored(right) {
+        let (left_name, left_native) = tables.named(dialect, left)?;
+        let (right_name, right_native) = tables.named(dialect, right)?;
+        let hint = dialect.join_hint(
+            (left, &left_native.kind, &left_name),
+            (right, &right_native.kind, &right_name),
+        );
+        // Columns as they are can be hashed or looked up, and converted ones cannot.
+        if let Some((equal, true)) = hint {
+            return Ok(equal.within("(", ")"));
+        }
+    }
     let value = |column| formula::leaf(dialect, tables, column);
     let (datatype, left, right) = (left.datatype, value(left)?, value(right)?);
     Ok(formula::compared(

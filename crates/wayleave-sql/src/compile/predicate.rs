@@ -91,7 +91,11 @@ pub(crate) fn conditions<D: Dialect>(
         let does = condition_where(dialect, tables, part, MalformedRule::NeverCompare)?;
         if may != does {
             is_sure = false;
-            decided.push(does);
+            match fitting(dialect, tables, part)? {
+                // What may hold for well-formed values does.
+                Some(fits) => add_new(&mut decided, fits),
+                None => decided.push(does),
+            }
             part.for_each_column(&mut |column| {
                 column.for_each_stored(&mut |it| undecided.push(it));
             });
@@ -110,18 +114,16 @@ pub(crate) fn conditions<D: Dialect>(
             decided.push(Sql::joined([holds(may), holds(does)], " = "));
         }
     }
+    let mut looked_at: Vec<&Column> = Vec::new();
     for column in &measured.columns {
+        column.for_each_stored(&mut |it| looked_at.push(it));
+    }
+    for column in looked_at {
         if let Some(fits) = tables.well_formed(dialect, column, None)? {
             is_sure = false;
-            column.for_each_stored(&mut |it| undecided.push(it));
-            decided.push(match column.origin {
-                ColumnOrigin::Stored { .. } => {
-                    let null = tables.name(dialect, column)?.within("", " IS NULL");
-                    any(vec![null, fits])
-                }
-                // Of a computed column NULLs are told already, and computing it may fail.
-                _ => fits,
-            });
+            undecided.push(column);
+            let null = tables.name(dialect, column)?.within("", " IS NULL");
+            add_new(&mut decided, [any(vec![null, fits])]);
         }
     }
     if !is_sure && dialect.skips_undecided() {
@@ -139,6 +141,46 @@ pub(crate) fn conditions<D: Dialect>(
         wanted.push(dialect.fail_where(flag));
     }
     Ok(wanted)
+}
+
+/// Adds the conditions that are not there yet.
+fn add_new(conditions: &mut Vec<Sql>, new: impl IntoIterator<Item = Sql>) {
+    for condition in new {
+        if !conditions.contains(&condition) {
+            conditions.push(condition);
+        }
+    }
+}
+
+/// Conditions that the values a comparison looks at are well-formed; `None` for other predicates.
+fn fitting<D: Dialect>(
+    dialect: &D,
+    tables: &Tables<D::Kind>,
+    predicate: &Predicate,
+) -> Result<Option<Vec<Sql>>, StoreError> {
+    let columns = match predicate {
+        Predicate::Compare {
+            column, comparison, ..
+        } => vec![(column, Some(*comparison))],
+        Predicate::In {
+            column, negated, ..
+        } => {
+            let comparison = if *negated {
+                Comparison::Ne
+            } else {
+                Comparison::Eq
+            };
+            vec![(column, Some(comparison))]
+        }
+        Predicate::Like { column, .. } => vec![(column, None)],
+        Predicate::CompareColumns { left, right, .. } => vec![(left, None), (right, None)],
+        _ => return Ok(None),
+    };
+    let fits = columns
+        .into_iter()
+        .map(|(column, comparison)| tables.well_formed(dialect, column, comparison));
+    let fits: Result<Vec<Option<Sql>>, StoreError> = fits.collect();
+    Ok(Some(fits?.into_iter().flatten().collect()))
 }
 
 /// Conditions that the rows of the tables of these columns are joined, or that there are none.

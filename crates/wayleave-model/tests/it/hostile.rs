@@ -1,5 +1,7 @@
 //! Hostile input gives a typed problem every time, never a panic, and never echoes a secret.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use wayleave_model::check::check;
 use wayleave_model::diff::diff;
@@ -150,16 +152,22 @@ fn following(relations: usize, in_measure: bool) -> String {
     );
     let count = relations - usize::from(in_measure);
     for place in 0..count {
-        text +=
-            &format!("c{place} = {{ datatype = \"integer\", compute = \"r{place}.id + 1\" }}\n");
+        let _ = writeln!(
+            text,
+            "c{place} = {{ datatype = \"integer\", compute = \"r{place}.id + 1\" }}"
+        );
     }
     for place in 0..relations {
-        text += &format!(
+        let _ = write!(
+            text,
             "\n[streams.orders.relations.r{place}]\nto = \"places\"\non = {{ place_{place} = \"id\" }}\n"
         );
     }
     if in_measure {
-        text += &format!("\n[streams.orders.measures]\nfar = \"sum(c0 + r{count}.id)\"\n");
+        let _ = write!(
+            text,
+            "\n[streams.orders.measures]\nfar = \"sum(c0 + r{count}.id)\"\n"
+        );
     }
     text
 }

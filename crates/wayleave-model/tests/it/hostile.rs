@@ -1,5 +1,7 @@
 //! Hostile input gives a typed problem every time, never a panic, and never echoes a secret.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use wayleave_model::check::check;
 use wayleave_model::diff::diff;
@@ -149,20 +151,24 @@ fn following(relations: usize, in_measure: bool) -> String {
          [streams.orders.fields]\nid = { datatype = \"integer\" }\n",
     );
     let count = relations - usize::from(in_measure);
-    let computed = (0..count).map(|place| {
-        format!("c{place} = {{ datatype = \"integer\", compute = \"r{place}.id + 1\" }}\n")
-    });
-    let followed = (0..relations).map(|place| {
-        format!(
+    for place in 0..count {
+        let _ = writeln!(
+            text,
+            "c{place} = {{ datatype = \"integer\", compute = \"r{place}.id + 1\" }}"
+        );
+    }
+    for place in 0..relations {
+        let _ = write!(
+            text,
             "\n[streams.orders.relations.r{place}]\nto = \"places\"\non = {{ place_{place} = \"id\" }}\n"
-        )
-    });
-    let measure = format!("\n[streams.orders.measures]\nfar = \"sum(c0 + r{count}.id)\"\n");
-    text.extend(
-        computed
-            .chain(followed)
-            .chain(in_measure.then_some(measure)),
-    );
+        );
+    }
+    if in_measure {
+        let _ = write!(
+            text,
+            "\n[streams.orders.measures]\nfar = \"sum(c0 + r{count}.id)\"\n"
+        );
+    }
     text
 }
 

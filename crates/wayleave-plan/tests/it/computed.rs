@@ -6,7 +6,7 @@ use wayleave_plan::aggregate::AggregatePlan;
 use wayleave_plan::query::QueryPlan;
 use wayleave_plan::refusal::{Code, Refusal};
 use wayleave_plan::request::{AggregateRequest, QueryRequest};
-use wayleave_plan::view::{FieldView, View};
+use wayleave_plan::view::{FieldView, StreamView, View};
 
 use crate::fixture::{NOW, arguments, at, keys, package, ratified};
 
@@ -108,7 +108,7 @@ fn a_measure_over_a_computed_field_that_leads_nowhere_is_not_there() {
     let all = "id,name,boss,team,crew_name";
     let measures = |view: &View| -> Vec<String> {
         let streams = view.connections().iter().flat_map(|it| &it.streams);
-        let measures = streams.flat_map(|it| it.measures());
+        let measures = streams.flat_map(StreamView::measures);
         measures.map(|it| it.name().to_owned()).collect()
     };
     let seen = view(&format!("staff/people[{all}] staff/teams[id,name]"));

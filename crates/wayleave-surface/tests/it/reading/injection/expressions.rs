@@ -73,9 +73,10 @@ fn a_hostile_text_is_no_expression() {
                     "odd = {{ datatype = \"{datatype}\", compute = {} }}",
                     toml(&text)
                 );
-                match problems(&field, "").is_empty() {
-                    true => fine.push(text.clone()),
-                    false => refused += 1,
+                if problems(&field, "").is_empty() {
+                    fine.push(text.clone());
+                } else {
+                    refused += 1;
                 }
             }
             let measures = [
@@ -84,9 +85,10 @@ fn a_hostile_text_is_no_expression() {
                 format!("count_distinct({text})"),
             ];
             for measure in measures {
-                match problems("", &format!("odd = {}", toml(&measure))).is_empty() {
-                    true => fine.push(measure),
-                    false => refused += 1,
+                if problems("", &format!("odd = {}", toml(&measure))).is_empty() {
+                    fine.push(measure);
+                } else {
+                    refused += 1;
                 }
             }
         }

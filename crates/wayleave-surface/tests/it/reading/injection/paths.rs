@@ -319,8 +319,8 @@ async fn hostile_operands_along_paths_find_what_they_say_on_every_store() {
             found.text
         );
         // The record before this one leads to it.
-        let stored = |at: usize| PAYLOADS.get(at).is_some_and(|it| is_storable(it));
-        if same == 1 && at > 0 && stored(at) && stored(at - 1) {
+        let is_held = |at: usize| PAYLOADS.get(at).is_some_and(|it| is_storable(it));
+        if same == 1 && at > 0 && is_held(at) && is_held(at - 1) {
             given["filter"] = json!({ "parent.name": payload });
             let found = stores.check("query_records", &given).await;
             assert_eq!(count(&found), Some(1), "{payload:?}: {}", found.text);

@@ -9,6 +9,7 @@
 //! calls on SQLite instead of 480.
 
 mod calls;
+mod streams;
 mod web;
 
 use std::collections::BTreeMap;

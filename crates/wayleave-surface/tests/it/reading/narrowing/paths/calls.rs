@@ -3,7 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 use wayleave_store::conformance::Dice;
 
-use super::web::{CITIES, STREAMS, Sight, Stream, WORDS, stream};
+use super::streams::{CITIES, Relation, STREAMS, Stream, WORDS, stream};
+use super::web::Sight;
 
 /// How deep `some` and `none` are nested.
 const DEEPEST: usize = 2;
@@ -54,13 +55,13 @@ impl<'a> Calls<'a> {
     fn stream(&mut self) -> &'static Stream {
         let seen = self.sight.streams();
         if self.guesses(6) {
-            return *self.dice.one_of(&STREAMS);
+            return STREAMS[self.dice.below(STREAMS.len())];
         }
-        *self.dice.one_of(&seen)
+        seen[self.dice.below(seen.len())]
     }
 
     /// A relation of the stream that fits; mostly one that can be followed.
-    fn hop(&mut self, of: &'static Stream, to_one: bool) -> Option<&'static super::web::Relation> {
+    fn hop(&mut self, of: &'static Stream, to_one: bool) -> Option<&'static Relation> {
         let guesses = self.guesses(4);
         let fitting = of.relations.iter().filter(|it| it.is_to_one() == to_one);
         let fitting = fitting.filter(|it| guesses || self.sight.relation(of, it.name).is_some());
@@ -173,7 +174,7 @@ impl<'a> Calls<'a> {
         let is_ordered = named.datatype != "boolean";
         match self.dice.below(12) {
             0 => json!({ "ne": value }),
-            1 => json!({ "is_null": value.to_string().len() % 2 == 0 }),
+            1 => json!({ "is_null": value.to_string().len().is_multiple_of(2) }),
             2 if is_ordered => json!({ "gte": value }),
             3 if is_ordered => json!({ "lt": value }),
             4 if is_text => json!({ "contains": value }),

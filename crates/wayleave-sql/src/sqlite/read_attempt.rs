@@ -49,6 +49,9 @@ impl ReadAttempt<'_> {
         sender: &mut RowSender,
     ) -> Result<(), StoreError> {
         let (target, read) = (plan.target, plan.read);
+        let is_analysis = matches!(read, Read::Groups(_)) || !plan.joins.is_empty();
+        let planned = session.plan_by_values(is_analysis);
+        planned.map_err(|error| self.failed("reading", read, &error))?;
         // An unfinished statement holds the snapshot: the schema has this version for all reads until
         // it is dropped.
         let mut schema_version = self.prepare(session, SCHEMA_VERSION, read)?;
